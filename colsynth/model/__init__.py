@@ -1,0 +1,42 @@
+"""The values that travel between stages: frozen, slotted, with dense integer ids.
+
+Lookups only, no algorithms. Every stage takes one of these and returns another;
+nothing else passes between rooms.
+"""
+
+from colsynth.model.bound import Bound, Cut
+from colsynth.model.chunks import ChunkProgram, Origin, Slot, Transfer
+from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
+from colsynth.model.problem import Collective, Direction, Problem
+from colsynth.model.program import Gpu, Header, Step, Threadblock, ThreadblockProgram, Wait
+from colsynth.model.report import Finding, Report, Severity
+from colsynth.model.topology import Kind, Link, Node, Topology
+
+__all__ = [
+    "Bound",
+    "ChunkProgram",
+    "Collective",
+    "Cut",
+    "Direction",
+    "Finding",
+    "Forest",
+    "Gpu",
+    "Header",
+    "Kind",
+    "Link",
+    "Node",
+    "Origin",
+    "Phase",
+    "Problem",
+    "Report",
+    "Severity",
+    "Slot",
+    "Step",
+    "Threadblock",
+    "ThreadblockProgram",
+    "Topology",
+    "Transfer",
+    "Tree",
+    "TreeEdge",
+    "Wait",
+]

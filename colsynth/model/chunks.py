@@ -1,0 +1,87 @@
+"""Who moves which chunk where, after what: transfers between named slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from colsynth.model.problem import Direction, Problem
+
+
+class Slot(NamedTuple):
+    """A chunk-sized place on a rank: buffer ``i``, ``o`` or ``s``, and an offset in chunks."""
+
+    buffer: str
+    offset: int
+
+
+class Origin(NamedTuple):
+    """Where a transfer comes from: a phase of the schedule and a tree of that phase."""
+
+    phase: int
+    direction: Direction
+    tree: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Move `count` adjacent chunks from one rank to another, or within one rank.
+
+    Parameters
+    ----------
+    source, target : int
+        Ranks; equal for a local copy or a local reduction.
+    chunk : int
+        First chunk, numbered over the whole collective; the next `count - 1` follow it.
+    count : int
+        Number of adjacent chunks.
+    reduces : bool
+        Whether the target adds what arrives to what it has.
+    after : tuple of int
+        Indices of the transfers into `source` that must be complete before this one
+        may be sent (for a local one: before it may run).
+    origin : Origin
+    read : Slot or None
+        First slot read, on `source`. None until slots are placed.
+    write : Slot or None
+        First slot written, on `target`. None until slots are placed.
+    operand : Slot or None
+        Where `reduces`, the slot on `target` that is added to what arrives.
+    """
+
+    source: int
+    target: int
+    chunk: int
+    count: int
+    reduces: bool
+    after: tuple[int, ...]
+    origin: Origin
+    read: Slot | None = None
+    write: Slot | None = None
+    operand: Slot | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether no connection is involved."""
+        return self.source == self.target
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkProgram:
+    """Transfers in an order in which every one comes after those it needs.
+
+    Parameters
+    ----------
+    problem : Problem
+    chunks : int
+        Number of chunks of the whole collective (``nchunksperloop``).
+    transfers : tuple of Transfer
+        `Transfer.after` holds indices into this tuple, all smaller than its own.
+    scratch : tuple of int
+        Chunks of scratch per rank; empty until slots are placed.
+    """
+
+    problem: Problem
+    chunks: int
+    transfers: tuple[Transfer, ...]
+    scratch: tuple[int, ...] = ()

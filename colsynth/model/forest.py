@@ -1,0 +1,108 @@
+"""Weighted trees, stored once, outwards; a phase says which way they are walked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from colsynth.model.bound import Bound
+from colsynth.model.problem import Direction, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEdge:
+    """An edge of a tree between two ranks, away from the root.
+
+    Parameters
+    ----------
+    parent, child : int
+        Ranks.
+    route : tuple of int
+        Link indices in the order data takes them: from parent to child in an OUT
+        phase, from child to parent in an IN phase.
+    """
+
+    parent: int
+    child: int
+    route: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A spanning arborescence that carries `weight` equal chunks of its root's shard.
+
+    Parameters
+    ----------
+    root : int
+        Rank.
+    weight : int
+        Number of chunks it carries, one or more.
+    edges : tuple of TreeEdge
+        N - 1 edges, every edge after the one that reaches its parent.
+    """
+
+    root: int
+    weight: int
+    edges: tuple[TreeEdge, ...]
+
+    def depths(self) -> dict[int, int]:
+        """Return the number of edges between the root and every rank."""
+        depth = {self.root: 0}
+        for edge in self.edges:
+            depth[edge.child] = depth[edge.parent] + 1
+        return depth
+
+    @property
+    def height(self) -> int:
+        """Depth of the deepest rank."""
+        return max(self.depths().values())
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Trees walked in one direction.
+
+    Parameters
+    ----------
+    direction : Direction
+    trees : tuple of Tree
+        For every root, weights add up to `Forest.trees_per_root`.
+    unit_bandwidth : Fraction
+        Bytes per second that one unit of weight is given on each of its links.
+    """
+
+    direction: Direction
+    trees: tuple[Tree, ...]
+    unit_bandwidth: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """A schedule of trees for a problem, beside the bound it is measured against."""
+
+    problem: Problem
+    bound: Bound
+    trees_per_root: int
+    phases: tuple[Phase, ...]
+
+    @property
+    def algbw(self) -> Fraction:
+        """Algorithm bandwidth reached, bytes per second, phases one after the other."""
+        share = len(self.problem.roots) * self.trees_per_root
+        return 1 / sum((1 / (share * p.unit_bandwidth) for p in self.phases), Fraction(0))
+
+    @property
+    def gap(self) -> Fraction:
+        """Lost share of time: bound / reached - 1; 0 is proven optimal."""
+        return self.bound.algbw / self.algbw - 1
+
+    @property
+    def max_height(self) -> int:
+        """Height of the tallest tree."""
+        return max(tree.height for phase in self.phases for tree in phase.trees)
+
+    @property
+    def mean_height(self) -> Fraction:
+        """Mean height of the trees, each counted with its weight."""
+        heights = [(t.height * t.weight, t.weight) for p in self.phases for t in p.trees]
+        return Fraction(sum(h for h, _ in heights), sum(w for _, w in heights))

@@ -1,0 +1,120 @@
+"""A cluster as a directed graph of GPUs, NICs and switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+
+
+class Kind(StrEnum):
+    """What a node is. Only GPUs hold data; NICs and switches forward it."""
+
+    GPU = "gpu"
+    SWITCH = "switch"
+    NIC = "nic"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A vertex of the topology.
+
+    Parameters
+    ----------
+    name : str
+        Unique within the topology.
+    kind : Kind
+    box : int or None
+        The chassis the node sits in; None for the fabric between boxes.
+    capabilities : tuple of str
+        Of a switch: ``"multicast"``, ``"reduce"``. Kept, not used yet.
+    """
+
+    name: str
+    kind: Kind
+    box: int | None = None
+    capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A directed link; at most one joins a given ordered pair of nodes.
+
+    Parameters
+    ----------
+    source, target : int
+        Indices into `Topology.nodes`.
+    bandwidth : Fraction
+        Bytes per second, above zero.
+    latency : Fraction
+        Seconds, zero or more.
+    """
+
+    source: int
+    target: int
+    bandwidth: Fraction
+    latency: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Nodes, links, and the order of the ranks.
+
+    Parameters
+    ----------
+    name : str
+        What messages and JSON call it, such as ``"dgx-a100 x2"``.
+    nodes : tuple of Node
+    links : tuple of Link
+        Sorted by (source, target).
+    ranks : tuple of int
+        Node index of rank 0, 1, ...; every GPU exactly once.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    ranks: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.ranks)
+
+    @cached_property
+    def rank_of(self) -> dict[int, int]:
+        """Rank of each GPU's node index."""
+        return {node: rank for rank, node in enumerate(self.ranks)}
+
+    @cached_property
+    def link_between(self) -> dict[tuple[int, int], int]:
+        """Index of the link from one node index to another."""
+        return {(link.source, link.target): i for i, link in enumerate(self.links)}
+
+    @cached_property
+    def boxes(self) -> tuple[int, ...]:
+        """The distinct boxes that hold GPUs, ascending."""
+        found = {self.nodes[node].box for node in self.ranks}
+        return tuple(sorted(box for box in found if box is not None))
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether every link has a reverse link of the same bandwidth."""
+        reverse = self.link_between
+        return all(
+            (link.target, link.source) in reverse
+            and self.links[reverse[link.target, link.source]].bandwidth == link.bandwidth
+            for link in self.links
+        )
+
+    def reversed(self) -> Topology:
+        """Return the topology with every link turned around."""
+        turned = (replace(x, source=x.target, target=x.source) for x in self.links)
+        links = tuple(sorted(turned, key=lambda link: (link.source, link.target)))
+        return replace(self, links=links)
+
+    def link_name(self, index: int) -> str:
+        """Return ``"source -> target"`` with the names of the nodes."""
+        link = self.links[index]
+        return f"{self.nodes[link.source].name} -> {self.nodes[link.target].name}"

@@ -1,0 +1,74 @@
+"""A runtime as data: what it accepts, how it spells things, what it executes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from colsynth.model import Collective
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One runtime's limits and spellings; values and sources are in ``profiles.yaml``.
+
+    Parameters
+    ----------
+    name, title, version : str
+        ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``; a phrase; the version read.
+    ops : tuple of str
+        Step types the runtime launches.
+    collectives : dict
+        The runtime's spelling of each collective it can serve.
+    both_modes : bool
+        Whether one file may serve in-place and out-of-place calls.
+    exclusive_max : bool
+        Whether ``maxBytes`` is exclusive and must be finite (else inclusive, 0 = no limit).
+    least_min_bytes : int
+        Smallest ``minBytes`` that is safe.
+    default_max_bytes : int or None
+        Largest message served unless the user says otherwise; None is unlimited.
+    max_threadblocks : int
+        Hard limit per GPU.
+    resident_threadblocks : int
+        How many can be counted on to be resident together; lowering aims below it.
+    max_steps : int
+        Per threadblock, nops included.
+    max_channels, max_threadblocks_per_channel : int
+    max_xml_nodes : int
+        Ranks + threadblocks + steps of one rank.
+    max_count, max_offset, max_wait_target : int
+        Largest ``cnt``, chunk offset, and threadblock id that others may wait for.
+    fifo_calls : dict
+        Primitive calls a connection holds, by protocol (contract 4.6).
+    tile_bytes : dict
+        Bytes of a chunk that one pass of the outer loop moves, by protocol (contract 4.3).
+    notes : tuple of str
+        What a user of this runtime must know.
+    """
+
+    name: str
+    title: str
+    version: str
+    ops: tuple[str, ...]
+    collectives: dict[Collective, str]
+    both_modes: bool
+    exclusive_max: bool
+    least_min_bytes: int
+    default_max_bytes: int | None
+    max_threadblocks: int
+    resident_threadblocks: int
+    max_steps: int
+    max_channels: int
+    max_threadblocks_per_channel: int
+    max_xml_nodes: int
+    max_count: int
+    max_offset: int
+    max_wait_target: int
+    fifo_calls: dict[str, int]
+    tile_bytes: dict[str, int]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def fuses(self) -> bool:
+        """Whether receive-and-send and receive-and-reduce steps are launched."""
+        return "rrc" in self.ops

@@ -1,0 +1,43 @@
+"""What a schedule is compiled for; every pass is handed one as its context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from colsynth.runtimes.profile import Profile
+
+
+def _silent(_message: str, _done: int, _total: int) -> None:
+    """Report progress to nobody."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Runtime, protocol, call modes and message sizes.
+
+    Parameters
+    ----------
+    profile : Profile
+    protocol : str
+        ``"Simple"``, ``"LL"`` or ``"LL128"``.
+    in_place, out_of_place : bool
+        Which modes of the call the program must be right for; both may be set.
+    min_bytes : int
+        Inclusive.
+    max_bytes : int or None
+        Inclusive; None is unlimited.
+    seed : int
+        Of every random choice.
+    progress : callable
+        Called with (what, done, total) by long work.
+    """
+
+    profile: Profile
+    protocol: str = "Simple"
+    in_place: bool = True
+    out_of_place: bool = True
+    min_bytes: int = 0
+    max_bytes: int | None = None
+    seed: int = 0
+    progress: Callable[[str, int, int], None] = _silent

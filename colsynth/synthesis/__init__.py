@@ -1,0 +1,1 @@
+"""From a Problem to a schedule: bounds, forests, and each further synthesizer."""

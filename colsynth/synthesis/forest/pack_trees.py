@@ -1,0 +1,174 @@
+"""Pass pack-trees: Problem -> Forest at the exact rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from colsynth.errors import DefectError, Diagnostic
+from colsynth.kernels.packing import pack_arborescences
+from colsynth.model import Direction, Forest, Phase, Problem, Topology, Tree, TreeEdge
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.bound import bound, least_ratio, phases_of
+from colsynth.synthesis.forest.rate import Rate, fixed_rate, trees_per_root
+from colsynth.synthesis.forest.switches import Arc, remove_switches
+from colsynth.synthesis.network import Network, network_of
+
+
+@dataclass(frozen=True, slots=True)
+class PackTrees:
+    """Pack spanning trees at the best rate for their number.
+
+    Parameters
+    ----------
+    trees : str
+        ``"optimal"``: as many per root as the exact optimum needs. ``"auto"``: the fewest
+        within 2 % of it. A number K: the best rate that K trees per root can have.
+
+    Notes
+    -----
+    Rate from cuts, switches removed under certificates, arborescences packed by the
+    constructive form of Edmonds' theorem; see the modules `rate`, `switches` and
+    ``kernels/packing``. On graphs whose switches have as much ingress as egress the rate
+    is reached exactly; elsewhere the gap to the cut bound is measured and kept in the
+    forest. Polynomial: about one maximum flow per tree edge.
+    """
+
+    trees: str = "auto"
+
+    name: ClassVar[str] = "pack-trees"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = Forest
+
+    def run(self, value: Problem, target: Target) -> Forest:
+        """Return the forest of a problem."""
+        optimum = bound(value)
+        count = trees_per_root(self.trees, value, optimum)
+        phases: dict[Direction, Phase] = {}
+        directions = phases_of(value)
+        for number, (direction, algbw) in enumerate(zip(directions, optimum.rates, strict=True)):
+            target.progress("packing trees", number, len(directions))
+            if phases and value.topology.is_symmetric:
+                phases[direction] = _turned(value.topology, phases[directions[0]], direction)
+            else:
+                rate = algbw / len(value.roots)
+                phases[direction] = _phase(value, direction, count, rate)
+        return Forest(value, optimum, count, tuple(phases[d] for d in directions))
+
+
+def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -> Phase:
+    """Pack one phase; `rate` is its optimum per unit of root weight."""
+    network = network_of(problem, direction)
+    found = fixed_rate(network, trees, rate)
+    arcs, deficit = remove_switches(problem.topology, network, found.units, trees)
+    unit = found.unit_bandwidth
+    if deficit:
+        arcs, scale = _refitted(network, arcs, trees)
+        unit = unit / scale
+    packed = _pack(network, arcs, trees, problem)
+    chosen = tuple(_tree(problem.topology, edges, direction) for edges in packed)
+    return Phase(direction, _merge_equal(chosen), unit)
+
+
+def _refitted(network: Network, arcs: Sequence[Arc], trees: int) -> tuple[tuple[Arc, ...], Fraction]:
+    """Return the arcs with capacities that hold the trees, and how much finer they are."""
+    logical = Network(
+        size=network.size,
+        tail=np.array([arc.tail for arc in arcs], np.int64),
+        head=np.array([arc.head for arc in arcs], np.int64),
+        capacity=tuple(Fraction(arc.units) for arc in arcs),
+        gpus=network.gpus,
+        weight=network.weight,
+    )
+    rate, _ = least_ratio(logical)
+    fitted: Rate = fixed_rate(logical, trees, rate)
+    refined = (a._replace(units=int(u)) for a, u in zip(arcs, fitted.units, strict=True))
+    return tuple(arc for arc in refined if arc.units), 1 / fitted.unit_bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A batch of equal trees as logical arcs, parents first."""
+
+    root: int
+    weight: int
+    arcs: tuple[Arc, ...]
+
+
+def _pack(
+    network: Network, arcs: Sequence[Arc], trees: int, problem: Problem
+) -> tuple[_Packed, ...]:
+    place = {int(node): rank for rank, node in enumerate(network.gpus)}
+    # Preference among the arcs of one GPU: wide ones first, then the next GPU around.
+    size = len(place)
+    ordered = sorted(
+        arcs, key=lambda a: (place[a.tail], -a.units, (place[a.head] - place[a.tail]) % size)
+    )
+    roots = np.array(problem.roots, np.int64)
+    sizes, edges = pack_arborescences(
+        size,
+        np.array([place[arc.tail] for arc in ordered], np.int64),
+        np.array([place[arc.head] for arc in ordered], np.int64),
+        np.array([arc.units for arc in ordered], np.int64),
+        roots,
+        np.full(roots.size, trees, np.int64),
+    )
+    if not sizes.all():
+        raise DefectError(
+            Diagnostic(
+                "CS901",
+                "tree packing stopped although the cut condition holds",
+                notes=(f"topology {problem.topology.name}, {trees} trees per root",),
+            )
+        )
+    return tuple(
+        _Packed(int(row[0]), int(weight), tuple(ordered[i] for i in row[1:]))
+        for weight, row in zip(sizes, edges, strict=True)
+    )
+
+
+def _tree(topology: Topology, packed: _Packed, direction: Direction) -> Tree:
+    """Spell a batch in ranks; an IN route lists links in the order data takes them."""
+    rank_of = topology.rank_of
+    step = 1 if direction is Direction.OUT else -1
+    edges = tuple(
+        TreeEdge(rank_of[arc.tail], rank_of[arc.head], arc.route[::step]) for arc in packed.arcs
+    )
+    return Tree(packed.root, packed.weight, edges)
+
+
+def _merge_equal(trees: Sequence[Tree]) -> tuple[Tree, ...]:
+    """Add up the weights of equal trees; sort by root, widest and lowest first."""
+    weights: dict[tuple[int, tuple[TreeEdge, ...]], int] = {}
+    for tree in trees:
+        key = tree.root, tree.edges
+        weights[key] = weights.get(key, 0) + tree.weight
+    merged = [Tree(root, weight, edges) for (root, edges), weight in weights.items()]
+    return tuple(
+        sorted(
+            merged,
+            key=lambda t: (t.root, -t.weight, t.height, [(e.parent, e.child) for e in t.edges]),
+        )
+    )
+
+
+def _turned(topology: Topology, phase: Phase, direction: Direction) -> Phase:
+    """Return the phase for the other direction on a topology equal to its reverse."""
+    links, between = topology.links, topology.link_between
+    reverse = [between[link.target, link.source] for link in links]
+    trees = tuple(
+        Tree(
+            tree.root,
+            tree.weight,
+            tuple(
+                TreeEdge(e.parent, e.child, tuple(reverse[i] for i in reversed(e.route)))
+                for e in tree.edges
+            ),
+        )
+        for tree in phase.trees
+    )
+    return Phase(direction, trees, phase.unit_bandwidth)

@@ -1,0 +1,142 @@
+"""How fast K equal trees per root can be.
+
+A unit of weight is given y bytes/s on each link it uses, so a link of bandwidth b holds
+floor(b / y) units. K trees per root fit iff every cut S that leaves out a GPU satisfies
+sum floor(b / y) >= K w(S). The least U = 1 / y is found by raising U to what each
+violated cut needs, which never overshoots (ForestColl, arXiv 2402.06787, fixed-k search).
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.kernels.maxflow import largest_deficit
+from colsynth.model import Bound, Problem
+from colsynth.synthesis.bound import bound, phases_of
+from colsynth.synthesis.network import Ints, Network, network_of, to_int64
+
+TOLERANCE = Fraction(2, 100)
+"""How far below the optimum ``auto`` may stay for the sake of fewer trees."""
+
+MOST_TREES = 64
+"""Largest number of trees per root that ``auto`` considers."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Integer capacities that hold K trees per root, and what one unit is worth.
+
+    Parameters
+    ----------
+    units : int64 (m,)
+        Per arc of the network.
+    unit_bandwidth : Fraction
+        Bytes per second of one unit.
+    """
+
+    units: Ints
+    unit_bandwidth: Fraction
+
+
+def with_super_source(network: Network, units: Ints, trees: int) -> tuple[Ints, Ints, Ints]:
+    """Return (tail, head, capacity) with a node ``network.size`` that feeds every root."""
+    roots = network.roots
+    return (
+        np.concatenate((network.tail, np.full(roots.size, network.size, np.int64))),
+        np.concatenate((network.head, roots)),
+        np.concatenate((units, network.weight[roots] * trees)),
+    )
+
+
+def fixed_rate(network: Network, trees: int, rate: Fraction) -> Rate:
+    """Return the best rate for `trees` trees per root.
+
+    Parameters
+    ----------
+    rate : Fraction
+        The optimum per unit of root weight, bytes/s, from which the search starts.
+    """
+    scale = trees / rate
+    demand = trees * int(network.weight.sum())
+    while True:
+        units = to_int64([int(c * scale) for c in network.capacity], "capacities in trees")
+        tail, head, capacity = with_super_source(network, units, trees)
+        deficit, inside = largest_deficit(
+            network.size + 1, tail, head, capacity, network.size, network.gpus, demand
+        )
+        if deficit == 0:
+            return Rate(units, 1 / scale)
+        inside = inside[: network.size]
+        crossing = inside[network.tail] & ~inside[network.head]
+        links = [c for c, crosses in zip(network.capacity, crossing, strict=True) if crosses]
+        scale = _least_scale(links, trees * int(network.weight[inside].sum()), scale)
+
+
+def _least_scale(links: list[Fraction], demand: int, scale: Fraction) -> Fraction:
+    """Return the least U >= `scale` with sum floor(U b) >= `demand` over `links`."""
+    counts: dict[Fraction, int] = {}
+    for capacity in links:
+        counts[capacity] = counts.get(capacity, 0) + 1
+    held = sum(int(c * scale) * k for c, k in counts.items())
+    events = [(Fraction(int(c * scale) + 1) / c, c) for c in counts]
+    heapq.heapify(events)
+    while held < demand:
+        scale, capacity = events[0]
+        held += counts[capacity]
+        heapq.heapreplace(events, (Fraction(int(capacity * scale) + 1) / capacity, capacity))
+    return scale
+
+
+def algbw_of(problem: Problem, optimum: Bound, trees: int) -> Fraction:
+    """Return the algorithm bandwidth (bytes/s) of the best `trees` trees per root."""
+    times: dict[bool, Fraction] = {}
+    total = Fraction(0)
+    share = len(problem.roots)
+    for direction, algbw in zip(phases_of(problem), optimum.rates, strict=True):
+        key = problem.topology.is_symmetric
+        if not key or key not in times:
+            found = fixed_rate(network_of(problem, direction), trees, algbw / share)
+            times[key] = 1 / (found.unit_bandwidth * trees * share)
+        total += times[key]
+    return 1 / total
+
+
+def candidates(problem: Problem) -> tuple[int, ...]:
+    """Return numbers of trees per root worth trying, the best choice first.
+
+    First the fewest trees within `TOLERANCE` of the optimum; should those not fit the
+    runtime, every smaller number, fastest first, down to one.
+    """
+    optimum = bound(problem)
+    slowest = optimum.algbw * (1 - TOLERANCE)
+    tried: list[tuple[Fraction, int]] = []
+    for trees in range(1, min(optimum.trees_per_root, MOST_TREES) + 1):
+        algbw = algbw_of(problem, optimum, trees)
+        if algbw >= slowest:
+            fallback = sorted(tried, key=lambda pair: (-pair[0], pair[1]))
+            return (trees, *(k for _, k in fallback))
+        tried.append((algbw, trees))
+    ranked = sorted(tried, key=lambda pair: (-pair[0], pair[1]))
+    return tuple(k for _, k in ranked)
+
+
+def trees_per_root(text: str, problem: Problem, optimum: Bound) -> int:
+    """Return the number of trees that ``auto``, ``optimal`` or a number asks for."""
+    if text == "auto":
+        return candidates(problem)[0]
+    if text == "optimal":
+        return optimum.trees_per_root
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise InputError(
+        Diagnostic(
+            "CS304",
+            f"{text!r} is no number of trees",
+            help="give auto, optimal, or a whole number from 1",
+        )
+    )

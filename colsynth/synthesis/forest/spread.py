@@ -1,0 +1,139 @@
+"""Proposals for pairing a switch's ingress with its egress.
+
+Ports are grouped so that traffic never turns back into the group it came from: for a
+switch of the fabric a group is a box, for anything inside a box a group is one port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from colsynth.model import Topology
+
+Pairing = dict[tuple[int, int], int]
+"""Units by (index of the ingress arc, index of the egress arc)."""
+
+
+class ArcLike(Protocol):
+    """What a proposal reads of an arc."""
+
+    @property
+    def tail(self) -> int:
+        """Node the arc leaves."""
+        ...
+
+    @property
+    def head(self) -> int:
+        """Node the arc enters."""
+        ...
+
+    @property
+    def units(self) -> int:
+        """Capacity."""
+        ...
+
+
+class _Port(NamedTuple):
+    """An arc of the switch: its group, its place among the group's arcs, its capacity."""
+
+    group: int
+    place: int
+    units: int
+
+
+def proposals(
+    topology: Topology, node: int, into: Sequence[ArcLike], out: Sequence[ArcLike]
+) -> Iterator[Pairing]:
+    """Yield pairings to try for a switch, sparse ones first.
+
+    Rails (each port only with its counterpart in every other group), then an even spread
+    over all ports of other groups. Both keep every unit where groups are alike.
+    """
+    neighbours = sorted({arc.tail for arc in into} | {arc.head for arc in out})
+    groups = _groups(topology, node, neighbours)
+    sources = _ports([arc.tail for arc in into], [arc.units for arc in into], groups)
+    sinks = _ports([arc.head for arc in out], [arc.units for arc in out], groups)
+    count = max(groups.values(), default=0) + 1
+    if len(set(groups.values())) < len(groups):
+        yield _dealt(sources, sinks, _rail_rounds(sources, sinks, count))
+    yield _dealt(sources, sinks, _spread_rounds(sources, sinks, count))
+
+
+def _groups(topology: Topology, node: int, neighbours: Sequence[int]) -> dict[int, int]:
+    """Number the groups of a switch's neighbours from 0 in order of first appearance."""
+    fabric = topology.nodes[node].box is None
+    keys: dict[object, int] = {}
+    groups = {}
+    for neighbour in neighbours:
+        box = topology.nodes[neighbour].box
+        key = ("box", box) if fabric and box is not None else ("port", neighbour)
+        groups[neighbour] = keys.setdefault(key, len(keys))
+    return groups
+
+
+def _ports(ends: Sequence[int], units: Sequence[int], groups: dict[int, int]) -> list[_Port]:
+    filled: dict[int, int] = {}
+    ports = []
+    for end, capacity in zip(ends, units, strict=True):
+        group = groups[end]
+        ports.append(_Port(group, filled.get(group, 0), capacity))
+        filled[group] = filled.get(group, 0) + 1
+    return ports
+
+
+def _rail_rounds(
+    sources: Sequence[_Port], sinks: Sequence[_Port], count: int
+) -> list[list[tuple[int, int]]]:
+    """Rounds of pairs (same place, other group), one round per distance of groups."""
+    at = {(port.group, port.place): j for j, port in enumerate(sinks)}
+    rounds = []
+    for distance in range(1, count):
+        pairs = [
+            (i, at.get(((port.group + distance) % count, port.place)))
+            for i, port in enumerate(sources)
+        ]
+        rounds.append([(i, j) for i, j in pairs if j is not None])
+    return rounds
+
+
+def _spread_rounds(
+    sources: Sequence[_Port], sinks: Sequence[_Port], count: int
+) -> list[list[tuple[int, int]]]:
+    """Rounds of pairs (other group, any place), rotating over groups and places."""
+    members: dict[int, list[int]] = {}
+    for j, port in enumerate(sinks):
+        members.setdefault(port.group, []).append(j)
+    widest = max((len(ports) for ports in members.values()), default=0)
+    rounds = []
+    for shift in range(widest):
+        for distance in range(1, count):
+            pairs = []
+            for i, port in enumerate(sources):
+                others = members.get((port.group + distance) % count)
+                if others:
+                    pairs.append((i, others[(port.place + shift) % len(others)]))
+            rounds.append(pairs)
+    return rounds
+
+
+def _dealt(
+    sources: Sequence[_Port], sinks: Sequence[_Port], rounds: list[list[tuple[int, int]]]
+) -> Pairing:
+    """Deal capacity out in turns, an equal share per round, until nothing moves."""
+    left = [port.units for port in sources]
+    room = [port.units for port in sinks]
+    pairing: Pairing = {}
+    moved = True
+    while moved:
+        moved = False
+        share = max(1, min((x for x in (*left, *room) if x), default=0) // max(1, len(rounds)))
+        for pairs in rounds:
+            for i, j in pairs:
+                units = min(share, left[i], room[j])
+                if units:
+                    pairing[i, j] = pairing.get((i, j), 0) + units
+                    left[i] -= units
+                    room[j] -= units
+                    moved = True
+    return pairing

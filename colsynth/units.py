@@ -1,0 +1,106 @@
+"""Exact quantities: the only place where units are parsed or printed.
+
+Bandwidth is a Fraction in bytes per second, a duration a Fraction in seconds,
+a size an int in bytes. GB is 10**9 bytes, GiB 2**30, Gb a gigabit; the bare
+letters K, M and G of sizes are the powers of 1024 that nccl-tests uses.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_PREFIX = {"": 1, "K": 10**3, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "µs": 10**6, "ns": 10**9}
+_NCCL_TESTS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+_NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\d+/[1-9]\d*)"
+_BANDWIDTH = re.compile(_NUMBER + r"\s*(?P<prefix>[KMGT]i|[kKMGT]?)(?P<unit>B|b|bit)(?:/s|ps)")
+_DURATION = re.compile(_NUMBER + r"\s*(?P<unit>ns|us|µs|ms|s)")
+_SIZE = re.compile(_NUMBER + r"\s*(?P<prefix>[KMGT]i|[kKMGT]?)(?P<unit>B?)")
+
+BANDWIDTH_FORMS = '"25 GB/s", "200 Gb/s" or "50 GiB/s"'
+DURATION_FORMS = '"0.7 us", "700 ns" or "0 s"'
+SIZE_FORMS = '"64MB" (10**6), "64MiB" or "64M" (2**20), "4096"'
+
+
+def parse_bandwidth(text: str) -> Fraction:
+    """Return bytes per second; raise ValueError with the accepted forms."""
+    match = _BANDWIDTH.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"expected a bandwidth such as {BANDWIDTH_FORMS}")
+    prefix = match["prefix"]
+    scale = _BINARY[prefix] if prefix in _BINARY else _PREFIX[prefix]
+    bits = 1 if match["unit"] == "B" else 8
+    return Fraction(match["number"]) * scale / bits
+
+
+def parse_duration(text: str) -> Fraction:
+    """Return seconds; raise ValueError with the accepted forms."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"expected a duration such as {DURATION_FORMS}")
+    return Fraction(match["number"]) / _SECONDS[match["unit"]]
+
+
+def parse_size(text: str) -> int:
+    """Return a whole number of bytes; raise ValueError with the accepted forms."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"expected a size such as {SIZE_FORMS}")
+    prefix = match["prefix"]
+    if prefix in _BINARY:
+        scale = _BINARY[prefix]
+    elif prefix and not match["unit"]:
+        scale = _NCCL_TESTS[prefix.upper()]
+    else:
+        scale = _PREFIX[prefix]
+    value = Fraction(match["number"]) * scale
+    if value.denominator != 1:
+        raise ValueError("expected a whole number of bytes")
+    return int(value)
+
+
+def gbps(bandwidth: Fraction) -> float:
+    """Return a bandwidth in GB/s, rounded to six decimals, for tables and JSON."""
+    return round(float(bandwidth / 10**9), 6)
+
+
+def exact_gbps(bandwidth: Fraction) -> str:
+    """Return a bandwidth in GB/s as an exact fraction: ``"1040/3"`` or ``"25"``."""
+    return str(bandwidth / 10**9)
+
+
+def format_bandwidth(bandwidth: Fraction) -> str:
+    """Return a bandwidth for people, such as ``"346.667 GB/s"``."""
+    return f"{float(bandwidth / 10**9):.6g} GB/s"
+
+
+def spell_bandwidth(bandwidth: Fraction) -> str:
+    """Return a bandwidth that `parse_bandwidth` reads back exactly."""
+    return f"{exact_gbps(bandwidth)} GB/s"
+
+
+def spell_duration(duration: Fraction) -> str:
+    """Return a duration that `parse_duration` reads back exactly."""
+    micro = duration * 10**6
+    exact = _terminating(micro)
+    return f"{exact if exact is not None else micro} us"
+
+
+def format_size(size: int) -> str:
+    """Return a size for people, in the largest binary unit that divides it."""
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size and size % scale == 0:
+            return f"{size // scale} {unit}"
+    return f"{size} B"
+
+
+def _terminating(value: Fraction) -> str | None:
+    """Return a short decimal for `value`, or None when it does not terminate."""
+    for digits in range(7):
+        scaled = value * 10**digits
+        if scaled.denominator == 1:
+            return f"{int(scaled) / 10**digits:.{digits}f}" if digits else str(int(scaled))
+    return None
