@@ -1,0 +1,182 @@
+"""Nodes and links, added one by one and checked, become a Topology."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, nearest
+from colsynth.model import Kind, Link, Node, Topology
+
+MAX_NODES = 2**17
+MAX_LINKS = 2**22
+"""Beyond these sizes an input is taken for a slip of the finger, not for a machine."""
+
+
+class Builder:
+    """Collects a topology and refuses what makes no sense, at the place that said it."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._spans: list[Span | None] = []
+        self._index: dict[str, int] = {}
+        self._links: dict[tuple[int, int], tuple[Link, Span | None]] = {}
+
+    def add_node(self, node: Node, span: Span | None = None) -> int:
+        """Add a node and return its index.
+
+        Raises
+        ------
+        InputError
+            The name is taken or unprintable, or a GPU or NIC claims capabilities.
+        """
+        if not node.name.isprintable() or node.name != node.name.strip():
+            raise _error("CS108", f"node name {node.name!r} is not plain printable text", span)
+        if node.name in self._index:
+            first = self._spans[self._index[node.name]]
+            notes = () if first is None else (f"first declared at {first}",)
+            raise _error("CS113", f"node {node.name!r} is declared twice", span, notes)
+        if node.capabilities and node.kind is not Kind.SWITCH:
+            raise _error("CS108", f"only switches have capabilities, not {node.name!r}", span)
+        if len(self.nodes) == MAX_NODES:
+            raise _error("CS125", f"more than {MAX_NODES} nodes", span)
+        self._index[node.name] = len(self.nodes)
+        self.nodes.append(node)
+        self._spans.append(span)
+        return len(self.nodes) - 1
+
+    def find(self, name: str, span: Span | None) -> int:
+        """Return the index of a node by name.
+
+        Raises
+        ------
+        InputError
+            No node has this name.
+        """
+        if name not in self._index:
+            raise _error(
+                "CS112", f"unknown node {name!r}", span, hint=nearest_names(name, self._index)
+            )
+        return self._index[name]
+
+    def add_link(self, link: Link, span: Span | None = None, *, one_way: bool = False) -> None:
+        """Add a link, and its reverse unless it is one-way.
+
+        Raises
+        ------
+        InputError
+            The link is there already, or ends where it starts.
+        """
+        if link.source == link.target:
+            name = self.nodes[link.source].name
+            raise _error("CS115", f"node {name!r} is linked to itself", span)
+        self._put(link, span)
+        if not one_way:
+            self._put(Link(link.target, link.source, link.bandwidth, link.latency), span)
+
+    def _put(self, link: Link, span: Span | None) -> None:
+        pair = (link.source, link.target)
+        if pair in self._links:
+            first = self._links[pair][1]
+            names = " -> ".join(repr(self.nodes[end].name) for end in pair)
+            raise _error(
+                "CS114",
+                f"link {names} is given twice",
+                span,
+                () if first is None else (f"first given at {first}",),
+                "parallel links are one link: add up their bandwidths",
+            )
+        if len(self._links) == MAX_LINKS:
+            raise _error("CS125", f"more than {MAX_LINKS} links", span)
+        self._links[pair] = (link, span)
+
+    def keeping(self, keep: Callable[[Node], bool]) -> Builder:
+        """Return a builder that holds only some nodes, and the links among them."""
+        kept = Builder()
+        places = {
+            i: kept.add_node(node, self._spans[i])
+            for i, node in enumerate(self.nodes)
+            if keep(node)
+        }
+        for (source, target), (link, span) in self._links.items():
+            if source in places and target in places:
+                moved = replace(link, source=places[source], target=places[target])
+                kept.add_link(moved, span, one_way=True)
+        return kept
+
+    def finish(
+        self, name: str, span: Span | None = None, ranks: Iterable[int] | None = None
+    ) -> Topology:
+        """Return the topology.
+
+        Parameters
+        ----------
+        name : str
+        span : Span, optional
+            Where the whole topology is described.
+        ranks : iterable of int, optional
+            Node indices of the GPUs; in the order of the nodes when left out.
+
+        Raises
+        ------
+        InputError
+            Fewer than two GPUs, or a GPU that another one cannot reach.
+        """
+        gpus = [i for i, node in enumerate(self.nodes) if node.kind is Kind.GPU]
+        if len(gpus) < 2:
+            found = "one" if gpus else "none"
+            raise _error("CS117", "a collective needs two GPUs or more", span, (f"found {found}",))
+        links = tuple(link for _, (link, _) in sorted(self._links.items(), key=lambda x: x[0]))
+        order = tuple(gpus if ranks is None else ranks)
+        topology = Topology(name, tuple(self.nodes), links, order)
+        self._check_reach(topology, span)
+        return topology
+
+    def _check_reach(self, topology: Topology, span: Span | None) -> None:
+        first = topology.ranks[0]
+        onwards = _reached(first, ((x.source, x.target) for x in topology.links))
+        back = _reached(first, ((x.target, x.source) for x in topology.links))
+        for gpu in topology.ranks:
+            if gpu in onwards and gpu in back:
+                continue
+            source, target = (first, gpu) if gpu not in onwards else (gpu, first)
+            raise _error(
+                "CS116",
+                f"GPU {self.nodes[target].name!r} cannot be reached from "
+                f"GPU {self.nodes[source].name!r}",
+                self._spans[gpu] or span,
+                ("every GPU must reach every other over links, switches and other GPUs",),
+                "add the missing link, or check the direction of one-way links",
+            )
+
+
+def nearest_names(name: str, names: Iterable[str]) -> str | None:
+    """Return a help sentence about a mistyped node, short however many nodes there are."""
+    valid = list(names)
+    if len(valid) <= 12:
+        return did_you_mean(name, valid)
+    close = nearest(name, valid)
+    return None if close is None else f"did you mean {close!r}?"
+
+
+def _reached(start: int, arcs: Iterable[tuple[int, int]]) -> set[int]:
+    after: dict[int, list[int]] = {}
+    for source, target in arcs:
+        after.setdefault(source, []).append(target)
+    seen, front = {start}, [start]
+    while front:
+        for target in after.get(front.pop(), ()):
+            if target not in seen:
+                seen.add(target)
+                front.append(target)
+    return seen
+
+
+def _error(
+    code: str,
+    phrase: str,
+    span: Span | None,
+    notes: tuple[str, ...] = (),
+    hint: str | None = None,
+) -> InputError:
+    return InputError(Diagnostic(code, phrase, span, notes, hint))

@@ -1,0 +1,66 @@
+"""Topology -> YAML in the flat form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from colsynth.model import Link, Node, Topology
+from colsynth.topology.schema import VERSION
+from colsynth.units import spell_bandwidth, spell_duration
+
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def export_flat(topology: Topology) -> str:
+    """Return the topology as YAML in the flat form; reading it gives an equal topology."""
+    names = [node.name for node in topology.nodes]
+    data: dict[str, Any] = {"version": VERSION, "name": topology.name}
+    if list(topology.ranks) != sorted(topology.ranks):
+        data["ranks"] = [names[node] for node in topology.ranks]
+    data["nodes"] = [_node(node) for node in topology.nodes]
+    data["links"] = _links(topology, names)
+    # Flow style for leaves: one line per node and per link, however long.
+    text: str = yaml.dump(
+        data,
+        Dumper=_DUMPER,
+        sort_keys=False,
+        default_flow_style=None,
+        allow_unicode=True,
+        width=2**30,
+    )
+    return text
+
+
+def _node(node: Node) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": node.name, "kind": str(node.kind)}
+    if node.box is not None:
+        entry["box"] = node.box
+    if node.capabilities:
+        entry["capabilities"] = list(node.capabilities)
+    return entry
+
+
+def _links(topology: Topology, names: list[str]) -> list[dict[str, Any]]:
+    entries = []
+    for link in topology.links:
+        back = topology.link_between.get((link.target, link.source))
+        paired = back is not None and _like(topology.links[back], link)
+        if paired and link.source > link.target:
+            continue  # written with its reverse
+        entry: dict[str, Any] = {
+            "from": names[link.source],
+            "to": names[link.target],
+            "bandwidth": spell_bandwidth(link.bandwidth),
+        }
+        if link.latency:
+            entry["latency"] = spell_duration(link.latency)
+        if not paired:
+            entry["one-way"] = True
+        entries.append(entry)
+    return entries
+
+
+def _like(one: Link, other: Link) -> bool:
+    return one.bandwidth == other.bandwidth and one.latency == other.latency

@@ -1,0 +1,57 @@
+"""The flat form: every node and every link."""
+
+from __future__ import annotations
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.model import Kind, Link, Node, Topology
+from colsynth.topology.builder import Builder, nearest_names
+from colsynth.topology.document import Document
+from colsynth.topology.quantities import read_bandwidth, read_latency
+from colsynth.topology.schema import Flat
+
+
+def read_flat(document: Document, form: Flat) -> Topology:
+    """Return the topology of a flat file.
+
+    Raises
+    ------
+    InputError
+        Whatever is wrong with it, at its place.
+    """
+    builder = Builder()
+    at = document.at
+    for i, node in enumerate(form.nodes):
+        capabilities = tuple(sorted(set(node.capabilities)))
+        value = Node(node.name, Kind(node.kind), node.box, capabilities)
+        builder.add_node(value, at("nodes", i, "name"))
+    for i, link in enumerate(form.links):
+        source = builder.find(link.source, at("links", i, "from"))
+        target = builder.find(link.target, at("links", i, "to"))
+        bandwidth = read_bandwidth(link.bandwidth, at("links", i, "bandwidth"))
+        latency = read_latency(link.latency, at("links", i, "latency"))
+        value_ = Link(source, target, bandwidth, latency)
+        builder.add_link(value_, at("links", i), one_way=link.one_way)
+    return builder.finish(form.name, at("nodes"), _ranks(document, form, builder))
+
+
+def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None:
+    if form.ranks is None:
+        return None
+    gpus = {i: node.name for i, node in enumerate(builder.nodes) if node.kind is Kind.GPU}
+    ranks: list[int] = []
+    for i, name in enumerate(form.ranks):
+        span = document.at("ranks", i)
+        node = builder.find(name, span)
+        if node not in gpus:
+            hint = nearest_names(name, gpus.values())
+            raise InputError(Diagnostic("CS127", f"{name!r} is no GPU", span, help=hint))
+        if node in ranks:
+            first = f"it is rank {ranks.index(node)} already"
+            raise InputError(Diagnostic("CS127", f"{name!r} is a rank twice", span, (first,)))
+        ranks.append(node)
+    missing = [name for i, name in gpus.items() if i not in set(ranks)]
+    if missing:
+        phrase = f"GPU {missing[0]!r} is no rank"
+        note = f"{len(ranks)} ranks for {len(gpus)} GPUs"
+        raise InputError(Diagnostic("CS127", phrase, document.at("ranks"), (note,)))
+    return ranks

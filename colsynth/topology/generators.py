@@ -1,0 +1,121 @@
+"""Regular graphs by name: ``ring:8``, ``mesh:4x4``, ``torus:4x4x4``, ``hypercube:6``, ``clique:8``.
+
+All links go both ways, with one bandwidth and one latency; all GPUs sit in box 0.
+GPUs are numbered with the last dimension fastest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import combinations, product
+from math import prod
+
+from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.model import Kind, Link, Node, Topology
+from colsynth.topology.builder import MAX_LINKS, MAX_NODES, Builder
+from colsynth.topology.quantities import read_bandwidth, read_latency
+
+DEFAULT_BANDWIDTH = "50 GB/s"
+"""One xGMI link of an MI250 (facts G); a round number, not a machine."""
+
+DEFAULT_LATENCY = "0.7 us"
+"""GPU to GPU inside a box, as TE-CCL's NDv2 has it."""
+
+Shape = tuple[int, ...]
+Pairs = Iterator[tuple[Shape, Shape]]
+
+_SHAPE = re.compile(r"[0-9]{1,9}(?:x[0-9]{1,9})*")
+
+
+def mesh(shape: Shape) -> Pairs:
+    """Neighbours along every dimension."""
+    for place in product(*map(range, shape)):
+        for axis, size in enumerate(shape):
+            if place[axis] + 1 < size:
+                yield place, (*place[:axis], place[axis] + 1, *place[axis + 1 :])
+
+
+def torus(shape: Shape) -> Pairs:
+    """A mesh whose dimensions close to rings; a dimension of two has no second link."""
+    yield from mesh(shape)
+    for axis, size in enumerate(shape):
+        if size > 2:
+            for place in product(*map(range, (*shape[:axis], 1, *shape[axis + 1 :]))):
+                yield (*place[:axis], size - 1, *place[axis + 1 :]), place
+
+
+def hypercube(shape: Shape) -> Pairs:
+    """Neighbours differ in one of the bits."""
+    return mesh((2,) * shape[0])
+
+
+def clique(shape: Shape) -> Pairs:
+    """Everyone with everyone."""
+    return combinations(((i,) for i in range(shape[0])), 2)
+
+
+_MAKERS: dict[str, tuple[Callable[[Shape], Pairs], str]] = {
+    "ring": (torus, "ring:8"),
+    "mesh": (mesh, "mesh:4x4"),
+    "torus": (torus, "torus:4x4x4"),
+    "hypercube": (hypercube, "hypercube:6"),
+    "clique": (clique, "clique:8"),
+}
+_ONE_DIMENSION = ("ring", "hypercube", "clique")
+
+EXAMPLES = tuple(example for _, example in _MAKERS.values())
+
+
+def generate(spec: str, bandwidth: str | None = None, latency: str | None = None) -> Topology:
+    """Return the topology that a text such as ``"torus:4x4"`` means.
+
+    Parameters
+    ----------
+    spec : str
+    bandwidth, latency : str, optional
+        Of every link; 50 GB/s and 0.7 us when left out.
+
+    Raises
+    ------
+    InputError
+        The text means no topology, or one too large.
+    """
+    kind, _, text = spec.partition(":")
+    if kind not in _MAKERS:
+        hint = did_you_mean(kind, _MAKERS)
+        raise InputError(Diagnostic("CS121", f"unknown generator {kind!r}", help=hint))
+    shape = _shape(spec, kind, text)
+    grid = (2,) * shape[0] if kind == "hypercube" else shape
+    speed = read_bandwidth(bandwidth or DEFAULT_BANDWIDTH, None)
+    delay = read_latency(latency or DEFAULT_LATENCY, None)
+    builder = Builder()
+    for i in range(prod(grid)):
+        builder.add_node(Node(f"gpu{i}", Kind.GPU, box=0))
+    for here, there in _MAKERS[kind][0](shape):
+        builder.add_link(Link(_number(here, grid), _number(there, grid), speed, delay))
+    return builder.finish(f"{kind}:{'x'.join(map(str, shape))}")
+
+
+def _shape(spec: str, kind: str, text: str) -> Shape:
+    shape = tuple(map(int, text.split("x"))) if _SHAPE.fullmatch(text) else ()
+    if not shape or 0 in shape or (kind in _ONE_DIMENSION and len(shape) > 1):
+        phrase = f"cannot read the generator {spec!r}"
+        note = f"expected a text such as {_MAKERS[kind][1]!r}"
+        raise InputError(Diagnostic("CS121", phrase, notes=(note,)))
+    if kind == "hypercube":
+        too_large = shape[0] > MAX_NODES.bit_length() - 1
+    else:
+        too_large = len(shape) > 16 or prod(shape) > MAX_NODES
+        too_large |= kind == "clique" and shape[0] ** 2 > MAX_LINKS
+    if too_large:
+        limits = f"at most {MAX_NODES} GPUs and {MAX_LINKS} links"
+        raise InputError(Diagnostic("CS125", f"{spec!r} is too large", notes=(limits,)))
+    return shape
+
+
+def _number(place: Shape, shape: Shape) -> int:
+    number = 0
+    for x, size in zip(place, shape, strict=True):
+        number = number * size + x
+    return number
