@@ -1,0 +1,146 @@
+"""Runs passes one after another: fits them together first, checks and times each.
+
+Verification is here and not on the command line, so that whoever calls a pipeline
+gets it: a value that can prove itself (a forest) is checked after every pass that
+gives one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from colsynth.errors import ColsynthError, DefectError, Diagnostic, InputError, Span
+from colsynth.model import Forest, Report
+from colsynth.pipeline.interface import Pass
+from colsynth.pipeline.registry import DEFAULT, Registry, spec_of
+from colsynth.pipeline.spec import TEXT_NAME, parse, to_text
+from colsynth.runtimes.target import Target
+
+Observer = Callable[[int, str, Any], None]
+"""Told (place in the pipeline from 1, name of the pass, its result); 0 is the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The last value, and the seconds that each pass took."""
+
+    value: Any
+    seconds: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Passes in order.
+
+    Parameters
+    ----------
+    passes : tuple of Pass
+    first : int
+        Place of the first pass, from 1; above 1 for the rest of a longer pipeline.
+    """
+
+    passes: tuple[Pass, ...]
+    first: int = 1
+
+    @classmethod
+    def from_text(cls, text: str, registry: Registry = DEFAULT) -> Pipeline:
+        """Return the pipeline that `text` describes.
+
+        Raises
+        ------
+        InputError
+            CS201 to CS204, each with the column.
+        """
+        return cls(tuple(registry.build(spec) for spec in parse(text)))
+
+    def __str__(self) -> str:
+        """Return text that builds an equal pipeline."""
+        return to_text(tuple(spec_of(item) for item in self.passes))
+
+    def check(self, takes: type, gives: type) -> None:
+        """Refuse a chain that does not lead from `takes` to `gives`.
+
+        Raises
+        ------
+        InputError
+            CS205, naming the two neighbours that do not fit.
+        """
+        chain = [("the start", takes, takes)]
+        chain += [(repr(item.name), item.takes, item.gives) for item in self.passes]
+        chain.append(("the end", gives, gives))
+        for (giver, _, given), (taker, taken, _) in pairwise(chain):
+            if not issubclass(given, taken):
+                raise InputError(
+                    Diagnostic(
+                        "CS205",
+                        f"{taker} takes a {taken.__name__}, {giver} gives a {given.__name__}",
+                        Span(TEXT_NAME),
+                        notes=(f"in the pipeline {str(self)!r}",),
+                        help="'colsynth passes' shows what each pass takes and gives",
+                    )
+                )
+
+    def split_after(self, given: type) -> tuple[Pipeline, Pipeline]:
+        """Return the part up to the last pass that gives `given`, and the rest."""
+        places = [i for i, item in enumerate(self.passes, 1) if item.gives is given]
+        cut = places[-1] if places else 0
+        head, tail = self.passes[:cut], self.passes[cut:]
+        return Pipeline(head, self.first), Pipeline(tail, self.first + cut)
+
+    def run(self, value: Any, target: Target, observe: Observer | None = None) -> Outcome:
+        """Return the result of all passes; `check` it first.
+
+        Raises
+        ------
+        ColsynthError
+            What a pass raises on purpose; a DefectError when a pass fails otherwise,
+            gives a value of the wrong type, or one that does not prove itself.
+        """
+        seconds = []
+        for place, item in enumerate(self.passes, self.first):
+            start = time.perf_counter()
+            value = _run_one(item, value, target)
+            seconds.append((item.name, time.perf_counter() - start))
+            if observe is not None:
+                observe(place, item.name, value)
+        return Outcome(value, tuple(seconds))
+
+
+def _run_one(item: Pass, value: Any, target: Target) -> Any:
+    """Return the checked result of one pass."""
+    try:
+        result = item.run(value, target)
+    except ColsynthError:
+        raise
+    except Exception as fault:
+        phrase = f"pass {item.name!r} failed: {type(fault).__name__}: {fault}"
+        raise DefectError(Diagnostic("CS901", phrase)) from fault
+    if not isinstance(result, item.gives):
+        phrase = f"pass {item.name!r} gave a {type(result).__name__}"
+        note = f"it promises a {item.gives.__name__}"
+        raise DefectError(Diagnostic("CS902", phrase, notes=(note,)))
+    _prove(item.name, result)
+    return result
+
+
+def _prove(name: str, value: Any) -> None:
+    """Check a value that carries its own certificate."""
+    if isinstance(value, Forest):
+        from colsynth.verify import check_forest
+
+        report: Report = check_forest(value)
+        if not report.ok:
+            phrase = f"pass {name!r} gave a forest that is not what it claims"
+            raise DefectError(Diagnostic("CS903", phrase, notes=tuple(findings(report))))
+
+
+def findings(report: Report, most: int = 10) -> Iterator[str]:
+    """Yield one line for each of the first errors of a report."""
+    for found in report.errors[:most]:
+        yield f"{found.rule}: {found.message}"
+    if len(report.errors) > most:
+        yield f"and {len(report.errors) - most} more"

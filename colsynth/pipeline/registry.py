@@ -1,0 +1,139 @@
+"""The passes by name, loaded only when asked for.
+
+To add a pass: write the class as :mod:`colsynth.pipeline.interface` says, and add
+its line to `_PASSES`. A test holds names, files and classes together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from typing import Any, cast
+
+from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
+from colsynth.pipeline.interface import Pass
+from colsynth.pipeline.options import Option, options_of
+from colsynth.pipeline.spec import TEXT_NAME, OptionSpec, PassSpec
+
+_PASSES = {
+    "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
+    "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
+    "coalesce-chunks": "colsynth.lowering.coalesce_chunks:CoalesceChunks",
+    "place-slots": "colsynth.lowering.place_slots:PlaceSlots",
+    "order-transfers": "colsynth.lowering.order_transfers:OrderTransfers",
+    "assign-threadblocks": "colsynth.lowering.assign_threadblocks:AssignThreadblocks",
+    "spell-dependencies": "colsynth.lowering.spell_dependencies:SpellDependencies",
+}
+
+ALGORITHMS = {
+    "forest": (
+        "pack-trees,lower-forest,coalesce-chunks,place-slots,"
+        "order-transfers,assign-threadblocks,spell-dependencies"
+    ),
+}
+"""The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Registry:
+    """A table from names to passes.
+
+    Parameters
+    ----------
+    places : dict
+        ``"module:Class"`` of each pass, in the order of the walk.
+    """
+
+    places: dict[str, str]
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names; loads nothing."""
+        return tuple(self.places)
+
+    def load(self, name: str, span: Span | None = None) -> type[Any]:
+        """Return the class of a pass.
+
+        Raises
+        ------
+        InputError
+            CS202 when there is no pass of that name.
+        """
+        if name not in self.places:
+            raise InputError(
+                Diagnostic(
+                    "CS202",
+                    f"there is no pass {name!r}",
+                    span,
+                    help=did_you_mean(name, self.places),
+                )
+            )
+        module, _, attribute = self.places[name].partition(":")
+        return cast("type[Any]", getattr(importlib.import_module(module), attribute))
+
+    def build(self, spec: PassSpec) -> Pass:
+        """Return the pass that `spec` describes.
+
+        Raises
+        ------
+        InputError
+            CS202 for an unknown pass, CS203 for an unknown or repeated option, CS204
+            for a value that the option does not take.
+        """
+        pass_type = self.load(spec.name, Span(TEXT_NAME, 1, spec.column))
+        known = {option.name: option for option in options_of(pass_type)}
+        values: dict[str, Any] = {}
+        for written in spec.options:
+            option = _known_option(spec.name, written, known, values)
+            values[option.field] = _value(spec.name, written, option)
+        return cast("Pass", pass_type(**values))
+
+
+DEFAULT = Registry(_PASSES)
+"""All passes of this package."""
+
+
+def spec_of(item: Pass) -> PassSpec:
+    """Return the shortest spec that builds an equal pass: only what differs from the default."""
+    return PassSpec(
+        item.name,
+        tuple(
+            _written(option, getattr(item, option.field))
+            for option in options_of(type(item))
+            if getattr(item, option.field) != option.default
+        ),
+    )
+
+
+def _written(option: Option, value: Any) -> OptionSpec:
+    text = option.to_text(value)
+    return OptionSpec(option.name, value if text[:1] == '"' else text, text[:1] == '"')
+
+
+def _known_option(
+    owner: str, written: OptionSpec, known: dict[str, Option], given: dict[str, Any]
+) -> Option:
+    span = Span(TEXT_NAME, 1, written.column)
+    option = known.get(written.name)
+    if option is None:
+        phrase = f"pass {owner!r} has no option {written.name!r}"
+        advice = did_you_mean(written.name, known) if known else "this pass takes no options"
+        raise InputError(Diagnostic("CS203", phrase, span, help=advice))
+    if option.field in given:
+        phrase = f"option {written.name!r} of pass {owner!r} is given twice"
+        raise InputError(Diagnostic("CS203", phrase, span, help="keep one of them"))
+    return option
+
+
+def _value(owner: str, written: OptionSpec, option: Option) -> Any:
+    try:
+        return option.from_text(written.text, quoted=written.quoted)
+    except ValueError:
+        raise InputError(
+            Diagnostic(
+                "CS204",
+                f"option {written.name!r} of pass {owner!r} cannot be {written.text!r}",
+                Span(TEXT_NAME, 1, written.column),
+                notes=(f"expected {option.kind}",),
+                help=f"the default is {option.to_text(option.default)}",
+            )
+        ) from None

@@ -1,0 +1,34 @@
+"""What every test may ask for."""
+
+import pytest
+
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.target import Target
+
+
+@pytest.fixture
+def target():
+    """A target for passes that do not look at its limits."""
+    profile = Profile(
+        name="toy",
+        title="a runtime for tests",
+        version="0",
+        ops=("s", "r", "cpy", "re", "nop"),
+        collectives={},
+        both_modes=True,
+        exclusive_max=False,
+        least_min_bytes=0,
+        default_max_bytes=None,
+        max_threadblocks=64,
+        resident_threadblocks=64,
+        max_steps=64,
+        max_channels=32,
+        max_threadblocks_per_channel=64,
+        max_xml_nodes=4094,
+        max_count=71,
+        max_offset=32767,
+        max_wait_target=127,
+        fifo_calls={"Simple": 2},
+        tile_bytes={"Simple": 2**19},
+    )
+    return Target(profile)

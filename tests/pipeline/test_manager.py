@@ -1,0 +1,102 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colsynth.errors import DefectError, InputError, LimitError
+from colsynth.pipeline.manager import Pipeline
+from tests.pipeline.toys import REGISTRY, AddWord, Draft, JoinWords, Text
+
+ADD = st.builds(
+    AddWord,
+    word=st.text(max_size=5),
+    times=st.integers(0, 4),
+    upper=st.booleans(),
+    at_most=st.none() | st.integers(0, 9),
+    style=st.sampled_from(["plain", "loud", 3]),
+)
+
+
+def build(text):
+    return Pipeline.from_text(text, REGISTRY)
+
+
+@given(st.lists(ADD | st.just(JoinWords()), min_size=1).map(tuple))
+def test_every_pipeline_builds_again_from_its_text(passes):
+    pipeline = Pipeline(passes)
+    assert build(str(pipeline)) == pipeline
+
+
+def test_only_options_that_differ_from_the_default_are_printed():
+    assert str(build("add-word{times=1,at-most=4,word=more},join-words")) == (
+        "add-word{at-most=4},join-words"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "column", "said"),
+    [
+        ("add-wrod", "CS202", 1, "did you mean 'add-word'"),
+        ("join-words,add-word{tims=2}", "CS203", 21, "did you mean 'times'"),
+        ("join-words{x=1}", "CS203", 12, "takes no options"),
+        ("add-word{times=1,times=2}", "CS203", 18, "given twice"),
+        ("add-word{style=quiet}", "CS204", 10, "plain | loud | int"),
+    ],
+)
+def test_wrong_names_and_values_are_diagnosed_at_their_column(text, code, column, said):
+    with pytest.raises(InputError) as caught:
+        build(text)
+    found = caught.value.diagnostic
+    assert (found.code, found.span.column) == (code, column)
+    assert said in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("join-words,join-words", "'join-words' takes a Draft, 'join-words' gives a Text"),
+        ("add-word", "the end takes a Text, 'add-word' gives a Draft"),
+    ],
+)
+def test_a_chain_that_does_not_fit_is_refused(text, said):
+    with pytest.raises(InputError, match=said) as caught:
+        build(text).check(Draft, Text)
+    assert caught.value.diagnostic.code == "CS205"
+
+
+def test_a_chain_that_fits_passes_the_check():
+    build("add-word,add-word,join-words").check(Draft, Text)
+
+
+def test_run_gives_the_value_and_tells_of_each_pass(target):
+    seen = []
+    outcome = build("add-word{word=b},join-words").run(
+        Draft(("a",)), target, lambda place, name, value: seen.append((place, name, value))
+    )
+    assert outcome.value == Text("a b")
+    assert seen == [(1, "add-word", Draft(("a", "b"))), (2, "join-words", Text("a b"))]
+    assert [name for name, _ in outcome.seconds] == ["add-word", "join-words"]
+
+
+def test_the_two_parts_of_a_split_do_what_the_whole_does(target):
+    whole = build("add-word{word=b},add-word{word=c},join-words")
+    head, tail = whole.split_after(Draft)
+    assert (len(head.passes), tail.first) == (2, 3)
+    middle = head.run(Draft(()), target).value
+    assert tail.run(middle, target).value == whole.run(Draft(()), target).value
+
+
+def test_an_exception_in_a_pass_is_a_defect_that_names_it(target):
+    with pytest.raises(DefectError, match=r"'misbehave' failed: KeyError: 'lost'") as caught:
+        build("misbehave").run(Draft(()), target)
+    assert caught.value.diagnostic.code == "CS901"
+
+
+def test_a_result_of_the_wrong_type_is_a_defect(target):
+    with pytest.raises(DefectError, match="gave a Text") as caught:
+        build("misbehave{how=type}").run(Draft(()), target)
+    assert caught.value.diagnostic.code == "CS902"
+
+
+def test_errors_meant_for_the_user_pass_through(target):
+    with pytest.raises(LimitError):
+        build("misbehave{how=limit}").run(Draft(()), target)
