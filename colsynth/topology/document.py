@@ -63,30 +63,25 @@ def read_document(path: Path) -> Document:
 
 def parse_document(text: str, file: str) -> Document:
     """Return the data of a YAML text; `file` is what diagnostics call it."""
+    reader = None
     try:
-        root = yaml.compose(text, Loader=_LOADER)
+        reader = _Reader(text, file)
+        data = reader.read()
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(file, error) from None
     except yaml.reader.ReaderError as error:
-        raise _not_text(file, f"character {error.position} is {error.reason}") from None
-    except RecursionError:
-        raise _too_deep(Span(file)) from None
-    walk = _Walk(file)
-    if not isinstance(root, yaml.MappingNode):
-        raise InputError(
-            Diagnostic(
-                "CS108",
-                "expected a topology: a mapping with version, name, and box or nodes",
-                Span(file, 1, 1) if root is None else walk.span(root),
-                notes=(f"found {'nothing' if root is None else _SHAPES[type(root)]}",),
-                help="`colsynth topology export dgx-a100` prints a complete example",
-            )
-        )
-    data = walk.convert(root, ())
-    return Document(file, data, walk.values, walk.keys)
+        raise _not_text(file, f"character {error.position}: {error.reason}") from None
+    finally:
+        if reader is not None:
+            reader.close()
+    return Document(file, data, reader.values, reader.keys)
 
 
-_SHAPES: dict[type, str] = {yaml.ScalarNode: "a single value", yaml.SequenceNode: "a list"}
+_SHAPES = (
+    (yaml.ScalarEvent, "a single value"),
+    (yaml.SequenceStartEvent, "a list"),
+    (yaml.AliasEvent, "an alias"),
+)
 
 
 def _read_text(path: Path) -> str:
@@ -124,10 +119,6 @@ def _not_text(file: str, note: str) -> InputError:
     )
 
 
-def _too_deep(span: Span) -> InputError:
-    return InputError(Diagnostic("CS103", "the YAML is nested too deeply", span))
-
-
 def _syntax_error(file: str, error: yaml.MarkedYAMLError) -> InputError:
     mark = error.problem_mark or error.context_mark
     span = Span(file) if mark is None else Span(file, mark.line + 1, mark.column + 1)
@@ -135,69 +126,102 @@ def _syntax_error(file: str, error: yaml.MarkedYAMLError) -> InputError:
     return InputError(Diagnostic("CS103", "the file is not valid YAML", span, tuple(notes)))
 
 
-class _Walk:
-    """Turns composed nodes into plain data and notes their places."""
+class _Reader:
+    """Turns YAML events into plain data and notes their places.
 
-    def __init__(self, file: str) -> None:
+    PyYAML would compose the data itself, but recursively: a file of brackets crashes it.
+    """
+
+    def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.values: dict[Path_, Mark] = {}
         self.keys: dict[Path_, Mark] = {}
-        self._seen: set[int] = set()
-        self._scalars = yaml.constructor.SafeConstructor()
+        self._loader = _LOADER(text)
 
-    def span(self, node: yaml.Node) -> Span:
-        return Span(self.file, *_mark(node))
+    def close(self) -> None:
+        self._loader.dispose()
 
-    def convert(self, node: yaml.Node, path: Path_) -> Any:
-        if id(node) in self._seen:
-            # A handful of aliases can spell out gigabytes, and one place would have two meanings.
-            raise InputError(
-                Diagnostic(
-                    "CS105",
-                    "anchors and aliases are not part of the format",
-                    self.span(node),
-                    help="declare a parameter and use it as $NAME",
-                )
+    def read(self) -> dict[str, Any]:
+        """Return the mapping that is the whole file."""
+        self._next()  # the start of the stream
+        event = self._next()
+        if isinstance(event, yaml.DocumentStartEvent):
+            event = self._next()
+        if not isinstance(event, yaml.MappingStartEvent):
+            found = "the file is empty" if isinstance(event, yaml.StreamEndEvent) else "found "
+            found += next((word for kind, word in _SHAPES if isinstance(event, kind)), "")
+            raise self._error(
+                "CS108",
+                "expected a topology: a mapping with version, name, and box or nodes",
+                event,
+                found,
+                "`colsynth topology export dgx-a100` prints a complete example",
             )
-        self._seen.add(id(node))
-        self.values[path] = _mark(node)
-        if len(path) > _MAX_DEPTH:
-            raise _too_deep(self.span(node))
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.convert(item, (*path, i)) for i, item in enumerate(node.value)]
-        return self._scalar(node)
-
-    def _mapping(self, node: yaml.MappingNode, path: Path_) -> dict[str, Any]:
-        data: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = self._scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
-            if not isinstance(key, str):
-                raise InputError(Diagnostic("CS108", "expected a word as key", self.span(key_node)))
-            if key in data:
-                line, column = self.keys[*path, key]
-                raise InputError(
-                    Diagnostic(
-                        "CS104",
-                        f"key {key!r} is given twice",
-                        self.span(key_node),
-                        (f"first given at line {line}, column {column}",),
-                    )
-                )
-            self.keys[*path, key] = _mark(key_node)
-            data[key] = self.convert(value_node, (*path, key))
+        data: dict[str, Any] = self._value(event, ())
+        self._next()  # the end of the document
+        event = self._next()
+        if not isinstance(event, yaml.StreamEndEvent):
+            raise self._error("CS103", "a topology file holds one YAML document", event)
         return data
 
-    def _scalar(self, node: yaml.Node) -> Any:
+    def _next(self) -> Any:
+        return self._loader.get_event()
+
+    def _value(self, event: Any, path: Path_) -> Any:
+        self.values[path] = _mark(event)
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            # A handful of aliases can spell out gigabytes, and one place would have two meanings.
+            raise self._error(
+                "CS105",
+                "anchors and aliases are not part of the format",
+                event,
+                hint="declare a parameter and use it as $NAME",
+            )
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if len(path) == _MAX_DEPTH:
+            raise self._error("CS103", "the YAML is nested too deeply", event)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(path)
+        return self._sequence(path)
+
+    def _sequence(self, path: Path_) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            items.append(self._value(event, (*path, len(items))))
+        return items
+
+    def _mapping(self, path: Path_) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            key = self._scalar(event) if isinstance(event, yaml.ScalarEvent) else None
+            if not isinstance(key, str):
+                raise self._error("CS108", "expected a word as key", event)
+            if key in data:
+                line, column = self.keys[*path, key]
+                first = f"first given at line {line}, column {column}"
+                raise self._error("CS104", f"key {key!r} is given twice", event, first)
+            self.keys[*path, key] = _mark(event)
+            data[key] = self._value(self._next(), (*path, key))
+        return data
+
+    def _scalar(self, event: Any) -> Any:
+        tag = event.tag
+        if tag in (None, "!"):
+            tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         try:
-            return self._scalars.construct_object(node)
+            return self._loader.construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
-            text = getattr(error, "problem", None) or str(error)
-            raise InputError(
-                Diagnostic("CS108", "not a plain value", self.span(node), (text,))
-            ) from None
+            note = getattr(error, "problem", None) or "expected text, a number, a list or a mapping"
+            raise self._error("CS108", "not a plain value", event, note) from None
+
+    def _error(
+        self, code: str, phrase: str, event: Any, note: str | None = None, hint: str | None = None
+    ) -> InputError:
+        notes = () if note is None else (note,)
+        return InputError(Diagnostic(code, phrase, Span(self.file, *_mark(event)), notes, hint))
 
 
-def _mark(node: yaml.Node) -> Mark:
-    return node.start_mark.line + 1, node.start_mark.column + 1
+def _mark(event: Any) -> Mark:
+    return event.start_mark.line + 1, event.start_mark.column + 1

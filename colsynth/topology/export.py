@@ -15,15 +15,9 @@ _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 def export_flat(topology: Topology) -> str:
     """Return the topology as YAML in the flat form; reading it gives an equal topology."""
-    names = [node.name for node in topology.nodes]
-    data: dict[str, Any] = {"version": VERSION, "name": topology.name}
-    if list(topology.ranks) != sorted(topology.ranks):
-        data["ranks"] = [names[node] for node in topology.ranks]
-    data["nodes"] = [_node(node) for node in topology.nodes]
-    data["links"] = _links(topology, names)
     # Flow style for leaves: one line per node and per link, however long.
     text: str = yaml.dump(
-        data,
+        flat_form(topology),
         Dumper=_DUMPER,
         sort_keys=False,
         default_flow_style=None,
@@ -31,6 +25,17 @@ def export_flat(topology: Topology) -> str:
         width=2**30,
     )
     return text
+
+
+def flat_form(topology: Topology) -> dict[str, Any]:
+    """Return the topology as plain data in the flat form."""
+    names = [node.name for node in topology.nodes]
+    data: dict[str, Any] = {"version": VERSION, "name": topology.name}
+    if list(topology.ranks) != sorted(topology.ranks):
+        data["ranks"] = [names[node] for node in topology.ranks]
+    data["nodes"] = [_node(node) for node in topology.nodes]
+    data["links"] = _links(topology, names)
+    return data
 
 
 def _node(node: Node) -> dict[str, Any]:

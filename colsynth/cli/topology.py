@@ -1,0 +1,254 @@
+"""``colsynth topology``: what machines there are, and what a description means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli._common import (
+    BandwidthOption,
+    JsonOption,
+    LatencyOption,
+    NodesOption,
+    SetOption,
+    TopologyArgument,
+    answer_console,
+    emit_json,
+    load_topology,
+)
+from colsynth.model import Kind, Topology
+from colsynth.units import gbps
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from colsynth.topology.summary import Totals
+
+app = typer.Typer(
+    name="topology",
+    help="List, show, export and check topologies.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+MATRIX_LIMIT = 16
+"""GPUs whose rows are shown unless --all asks for more."""
+
+
+@app.command("list")
+def list_(json: JsonOption = False) -> None:
+    """List the presets and generators."""
+    from colsynth.topology import presets
+    from colsynth.topology.generators import EXAMPLES
+
+    found = presets()
+    if json:
+        entries = [
+            {
+                "name": preset.name,
+                "aliases": list(preset.aliases),
+                "title": preset.title,
+                "path": str(preset.path),
+                "parameters": dict(preset.parameters),
+            }
+            for preset in found
+        ]
+        emit_json({"presets": entries, "generators": list(EXAMPLES)})
+        return
+    table = _table("preset", "also", "machine", "--set")
+    for preset in found:
+        parameters = ", ".join(name for name, _ in preset.parameters)
+        table.add_row(preset.name, ", ".join(preset.aliases), preset.title, parameters)
+    console = answer_console()
+    console.print(table)
+    console.print(f"generators: {', '.join(EXAMPLES)}", soft_wrap=True)
+
+
+@app.command()
+def show(
+    topology: TopologyArgument,
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every GPU, however many.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show the link matrix and the totals per GPU."""
+    from colsynth.topology.summary import headline, totals
+
+    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    sums = totals(value)
+    if json:
+        emit_json(_show_json(value, sums))
+        return
+    console = answer_console()
+    console.print(headline(value), soft_wrap=True)
+    console.print(_matrix_table(value, value.size if everything else MATRIX_LIMIT))
+    if value.size > MATRIX_LIMIT and not everything:
+        console.print(f"({value.size - MATRIX_LIMIT} more GPUs: --all)\n")
+    console.print(_totals_table([x for x in sums if x.rank is not None], "totals per GPU"))
+    others = [x for x in sums if x.rank is None]
+    if others:
+        console.print(_totals_table(others, "switches and NICs"))
+
+
+@app.command()
+def export(
+    topology: TopologyArgument,
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write a topology in the flat form, as YAML or as JSON (either can be read back)."""
+    from colsynth.topology.export import export_flat, flat_form
+
+    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    if json:
+        emit_json(flat_form(value))
+    else:
+        print(export_flat(value), end="")
+
+
+@app.command()
+def schema(_json: JsonOption = False) -> None:
+    """Print the JSON Schema of topology files (with or without --json)."""
+    from colsynth.topology import json_schema
+
+    emit_json(json_schema())
+
+
+@app.command()
+def check(
+    topology: TopologyArgument,
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Check a description; a mistake is reported with its line and column."""
+    from colsynth.topology.summary import headline
+
+    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    if json:
+        emit_json({"ok": True, **_facts(value)})
+    else:
+        answer_console().print(f"ok: {headline(value)}", soft_wrap=True)
+
+
+def _facts(topology: Topology) -> dict[str, Any]:
+    return {
+        "topology": topology.name,
+        "gpus": topology.size,
+        "boxes": len(topology.boxes),
+        "nodes": len(topology.nodes),
+        "links": len(topology.links),
+        "symmetric": topology.is_symmetric,
+    }
+
+
+def _show_json(topology: Topology, sums: Iterable[Totals]) -> dict[str, Any]:
+    from colsynth.topology.summary import matrix
+
+    return {
+        **_facts(topology),
+        "ranks": [topology.nodes[node].name for node in topology.ranks],
+        "matrix_gbps": [[gbps(cell) for cell in row] for row in matrix(topology)],
+        "totals": [
+            {
+                "name": x.node.name,
+                "kind": str(x.node.kind),
+                "rank": x.rank,
+                "box": x.node.box,
+                "capabilities": list(x.node.capabilities),
+                "egress_gbps": gbps(x.total_egress),
+                "ingress_gbps": gbps(x.total_ingress),
+                "egress_gbps_by_kind": {str(k): gbps(v) for k, v in x.egress.items()},
+                "ingress_gbps_by_kind": {str(k): gbps(v) for k, v in x.ingress.items()},
+            }
+            for x in sums
+        ],
+    }
+
+
+def _table(*columns: str, title: str | None = None) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _matrix_table(topology: Topology, limit: int) -> Table:
+    """Rows are GPUs; columns are GPUs by rank, each switch, and all NICs together."""
+    rows = topology.ranks[:limit]
+    shown = set(rows)
+    linked = {x.target for x in topology.links if x.source in shown}
+    peers = [gpu for gpu in topology.ranks if gpu in linked][: 2 * limit]
+    switches = [n for n in sorted(linked) if topology.nodes[n].kind is Kind.SWITCH][:limit]
+    rest = sorted(linked.difference(peers, switches))
+    nics = [node for node in rest if topology.nodes[node].kind is Kind.NIC]
+    others = [node for node in rest if topology.nodes[node].kind is not Kind.NIC]
+    columns = [(str(topology.rank_of[gpu]), [gpu]) for gpu in peers]
+    columns += [(topology.nodes[node].name, [node]) for node in switches]
+    columns += [(name, nodes) for name, nodes in (("others", others), ("NICs", nics)) if nodes]
+    table = _table("rank", "GPU", title="links, GB/s from row to column")
+    for name, _ in columns:
+        table.add_column(name, justify="right")
+    for gpu in rows:
+        cells = [_figure(_links(topology, gpu, nodes)) for _, nodes in columns]
+        table.add_row(str(topology.rank_of[gpu]), topology.nodes[gpu].name, *cells)
+    return table
+
+
+def _links(topology: Topology, source: int, targets: Iterable[int]) -> Fraction:
+    found = [topology.link_between.get((source, target)) for target in targets]
+    return sum((topology.links[i].bandwidth for i in found if i is not None), Fraction(0))
+
+
+def _figure(bandwidth: Fraction) -> str:
+    return f"{gbps(bandwidth):g}" if bandwidth else "."
+
+
+def _totals_table(sums: Sequence[Totals], title: str) -> Table:
+    """One row for all nodes with equal totals."""
+    kinds = [kind for kind in Kind if any(kind in (*x.egress, *x.ingress) for x in sums)]
+    table = _table("nodes", title=f"{title}, GB/s")
+    for name in ("count", "egress", "ingress", *(f"{k} out/in" for k in kinds)):
+        table.add_column(name, justify="right")
+    alike: dict[object, list[Totals]] = {}
+    for x in sums:
+        key = (x.node.kind, x.node.capabilities, *x.egress.items(), None, *x.ingress.items())
+        alike.setdefault(key, []).append(x)
+    for group in alike.values():
+        first = group[0]
+        cells = [f"{_of(first.egress, kind)}/{_of(first.ingress, kind)}" for kind in kinds]
+        sides = (_figure(first.total_egress), _figure(first.total_ingress))
+        table.add_row(_label(sums, group), str(len(group)), *sides, *cells)
+    return table
+
+
+def _of(sums: Mapping[Kind, Fraction], kind: Kind) -> str:
+    return _figure(sums.get(kind, Fraction(0)))
+
+
+def _label(sums: Sequence[Totals], group: Sequence[Totals]) -> str:
+    """Return the names of a group; only neighbours are written ``first .. last``."""
+    names = [x.node.name for x in group]
+    start = sums.index(group[0])
+    if len(names) <= 2:
+        label = ", ".join(names)
+    elif list(sums[start : start + len(group)]) == list(group):
+        label = f"{names[0]} .. {names[-1]}"
+    else:
+        label = f"{names[0]}, {names[1]}, .., {names[-1]}"
+    powers = group[0].node.capabilities
+    return f"{label} ({', '.join(powers)})" if powers else label
