@@ -16,11 +16,12 @@ class Slot(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a transfer comes from: a phase of the schedule and a tree of that phase."""
+    """Where a transfer comes from: a phase of the schedule, a tree of it, a copy of both."""
 
     phase: int
     direction: Direction
     tree: int
+    instance: int = 0
 
 
 @dataclass(frozen=True, slots=True)

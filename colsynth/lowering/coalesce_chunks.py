@@ -1,0 +1,60 @@
+"""Pass coalesce-chunks: adjacent chunks that travel together become one transfer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from colsynth.model import ChunkProgram, Transfer
+from colsynth.runtimes.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class CoalesceChunks:
+    """Merge transfers of adjacent chunks on the same edge with the same prerequisites.
+
+    Trees of one root that share their first edges (outwards) or their last leaves
+    (inwards) need fewer steps this way; the number of bytes and their routes stay.
+
+    Parameters
+    ----------
+    most : int
+        Chunks in one transfer; 0 takes the runtime's largest ``cnt``.
+    """
+
+    most: int = 0
+
+    name: ClassVar[str] = "coalesce-chunks"
+    takes: ClassVar[type] = ChunkProgram
+    gives: ClassVar[type] = ChunkProgram
+
+    def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
+        """Return the program with merged transfers, in the order of their first parts."""
+        most = self.most or target.profile.max_count
+        merged: list[Transfer] = []
+        became: list[int] = []
+        latest: dict[object, int] = {}
+        for transfer in value.transfers:
+            after = tuple(sorted({became[t] for t in transfer.after}))
+            key = (
+                transfer.source,
+                transfer.target,
+                transfer.reduces,
+                transfer.origin.phase,
+                transfer.origin.instance,
+                after,
+            )
+            last = latest.get(key)
+            if last is not None and _continues(merged[last], transfer, most):
+                merged[last] = replace(merged[last], count=merged[last].count + transfer.count)
+                became.append(last)
+                continue
+            latest[key] = len(merged)
+            became.append(len(merged))
+            merged.append(replace(transfer, after=after))
+        return replace(value, transfers=tuple(merged))
+
+
+def _continues(first: Transfer, second: Transfer, most: int) -> bool:
+    """Whether `second` starts where `first` ends and both fit into one."""
+    return second.chunk == first.chunk + first.count and first.count + second.count <= most

@@ -1,0 +1,152 @@
+"""Lanes: the threadblocks of every rank while they are being filled.
+
+A lane is one threadblock: a rank, a channel, at most one peer to send to and one to
+receive from. A connection (channel, source, target) belongs to exactly one lane at each
+end (contract 4.7). Every lane keeps its operations in the global order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Hop(NamedTuple):
+    """One step of a chain, on one rank: fused when it both receives and sends.
+
+    Parameters
+    ----------
+    rank : int
+    recv, send : int or None
+        Peers.
+    ops : tuple of int
+        Operations the step performs: one, or the two of a fused step.
+    weight : int
+        Steps it needs, nops for extra dependencies included.
+    """
+
+    rank: int
+    recv: int | None
+    send: int | None
+    ops: tuple[int, ...]
+    weight: int
+
+
+@dataclass(slots=True)
+class Lane:
+    """A threadblock being filled."""
+
+    rank: int
+    channel: int
+    recv: int | None
+    send: int | None
+    hops: list[Hop] = field(default_factory=list)
+    load: int = 0
+
+    def add(self, hop: Hop) -> None:
+        """Append a hop and take over its peers."""
+        self.recv = self.recv if hop.recv is None else hop.recv
+        self.send = self.send if hop.send is None else hop.send
+        self.hops.append(hop)
+        self.load += hop.weight
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What lanes must respect; see `colsynth.runtimes.profile.Profile`."""
+
+    threadblocks: int
+    steps: int
+    channels: int
+    per_channel: int
+
+
+@dataclass(slots=True)
+class Lanes:
+    """All lanes of a program."""
+
+    limits: Limits
+    lanes: list[Lane] = field(default_factory=list)
+    receiver: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    sender: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    local: dict[int, list[int]] = field(default_factory=dict)
+    on_rank: dict[int, int] = field(default_factory=dict)
+    on_channel: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def choose(self, chain: Sequence[Hop], channels: Sequence[int]) -> int | None:
+        """Return the channel that takes a whole chain with the fewest new lanes."""
+        best: tuple[int, int] | None = None
+        for channel in channels:
+            new = self._new_lanes(chain, channel)
+            if new is not None and (best is None or (new, channel) < best):
+                best = new, channel
+                if new == 0:
+                    break
+        return None if best is None else best[1]
+
+    def _new_lanes(self, chain: Sequence[Hop], channel: int) -> int | None:
+        """Return how many lanes a chain would open on a channel, None where it cannot go."""
+        new = 0
+        for hop in chain:
+            found = self._find(hop, channel)
+            if found == -1:
+                return None
+            if found is None:
+                new += 1
+                if self.on_channel.get((hop.rank, channel), 0) >= self.limits.per_channel:
+                    return None
+                if self.on_rank.get(hop.rank, 0) >= self.limits.threadblocks:
+                    return None
+            elif self.lanes[found].load + hop.weight > self.limits.steps:
+                return None
+        return new
+
+    def _find(self, hop: Hop, channel: int) -> int | None:
+        """Return the lane a hop must use, None for a new one, -1 where peers conflict."""
+        receiver = sender = None
+        if hop.recv is not None:
+            receiver = self.receiver.get((hop.rank, channel, hop.recv))
+        if hop.send is not None:
+            sender = self.sender.get((hop.rank, channel, hop.send))
+        if hop.recv is None or hop.send is None or receiver == sender:
+            return receiver if sender is None else sender
+        if receiver is not None and sender is not None:
+            return -1
+        if receiver is not None:
+            return receiver if self.lanes[receiver].send is None else -1
+        return sender if sender is not None and self.lanes[sender].recv is None else -1
+
+    def put(self, chain: Sequence[Hop], channel: int) -> None:
+        """Add a chain that `choose` has placed on a channel."""
+        for hop in chain:
+            found = self._find(hop, channel)
+            number = self._open(hop.rank, channel) if found is None else found
+            self.lanes[number].add(hop)
+            if hop.recv is not None:
+                self.receiver[hop.rank, channel, hop.recv] = number
+            if hop.send is not None:
+                self.sender[hop.rank, channel, hop.send] = number
+
+    def put_behind(self, hop: Hop, number: int) -> bool:
+        """Add a local hop to a given lane; return whether it had room."""
+        if self.lanes[number].load + hop.weight > self.limits.steps:
+            return False
+        self.lanes[number].add(hop)
+        return True
+
+    def put_local(self, hop: Hop, channel: int) -> None:
+        """Add a local hop to a lane that has no peers."""
+        for number in self.local.setdefault(hop.rank, []):
+            if self.put_behind(hop, number):
+                return
+        number = self._open(hop.rank, channel)
+        self.local[hop.rank].append(number)
+        self.lanes[number].add(hop)
+
+    def _open(self, rank: int, channel: int) -> int:
+        self.on_rank[rank] = self.on_rank.get(rank, 0) + 1
+        key = rank, channel
+        self.on_channel[key] = self.on_channel.get(key, 0) + 1
+        self.lanes.append(Lane(rank, channel, None, None))
+        return len(self.lanes) - 1

@@ -1,0 +1,124 @@
+"""Pass lower-forest: Forest -> ChunkProgram."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
+from colsynth.runtimes.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class LowerForest:
+    """Turn every tree edge into a transfer of the tree's chunks.
+
+    A tree of weight w carries w adjacent chunks of its root's shard. OUT phases copy from
+    parent to child, IN phases reduce from child to parent; a later phase starts at a root
+    once everything the earlier one sends there has arrived.
+
+    Parameters
+    ----------
+    instances : int
+        Parallel copies of the whole program, each with its own part of every shard.
+    """
+
+    instances: int = 1
+
+    name: ClassVar[str] = "lower-forest"
+    takes: ClassVar[type] = Forest
+    gives: ClassVar[type] = ChunkProgram
+
+    def run(self, value: Forest, target: Target) -> ChunkProgram:
+        """Return the transfers of a forest, phase by phase, level by level."""
+        shard = value.trees_per_root * self.instances
+        transfers: list[Transfer] = []
+        arrived: dict[tuple[int, int], list[int]] = {}
+        for number, phase in enumerate(value.phases):
+            ready, arrived = arrived, {}
+            for piece in _pieces(value, phase, number, self.instances, target.profile.max_count):
+                _lower_tree(piece, transfers, ready, arrived)
+        order = _by_level(transfers)
+        return ChunkProgram(value.problem, shard * len(value.problem.roots), order)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A tree with the adjacent chunks it carries."""
+
+    tree: Tree
+    origin: Origin
+    chunk: int
+    count: int
+
+
+def _pieces(
+    forest: Forest, phase: Phase, number: int, instances: int, most: int
+) -> Iterator[_Piece]:
+    """Yield every tree with its chunks, at most `most` chunks at a time."""
+    shard = forest.trees_per_root * instances
+    index = {root: i for i, root in enumerate(forest.problem.roots)}
+    for instance in range(instances):
+        used = dict.fromkeys(index, instance * forest.trees_per_root)
+        for tree_id, tree in enumerate(phase.trees):
+            first = index[tree.root] * shard + used[tree.root]
+            used[tree.root] += tree.weight
+            for done in range(0, tree.weight, most):
+                origin = Origin(number, phase.direction, tree_id, instance)
+                yield _Piece(tree, origin, first + done, min(most, tree.weight - done))
+
+
+def _lower_tree(
+    piece: _Piece,
+    transfers: list[Transfer],
+    ready: dict[tuple[int, int], list[int]],
+    arrived: dict[tuple[int, int], list[int]],
+) -> None:
+    """Append the transfers of one tree; `arrived` collects what reaches (root, chunk)."""
+    chunks = range(piece.chunk, piece.chunk + piece.count)
+    root = piece.tree.root
+    into: dict[int, list[int]] = {root: sorted({t for c in chunks for t in ready.get((root, c), ())})}
+    inwards = piece.origin.direction is Direction.IN
+    if inwards:
+        into = {}
+    for edge in reversed(piece.tree.edges) if inwards else piece.tree.edges:
+        source, target = (edge.child, edge.parent) if inwards else (edge.parent, edge.child)
+        after = tuple(into.get(source, ()))
+        into.setdefault(target, []).append(len(transfers))
+        transfers.append(
+            Transfer(source, target, piece.chunk, piece.count, inwards, after, piece.origin)
+        )
+    if inwards:
+        for chunk in chunks:
+            arrived.setdefault((root, chunk), []).extend(into.get(root, ()))
+
+
+def _by_level(transfers: list[Transfer]) -> tuple[Transfer, ...]:
+    """Sort by length of the longest chain of prerequisites; renumber `after`."""
+    level: list[int] = []
+    for transfer in transfers:
+        level.append(1 + max((level[t] for t in transfer.after), default=-1))
+    order = sorted(range(len(transfers)), key=lambda t: (level[t], t))
+    return reordered(transfers, order)
+
+
+def reordered(transfers: list[Transfer], order: list[int]) -> tuple[Transfer, ...]:
+    """Return the transfers in a new order, with `after` renumbered to match."""
+    place = {old: new for new, old in enumerate(order)}
+    return tuple(
+        _renumbered(transfers[old], tuple(sorted(place[t] for t in transfers[old].after)))
+        for old in order
+    )
+
+
+def _renumbered(transfer: Transfer, after: tuple[int, ...]) -> Transfer:
+    return Transfer(
+        transfer.source,
+        transfer.target,
+        transfer.chunk,
+        transfer.count,
+        transfer.reduces,
+        after,
+        transfer.origin,
+    )

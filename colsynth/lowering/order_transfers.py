@@ -1,0 +1,119 @@
+"""Pass order-transfers: one global order that every threadblock will follow."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from colsynth.errors import DefectError, Diagnostic
+from colsynth.model import ChunkProgram, Transfer
+from colsynth.runtimes.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class OrderTransfers:
+    """Choose the global order of transfers, relays right behind their arrivals.
+
+    Threadblocks that follow one order of transfers cannot deadlock, whatever the FIFO
+    depth: the first unfinished transfer always finds both of its ends waiting for it. A
+    fused receive-and-send stands at two places of the order, which is harmless as long as
+    nothing comes between them. So relays are threaded into chains (outwards to the child
+    with most below it, inwards behind the last arrival), and the order is one of whole
+    chains, each after everything it needs: a chain moves like one transfer.
+
+    Where the runtime launches no fused steps, every transfer is a chain of its own.
+    """
+
+    name: ClassVar[str] = "order-transfers"
+    takes: ClassVar[type] = ChunkProgram
+    gives: ClassVar[type] = ChunkProgram
+
+    def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
+        """Return the program in its final order."""
+        transfers = value.transfers
+        follower = _followers(transfers) if target.profile.fuses else {}
+        chains = _chains(len(transfers), follower)
+        order = [t for chain in _sorted_chains(transfers, chains) for t in chain]
+        place = {old: new for new, old in enumerate(order)}
+        moved = tuple(
+            replace(transfers[t], after=tuple(sorted(place[p] for p in transfers[t].after)))
+            for t in order
+        )
+        return replace(value, transfers=moved)
+
+
+def is_relay(arrival: Transfer, departure: Transfer) -> bool:
+    """Whether `departure` sends on exactly what `arrival` brings, in the same phase."""
+    return (
+        arrival.target == departure.source
+        and not arrival.is_local
+        and not departure.is_local
+        and arrival.chunk == departure.chunk
+        and arrival.count == departure.count
+        and arrival.origin.phase == departure.origin.phase
+        and arrival.reduces == departure.reduces
+    )
+
+
+def _followers(transfers: tuple[Transfer, ...]) -> dict[int, int]:
+    """Map each arrival to the relay threaded behind it: the longest way first."""
+    level: list[int] = []
+    for transfer in transfers:
+        level.append(1 + max((level[t] for t in transfer.after), default=-1))
+    below = [0] * len(transfers)
+    for number in range(len(transfers) - 1, -1, -1):
+        for earlier in transfers[number].after:
+            below[earlier] = max(below[earlier], below[number] + 1)
+    follower: dict[int, int] = {}
+    for number in sorted(range(len(transfers)), key=lambda t: (-below[t], t)):
+        arrivals = transfers[number].after
+        if not arrivals:
+            continue
+        last = max(arrivals, key=lambda t: (level[t], t))
+        if last not in follower and is_relay(transfers[last], transfers[number]):
+            follower[last] = number
+    return follower
+
+
+def _chains(count: int, follower: dict[int, int]) -> list[list[int]]:
+    """Return maximal chains of transfers, by their first transfer."""
+    followed = set(follower.values())
+    chains = []
+    for first in range(count):
+        if first not in followed:
+            chain = [first]
+            while chain[-1] in follower:
+                chain.append(follower[chain[-1]])
+            chains.append(chain)
+    return chains
+
+
+def _sorted_chains(
+    transfers: tuple[Transfer, ...], chains: list[list[int]]
+) -> list[list[int]]:
+    """Order chains after what they need; among ready ones the earliest first transfer."""
+    home = {t: number for number, chain in enumerate(chains) for t in chain}
+    needs: list[set[int]] = []
+    feeds: list[list[int]] = [[] for _ in chains]
+    for number, chain in enumerate(chains):
+        needed = {home[p] for t in chain for p in transfers[t].after} - {number}
+        needs.append(needed)
+        for other in sorted(needed):
+            feeds[other].append(number)
+    missing = [len(needed) for needed in needs]
+    ready = [(chains[n][0], n) for n, left in enumerate(missing) if left == 0]
+    heapq.heapify(ready)
+    done = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        done.append(chains[number])
+        for other in feeds[number]:
+            missing[other] -= 1
+            if missing[other] == 0:
+                heapq.heappush(ready, (chains[other][0], other))
+    if len(done) < len(chains):
+        raise DefectError(
+            Diagnostic("CS902", "chains of transfers wait for each other in a circle")
+        )
+    return done

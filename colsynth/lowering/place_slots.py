@@ -1,0 +1,210 @@
+"""Pass place-slots: where every chunk is read, written and added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from colsynth.lowering.layout import Layout
+from colsynth.model import ChunkProgram, Collective, Direction, Origin, Slot, Transfer
+from colsynth.runtimes.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSlots:
+    """Give every transfer its slots, so that the input is never written.
+
+    Copies arrive in the output. Partial sums live in the output where it has room for
+    them (allreduce, and at the owner of a chunk), else in scratch. A rank's first arrival
+    of a chunk is added to its own input, later ones to the partial sum. All of this is
+    right in place and out of place; only the sender's own data differs: out of place it
+    must be copied to the output, and a program for both modes sends that copy.
+
+    Where the runtime cannot add while receiving (RCCL), arrivals land in scratch and a
+    local step adds them to a partial sum, also in scratch, that a copy of the input
+    began; the owner's sum is copied to the output (contract 4.1, 4.5, 6.2).
+    """
+
+    name: ClassVar[str] = "place-slots"
+    takes: ClassVar[type] = ChunkProgram
+    gives: ClassVar[type] = ChunkProgram
+
+    def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
+        """Return the program with slots, local copies and local reductions."""
+        placer = _Placer(Layout(value.problem, value.chunks), target, value.transfers)
+        placer.publish_own_data()
+        placer.begin_sums()
+        for number in range(len(value.transfers)):
+            placer.place(number)
+        scratch = tuple(placer.scratch)
+        return replace(value, transfers=tuple(placer.placed), scratch=scratch)
+
+
+@dataclass(slots=True)
+class _Placer:
+    """The state of one run: what has been placed, and where sums are kept."""
+
+    layout: Layout
+    target: Target
+    transfers: tuple[Transfer, ...]
+    placed: list[Transfer] = field(default_factory=list)
+    scratch: list[int] = field(default_factory=list)
+    sums: dict[tuple[int, int], Slot] = field(default_factory=dict)
+    arrivals: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    became: list[tuple[int, ...]] = field(default_factory=list)
+    copies: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scratch = [0] * self.layout.problem.topology.size
+        for transfer in self.transfers:
+            for chunk in _chunks(transfer) if transfer.reduces else ():
+                self.arrivals.setdefault((transfer.target, chunk), [0, 0])[1] += 1
+        for rank, chunk in sorted(self.arrivals):
+            if self._fuses and self.layout.sums_in_output(rank, chunk):
+                self.sums[rank, chunk] = self.layout.output(rank, chunk)
+            else:
+                self.sums[rank, chunk] = Slot("s", self._reserve(rank, 1))
+
+    @property
+    def _fuses(self) -> bool:
+        return self.target.profile.fuses
+
+    def _reserve(self, rank: int, count: int) -> int:
+        self.scratch[rank] += count
+        return self.scratch[rank] - count
+
+    def _append(self, transfer: Transfer) -> int:
+        self.placed.append(transfer)
+        return len(self.placed) - 1
+
+    def publish_own_data(self) -> None:
+        """Copy each root's own data to the output where the mode asks for it."""
+        copying = (Collective.ALLGATHER, Collective.BROADCAST)
+        if self.layout.problem.collective not in copying or not self.target.out_of_place:
+            return
+        for index, rank in enumerate(self.layout.problem.roots):
+            first = index * self.layout.shard
+            owned = range(first, first + self.layout.shard)
+            for run in _runs([(rank, c) for c in owned], self.target.profile.max_count):
+                chunk, count = run[0][1], len(run)
+                number = self._local(
+                    rank,
+                    chunk,
+                    count,
+                    self.layout.input(rank, chunk),
+                    self.layout.output(rank, chunk),
+                )
+                self.copies.update({(rank, c): number for _, c in run})
+
+    def begin_sums(self) -> None:
+        """Start the partial sums of a runtime that cannot add while receiving."""
+        if self._fuses:
+            return
+        for run in _runs(sorted(self.sums), self.target.profile.max_count):
+            rank, chunk = run[0]
+            read, write = self.layout.input(rank, chunk), self.sums[rank, chunk]
+            number = self._local(rank, chunk, len(run), read, write)
+            self.copies.update(dict.fromkeys(run, number))
+
+    def _local(self, rank: int, chunk: int, count: int, read: Slot, write: Slot) -> int:
+        origin = Origin(0, Direction.OUT, -1)
+        return self._append(
+            Transfer(rank, rank, chunk, count, False, (), origin, read=read, write=write)
+        )
+
+    def place(self, number: int) -> None:
+        """Place one transfer, in parts where its chunks are kept differently."""
+        transfer = self.transfers[number]
+        after = {p for t in transfer.after for p in self.became[t]}
+        after |= {
+            self.copies[transfer.source, c]
+            for c in _chunks(transfer)
+            if (transfer.source, c) in self.copies
+        }
+        parts: list[int] = []
+        for chunk, count in self._uniform_parts(transfer):
+            part = replace(transfer, chunk=chunk, count=count, after=tuple(sorted(after)))
+            part = replace(part, read=self._read(part))
+            parts += self._reduce(part) if transfer.reduces else self._copy(part)
+        self.became.append(tuple(parts))
+
+    def _uniform_parts(self, transfer: Transfer) -> Iterator[tuple[int, int]]:
+        """Yield (chunk, count) of the runs that one step can serve on both ends."""
+        first = transfer.chunk
+        for chunk in _chunks(transfer):
+            if self._state(transfer, chunk) != self._state(transfer, first):
+                yield first, chunk - first
+                first = chunk
+        yield first, transfer.chunk + transfer.count - first
+
+    def _state(self, transfer: Transfer, chunk: int) -> tuple[object, ...]:
+        """Return what must agree between chunks that share a step."""
+        key = transfer.target, chunk
+        slots = [self._read(replace(transfer, chunk=chunk))]
+        if not transfer.reduces:
+            return tuple((slot.buffer, slot.offset - chunk) for slot in slots)
+        done, total = self.arrivals[key]
+        slots.append(self.sums[key])
+        places = ((slot.buffer, slot.offset - chunk) for slot in slots)
+        return (done == 0, done + 1 == total, *places)
+
+    def _read(self, transfer: Transfer) -> Slot:
+        """Return where the source keeps the first chunk it sends."""
+        rank, chunk = transfer.source, transfer.chunk
+        if transfer.reduces:
+            return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
+        summed = self.layout.problem.collective is Collective.ALLREDUCE
+        if summed or rank != self.layout.owner(chunk) or self.target.in_place:
+            return self.layout.output(rank, chunk)
+        return self.layout.input(rank, chunk)
+
+    def _copy(self, part: Transfer) -> list[int]:
+        return [self._append(replace(part, write=self.layout.output(part.target, part.chunk)))]
+
+    def _reduce(self, part: Transfer) -> list[int]:
+        keys = [(part.target, c) for c in _chunks(part)]
+        done, expected = self.arrivals[keys[0]]
+        for key in keys:
+            self.arrivals[key][0] += 1
+        total = self.sums[keys[0]]
+        if self._fuses:
+            own = self.layout.input(part.target, part.chunk)
+            operand = own if done == 0 else total
+            return [self._append(replace(part, write=total, operand=operand))]
+        added = self._add_landed(part, total, [self.copies[key] for key in keys])
+        if part.target != self.layout.owner(part.chunk) or done + 1 < expected:
+            return [added]
+        return [added, self._publish_sum(part, total, added)]
+
+    def _add_landed(self, part: Transfer, total: Slot, begun: list[int]) -> int:
+        """Receive into scratch and add from there to the sum."""
+        landing = Slot("s", self._reserve(part.target, part.count))
+        arrival = self._append(replace(part, reduces=False, write=landing))
+        after = tuple(sorted({arrival, *begun}))
+        local = replace(part, source=part.target, after=after)
+        return self._append(replace(local, read=landing, write=total, operand=total))
+
+    def _publish_sum(self, part: Transfer, total: Slot, added: int) -> int:
+        """Copy an owner's finished sum to the output."""
+        output = self.layout.output(part.target, part.chunk)
+        local = replace(part, source=part.target, reduces=False, after=(added,))
+        return self._append(replace(local, read=total, write=output))
+
+
+def _chunks(transfer: Transfer) -> range:
+    return range(transfer.chunk, transfer.chunk + transfer.count)
+
+
+def _runs(
+    keys: Iterable[tuple[int, int]], most: int
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield runs of adjacent chunks on one rank, at most `most` long."""
+    run: list[tuple[int, int]] = []
+    for rank, chunk in keys:
+        if run and (run[-1] != (rank, chunk - 1) or len(run) == most):
+            yield run
+            run = []
+        run.append((rank, chunk))
+    if run:
+        yield run

@@ -1,0 +1,124 @@
+"""Pass spell-dependencies: one wait per step, published where somebody waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from colsynth.errors import Diagnostic, LimitError
+from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class SpellDependencies:
+    """Spread several waits over nops, mark what is waited for, close gaps in scratch.
+
+    A step has room for one dependency; k of them become k - 1 nops and the step, which the
+    runtime collects again (contract 4.5). Exactly the steps that others wait for publish
+    their completion. Then every limit of the runtime is checked by name.
+    """
+
+    name: ClassVar[str] = "spell-dependencies"
+    takes: ClassVar[type] = ThreadblockProgram
+    gives: ClassVar[type] = ThreadblockProgram
+
+    def run(self, value: ThreadblockProgram, target: Target) -> ThreadblockProgram:
+        """Return the program as files can hold it.
+
+        Raises
+        ------
+        LimitError
+            CS402: a limit of the runtime is exceeded; the limit is named.
+        """
+        gpus = tuple(_compact_scratch(_spell(gpu)) for gpu in value.gpus)
+        program = replace(value, gpus=gpus)
+        _check_limits(program, target.profile)
+        return program
+
+
+def _spell(gpu: Gpu) -> Gpu:
+    place = {}
+    for block in gpu.threadblocks:
+        position = 0
+        for number, step in enumerate(block.steps):
+            position += max(0, len(step.waits) - 1)
+            place[block.id, number] = Wait(block.id, position)
+            position += 1
+    awaited = {
+        place[wait] for block in gpu.threadblocks for step in block.steps for wait in step.waits
+    }
+    blocks = tuple(_spell_block(block, place, awaited) for block in gpu.threadblocks)
+    return replace(gpu, threadblocks=blocks)
+
+
+def _spell_block(
+    block: Threadblock, place: dict[tuple[int, int], Wait], awaited: set[Wait]
+) -> Threadblock:
+    steps: list[Step] = []
+    for step in block.steps:
+        spelt = [place[wait] for wait in step.waits]
+        steps += [Step("nop", None, None, 0, (wait,), origin=step.origin) for wait in spelt[:-1]]
+        signals = Wait(block.id, len(steps)) in awaited
+        steps.append(replace(step, waits=tuple(spelt[-1:]), signals=signals))
+    return replace(block, steps=tuple(steps))
+
+
+def _compact_scratch(gpu: Gpu) -> Gpu:
+    """Renumber scratch so that only what is touched is allocated, adjacency kept."""
+    touched: set[int] = set()
+    for block in gpu.threadblocks:
+        for step in block.steps:
+            for slot in (step.source, step.target):
+                if slot is not None and slot.buffer == "s":
+                    touched.update(range(slot.offset, slot.offset + step.count))
+    place = {offset: new for new, offset in enumerate(sorted(touched))}
+
+    def moved(slot: Slot | None) -> Slot | None:
+        return Slot("s", place[slot.offset]) if slot is not None and slot.buffer == "s" else slot
+
+    blocks = tuple(
+        replace(
+            block,
+            steps=tuple(
+                replace(step, source=moved(step.source), target=moved(step.target))
+                for step in block.steps
+            ),
+        )
+        for block in gpu.threadblocks
+    )
+    return replace(gpu, scratch_chunks=len(touched), threadblocks=blocks)
+
+
+def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:
+    """Raise LimitError for the first limit of the runtime that the program exceeds."""
+    buffers = [max(g.input_chunks, g.output_chunks, g.scratch_chunks) for g in program.gpus]
+    waited = [
+        wait.threadblock
+        for gpu in program.gpus
+        for block in gpu.threadblocks
+        for step in block.steps
+        for wait in step.waits
+    ]
+    nodes = [
+        len(program.gpus) + sum(1 + len(block.steps) for block in gpu.threadblocks)
+        for gpu in program.gpus
+    ]
+    figures = (
+        ("threadblocks per GPU", program.max_threadblocks, profile.max_threadblocks),
+        ("steps per threadblock", program.max_steps, profile.max_steps),
+        ("channels", program.header.channels, profile.max_channels),
+        ("XML nodes per rank", max(nodes), profile.max_xml_nodes),
+        ("chunks per buffer", max(buffers), profile.max_offset + 1),
+        ("threadblock id that is waited for", max(waited, default=0), profile.max_wait_target),
+    )
+    for what, found, most in figures:
+        if found > most:
+            raise LimitError(
+                Diagnostic(
+                    "CS402",
+                    f"{what}: {found}, but {profile.name} allows {most}",
+                    help="use fewer trees (--trees) or fewer --instances",
+                )
+            )
