@@ -7,7 +7,6 @@ gives one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,21 +14,14 @@ from typing import Any
 
 from colsynth.errors import ColsynthError, DefectError, Diagnostic, InputError, Span
 from colsynth.model import Forest, Report
+from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.registry import DEFAULT, Registry, spec_of
 from colsynth.pipeline.spec import TEXT_NAME, parse, to_text
 from colsynth.runtimes.target import Target
 
 Observer = Callable[[int, str, Any], None]
-"""Told (place in the pipeline from 1, name of the pass, its result); 0 is the start."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The last value, and the seconds that each pass took."""
-
-    value: Any
-    seconds: tuple[tuple[str, float], ...]
+"""Told (place in the pipeline from 1, name of the pass, its result)."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +83,24 @@ class Pipeline:
         head, tail = self.passes[:cut], self.passes[cut:]
         return Pipeline(head, self.first), Pipeline(tail, self.first + cut)
 
-    def run(self, value: Any, target: Target, observe: Observer | None = None) -> Outcome:
-        """Return the result of all passes; `check` it first.
+    def run(
+        self,
+        value: Any,
+        target: Target,
+        clock: Clock | None = None,
+        observe: Observer | None = None,
+    ) -> Any:
+        """Return what the last pass gives; `check` the chain first.
+
+        Parameters
+        ----------
+        value : object
+            What the first pass takes.
+        target : Target
+        clock : Clock, optional
+            Is told how long each pass takes.
+        observe : callable, optional
+            Is told what each pass gives.
 
         Raises
         ------
@@ -100,14 +108,13 @@ class Pipeline:
             What a pass raises on purpose; a DefectError when a pass fails otherwise,
             gives a value of the wrong type, or one that does not prove itself.
         """
-        seconds = []
+        clock = clock or Clock()
         for place, item in enumerate(self.passes, self.first):
-            start = time.perf_counter()
-            value = _run_one(item, value, target)
-            seconds.append((item.name, time.perf_counter() - start))
+            with clock.measure(item.name):
+                value = _run_one(item, value, target)
             if observe is not None:
                 observe(place, item.name, value)
-        return Outcome(value, tuple(seconds))
+        return value
 
 
 def _run_one(item: Pass, value: Any, target: Target) -> Any:

@@ -44,7 +44,7 @@ def test_rows_stand_on_one_line_each_with_their_index():
     row = next(line for line in lines if "#4 " in line)
     assert row.strip() == (
         "#4 Transfer(source=0, target=1, chunk=4, count=1, reduces=False, after=(3), "
-        "origin=0:out:3, read=i:0, write=o:4),"
+        f"origin={':'.join(map(str, ORIGIN))}, read=i:0, write=o:4),"
     )
 
 

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colsynth.errors import DefectError, InputError, LimitError
+from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from tests.pipeline.toys import REGISTRY, AddWord, Draft, JoinWords, Text
 
@@ -68,21 +69,28 @@ def test_a_chain_that_fits_passes_the_check():
 
 
 def test_run_gives_the_value_and_tells_of_each_pass(target):
-    seen = []
-    outcome = build("add-word{word=b},join-words").run(
-        Draft(("a",)), target, lambda place, name, value: seen.append((place, name, value))
+    seen, clock = [], Clock()
+    result = build("add-word{word=b},join-words").run(
+        Draft(("a",)), target, clock, lambda *told: seen.append(told)
     )
-    assert outcome.value == Text("a b")
+    assert result == Text("a b")
     assert seen == [(1, "add-word", Draft(("a", "b"))), (2, "join-words", Text("a b"))]
-    assert [name for name, _ in outcome.seconds] == ["add-word", "join-words"]
+    assert list(clock.seconds()) == ["add-word", "join-words"]
+
+
+def test_time_of_a_pass_that_fails_is_counted(target):
+    clock = Clock()
+    with pytest.raises(LimitError):
+        build("add-word,add-word,misbehave{how=limit}").run(Draft(()), target, clock)
+    assert list(clock.seconds()) == ["add-word", "misbehave"]
 
 
 def test_the_two_parts_of_a_split_do_what_the_whole_does(target):
     whole = build("add-word{word=b},add-word{word=c},join-words")
     head, tail = whole.split_after(Draft)
     assert (len(head.passes), tail.first) == (2, 3)
-    middle = head.run(Draft(()), target).value
-    assert tail.run(middle, target).value == whole.run(Draft(()), target).value
+    middle = head.run(Draft(()), target)
+    assert tail.run(middle, target) == whole.run(Draft(()), target)
 
 
 def test_an_exception_in_a_pass_is_a_defect_that_names_it(target):

@@ -1,0 +1,245 @@
+"""``colsynth compile``: from a topology to verified schedule files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli._common import (
+    BandwidthOption,
+    JsonOption,
+    LatencyOption,
+    NodesOption,
+    SetOption,
+    TopologyArgument,
+    answer_console,
+    emit_json,
+    load_topology,
+)
+from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, write_stdout
+from colsynth.cli.progress import progress
+from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.units import parse_size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from colsynth.api import Compilation
+
+CollectiveOption = Annotated[
+    str,
+    typer.Option(
+        "-c",
+        "--collective",
+        metavar="COLL",
+        help="allgather, reduce-scatter, allreduce, broadcast or reduce.",
+        show_default=False,
+    ),
+]
+RootOption = Annotated[
+    int | None,
+    typer.Option("--root", metavar="R", help="Rank, for broadcast and reduce.", show_default="0"),
+]
+
+
+def compile_(
+    topology: TopologyArgument,
+    collective: CollectiveOption,
+    runtime: Annotated[
+        str,
+        typer.Option("-r", "--runtime", metavar="RUNTIME", help="msccl, msccl-executor or rccl."),
+    ],
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o", "--output", metavar="PATH", help="A file, a directory/, or - for stdout."
+        ),
+    ],
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    root: RootOption = None,
+    algorithm: Annotated[
+        str, typer.Option("-a", "--algorithm", metavar="NAME", help="The synthesizer.")
+    ] = "forest",
+    trees: Annotated[
+        str | None,
+        typer.Option(
+            "--trees",
+            metavar="auto|optimal|K",
+            help="Trees per GPU: fewest within 2 % of the optimum, the exact optimum, or K.",
+            show_default="auto",
+        ),
+    ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            metavar="auto|both|in-place|out-of-place",
+            help="Modes of the call to serve; auto serves all that the files allow.",
+        ),
+    ] = "auto",
+    instances: Annotated[
+        int | None,
+        typer.Option(
+            "--instances", metavar="N", help="Parallel copies of the program.", show_default="1"
+        ),
+    ] = None,
+    protocol: Annotated[
+        str, typer.Option("--protocol", metavar="NAME", help="Simple, LL or LL128.")
+    ] = "Simple",
+    min_bytes: Annotated[
+        str | None,
+        typer.Option("--min-bytes", metavar="SIZE", help="Smallest message, such as 64KiB."),
+    ] = None,
+    max_bytes: Annotated[
+        str | None,
+        typer.Option("--max-bytes", metavar="SIZE", help="Largest message, inclusive."),
+    ] = None,
+    passes: Annotated[
+        str | None,
+        typer.Option("--passes", metavar="TEXT", help="A pipeline to run instead; see 'passes'."),
+    ] = None,
+    dump_ir: Annotated[
+        str | None,
+        typer.Option("--dump-ir", metavar="NAME", help="Show the value after a pass, or 'all'."),
+    ] = None,
+    dump_dir: Annotated[
+        Path | None,
+        typer.Option("--dump-dir", metavar="DIR", help="Write the value after every pass here."),
+    ] = None,
+    time_passes: Annotated[
+        bool, typer.Option("--time-passes", help="Show the seconds of every pass.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random choices.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Compile a schedule, verify it, and write its file."""
+    from colsynth import api
+
+    destination = Destination.parse(output)
+    if json and destination.path is None:
+        phrase = "--json and --output - both want stdout"
+        raise InputError(Diagnostic("CS214", phrase, help="write the schedule to a file"))
+    _check_dump_name(dump_ir, api.pass_names(algorithm, passes))
+    problem = api.make_problem(
+        load_topology(topology, nodes, settings, bandwidth, latency), collective, root
+    )
+    several = destination.is_directory
+    names = api.file_names(problem, runtime, mode, several)
+    refuse_to_overwrite(destination.paths(names), force)
+    with progress() as show:
+        done = api.compile(
+            problem,
+            runtime,
+            algorithm=algorithm,
+            trees=trees,
+            mode=mode,
+            several=several,
+            instances=instances,
+            protocol=protocol,
+            min_bytes=_size("--min-bytes", min_bytes),
+            max_bytes=_size("--max-bytes", max_bytes),
+            passes=passes,
+            seed=seed,
+            progress=show,
+            watch=_Dumps(dump_ir, dump_dir),
+        )
+    _answer(done, destination, json, time_passes)
+
+
+def _answer(done: Compilation, destination: Destination, json: bool, time_passes: bool) -> None:
+    """Write the files, then say what they are."""
+    files = destination.paths(tuple(artefact.name for artefact in done.artefacts))
+    if files:
+        contents = (artefact.data for artefact in done.artefacts)
+        write_files(dict(zip(files, contents, strict=True)))
+    else:
+        write_stdout(done.artefacts[0].data)
+    summary = {**done.summary(), "files": [str(path) for path in files]}
+    if json:
+        emit_json(summary)
+    else:
+        _show(summary, _stderr() if not files else answer_console())
+        for note in done.notes:
+            print(f"note: {note}", file=sys.stderr)
+    if time_passes:
+        _show_times(summary["seconds"])
+
+
+class _Dumps:
+    """Shows or writes intermediate values, as ``--dump-ir`` and ``--dump-dir`` ask."""
+
+    def __init__(self, name: str | None, directory: Path | None) -> None:
+        self.name, self.directory = name, directory
+
+    def __call__(self, mode: str, place: int, name: str, value: Any) -> None:
+        """Take one value; see `colsynth.pipeline.walk.Watch`."""
+        from colsynth.pipeline import dump
+
+        if self.directory is not None:
+            try:
+                dump.write(self.directory / mode, place, name, value)
+            except OSError as fault:
+                phrase = f"cannot write to {self.directory}"
+                notes = (fault.strerror or str(fault),)
+                raise InputError(Diagnostic("CS208", phrase, notes=notes)) from fault
+        if self.name in (name, "all"):
+            head = f"{place:02} {name}" + (f" ({mode})" if mode else "")
+            print(f"# {head}\n{dump.pretty(value)}", file=sys.stderr)
+
+
+def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
+    if name is not None and name not in (*known, "all"):
+        phrase = f"the pipeline has no pass {name!r} to show the result of"
+        raise InputError(Diagnostic("CS202", phrase, help=did_you_mean(name, (*known, "all"))))
+
+
+def _size(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_size(text)
+    except ValueError as fault:
+        phrase = f"{option} cannot be {text!r}"
+        raise InputError(Diagnostic("CS212", phrase, notes=(str(fault),))) from None
+
+
+def _show(summary: dict[str, Any], console: Console) -> None:
+    """Print the figures as a small table."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    root = "" if summary["root"] is None else f" from rank {summary['root']}"
+    gap = f"{100 * summary['gap']:.2f} % from" if summary["gap"] else "proven optimal:"
+    rows = {
+        "schedule": f"{summary['collective']}{root} on {summary['topology']}",
+        "runtime": f"{summary['runtime']}, {summary['protocol']}, {' and '.join(summary['modes'])}",
+        "trees": f"{summary['trees_per_gpu']} per GPU, height {summary['max_height']} at most, "
+        f"{summary['mean_height']:.2f} on average",
+        "algbw": f"{summary['algbw_gbps']:.3f} GB/s, {gap} the bound {summary['bound_gbps']:.3f}",
+        "size": f"{summary['chunks']} chunks, {summary['channels']} channels, "
+        f"{summary['threadblocks']} threadblocks, {summary['steps']} steps",
+        "verified": "yes",
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    for path in summary["files"]:
+        table.add_row("file", path)
+    console.print(table)
+
+
+def _show_times(seconds: dict[str, float]) -> None:
+    for name, value in seconds.items():
+        print(f"{value:10.4f} s  {name}", file=sys.stderr)
+
+
+def _stderr() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)

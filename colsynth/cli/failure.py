@@ -1,0 +1,84 @@
+"""How errors reach the user: text on stderr, an object on stdout with ``--json``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+from colsynth.errors import (
+    EXIT_DEFECT,
+    ColsynthError,
+    DefectError,
+    Diagnostic,
+    InputError,
+)
+
+DEBUG_VARIABLE = "COLSYNTH_DEBUG"
+_REPORT_IT = (
+    f"this is a defect of colsynth: please report it with the command; "
+    f"{DEBUG_VARIABLE}=1 shows the traceback"
+)
+
+
+def usage_error(phrase: str, command: str) -> InputError:
+    """Return the error for arguments that do not fit a command."""
+    lowered = phrase[:1].lower() + phrase[1:]
+    return InputError(
+        Diagnostic("CS200", lowered.rstrip("."), help=f"see '{command} --help'"),
+    )
+
+
+def report(error: Exception, as_json: bool) -> int:
+    """Show an error and return the exit code it asks for."""
+    known = error if isinstance(error, ColsynthError) else _defect(error)
+    if known.exit_code == EXIT_DEFECT and os.environ.get(DEBUG_VARIABLE) == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    if as_json:
+        body = {"error": {**_as_object(known.diagnostic), "exit_code": known.exit_code}}
+        print(json.dumps(body, indent=2))
+    _show(_with_advice(known))
+    return known.exit_code
+
+
+def _defect(error: Exception) -> DefectError:
+    phrase = f"unexpected {type(error).__name__}"
+    message = " ".join(str(error).split())
+    return DefectError(Diagnostic("CS900", f"{phrase}: {message}" if message else phrase))
+
+
+def _with_advice(error: ColsynthError) -> Diagnostic:
+    """Return the diagnostic; a defect without advice says how to report it."""
+    found = error.diagnostic
+    if error.exit_code != EXIT_DEFECT or found.help is not None:
+        return found
+    return Diagnostic(found.code, found.phrase, found.span, found.notes, _REPORT_IT)
+
+
+def _as_object(found: Diagnostic) -> dict[str, Any]:
+    span = found.span
+    place = None
+    if span is not None:
+        place = {"file": span.file, "line": span.line, "column": span.column}
+    return {
+        "code": found.code,
+        "phrase": found.phrase,
+        "span": place,
+        "notes": list(found.notes),
+        "help": found.help,
+    }
+
+
+def _show(found: Diagnostic) -> None:
+    if not sys.stderr.isatty():
+        print(found, file=sys.stderr)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    text = Text(str(found))
+    text.highlight_regex(r"error\[\w+\]", "bold red")
+    text.highlight_regex(r"(?m)^  (note|help):", "bold cyan")
+    Console(stderr=True).print(text, soft_wrap=True)

@@ -1,0 +1,28 @@
+"""Where time goes: seconds by name, also of work that ends in an error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Clock:
+    """Adds up seconds under names, in the order in which they first appear."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Add the time that the block takes to `name`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            elapsed = time.perf_counter() - start
+            self._seconds[name] = self._seconds.get(name, 0.0) + elapsed
+
+    def seconds(self) -> dict[str, float]:
+        """Return a copy of what has been added up."""
+        return dict(self._seconds)

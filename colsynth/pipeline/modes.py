@@ -1,0 +1,82 @@
+"""Which modes of the call are served, and by how many files.
+
+In-place and out-of-place calls alias their buffers differently (runtime contract
+4.8), so a program is right for one of them, or for both only if it was built so.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.runtimes.profile import Profile
+
+
+class Mode(StrEnum):
+    """What a user may ask for; AUTO is the most that the files allowed can serve."""
+
+    AUTO = "auto"
+    BOTH = "both"
+    IN_PLACE = "in-place"
+    OUT_OF_PLACE = "out-of-place"
+
+    @property
+    def in_place(self) -> bool:
+        """Whether in-place calls are served."""
+        return self is not Mode.OUT_OF_PLACE
+
+    @property
+    def out_of_place(self) -> bool:
+        """Whether out-of-place calls are served."""
+        return self is not Mode.IN_PLACE
+
+
+def parse_mode(text: str) -> Mode:
+    """Return the mode of that name; raise InputError CS213 where there is none."""
+    names = [mode.value for mode in Mode]
+    if text not in names:
+        phrase = f"there is no mode {text!r}"
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(text, names)))
+    return Mode(text)
+
+
+def plan_modes(profile: Profile, wanted: Mode, several: bool) -> tuple[Mode, ...]:
+    """Return the mode of each file to write, none of them AUTO.
+
+    Parameters
+    ----------
+    profile : Profile
+    wanted : Mode
+    several : bool
+        Whether more than one file may be written.
+
+    Raises
+    ------
+    InputError
+        CS209 when BOTH is wanted of one file and the runtime serves one mode per file.
+    """
+    if wanted in (Mode.IN_PLACE, Mode.OUT_OF_PLACE):
+        return (wanted,)
+    if profile.both_modes:
+        return (Mode.BOTH,)
+    if several:
+        return (Mode.IN_PLACE, Mode.OUT_OF_PLACE)
+    if wanted is Mode.AUTO:
+        return (Mode.IN_PLACE,)
+    raise InputError(
+        Diagnostic(
+            "CS209",
+            f"one file of {profile.name} cannot serve both modes of the call",
+            help="give a directory to --output for one file each, or choose one --mode",
+        )
+    )
+
+
+def mode_note(profile: Profile, wanted: Mode, planned: tuple[Mode, ...]) -> str | None:
+    """Return what a user should know about modes that AUTO left out."""
+    if wanted is Mode.AUTO and planned == (Mode.IN_PLACE,):
+        return (
+            f"a file of {profile.name} serves one mode of the call and this one is for in-place "
+            "calls; give a directory to --output to get both, or --mode out-of-place"
+        )
+    return None

@@ -1,0 +1,114 @@
+"""What a compilation gives: files as bytes, and the values they came from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from colsynth.model import Forest, Problem, Report, ThreadblockProgram
+from colsynth.pipeline.modes import Mode
+from colsynth.units import gbps
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """One schedule file, verified.
+
+    Parameters
+    ----------
+    name : str
+        A file name that is safe everywhere and the same for the same request.
+    mode : Mode
+        The modes of the call it serves; never AUTO.
+    data : bytes
+    program : ThreadblockProgram
+    report : Report
+        What the verifier found in `data`; without errors.
+    """
+
+    name: str
+    mode: Mode
+    data: bytes
+    program: ThreadblockProgram
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """The verified files of one request.
+
+    Parameters
+    ----------
+    problem : Problem
+    runtime, algorithm : str
+    pipeline : str
+        Text of the pipeline that was run; fixes the number of trees.
+    forest : Forest
+    artefacts : tuple of Artefact
+        One, or one per mode of the call.
+    seconds : dict
+        Time per pass, and of ``write`` and ``verify``; all attempts together.
+    notes : tuple of str
+        What the user should know.
+    """
+
+    problem: Problem
+    runtime: str
+    algorithm: str
+    pipeline: str
+    forest: Forest
+    artefacts: tuple[Artefact, ...]
+    seconds: dict[str, float]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verified(self) -> bool:
+        """Whether every file passed; always so, kept to be reported."""
+        return all(artefact.report.ok for artefact in self.artefacts)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures as plain values, ready for JSON.
+
+        Bandwidths are in GB/s, counts are maxima over ranks and files, and ``gap`` is
+        the share of time lost to the bound, 0 exactly when the bound is reached.
+        """
+        forest, programs = self.forest, [artefact.program for artefact in self.artefacts]
+        return {
+            "topology": self.problem.topology.name,
+            "collective": self.problem.collective.value,
+            "root": self.problem.root,
+            "ranks": self.problem.topology.size,
+            "runtime": self.runtime,
+            "algorithm": self.algorithm,
+            "pipeline": self.pipeline,
+            "protocol": programs[0].header.protocol,
+            "modes": [artefact.mode.value for artefact in self.artefacts],
+            "trees_per_gpu": forest.trees_per_root,
+            "max_height": forest.max_height,
+            "mean_height": float(forest.mean_height),
+            "algbw_gbps": gbps(forest.algbw),
+            "bound_gbps": gbps(forest.bound.algbw),
+            "gap": float(forest.gap),
+            "chunks": max(program.header.chunks for program in programs),
+            "channels": max(program.header.channels for program in programs),
+            "threadblocks": max(program.max_threadblocks for program in programs),
+            "steps": max(program.max_steps for program in programs),
+            "verified": self.verified,
+            "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
+            "notes": list(self.notes),
+        }
+
+
+def file_name(problem: Problem, runtime: str, mode: Mode) -> str:
+    """Return a name such as ``"dgx-a100-x2-allgather-msccl-inplace.xml"``."""
+    parts = [problem.topology.name, problem.collective.value]
+    if problem.root is not None:
+        parts.append(f"root{problem.root}")
+    parts.append(runtime)
+    if mode is not Mode.BOTH:
+        parts.append(mode.value.replace("-", ""))
+    safe = (_UNSAFE.sub("-", part).strip("-.") for part in parts)
+    return "-".join(part for part in safe if part) + ".xml"

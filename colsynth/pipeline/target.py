@@ -1,0 +1,94 @@
+"""What a problem is compiled for: options checked against one runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean
+from colsynth.model import Problem
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.target import Target
+
+Progress = Callable[[str, int, int], None]
+"""Told (what, done, total) by long work."""
+
+
+def aim(
+    problem: Problem,
+    profile: Profile,
+    protocol: str = "Simple",
+    min_bytes: int | None = None,
+    max_bytes: int | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Target:
+    """Return the target of a compilation; the modes of the call are set later.
+
+    Parameters
+    ----------
+    problem : Problem
+    profile : Profile
+    protocol : str
+    min_bytes, max_bytes : int, optional
+        Inclusive; the runtime's own defaults where left out.
+    seed : int
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        CS213 for an unknown protocol, CS212 for sizes that the runtime cannot serve.
+    LimitError
+        CS220 and CS221 where the runtime cannot run the collective so.
+    """
+    if protocol not in profile.fifo_calls:
+        phrase = f"there is no protocol {protocol!r}"
+        advice = did_you_mean(protocol, profile.fifo_calls)
+        raise InputError(Diagnostic("CS213", phrase, help=advice))
+    _check_collective(problem, profile, protocol)
+    least = profile.least_min_bytes if min_bytes is None else min_bytes
+    most = profile.default_max_bytes if max_bytes is None else max_bytes
+    _check_sizes(profile, least, most)
+    target = Target(profile, protocol, min_bytes=least, max_bytes=most, seed=seed)
+    return target if progress is None else replace(target, progress=progress)
+
+
+def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None:
+    collective = problem.collective
+    if collective not in profile.collectives:
+        phrase = f"{profile.name} runs no schedules for {collective}"
+        advice = f"it runs {', '.join(profile.collectives)}"
+        raise LimitError(Diagnostic("CS220", phrase, help=advice))
+    if collective.rooted and protocol == "Simple" and len(problem.topology.boxes) > 1:
+        raise LimitError(
+            Diagnostic(
+                "CS221",
+                f"{collective} over a network hangs with protocol Simple on {profile.name}",
+                notes=("the network proxy counts other steps than the kernel (rule C04)",),
+                help="use --protocol LL128 or --protocol LL",
+            )
+        )
+
+
+def _check_sizes(profile: Profile, least: int, most: int | None) -> None:
+    if least < profile.least_min_bytes:
+        raise _wrong_size(
+            f"--min-bytes {least} is too small for {profile.name}",
+            f"calls of fewer than {profile.least_min_bytes} bytes fail there",
+        )
+    if most is None:
+        return
+    if most < max(least, 1):
+        raise _wrong_size(f"no message size lies between {least} and {most} bytes")
+    limit = profile.default_max_bytes
+    if limit is not None and most > limit:
+        raise _wrong_size(
+            f"--max-bytes {most} is too large for {profile.name}",
+            f"it serves messages of at most {limit} bytes",
+        )
+
+
+def _wrong_size(phrase: str, *notes: str) -> InputError:
+    return InputError(Diagnostic("CS212", phrase, notes=notes))

@@ -1,0 +1,227 @@
+"""The walk from a problem to verified bytes, and the outer loop over the number of trees.
+
+Each attempt is a fresh walk with a fixed number of trees; nothing is patched
+backwards. Bytes are verified as they would lie on disk before anybody gets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from colsynth.errors import (
+    DefectError,
+    Diagnostic,
+    InputError,
+    LimitError,
+    VerificationError,
+    did_you_mean,
+)
+from colsynth.model import Forest, Problem, Report, ThreadblockProgram
+from colsynth.pipeline.clock import Clock
+from colsynth.pipeline.interface import Pass
+from colsynth.pipeline.manager import Pipeline, findings
+from colsynth.pipeline.modes import Mode, mode_note, plan_modes
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.pipeline.result import Artefact, Compilation, file_name
+from colsynth.runtimes.target import Target
+
+Watch = Callable[[str, int, str, Any], None]
+"""Told (mode when there are several, place, name, value) of every intermediate value."""
+
+_FOREST_PASS, _COPIES_PASS = "pack-trees", "lower-forest"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How a problem is to be compiled; what runtime for is in the target.
+
+    Parameters
+    ----------
+    algorithm : str
+        A key of `ALGORITHMS`.
+    passes : str or None
+        A pipeline to run instead of the algorithm's.
+    trees : str or None
+        ``"auto"``, ``"optimal"`` or a number; None leaves it to the pipeline.
+    instances : int or None
+        Parallel copies of the program; None leaves it to the pipeline.
+    mode : Mode
+    several : bool
+        Whether more than one file may be written.
+    """
+
+    algorithm: str = "forest"
+    passes: str | None = None
+    trees: str | None = None
+    instances: int | None = None
+    mode: Mode = Mode.AUTO
+    several: bool = False
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """What every attempt shares."""
+
+    problem: Problem
+    target: Target
+    modes: tuple[Mode, ...]
+    request: Request
+    watch: Watch | None
+    clock: Clock = field(default_factory=Clock)
+
+
+def compile_problem(
+    problem: Problem, target: Target, request: Request, watch: Watch | None = None
+) -> Compilation:
+    """Return the verified files of a request.
+
+    Raises
+    ------
+    InputError
+        Wrong options (CS200s).
+    LimitError
+        No number of trees that was tried fits the runtime; that of the last attempt.
+    DefectError, VerificationError
+        The emitted bytes are wrong: our mistake, or that of ``passes``.
+    """
+    pipeline = build_pipeline(request)
+    pipeline.check(Problem, ThreadblockProgram)
+    modes = plan_modes(target.profile, request.mode, request.several)
+    walk = _Walk(problem, target, modes, request, watch)
+    if watch is not None:
+        watch("", 0, "problem", problem)
+    attempts = list(_attempts(pipeline, walk))
+    for attempt in attempts[:-1]:
+        try:
+            return _attempt(walk, attempt)
+        except LimitError:
+            continue
+    return _attempt(walk, attempts[-1])
+
+
+def build_pipeline(request: Request) -> Pipeline:
+    """Return the pipeline that a request asks for.
+
+    Raises
+    ------
+    InputError
+        CS213 for an unknown algorithm, CS206 for options beside ``passes``, CS210 for a
+        number of trees or instances that is none, CS201 to CS204 for wrong text.
+    """
+    given = {"trees": request.trees, "instances": request.instances}
+    named = [name for name, value in given.items() if value is not None]
+    if request.passes is not None and named:
+        phrase = f"--{named[0]} and --passes both say what the pipeline does"
+        advice = f"write {named[0]}= into the pipeline"
+        raise InputError(Diagnostic("CS206", phrase, help=advice))
+    pipeline = Pipeline.from_text(pipeline_text(request.algorithm, request.passes))
+    return _configure(pipeline, request)
+
+
+def pipeline_text(algorithm: str, passes: str | None) -> str:
+    """Return the text of the pipeline: `passes`, or that of the algorithm (else CS213)."""
+    if passes is not None:
+        return passes
+    if algorithm not in ALGORITHMS:
+        phrase = f"there is no algorithm {algorithm!r}"
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(algorithm, ALGORITHMS)))
+    return ALGORITHMS[algorithm]
+
+
+def _configure(pipeline: Pipeline, request: Request) -> Pipeline:
+    """Return the pipeline with the request's numbers in the passes that take them."""
+    settings: dict[str, dict[str, Any]] = {_FOREST_PASS: {}, _COPIES_PASS: {}}
+    if request.trees is not None:
+        _check_trees(request.trees)
+        settings[_FOREST_PASS]["trees"] = request.trees
+    if request.instances is not None:
+        if request.instances < 1:
+            raise _not_a_number("--instances", str(request.instances), "a number from 1")
+        settings[_COPIES_PASS]["instances"] = request.instances
+    return Pipeline(tuple(_set(item, **settings.get(item.name, {})) for item in pipeline.passes))
+
+
+def _set(item: Pass, **values: Any) -> Pass:
+    changed: Pass = replace(item, **values)  # type: ignore[type-var]
+    return changed
+
+
+def _check_trees(trees: str) -> None:
+    if trees not in ("auto", "optimal") and not (trees.isdecimal() and int(trees) > 0):
+        raise _not_a_number("--trees", trees, "auto, optimal or a number from 1")
+
+
+def _not_a_number(option: str, value: str, expected: str) -> InputError:
+    return InputError(Diagnostic("CS210", f"{option} {value}: expected {expected}"))
+
+
+def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
+    """Yield the pipeline with each number of trees worth trying, best first."""
+    head, *rest = pipeline.passes
+    if head.name != _FOREST_PASS or getattr(head, "trees", None) != "auto":
+        yield pipeline
+        return
+    from colsynth.synthesis.forest import candidates
+
+    with walk.clock.measure("choose-trees"):
+        counts = candidates(walk.problem)
+    for count in counts:
+        yield Pipeline((_set(head, trees=str(count)), *rest))
+
+
+def _attempt(walk: _Walk, pipeline: Pipeline) -> Compilation:
+    """Return what one walk gives; the forest is shared by all modes."""
+    problem, target = walk.problem, walk.target
+    head, tail = pipeline.split_after(Forest)
+    forest = head.run(problem, target, walk.clock, _observer(walk, ""))
+    artefacts = tuple(_artefact(walk, tail, forest, mode) for mode in walk.modes)
+    note = mode_note(target.profile, walk.request.mode, walk.modes)
+    return Compilation(
+        problem=problem,
+        runtime=target.profile.name,
+        algorithm=walk.request.algorithm,
+        pipeline=str(pipeline),
+        forest=forest,
+        artefacts=artefacts,
+        seconds=walk.clock.seconds(),
+        notes=((note,) if note else ()) + target.profile.notes,
+    )
+
+
+def _observer(walk: _Walk, mode: str) -> Callable[[int, str, Any], None] | None:
+    watch = walk.watch
+    if watch is None:
+        return None
+    return lambda place, name, value: watch(mode, place, name, value)
+
+
+def _artefact(walk: _Walk, tail: Pipeline, forest: Forest, mode: Mode) -> Artefact:
+    """Return the verified file for one mode of the call."""
+    from colsynth.runtimes.writer import write
+
+    target = replace(walk.target, in_place=mode.in_place, out_of_place=mode.out_of_place)
+    label = mode.value if len(walk.modes) > 1 else ""
+    program = tail.run(forest, target, walk.clock, _observer(walk, label))
+    with walk.clock.measure("write"):
+        data = write(program, target.profile)
+    name = file_name(walk.problem, target.profile.name, mode)
+    with walk.clock.measure("verify"):
+        report = _verified(walk, name, data)
+    return Artefact(name, mode, data, program, report)
+
+
+def _verified(walk: _Walk, name: str, data: bytes) -> Report:
+    """Return the report on `data`; raise where it has errors."""
+    from colsynth.verify import verify_bytes
+
+    report: Report = verify_bytes(data, walk.target.profile, subject=name)
+    if report.ok:
+        return report
+    phrase = f"the program for {walk.target.profile.name} is wrong; nothing was written"
+    notes = tuple(findings(report))
+    if walk.request.passes is None:
+        raise DefectError(Diagnostic("CS904", phrase, notes=notes))
+    advice = "the passes given with --passes lead to a wrong program"
+    raise VerificationError(Diagnostic("CS230", phrase, notes=notes, help=advice))
