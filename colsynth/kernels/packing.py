@@ -64,30 +64,31 @@ def _room(n, tail, head, left, x, y, want, batch, size, reach, reached, open_bat
 
 
 @njit(cache=True, nogil=True)
-def _first_arc(n, tail, head, left, first, order, batch, size, reach, reached, within, refused,
-               open_batches, whole):
-    """Return (arc, amount) of the first arc in breadth-first order that the batch may take.
+def _arc_for(n, tail, head, left, first, order, b, depth_from, size, reach, reached, within,
+             depth, refused, open_batches, whole):
+    """Return (arc, amount) of the first arc that batch `b` may take, -1 when there is none.
 
-    With `whole`, only an arc that the whole batch may take; arcs found short are marked
-    in `refused` (1: not by the whole batch, 2: not at all).
+    Arcs leave GPUs of the batch in the order they were reached; with `whole` only those
+    exactly `depth_from` deep, and only arcs that the whole batch may take. Arcs found
+    short are marked in ``refused[b]`` (1: not by the whole batch, 2: not at all).
     """
-    for j in range(reached[batch]):
-        x = reach[batch, j]
+    for j in range(reached[b]):
+        x = reach[b, j]
+        if whole and depth[b, x] != depth_from:
+            continue
         for i in range(first[x], first[x + 1]):
             arc = order[i]
             y = head[arc]
-            if within[batch, y] or left[arc] == 0 or refused[arc] == 2:
+            if within[b, y] or left[arc] == 0 or refused[b, arc] == 2:
                 continue
-            if whole and (refused[arc] == 1 or left[arc] < size[batch]):
+            if whole and (refused[b, arc] == 1 or left[arc] < size[b]):
                 continue
-            want = min(left[arc], size[batch])
-            amount = _room(
-                n, tail, head, left, x, y, want, batch, size, reach, reached, open_batches
-            )
+            want = min(left[arc], size[b])
+            amount = _room(n, tail, head, left, x, y, want, b, size, reach, reached, open_batches)
             if amount <= 0:
-                refused[arc] = 2
-            elif whole and amount < size[batch]:
-                refused[arc] = 1
+                refused[b, arc] = 2
+            elif whole and amount < size[b]:
+                refused[b, arc] = 1
             else:
                 return arc, amount
     return -1, 0
@@ -95,7 +96,7 @@ def _first_arc(n, tail, head, left, first, order, batch, size, reach, reached, w
 
 @njit(cache=True, nogil=True)
 def _grown(array, rows):
-    bigger = np.zeros((rows,) + array.shape[1:], array.dtype)
+    bigger = np.zeros((rows, *array.shape[1:]), array.dtype)
     bigger[: array.shape[0]] = array
     return bigger
 
@@ -134,65 +135,59 @@ def pack_arborescences(n, tail, head, capacity, roots, trees):
     edges = np.zeros((rows, n), np.int64)
     reached = np.zeros(rows, np.int64)
     within = np.zeros((rows, n), np.bool_)
+    depth = np.zeros((rows, n), np.int64)
+    refused = np.zeros((rows, tail.size), np.int8)
     for b in range(count):
         size[b], reach[b, 0], edges[b, 0] = trees[b], roots[b], roots[b]
         reached[b] = 1
         within[b, roots[b]] = True
-    is_open = np.ones(rows, np.bool_)
-    is_open[count:] = False
-    refused = np.zeros(tail.size, np.int64)
-    pending = np.empty(0, np.int64)
-    next_root = 0
     while True:
-        # Clones split off a batch are finished before the next root is begun.
-        if pending.size > 0:
-            batch = pending[-1]
-            pending = pending[:-1].copy()
-        elif next_root < roots.size:
-            batch = np.int64(next_root)
-            next_root += 1
-        else:
-            break
-        refused[:] = 0
-        open_batches = np.nonzero(is_open[:count])[0]
-        while reached[batch] < n:
-            arc, amount = _first_arc(
-                n, tail, head, left, first, order, batch, size, reach, reached, within,
-                refused, open_batches, True,
-            )
-            if arc < 0:
-                arc, amount = _first_arc(
-                    n, tail, head, left, first, order, batch, size, reach, reached, within,
-                    refused, open_batches, False,
-                )
-            if arc < 0:
-                size[batch] = 0
-                break
-            if amount < size[batch]:
-                if count == size.size:
-                    grow = 2 * count
-                    size, reached, is_open = (
-                        _grown(size, grow), _grown(reached, grow), _grown(is_open, grow)
+        # All batches grow level by level through arcs that need no split.
+        for level in range(n - 1):
+            for b in range(count):
+                open_batches = np.nonzero((reached[:count] < n) & (size[:count] > 0))[0]
+                while reached[b] < n and size[b] > 0:
+                    arc, _ = _arc_for(
+                        n, tail, head, left, first, order, b, level, size, reach, reached,
+                        within, depth, refused, open_batches, True,
                     )
-                    reach, edges, within = (
-                        _grown(reach, grow), _grown(edges, grow), _grown(within, grow)
-                    )
-                size[count] = size[batch] - amount
-                size[batch] = amount
-                reach[count], edges[count] = reach[batch], edges[batch]
-                within[count], reached[count] = within[batch], reached[batch]
-                is_open[count] = True
-                pending = np.append(pending, np.int64(count))
-                count += 1
-                open_batches = np.nonzero(is_open[:count])[0]
-                for i in range(refused.size):
-                    if refused[i] == 1:
-                        refused[i] = 0
-            left[arc] -= amount
-            y = head[arc]
-            reach[batch, reached[batch]] = y
-            edges[batch, reached[batch]] = arc
-            within[batch, y] = True
-            reached[batch] += 1
-        is_open[batch] = False
-    return size[:count], edges[:count]
+                    if arc < 0:
+                        break
+                    left[arc] -= size[b]
+                    y = head[arc]
+                    reach[b, reached[b]], edges[b, reached[b]] = y, arc
+                    within[b, y] = True
+                    depth[b, y] = level + 1
+                    reached[b] += 1
+        open_batches = np.nonzero((reached[:count] < n) & (size[:count] > 0))[0]
+        if open_batches.size == 0:
+            return size[:count], edges[:count]
+        # The first batch that is stuck takes an arc with a part of its trees.
+        b = open_batches[0]
+        arc, amount = _arc_for(
+            n, tail, head, left, first, order, b, 0, size, reach, reached, within, depth,
+            refused, open_batches, False,
+        )
+        if arc < 0:
+            size[b] = 0
+            continue
+        if count == size.size:
+            grow = 2 * count
+            size, reached, depth = _grown(size, grow), _grown(reached, grow), _grown(depth, grow)
+            reach, edges = _grown(reach, grow), _grown(edges, grow)
+            within, refused = _grown(within, grow), _grown(refused, grow)
+        if amount < size[b]:
+            size[count] = size[b] - amount
+            size[b] = amount
+            reach[count], edges[count], depth[count] = reach[b], edges[b], depth[b]
+            within[count], reached[count] = within[b], reached[b]
+            for i in range(tail.size):
+                refused[b, i] = refused[b, i] & 2
+            refused[count] = refused[b]
+            count += 1
+        left[arc] -= amount
+        y = head[arc]
+        reach[b, reached[b]], edges[b, reached[b]] = y, arc
+        within[b, y] = True
+        depth[b, y] = depth[b, tail[arc]] + 1
+        reached[b] += 1

@@ -115,3 +115,16 @@ def refuse_unreachable(topology: Topology, inside: NDArray[np.bool_], forward: b
             help="add the missing links, or leave the unreachable GPUs out",
         )
     )
+
+
+def refuse_unforwarded(topology: Topology, inside: NDArray[np.bool_]) -> None:
+    """Raise InfeasibleError: switches without multicast cannot reach every GPU."""
+    missed = [topology.nodes[node].name for node in topology.ranks if not inside[node]]
+    raise InfeasibleError(
+        Diagnostic(
+            "CS305",
+            f"switches cannot forward enough to reach {', '.join(missed[:8])}",
+            notes=("a switch sends each unit it receives on one link only",),
+            help="give the switches on the way as much ingress as egress",
+        )
+    )

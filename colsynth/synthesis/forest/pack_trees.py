@@ -16,7 +16,10 @@ from colsynth.runtimes.target import Target
 from colsynth.synthesis.bound import bound, least_ratio, phases_of
 from colsynth.synthesis.forest.rate import Rate, fixed_rate, trees_per_root
 from colsynth.synthesis.forest.switches import Arc, remove_switches
-from colsynth.synthesis.network import Network, network_of
+from colsynth.synthesis.network import Ints, Network, network_of, refuse_unforwarded
+
+_REFINEMENT = 16
+"""How much finer capacities are cut where switches cannot forward all that enters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,40 @@ def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -
     arcs, deficit = remove_switches(problem.topology, network, found.units, trees)
     unit = found.unit_bandwidth
     if deficit:
-        arcs, scale = _refitted(network, arcs, trees)
-        unit = unit / scale
+        arcs = _coarser(problem.topology, network, found.units, trees)
+        arcs, scale = _refitted(problem.topology, network, arcs, trees)
+        unit = unit / (_REFINEMENT * scale)
     packed = _pack(network, arcs, trees, problem)
     chosen = tuple(_tree(problem.topology, edges, direction) for edges in packed)
     return Phase(direction, _merge_equal(chosen), unit)
 
 
-def _refitted(network: Network, arcs: Sequence[Arc], trees: int) -> tuple[tuple[Arc, ...], Fraction]:
+def _coarser(
+    topology: Topology, network: Network, units: Ints, trees: int
+) -> tuple[Arc, ...]:
+    """Return logical arcs, in units `_REFINEMENT` times finer, for the largest rate found.
+
+    Only for switches with more ingress than egress or the reverse, which may not be able
+    to forward what the cuts allow: the demand is bisected until nothing is lost.
+    """
+    fine = units * _REFINEMENT
+    low, high = 0, trees * _REFINEMENT
+    best: tuple[Arc, ...] = ()
+    while high - low > 1:
+        middle = (low + high) // 2
+        arcs, deficit = remove_switches(topology, network, fine, middle)
+        if deficit:
+            high = middle
+        else:
+            low, best = middle, arcs
+    if not best:
+        best, _ = remove_switches(topology, network, fine, 1)
+    return best
+
+
+def _refitted(
+    topology: Topology, network: Network, arcs: Sequence[Arc], trees: int
+) -> tuple[tuple[Arc, ...], Fraction]:
     """Return the arcs with capacities that hold the trees, and how much finer they are."""
     logical = Network(
         size=network.size,
@@ -84,7 +113,9 @@ def _refitted(network: Network, arcs: Sequence[Arc], trees: int) -> tuple[tuple[
         gpus=network.gpus,
         weight=network.weight,
     )
-    rate, _ = least_ratio(logical)
+    rate, inside = least_ratio(logical)
+    if rate == 0:
+        refuse_unforwarded(topology, inside)
     fitted: Rate = fixed_rate(logical, trees, rate)
     refined = (a._replace(units=int(u)) for a, u in zip(arcs, fitted.units, strict=True))
     return tuple(arc for arc in refined if arc.units), 1 / fitted.unit_bandwidth
