@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, LimitError
+from colsynth.errors import Diagnostic, InputError, LimitError
 from colsynth.lowering.hazards import Op, operations, waits
 from colsynth.lowering.lanes import Hop, Lane, Lanes, Limits
 from colsynth.lowering.layout import Layout
@@ -59,7 +59,17 @@ class AssignThreadblocks:
         ------
         LimitError
             CS401: the runtime's threadblocks, steps or channels do not suffice.
+        InputError
+            CS403: slots are not placed yet.
         """
+        if not value.scratch:
+            raise InputError(
+                Diagnostic(
+                    "CS403",
+                    "assign-threadblocks must come after place-slots",
+                    help="give the passes in the order that `colsynth passes` lists",
+                )
+            )
         ops = operations(value.transfers)
         layout = Layout(value.problem, value.chunks)
         needed = waits(value.transfers, ops, layout, target.in_place)

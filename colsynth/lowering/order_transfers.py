@@ -6,7 +6,7 @@ import heapq
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from colsynth.errors import DefectError, Diagnostic
+from colsynth.errors import DefectError, Diagnostic, InputError
 from colsynth.model import ChunkProgram, Transfer
 from colsynth.runtimes.target import Target
 
@@ -30,8 +30,23 @@ class OrderTransfers:
     gives: ClassVar[type] = ChunkProgram
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
-        """Return the program in its final order."""
+        """Return the program in its final order.
+
+        Raises
+        ------
+        InputError
+            CS403: slots are placed already, which fixes the order.
+        """
         transfers = value.transfers
+        if value.scratch:
+            raise InputError(
+                Diagnostic(
+                    "CS403",
+                    "order-transfers must come before place-slots",
+                    notes=("the first arrival at a rank is placed differently from later ones",),
+                    help="give the passes in the order that `colsynth passes` lists",
+                )
+            )
         follower = _followers(transfers) if target.profile.fuses else {}
         chains = _chains(len(transfers), follower)
         order = [t for chain in _sorted_chains(transfers, chains) for t in chain]

@@ -19,16 +19,16 @@ _PASSES = {
     "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
     "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
     "coalesce-chunks": "colsynth.lowering.coalesce_chunks:CoalesceChunks",
-    "place-slots": "colsynth.lowering.place_slots:PlaceSlots",
     "order-transfers": "colsynth.lowering.order_transfers:OrderTransfers",
+    "place-slots": "colsynth.lowering.place_slots:PlaceSlots",
     "assign-threadblocks": "colsynth.lowering.assign_threadblocks:AssignThreadblocks",
     "spell-dependencies": "colsynth.lowering.spell_dependencies:SpellDependencies",
 }
 
 ALGORITHMS = {
     "forest": (
-        "pack-trees,lower-forest,coalesce-chunks,place-slots,"
-        "order-transfers,assign-threadblocks,spell-dependencies"
+        "pack-trees,lower-forest,coalesce-chunks,order-transfers,"
+        "place-slots,assign-threadblocks,spell-dependencies"
     ),
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
