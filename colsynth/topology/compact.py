@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
@@ -54,7 +54,7 @@ def expand(
             Diagnostic(
                 "CS119",
                 f"nothing joins the {number} boxes of {form.name!r}",
-                document.at(),
+                document.at("boxes"),
                 help="describe the fabric under the key 'fabric'",
             )
         )
@@ -193,6 +193,9 @@ class _Expansion:
         for i, row in enumerate(rows):
             if len(row) != m:
                 raise _shape(f"row of {len(row)} counts for {m} nodes", at(*path, "counts", i))
+            if same and row[i]:
+                phrase = f"node {i} has {row[i]} links to itself"
+                raise InputError(Diagnostic("CS115", phrase, at(*path, "counts", i, i)))
             for j in range(m if same and not rule.one_way else 0):
                 if row[j] != (rows[j][i] if i < len(rows[j]) else row[j]):
                     phrase = f"{row[j]} links from {i} to {j}, but {rows[j][i]} from {j} to {i}"
@@ -200,12 +203,13 @@ class _Expansion:
         return [(i, j, x) for i, row in enumerate(rows) for j, x in enumerate(row) if x]
 
 
-def _names(group: str, count: int | None, box: int | None) -> list[str]:
-    """Return ``gpu0.3`` for the fourth GPU of box 0, ``ib1`` for the second fabric switch."""
+def _names(group: str, count: int | None, box: int | None) -> Iterator[str]:
+    """Yield ``gpu0.3`` for the fourth GPU of box 0, ``ib1`` for the second fabric switch."""
     stem = group if box is None else f"{group}{box}"
     if count is None:
-        return [stem]
-    return [f"{stem}{'' if box is None else '.'}{i}" for i in range(count)]
+        yield stem
+    else:  # lazily: the builder stops a count that is a slip of the finger
+        yield from (f"{stem}{'' if box is None else '.'}{i}" for i in range(count))
 
 
 def _members(word: str, groups: Groups, span: Span) -> list[int]:

@@ -17,6 +17,16 @@ _AT = re.compile(r" - at `(?:key in )?(?P<path>\$[^`]*)`$")
 _STEP = re.compile(r"\.(?P<name>[\w-]+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
+_TYPE = re.compile(r"`([^`]*)`")
+_PLAIN = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "nothing",
+}
 _UNITS = ("bandwidth", "latency")
 
 Path_ = tuple[str | int, ...]
@@ -85,7 +95,8 @@ def _diagnose(document: Document, form: type, message: str) -> InputError:
     value = _value(document.data, path)
     choices = _choices_of(form, path)
     hint = did_you_mean(str(value), choices) if choices else None
-    phrase = f"{text[:1].lower()}{text[1:]}" if not choices else f"unknown value {value!r}"
+    phrase = f"unknown value {value!r}" if choices else _TYPE.sub(_plain, text)
+    phrase = phrase[:1].lower() + phrase[1:]
     return InputError(Diagnostic("CS108", phrase, document.at(*path), help=hint))
 
 
@@ -104,6 +115,11 @@ def _version(document: Document) -> InputError:
     phrase = f"version {document.data['version']!r} of the format is not known"
     span = document.at("version")
     return InputError(Diagnostic("CS109", phrase, span, help=f"write `version: {VERSION}`"))
+
+
+def _plain(match: re.Match[str]) -> str:
+    """Return msgspec's ```int | str``` as ``a whole number or text``."""
+    return " or ".join(_PLAIN.get(word, word) for word in match[1].split(" | "))
 
 
 def _path(text: str) -> Path_:

@@ -63,17 +63,16 @@ def read_document(path: Path) -> Document:
 
 def parse_document(text: str, file: str) -> Document:
     """Return the data of a YAML text; `file` is what diagnostics call it."""
-    reader = None
+    if strange := yaml.reader.Reader.NON_PRINTABLE.search(text):
+        before = text[: strange.start()]
+        raise _not_text(file, before, f"character U+{ord(strange[0]):04X} is no text")
+    reader = _Reader(text, file)
     try:
-        reader = _Reader(text, file)
         data = reader.read()
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(file, error) from None
-    except yaml.reader.ReaderError as error:
-        raise _not_text(file, f"character {error.position}: {error.reason}") from None
     finally:
-        if reader is not None:
-            reader.close()
+        reader.close()
     return Document(file, data, reader.values, reader.keys)
 
 
@@ -99,20 +98,20 @@ def _read_text(path: Path) -> str:
             Diagnostic("CS125", "the topology file is too large", Span(str(path)), (limit,))
         )
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _not_text(str(path), f"byte {error.start} is not UTF-8") from None
-    if "\0" in text:
-        raise _not_text(str(path), f"character {text.index(chr(0))} is NUL")
-    return text
+        before = raw[: error.start].decode("utf-8-sig")
+        note = f"byte 0x{raw[error.start]:02X} is no UTF-8"
+        raise _not_text(str(path), before, note) from None
 
 
-def _not_text(file: str, note: str) -> InputError:
+def _not_text(file: str, before: str, note: str) -> InputError:
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
     return InputError(
         Diagnostic(
             "CS102",
             "not a YAML file: it holds binary data",
-            Span(file),
+            Span(file, line, column),
             (note,),
             "give a preset, a generator such as ring:8, or a YAML topology file",
         )
@@ -212,8 +211,8 @@ class _Reader:
         node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         try:
             return self._loader.construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:
-            note = getattr(error, "problem", None) or "expected text, a number, a list or a mapping"
+        except (yaml.constructor.ConstructorError, ValueError):
+            note = "expected text, a number or true/false, without a tag"
             raise self._error("CS108", "not a plain value", event, note) from None
 
     def _error(

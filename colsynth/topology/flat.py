@@ -52,6 +52,6 @@ def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None
     missing = [name for i, name in gpus.items() if i not in set(ranks)]
     if missing:
         phrase = f"GPU {missing[0]!r} is no rank"
-        note = f"{len(ranks)} ranks for {len(gpus)} GPUs"
+        note = "'ranks' names every GPU once; leave it out for the order of the nodes"
         raise InputError(Diagnostic("CS127", phrase, document.at("ranks"), (note,)))
     return ranks

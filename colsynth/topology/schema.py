@@ -20,7 +20,9 @@ BandwidthText = Annotated[
 LatencyText = Annotated[str, Meta(description='"0.7 us", "700 ns"; zero when left out.')]
 Name = Annotated[str, Meta(min_length=1, description="Printable text without outer blanks.")]
 Number = Annotated[int, Meta(ge=1)]
-Reference = Annotated[str, Meta(pattern=r"^\$", description='A parameter, such as "$planes".')]
+Reference = Annotated[
+    str, Meta(description='A parameter, such as "$planes".', extra_json_schema={"pattern": r"^\$"})
+]
 CapabilityName = Literal["multicast", "reduce"]
 KindName = Literal["gpu", "switch", "nic"]
 JoinName = Literal["all", "blocks", "round-robin"]
