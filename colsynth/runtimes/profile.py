@@ -34,6 +34,7 @@ class Profile:
     max_steps : int
         Per threadblock, nops included.
     max_channels, max_threadblocks_per_channel : int
+        What lowering may use.
     max_xml_nodes : int
         Ranks + threadblocks + steps of one rank.
     max_count, max_offset, max_wait_target : int
@@ -44,6 +45,24 @@ class Profile:
         Bytes of a chunk that one pass of the outer loop moves, by protocol (contract 4.3).
     notes : tuple of str
         What a user of this runtime must know.
+    hard_channels : int
+        What the best hardware lets a file ask for; the linter refuses above it and
+        warns above `max_channels`.
+    attributes, required : tuple of str
+        Attributes of ``algo`` in the order the writer spells them, and those without
+        which the file is not loaded.
+    missing_max_bytes : int
+        What the runtime assumes, in its own meaning, where ``maxBytes`` is absent.
+    connection_bytes : int
+        Buffer memory of one connection end, all protocols together.
+    directory : bool
+        Whether files are found in a directory (else they are listed by path).
+    max_files : int or None
+        Most files per job; None is no limit worth naming.
+    exports : tuple of (str, str)
+        Environment variables a job needs beside the one that names the files.
+    sources : dict
+        Where each number comes from, by field name.
     """
 
     name: str
@@ -67,6 +86,15 @@ class Profile:
     fifo_calls: dict[str, int]
     tile_bytes: dict[str, int]
     notes: tuple[str, ...] = field(default=())
+    hard_channels: int = 0
+    attributes: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    missing_max_bytes: int = 0
+    connection_bytes: int = 0
+    directory: bool = False
+    max_files: int | None = None
+    exports: tuple[tuple[str, str], ...] = ()
+    sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def fuses(self) -> bool:

@@ -1,0 +1,14 @@
+"""The runtimes as data, and what reads and writes their files.
+
+``profiles.yaml`` says what each runtime accepts; `write` spells a program in its
+dialect, `read` takes a file as the runtime's own parser would, `environment` says which
+variables make a job use it.
+"""
+
+from colsynth.runtimes.catalog import profile, profiles
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.reader import Reading, read
+from colsynth.runtimes.target import Target
+from colsynth.runtimes.writer import write
+
+__all__ = ["Profile", "Reading", "Target", "profile", "profiles", "read", "write"]

@@ -1,0 +1,58 @@
+"""Reads ``profiles.yaml``: the runtimes colsynth can write for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.model import Collective
+from colsynth.runtimes.profile import Profile
+
+
+@cache
+def profiles() -> tuple[Profile, ...]:
+    """Return every runtime, in the order of ``profiles.yaml``."""
+    return tuple(_profile(name, entry) for name, entry in _document().items())
+
+
+def profile(name: str) -> Profile:
+    """Return one runtime by name.
+
+    Raises
+    ------
+    InputError
+        CS501 when there is no such runtime.
+    """
+    for candidate in profiles():
+        if candidate.name == name:
+            return candidate
+    names = [candidate.name for candidate in profiles()]
+    raise InputError(
+        Diagnostic("CS501", f"unknown runtime {name!r}", help=did_you_mean(name, names))
+    )
+
+
+def _document() -> dict[str, dict[str, Any]]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = files("colsynth.runtimes").joinpath("profiles.yaml").read_text("utf-8")
+    document: dict[str, dict[str, Any]] = yaml.load(text, Loader=loader)  # noqa: S506
+    return document
+
+
+def _profile(name: str, entry: dict[str, Any]) -> Profile:
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for key, item in entry.items():
+        sourced = isinstance(item, dict)
+        values[key] = item["is"] if sourced else item
+        if sourced:
+            sources[key] = item["source"]
+    for key in ("ops", "attributes", "required", "notes"):
+        values[key] = tuple(values[key])
+    values["collectives"] = {Collective(k): v for k, v in values["collectives"].items()}
+    values["exports"] = tuple(values["exports"].items())
+    return Profile(name=name, sources=sources, **values)

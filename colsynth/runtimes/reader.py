@@ -1,0 +1,299 @@
+"""Reads a schedule file as the runtime's parser would, for every rank at once.
+
+The runtime expands only its own ``gpu`` element; a fault anywhere stops some rank and
+hangs the others, so every element is read here as if it were the own one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from colsynth.model import (
+    Finding,
+    Gpu,
+    Header,
+    Severity,
+    Slot,
+    Step,
+    Threadblock,
+    ThreadblockProgram,
+    Wait,
+)
+from colsynth.runtimes.fields import Fields
+from colsynth.runtimes.header import AlgoHeader, read_header
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.rules import Findings
+from colsynth.runtimes.scanner import CLOSE, OPEN, SINGLE, Scanner, Tag
+
+_INTEGER = r"(-?(?:0|[1-9]\d{0,8}))"
+_STEP = re.compile(
+    rf"[ \n\r]*<step s=\"(\d{{1,5}})\" type=\"([a-z]{{1,4}})\""
+    rf" srcbuf=\"([a-z])\" srcoff=\"{_INTEGER}\" dstbuf=\"([a-z])\" dstoff=\"{_INTEGER}\""
+    rf" cnt=\"{_INTEGER}\" depid=\"{_INTEGER}\" deps=\"{_INTEGER}\" hasdep=\"([01])\"/>"
+)
+_STEP_KEYS = ("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
+_STEP_KNOWN = frozenset(_STEP_KEYS)
+_GPU_KEYS = ("id", "i_chunks", "o_chunks", "s_chunks")
+_GPU_KNOWN = frozenset(_GPU_KEYS)
+_THREADBLOCK_RULES = {"id": "T01", "send": "T03", "recv": "T03", "chan": "T04"}
+_THREADBLOCK_KNOWN = frozenset(_THREADBLOCK_RULES)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a runtime makes of a file.
+
+    Parameters
+    ----------
+    program : ThreadblockProgram or None
+        None when the file is too broken to say what it would do. GPUs are in the order
+        of their ids, threadblocks too; ids may still be wrong (rules G01, T01).
+    findings : tuple of Finding
+    custom : bool
+        Whether the collective has no agreed result (``coll="custom"`` and what no call
+        reaches); the header then says alltoall, which has the same buffer sizes.
+    notes : tuple of (str, str)
+        Rule and remark of what is worth knowing but not a finding.
+    """
+
+    program: ThreadblockProgram | None
+    findings: tuple[Finding, ...]
+    custom: bool = False
+    notes: tuple[tuple[str, str], ...] = ()
+    _lines: dict[tuple[int, int | None], tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    def line(self, rank: int | None, threadblock: int | None, step: int | None) -> int | None:
+        """Return the line of an element, from 1, or None where it is not known."""
+        if rank is None:
+            return None
+        lines = self._lines.get((rank, threadblock))
+        if lines is None:
+            return None
+        index = 0 if step is None else step + 1
+        return lines[index] if 0 <= index < len(lines) else lines[0]
+
+
+def read(data: bytes, profile: Profile, *, file: str) -> Reading:
+    """Read `data` as `profile`'s runtime would.
+
+    Parameters
+    ----------
+    data : bytes
+    profile : Profile
+    file : str
+        Name used in messages.
+
+    Returns
+    -------
+    Reading
+        With every fault found, not only the first; the runtime stops at the first.
+    """
+    findings = Findings(profile.name)
+    reader = _Reader(data.decode("latin-1"), profile, findings)
+    algo = reader.file(file)
+    program = None if algo is None else reader.program(algo)
+    custom = algo is not None and algo.custom
+    return Reading(program, findings.all(), custom, tuple(findings.notes), reader.lines)
+
+
+class _Reader:
+    def __init__(self, text: str, profile: Profile, findings: Findings) -> None:
+        self._scanner = Scanner(text, findings)
+        self._profile = profile
+        self._gpus: list[Gpu] = []
+        self._slots: dict[tuple[str, str], Slot] = {}
+        self._waits: dict[tuple[str, str], tuple[Wait, ...]] = {("-1", "-1"): ()}
+        self.lines: dict[tuple[int, int | None], tuple[int, ...]] = {}
+
+    def file(self, name: str) -> AlgoHeader | None:
+        """Read the top level: one algo, comments, nothing else."""
+        algo, found = None, False
+        while (tag := self._scanner.tag()) is not None:
+            if tag.kind == CLOSE:
+                self._scanner.report("X04", f"</{tag.name}> closes nothing", tag.offset)
+            elif tag.name == "algo" and not found:
+                found = True
+                algo = read_header(self._scanner, tag, self._profile)
+                if tag.kind == OPEN:
+                    self._children(tag, "gpu", self._gpu)
+            else:
+                rule = "X14" if found else "X02"
+                text = f"<{tag.name}> {'follows' if found else 'comes before'} the algo element"
+                self._scanner.report(rule, text, tag.offset)
+                self._skip(tag)
+        if not found:
+            self._scanner.report("X02", f"{name} has no algo element", 0)
+        return algo
+
+    def program(self, algo: AlgoHeader) -> ThreadblockProgram:
+        """Return what was read, GPUs in the order of their ids."""
+        gpus = tuple(sorted(self._gpus, key=lambda gpu: gpu.rank))
+        header: Header = algo.header
+        return ThreadblockProgram(header, gpus)
+
+    def _children(self, parent: Tag, name: str, handle: object) -> None:
+        """Hand every child called `name` to `handle`; skip others; eat the closing tag."""
+        while (tag := self._scanner.tag()) is not None:
+            if tag.kind == CLOSE:
+                if tag.name != parent.name:
+                    text = f"</{tag.name}> closes <{parent.name}>"
+                    self._scanner.report("X04", text, tag.offset)
+                return
+            if tag.name == name:
+                handle(tag)  # type: ignore[operator]
+            else:
+                text = f"element <{tag.name}> in <{parent.name}> is ignored"
+                self._scanner.report("X15", text, tag.offset)
+                self._skip(tag)
+        self._scanner.report("X04", f"<{parent.name}> is never closed", parent.offset)
+
+    def _skip(self, tag: Tag) -> None:
+        """Step over an element; as in the runtime only the depth counts."""
+        depth = 1 if tag.kind == OPEN else 0
+        while depth:
+            inner = self._scanner.tag()
+            if inner is None:
+                self._scanner.report("X04", f"<{tag.name}> is never closed", tag.offset)
+                return
+            depth += {OPEN: 1, SINGLE: 0, CLOSE: -1}[inner.kind]
+
+    def _gpu(self, tag: Tag) -> None:
+        fields = Fields(self._scanner, tag, "G01")
+        fields.ignored(_GPU_KNOWN)
+        rank, inputs, outputs, scratch = (fields.number(key) for key in _GPU_KEYS)
+        if scratch is not None and scratch < 0:
+            fields.fault("G02", f"s_chunks is {scratch}", Severity.ERROR)
+        threadblocks: list[Threadblock] = []
+        lines: dict[int, tuple[int, ...]] = {}
+        if tag.kind == OPEN:
+            self._children(tag, "tb", lambda child: self._threadblock(child, threadblocks, lines))
+        if rank is None:
+            return
+        threadblocks.sort(key=lambda threadblock: threadblock.id)
+        gpu = Gpu(rank, inputs or 0, outputs or 0, max(scratch or 0, 0), tuple(threadblocks))
+        self._gpus.append(gpu)
+        self.lines.setdefault((rank, None), (self._scanner.line(tag.offset),))
+        for threadblock, found in lines.items():
+            self.lines.setdefault((rank, threadblock), found)
+
+    def _threadblock(
+        self, tag: Tag, threadblocks: list[Threadblock], lines: dict[int, tuple[int, ...]]
+    ) -> None:
+        values: dict[str, int | None] = {}
+        for key, rule in _THREADBLOCK_RULES.items():
+            values[key] = Fields(self._scanner, tag, rule).number(key)
+        Fields(self._scanner, tag, "T01").ignored(_THREADBLOCK_KNOWN)
+        steps: list[Step] = []
+        places = [self._scanner.line(tag.offset)]
+        if tag.kind == OPEN:
+            self._steps(tag, steps, places)
+        if values["id"] is None:
+            return
+        send, recv = (_peer(values[key]) for key in ("send", "recv"))
+        threadblocks.append(
+            Threadblock(values["id"], send, recv, values["chan"] or 0, tuple(steps))
+        )
+        lines.setdefault(values["id"], tuple(places))
+
+    def _steps(self, parent: Tag, steps: list[Step], places: list[int]) -> None:
+        """Read the steps of a threadblock, well-spelt ones in one match each."""
+        scanner, slots, waits = self._scanner, self._slots, self._waits
+        text, line = scanner.text, places[0]
+        last = parent.offset
+        while True:
+            match = _STEP.match(text, scanner.position)
+            if match is None:
+                if not self._unusual_step(parent, steps, places):
+                    return
+                last, line = scanner.position, scanner.line(scanner.position)
+                continue
+            s, op, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep = match.groups()
+            begin = match.start(1)
+            line += text.count("\n", last, begin)
+            last = begin
+            places.append(line)
+            if s != str(len(steps)):
+                self._ordinal(int(s), len(steps), begin)
+            source = slots.get((srcbuf, srcoff)) or self._slot(srcbuf, srcoff)
+            target = slots.get((dstbuf, dstoff)) or self._slot(dstbuf, dstoff)
+            wait = waits.get((depid, deps))
+            if wait is None:
+                wait = self._wait(depid, deps, begin)
+            steps.append(Step(op, source, target, int(cnt), wait, hasdep == "1"))
+            scanner.position = match.end()
+
+    def _unusual_step(self, parent: Tag, steps: list[Step], places: list[int]) -> bool:
+        """Read one child of a threadblock; return whether there may be more."""
+        tag = self._scanner.tag()
+        if tag is None:
+            self._scanner.report("X04", f"<{parent.name}> is never closed", parent.offset)
+            return False
+        if tag.kind == CLOSE:
+            if tag.name != parent.name:
+                self._scanner.report("X04", f"</{tag.name}> closes <{parent.name}>", tag.offset)
+            return False
+        if tag.name != "step":
+            text = f"element <{tag.name}> in <{parent.name}> is ignored"
+            self._scanner.report("X15", text, tag.offset)
+            self._skip(tag)
+            return True
+        places.append(self._scanner.line(tag.offset))
+        steps.append(self._step(tag, len(steps)))
+        if tag.kind == OPEN:
+            self._close_step(tag)
+        return True
+
+    def _step(self, tag: Tag, ordinal: int) -> Step:
+        fields = Fields(self._scanner, tag, "S01")
+        fields.ignored(_STEP_KNOWN)
+        words = {key: fields.text(key) or "" for key in ("type", "srcbuf", "dstbuf")}
+        numbers = {
+            key: fields.number(key) for key in _STEP_KEYS if key not in words and key != "hasdep"
+        }
+        s = numbers["s"]
+        if s is not None and s != ordinal:
+            self._ordinal(s, ordinal, tag.offset)
+        signals = fields.number("hasdep")
+        if signals not in (0, 1, None):
+            fields.fault("S10", f"hasdep is {signals}")
+        depid, deps = (str(-1 if n is None else n) for n in (numbers["depid"], numbers["deps"]))
+        wait = self._waits.get((depid, deps))
+        return Step(
+            op=words["type"],
+            source=self._slot(words["srcbuf"], str(numbers["srcoff"] or 0)),
+            target=self._slot(words["dstbuf"], str(numbers["dstoff"] or 0)),
+            count=numbers["cnt"] or 0,
+            waits=self._wait(depid, deps, tag.offset) if wait is None else wait,
+            signals=bool(signals),
+        )
+
+    def _close_step(self, step: Tag) -> None:
+        """Read up to ``</step>``; a child would crash the runtime's parser."""
+        while (tag := self._scanner.tag()) is not None:
+            if tag.kind == CLOSE:
+                if tag.name != "step":
+                    self._scanner.report("X04", f"</{tag.name}> closes <step>", tag.offset)
+                return
+            self._scanner.report("X12", f"<{tag.name}> stands inside a step", tag.offset)
+            self._skip(tag)
+        self._scanner.report("X04", "<step> is never closed", step.offset)
+
+    def _slot(self, buffer: str, offset: str) -> Slot:
+        return self._slots.setdefault((buffer, offset), Slot(buffer, int(offset)))
+
+    def _wait(self, depid: str, deps: str, offset: int) -> tuple[Wait, ...]:
+        threadblock, step = int(depid), int(deps)
+        if threadblock < 0:
+            text = f"depid is {depid} and deps is {deps}; without a dependency both are -1"
+            if (threadblock, step) != (-1, -1):
+                self._scanner.report("D03", text, offset)
+            return ()
+        return self._waits.setdefault((depid, deps), (Wait(threadblock, step),))
+
+    def _ordinal(self, value: int, ordinal: int, offset: int) -> None:
+        self._scanner.report("S02", f"step number {ordinal} in the file says s={value}", offset)
+
+
+def _peer(value: int | None) -> int | None:
+    return None if value is None or value == -1 else value

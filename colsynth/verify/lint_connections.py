@@ -1,0 +1,54 @@
+"""Rules about connections: C01, C02, C04 (contract 4.6, 4.7)."""
+
+from __future__ import annotations
+
+from colsynth.model import Severity
+from colsynth.runtimes.rules import Findings
+from colsynth.verify.units import Units
+
+
+def lint_connections(units: Units, findings: Findings, *, single_node: bool | None) -> None:
+    """Check that the two ends of every connection agree."""
+    ends = zip(units.connections, units.sender, units.receiver, strict=True)
+    for number, (name, sender, receiver) in enumerate(ends):
+        if sender < 0 or receiver < 0:
+            _unmatched(units, findings, number)
+        else:
+            _sequence(units, findings, name, sender, receiver)
+    header = units.table.header
+    if header.collective.rooted and header.protocol == "Simple" and single_node is not True:
+        level = Severity.ERROR if single_node is False else Severity.WARNING
+        text = f"a Simple {header.collective} over the network miscounts; keep it in one node"
+        findings.add("C04", f"{text} or use LL or LL128", level=level)
+
+
+def _unmatched(units: Units, findings: Findings, number: int) -> None:
+    source, target, channel = units.connections[number]
+    sends = units.sender[number] >= 0
+    block = units.sender[number] if sends else units.receiver[number]
+    table = units.table
+    text = (
+        f"rank {source} sends to rank {target} on channel {channel}, which does not receive it"
+        if sends
+        else f"rank {target} receives from rank {source} on channel {channel}, which sends nothing"
+    )
+    findings.add("C01", text, int(table.rank[block]), int(table.id[block]))
+
+
+def _sequence(
+    units: Units, findings: Findings, name: tuple[int, int, int], sender: int, receiver: int
+) -> None:
+    table = units.table
+    sent = [int(table.count[u]) for u in units.program[sender] if units.send[u] >= 0]
+    taken = [int(table.count[u]) for u in units.program[receiver] if units.recv[u] >= 0]
+    if sent == taken:
+        return
+    source, target, channel = name
+    at = next((n for n, (a, b) in enumerate(zip(sent, taken, strict=False)) if a != b), None)
+    what = (
+        f"{len(sent)} messages are sent, {len(taken)} received"
+        if at is None
+        else f"message {at} is sent with cnt {sent[at]} and received with cnt {taken[at]}"
+    )
+    text = f"from rank {source} to rank {target} on channel {channel}: {what}"
+    findings.add("C02", text, int(table.rank[receiver]), int(table.id[receiver]))

@@ -1,0 +1,70 @@
+"""Rules about dependencies: D01 to D06 (contract 6); D08 is found by execution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.rules import Findings
+from colsynth.verify.lint_steps import chains
+from colsynth.verify.table import MISSING, NOP, Bools, Table
+
+
+def lint_waits(table: Table, profile: Profile, findings: Findings) -> None:
+    """Check what every step waits for, and every nop."""
+    needed = np.zeros(table.steps, dtype=np.bool_)
+    for step in np.flatnonzero(table.wait_id >= 0).tolist():
+        _wait(table, profile, findings, step, needed)
+    useless = table.signals & ~needed & (table.op != NOP)
+    for step in np.flatnonzero(useless).tolist():
+        findings.add("D06", "hasdep is 1, but nobody waits", *table.place(step))
+    for step in np.flatnonzero(table.op == NOP).tolist():
+        _nop(table, findings, step)
+    for chain in chains(table):
+        for step in chain[1:]:
+            if table.op[step - 1] == NOP:
+                text = "the nop before this reduction hands its dependency to a later step"
+                findings.add("D05", text, *table.place(step))
+
+
+def _wait(table: Table, profile: Profile, findings: Findings, step: int, needed: Bools) -> None:
+    place = table.place(step)
+    target, ordinal = int(table.wait_id[step]), int(table.wait_step[step])
+    block = int(table.wait[step])
+    if block == MISSING:
+        findings.add("D01", f"depid is {target}; rank {place[0]} has no such threadblock", *place)
+        return
+    if block == table.threadblock[step]:
+        findings.add("D01", "a threadblock waits for itself", *place)
+    if target > profile.max_wait_target:
+        text = f"depid is {target}; ids above {profile.max_wait_target} do not fit"
+        findings.add("D01", text, *place)
+    if ordinal < 0:
+        findings.add("D03", f"depid is {target} without deps", *place)
+        return
+    awaited = int(table.start[block]) + ordinal
+    if awaited >= table.start[block + 1]:
+        text = f"threadblock {target} has no step {ordinal}"
+        findings.add("D02", text, *place)
+        return
+    needed[awaited] = True
+    if table.op[awaited] == NOP:
+        text = f"waits for step {ordinal} of threadblock {target}, a nop"
+        findings.add("D02", text, *place)
+    elif not table.signals[awaited]:
+        text = f"waits for step {ordinal} of threadblock {target}, whose hasdep is 0"
+        findings.add("D02", text, *place)
+
+
+def _nop(table: Table, findings: Findings, step: int) -> None:
+    place = table.place(step)
+    if table.wait_id[step] < 0:
+        findings.add("D04", "a nop without a dependency shifts later step numbers", *place)
+    if table.signals[step]:
+        findings.add("D04", "hasdep of a nop is ignored", *place)
+    following = step + 1
+    if following >= table.start[table.threadblock[step] + 1]:
+        findings.add("D04", "a nop at the end never waits", *place)
+    elif table.wait_id[following] < 0:
+        text = "the step behind a nop must have a dependency of its own"
+        findings.add("D04", text, *table.place(following))

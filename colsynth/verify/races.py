@@ -1,0 +1,111 @@
+"""Conflicting accesses: two steps of different threadblocks touch one chunk, one writes.
+
+Accesses of a location are sorted by the order of execution; it is enough to compare
+every access with the last write before it, and every read with the next write after
+it: if all these pairs are ordered, so are all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from colsynth.verify.clocks import Clocks
+from colsynth.verify.contract import Layout
+from colsynth.verify.table import READS_SOURCE, READS_TARGET, WRITES_TARGET, Bools, Ints, Table
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """Chunk accesses of the executed units in one mode, sorted by location and time.
+
+    Parameters
+    ----------
+    step, location, buffer, index : int arrays
+        Unit, memory location, buffer code by which it is named, chunk within the step.
+    writes : bool array
+    """
+
+    step: Ints
+    location: Ints
+    buffer: Ints
+    index: Ints
+    writes: Bools
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Accesses that must be ordered: indices into `Accesses`, one of each pair writes."""
+
+    earlier: Ints
+    later: Ints
+
+
+def locate(table: Table, layout: Layout) -> tuple[Ints, Ints]:
+    """Return the location of every step's source and target; -1 where it does not exist."""
+    found = []
+    for buffer, offset in (
+        (table.source_buffer, table.source),
+        (table.target_buffer, table.target),
+    ):
+        rank = table.step_rank.clip(0, len(layout.base) - 1)
+        letter = buffer.clip(0, 2)
+        inside = (offset >= 0) & (offset + table.count <= layout.size[rank, letter])
+        exists = inside & (buffer <= 2) & (rank == table.step_rank) & (table.count > 0)
+        found.append(np.where(exists, layout.base[rank, letter] + offset, -1))
+    return found[0], found[1]
+
+
+def accesses(table: Table, order: list[int], source: Ints, target: Ints) -> Accesses:
+    """Return all chunk accesses of the units in `order`."""
+    units = np.array(order, dtype=np.int64)
+    op, count = table.op[units], table.count[units]
+    parts = []
+    for does, place, buffer, writes in (
+        (READS_SOURCE, source, table.source_buffer, False),
+        (READS_TARGET, target, table.target_buffer, False),
+        (WRITES_TARGET, target, table.target_buffer, True),
+    ):
+        chosen = np.flatnonzero(does[op] & (place[units] >= 0))
+        repeat = np.repeat(chosen, count[chosen])
+        ends = np.cumsum(count[chosen])
+        index = np.arange(len(repeat)) - np.repeat(ends - count[chosen], count[chosen])
+        steps = units[repeat]
+        parts.append(
+            (place[steps] + index, repeat, steps, buffer[steps], index, np.full(len(steps), writes))
+        )
+    location, time, step, letters, index, written = map(np.concatenate, zip(*parts, strict=True))
+    key = (location * (len(order) + 1) + time) * 2 + written
+    sort = np.argsort(key, kind="stable")
+    return Accesses(step[sort], location[sort], letters[sort], index[sort], written[sort])
+
+
+def conflicts(found: Accesses, table: Table) -> Pairs:
+    """Return the pairs of different threadblocks that must be ordered."""
+    total = len(found.step)
+    place = np.arange(total)
+    last = np.maximum.accumulate(np.where(found.writes, place, -1))
+    before = np.concatenate([np.full(min(total, 1), -1), last[:-1]])
+    flipped = np.where(found.writes, place, total)[::-1]
+    following = np.minimum.accumulate(flipped)[::-1]
+    later = np.concatenate([place, place[~found.writes]])
+    earlier = np.concatenate([before, following[~found.writes]])
+    valid = (earlier >= 0) & (earlier < total)
+    earlier, later = earlier[valid], later[valid]
+    same = found.location[earlier] == found.location[later]
+    blocks = table.threadblock
+    differ = blocks[found.step[earlier]] != blocks[found.step[later]]
+    earlier, later = earlier[same & differ], later[same & differ]
+    return Pairs(np.minimum(earlier, later), np.maximum(earlier, later))
+
+
+def unordered(pairs: Pairs, found: Accesses, table: Table, clocks: Clocks) -> Ints:
+    """Return the pairs (indices) within the clocks' threadblocks that nothing orders."""
+    earlier, later = found.step[pairs.earlier], found.step[pairs.later]
+    block = table.threadblock[earlier]
+    covered = np.flatnonzero((block >= clocks.first) & (block < clocks.last))
+    if not len(covered):
+        return covered
+    ordered = clocks.precedes(earlier[covered], later[covered], table.threadblock, table.ordinal)
+    return covered[~ordered]
