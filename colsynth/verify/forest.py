@@ -1,0 +1,174 @@
+"""The certificate of a forest, checked from its definition in exact arithmetic.
+
+A forest proves a rate: its trees span, and no link carries more than it can. A cut
+proves that no schedule is faster: everything that ranks inside it hold must leave
+through its links. Neither proof trusts the code that found them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+from colsynth.errors import Diagnostic, VerificationError
+from colsynth.model import Bound, Cut, Direction, Forest, Kind, Phase, Problem, Topology, Tree
+from colsynth.model.forest import TreeEdge
+from colsynth.model.problem import PHASES
+
+
+def check_forest(forest: Forest) -> None:
+    """Check that trees span, links hold, and the bound is one.
+
+    Parameters
+    ----------
+    forest : Forest
+
+    Raises
+    ------
+    VerificationError
+        CS521 when a tree is no spanning arborescence of its root or a route is broken,
+        CS522 when the weights of a root do not add up, CS523 when a link carries more
+        than its bandwidth, CS524 when a cut or the rate derived from it is wrong, CS525
+        when the forest claims more than the bound.
+
+    Notes
+    -----
+    Linear in the total length of all routes.
+    """
+    problem = forest.problem
+    wanted = PHASES.get(problem.collective)
+    found = tuple(phase.direction for phase in forest.phases)
+    if found != wanted:
+        raise _failure("CS522", f"phases are {found}, {problem.collective} takes {wanted}")
+    for phase in forest.phases:
+        _check_phase(forest, phase)
+    _check_bound(problem, forest.bound)
+    if forest.algbw > forest.bound.algbw:
+        text = f"the forest claims {forest.algbw} bytes/s, the bound is {forest.bound.algbw}"
+        raise _failure("CS525", text)
+
+
+def _check_phase(forest: Forest, phase: Phase) -> None:
+    topology = forest.problem.topology
+    if phase.unit_bandwidth <= 0:
+        raise _failure("CS523", f"a unit of weight is given {phase.unit_bandwidth} bytes/s")
+    weights: Counter[int] = Counter()
+    carried: Counter[int] = Counter()
+    for tree in phase.trees:
+        _check_tree(topology, tree, phase.direction)
+        weights[tree.root] += tree.weight
+        for edge in tree.edges:
+            for link in edge.route:
+                carried[link] += tree.weight
+    _check_weights(forest, weights)
+    for link, weight in sorted(carried.items()):
+        load, capacity = weight * phase.unit_bandwidth, topology.links[link].bandwidth
+        if load > capacity:
+            text = f"link {topology.link_name(link)} carries {load} of {capacity} bytes/s"
+            raise _failure("CS523", f"{text} in the {phase.direction} phase")
+
+
+def _check_weights(forest: Forest, weights: Counter[int]) -> None:
+    roots = forest.problem.roots
+    strangers = sorted(set(weights) - set(roots))
+    if strangers:
+        raise _failure("CS522", f"ranks {strangers} have trees but are no roots")
+    for root in roots:
+        if weights[root] != forest.trees_per_root:
+            text = f"the trees of rank {root} weigh {weights[root]}"
+            raise _failure("CS522", f"{text}, not {forest.trees_per_root}")
+
+
+def _check_tree(topology: Topology, tree: Tree, direction: Direction) -> None:
+    if tree.weight < 1:
+        raise _failure("CS522", f"a tree of rank {tree.root} weighs {tree.weight}")
+    reached = {tree.root}
+    for edge in tree.edges:
+        if edge.parent not in reached:
+            text = f"rank {edge.child} hangs on rank {edge.parent} before that is reached"
+            raise _tree_failure(tree, text)
+        if edge.child in reached:
+            raise _tree_failure(tree, f"rank {edge.child} is reached twice")
+        reached.add(edge.child)
+        _check_route(topology, tree, edge, direction)
+    missing = sorted(set(range(topology.size)) - reached)
+    if missing:
+        raise _tree_failure(tree, f"ranks {missing} are not reached")
+    if len(reached) != topology.size:
+        raise _tree_failure(tree, "it reaches ranks that do not exist")
+
+
+def _check_route(topology: Topology, tree: Tree, edge: TreeEdge, direction: Direction) -> None:
+    """Check that links lead from one GPU to the other, through switches and NICs only."""
+    ends = (edge.parent, edge.child) if direction is Direction.OUT else (edge.child, edge.parent)
+    name = f"the route from rank {ends[0]} to rank {ends[1]}"
+    if not all(0 <= rank < topology.size for rank in ends):
+        raise _tree_failure(tree, f"{name} has an end that does not exist")
+    at, goal = topology.ranks[ends[0]], topology.ranks[ends[1]]
+    for index in edge.route:
+        if not 0 <= index < len(topology.links):
+            raise _tree_failure(tree, f"{name} takes link {index}, which does not exist")
+        link = topology.links[index]
+        if link.source != at:
+            raise _tree_failure(tree, f"{name} jumps to {topology.link_name(index)}")
+        at = link.target
+        if at != goal and topology.nodes[at].kind is Kind.GPU:
+            raise _tree_failure(tree, f"{name} passes through GPU {topology.nodes[at].name}")
+    if at != goal:
+        raise _tree_failure(tree, f"{name} ends at {topology.nodes[at].name}")
+
+
+def _check_bound(problem: Problem, bound: Bound) -> None:
+    directions = PHASES[problem.collective]
+    if len(bound.cuts) != len(directions) or len(bound.rates) != len(directions):
+        raise _failure("CS524", f"{len(bound.cuts)} cuts for {len(directions)} phases")
+    for direction, cut, rate in zip(directions, bound.cuts, bound.rates, strict=True):
+        if cut.direction is not direction:
+            raise _failure("CS524", f"the cut of the {direction} phase is for {cut.direction}")
+        _check_cut(problem.topology, cut)
+        _check_rate(problem, cut, rate)
+    whole = 1 / sum((1 / rate for rate in bound.rates), Fraction(0))
+    if bound.algbw != whole:
+        raise _failure("CS524", f"the phases allow {whole} bytes/s, not {bound.algbw}")
+
+
+def _check_cut(topology: Topology, cut: Cut) -> None:
+    """Check that the set is one, and that `links` are all that cross it in its direction."""
+    inside = set(cut.nodes)
+    gpus = tuple(rank for rank, node in enumerate(topology.ranks) if node in inside)
+    if gpus != cut.gpus or not gpus:
+        raise _failure("CS524", f"the cut says ranks {cut.gpus}, its nodes hold {gpus}")
+    if len(gpus) == topology.size:
+        raise _failure("CS524", "the cut leaves no GPU outside")
+    crossing = []
+    for index, link in enumerate(topology.links):
+        leaves = link.source in inside and link.target not in inside
+        enters = link.target in inside and link.source not in inside
+        if leaves if cut.direction is Direction.OUT else enters:
+            crossing.append(index)
+    if sorted(cut.links) != crossing:
+        missing = sorted(set(crossing) ^ set(cut.links))
+        names = ", ".join(topology.link_name(i) for i in missing if 0 <= i < len(topology.links))
+        raise _failure("CS524", f"the cut's links differ from those that cross it: {names}")
+    bandwidth = sum((topology.links[index].bandwidth for index in crossing), Fraction(0))
+    if bandwidth != cut.bandwidth or bandwidth <= 0:
+        text = f"the cut's links carry {bandwidth} bytes/s, not {cut.bandwidth}"
+        raise _failure("CS524", text)
+
+
+def _check_rate(problem: Problem, cut: Cut, rate: Fraction) -> None:
+    """Check a rate against its cut: shards of the roots inside must leave through it."""
+    inside = sum(1 for root in problem.roots if root in cut.gpus)
+    if not inside:
+        raise _failure("CS524", "the cut holds no root, so nothing must cross it")
+    allowed = len(problem.roots) * cut.bandwidth / inside
+    if rate != allowed:
+        raise _failure("CS524", f"the cut allows {allowed} bytes/s, not {rate}")
+
+
+def _tree_failure(tree: Tree, text: str) -> VerificationError:
+    return _failure("CS521", f"a tree of rank {tree.root} is wrong: {text}")
+
+
+def _failure(code: str, phrase: str) -> VerificationError:
+    return VerificationError(Diagnostic(code, phrase))
