@@ -125,33 +125,35 @@ class _Placer:
         parts: list[int] = []
         for chunk, count in self._uniform_parts(transfer):
             part = replace(transfer, chunk=chunk, count=count, after=tuple(sorted(after)))
-            part = replace(part, read=self._read(part))
+            part = replace(part, read=self._read(transfer, chunk))
             parts += self._reduce(part) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
     def _uniform_parts(self, transfer: Transfer) -> Iterator[tuple[int, int]]:
         """Yield (chunk, count) of the runs that one step can serve on both ends."""
-        first = transfer.chunk
+        first, shared = transfer.chunk, self._state(transfer, transfer.chunk)
         for chunk in _chunks(transfer):
-            if self._state(transfer, chunk) != self._state(transfer, first):
+            state = self._state(transfer, chunk)
+            if chunk > first and state != shared:
                 yield first, chunk - first
                 first = chunk
+            shared = state
         yield first, transfer.chunk + transfer.count - first
 
     def _state(self, transfer: Transfer, chunk: int) -> tuple[object, ...]:
         """Return what must agree between chunks that share a step."""
-        key = transfer.target, chunk
-        slots = [self._read(replace(transfer, chunk=chunk))]
+        buffer, offset = self._read(transfer, chunk)
         if not transfer.reduces:
-            return tuple((slot.buffer, slot.offset - chunk) for slot in slots)
+            return buffer, offset - chunk
+        key = transfer.target, chunk
         done, total = self.arrivals[key]
-        slots.append(self.sums[key])
-        places = ((slot.buffer, slot.offset - chunk) for slot in slots)
-        return (done == 0, done + 1 == total, *places)
+        where, place = self.sums[key]
+        owned = transfer.target == self.layout.owner(chunk)
+        return buffer, offset - chunk, where, place - chunk, done == 0, done + 1 == total, owned
 
-    def _read(self, transfer: Transfer) -> Slot:
-        """Return where the source keeps the first chunk it sends."""
-        rank, chunk = transfer.source, transfer.chunk
+    def _read(self, transfer: Transfer, chunk: int) -> Slot:
+        """Return where the source keeps a chunk of a transfer."""
+        rank = transfer.source
         if transfer.reduces:
             return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
         summed = self.layout.problem.collective is Collective.ALLREDUCE
