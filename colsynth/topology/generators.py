@@ -87,8 +87,8 @@ def generate(spec: str, bandwidth: str | None = None, latency: str | None = None
         raise InputError(Diagnostic("CS121", f"unknown generator {kind!r}", help=hint))
     shape = _shape(spec, kind, text)
     grid = (2,) * shape[0] if kind == "hypercube" else shape
-    speed = read_bandwidth(bandwidth or DEFAULT_BANDWIDTH, None)
-    delay = read_latency(latency or DEFAULT_LATENCY, None)
+    speed = read_bandwidth(DEFAULT_BANDWIDTH if bandwidth is None else bandwidth, None)
+    delay = read_latency(DEFAULT_LATENCY if latency is None else latency, None)
     builder = Builder()
     for i in range(prod(grid)):
         builder.add_node(Node(f"gpu{i}", Kind.GPU, box=0))

@@ -23,7 +23,10 @@ Number = Annotated[int, Meta(ge=1)]
 Reference = Annotated[
     str, Meta(description='A parameter, such as "$planes".', extra_json_schema={"pattern": r"^\$"})
 ]
-CapabilityName = Literal["multicast", "reduce"]
+Capabilities = Annotated[
+    list[Literal["multicast", "reduce"]],
+    Meta(description="What a switch can do inside the network."),
+]
 KindName = Literal["gpu", "switch", "nic"]
 JoinName = Literal["all", "blocks", "round-robin"]
 OneWay = Annotated[
@@ -48,9 +51,7 @@ class Group(_Strict, frozen=True):
         Number | Reference | None,
         Meta(description="How many; left out, there is one, and it carries no number."),
     ] = None
-    capabilities: Annotated[
-        list[CapabilityName], Meta(description="What the switch can do inside the network.")
-    ] = []
+    capabilities: Capabilities = []
 
 
 class LinkRule(_Strict, frozen=True):
@@ -111,7 +112,7 @@ class FlatNode(_Strict, frozen=True):
     box: Annotated[
         Annotated[int, Meta(ge=0)] | None, Meta(description="Its chassis; none for the fabric.")
     ] = None
-    capabilities: list[CapabilityName] = []
+    capabilities: Capabilities = []
 
 
 class FlatLink(_Strict, frozen=True):

@@ -1,0 +1,71 @@
+"""Every bad file of the corpus gets its one diagnostic, with file, line and column.
+
+To add a case: put NAME.yaml into tests/corpus/topology/bad, and what is to be said
+about it into NAME.txt.
+"""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from colsynth.errors import EXIT_INPUT, InputError
+from colsynth.topology import document, load
+
+FOLDER = Path(__file__).parents[1] / "corpus" / "topology" / "bad"
+CASES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+EXPLANATIONS = Path(document.__file__).parents[1] / "explanations" / "topology.yaml"
+
+
+def complaint(case):
+    with pytest.raises(InputError) as caught:
+        load(f"{case}.yaml")
+    assert caught.value.exit_code == EXIT_INPUT
+    return caught.value
+
+
+def expected(case):
+    return (FOLDER / f"{case}.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_diagnostic(case, monkeypatch):
+    monkeypatch.chdir(FOLDER)
+    error = complaint(case)
+    assert error.diagnostic.span.line is not None
+    assert error.diagnostic.span.column is not None
+    said = str(error).splitlines()
+    if error.diagnostic.code == "CS103":
+        # The parser words its own notes, differently with and without libyaml.
+        assert said[0] == expected(case)[0]
+    else:
+        assert said == expected(case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_diagnostic_without_libyaml(case, monkeypatch):
+    monkeypatch.chdir(FOLDER)
+    monkeypatch.setattr(document, "_LOADER", yaml.SafeLoader)
+    assert str(complaint(case)).splitlines()[0] == expected(case)[0]
+
+
+def test_every_code_is_explained():
+    told = {line.split("error[")[1][:5] for case in CASES for line in expected(case)[:1]}
+    pages = yaml.safe_load(EXPLANATIONS.read_text(encoding="utf-8"))
+    assert told <= set(pages)
+    for page in pages.values():
+        assert set(page) == {"title", "meaning", "why", "fix", "example"}
+        assert all(isinstance(text, str) and text.strip() for text in page.values())
+
+
+def test_every_code_of_the_room_is_explained():
+    room = Path(document.__file__).parent
+    cli = room.parents[0] / "cli" / "_common.py"
+    sources = [*room.glob("*.py"), cli]
+    used = {
+        word[:5]
+        for path in sources
+        for word in path.read_text(encoding="utf-8").split('"')
+        if word.startswith("CS1") and len(word) == 5
+    }
+    assert used == set(yaml.safe_load(EXPLANATIONS.read_text(encoding="utf-8")))
