@@ -216,8 +216,19 @@ def pass_names(algorithm: str = "forest", passes: str | None = None) -> tuple[st
     return tuple(spec.name for spec in parse(pipeline_text(algorithm, passes)))
 
 
-def verify(data: bytes, runtime: str, *, subject: str = "schedule") -> Report:
-    """Return everything wrong with a schedule file, as `runtime` would read it.
+def verify(
+    data: bytes, runtime: str, *, subject: str = "schedule", single_node: bool | None = None
+) -> Report:
+    """Return everything wrong with a schedule file, as `runtime` would read and run it.
+
+    Parameters
+    ----------
+    data : bytes
+    runtime : str
+    subject : str
+        Name of the file, for the report.
+    single_node : bool, optional
+        Whether all ranks are in one box, where that is known.
 
     Raises
     ------
@@ -227,4 +238,4 @@ def verify(data: bytes, runtime: str, *, subject: str = "schedule") -> Report:
     from colsynth.runtimes.catalog import profile
     from colsynth.verify import verify_bytes
 
-    return verify_bytes(data, profile(runtime), subject=subject)
+    return verify_bytes(data, profile(runtime), subject=subject, single_node=single_node)

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from colsynth.errors import ColsynthError, DefectError, Diagnostic, InputError, Span
+from colsynth.errors import (
+    ColsynthError,
+    DefectError,
+    Diagnostic,
+    InputError,
+    Span,
+    VerificationError,
+)
 from colsynth.model import Forest, Report
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
@@ -112,13 +119,16 @@ class Pipeline:
         for place, item in enumerate(self.passes, self.first):
             with clock.measure(item.name):
                 value = _run_one(item, value, target)
+            if isinstance(value, Forest):
+                with clock.measure("check-forest"):
+                    _prove(item.name, value)
             if observe is not None:
                 observe(place, item.name, value)
         return value
 
 
 def _run_one(item: Pass, value: Any, target: Target) -> Any:
-    """Return the checked result of one pass."""
+    """Return the result of one pass, of the type it promises."""
     try:
         result = item.run(value, target)
     except ColsynthError:
@@ -130,19 +140,20 @@ def _run_one(item: Pass, value: Any, target: Target) -> Any:
         phrase = f"pass {item.name!r} gave a {type(result).__name__}"
         note = f"it promises a {item.gives.__name__}"
         raise DefectError(Diagnostic("CS902", phrase, notes=(note,)))
-    _prove(item.name, result)
     return result
 
 
-def _prove(name: str, value: Any) -> None:
-    """Check a value that carries its own certificate."""
-    if isinstance(value, Forest):
-        from colsynth.verify import check_forest
+def _prove(name: str, forest: Forest) -> None:
+    """Check the certificate that a forest carries."""
+    from colsynth.verify import check_forest
 
-        report: Report = check_forest(value)
-        if not report.ok:
-            phrase = f"pass {name!r} gave a forest that is not what it claims"
-            raise DefectError(Diagnostic("CS903", phrase, notes=tuple(findings(report))))
+    try:
+        check_forest(forest)
+    except VerificationError as fault:
+        phrase = f"pass {name!r} gave a forest that is not what it claims"
+        found = fault.diagnostic
+        notes = (f"{found.code}: {found.phrase}", *found.notes)
+        raise DefectError(Diagnostic("CS903", phrase, notes=notes)) from fault
 
 
 def findings(report: Report, most: int = 10) -> Iterator[str]:

@@ -216,11 +216,14 @@ def _verified(walk: _Walk, name: str, data: bytes) -> Report:
     """Return the report on `data`; raise where it has errors."""
     from colsynth.verify import verify_bytes
 
-    report: Report = verify_bytes(data, walk.target.profile, subject=name)
-    if report.ok:
+    problem = walk.problem
+    single_node = len(problem.topology.boxes) <= 1
+    report = verify_bytes(data, walk.target.profile, subject=name, single_node=single_node)
+    root = dict(report.facts).get("root")
+    if report.ok and (problem.root is None or root == str(problem.root)):
         return report
     phrase = f"the program for {walk.target.profile.name} is wrong; nothing was written"
-    notes = tuple(findings(report))
+    notes = tuple(findings(report)) or (f"its root is {root}, not {problem.root}",)
     if walk.request.passes is None:
         raise DefectError(Diagnostic("CS904", phrase, notes=notes))
     advice = "the passes given with --passes lead to a wrong program"

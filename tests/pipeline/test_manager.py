@@ -1,8 +1,13 @@
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from colsynth.api import load_topology, make_problem
 from colsynth.errors import DefectError, InputError, LimitError
+from colsynth.model import Forest, Problem
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from tests.pipeline.toys import REGISTRY, AddWord, Draft, JoinWords, Text
@@ -108,3 +113,23 @@ def test_a_result_of_the_wrong_type_is_a_defect(target):
 def test_errors_meant_for_the_user_pass_through(target):
     with pytest.raises(LimitError):
         build("misbehave{how=limit}").run(Draft(()), target)
+
+
+def test_a_forest_that_is_not_what_it_claims_is_a_defect(target):
+    problem = make_problem(load_topology("ring:4"), "allgather")
+    honest = Pipeline.from_text("pack-trees{trees=1}").run(problem, target)
+    phase = honest.phases[0]
+    faster = replace(phase, unit_bandwidth=phase.unit_bandwidth * 2)
+
+    @dataclass(frozen=True)
+    class PackTrees:
+        name: ClassVar[str] = "pack-trees"
+        takes: ClassVar[type] = Problem
+        gives: ClassVar[type] = Forest
+
+        def run(self, value, target):
+            return replace(honest, phases=(faster,))
+
+    with pytest.raises(DefectError, match="not what it claims") as caught:
+        Pipeline((PackTrees(),)).run(problem, target)
+    assert caught.value.diagnostic.code == "CS903"

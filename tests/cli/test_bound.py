@@ -1,0 +1,58 @@
+import json
+from fractions import Fraction
+
+import pytest
+
+from colsynth.cli.main import run
+
+
+@pytest.mark.parametrize(
+    ("topology", "nodes", "gbps"),
+    [
+        ("dgx-a100", 1, 342.857),
+        ("dgx-a100", 2, 346.667),
+        ("dgx-a100", 4, 266.667),
+        ("dgx-a100", 8, 228.571),
+        ("mi250", 1, 342.857),
+        ("mi250", 2, 354.133),
+        ("mi250", 4, 341.333),
+    ],
+)
+def test_allgather_optima_of_the_presets(topology, nodes, gbps, capsys):
+    """The figures ForestColl's search gives on the same models (arXiv 2402.06787)."""
+    assert run(["bound", topology, "--nodes", str(nodes), "-c", "allgather", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["algbw_gbps"] == pytest.approx(gbps, abs=1e-3)
+    assert float(Fraction(answer["algbw"])) == pytest.approx(answer["algbw_gbps"], abs=1e-6)
+
+
+def test_the_bottleneck_is_a_cut_whose_ratio_is_the_answer(capsys):
+    assert run(["bound", "mi250", "--nodes", "2", "-c", "allgather", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    cut = answer["bottleneck"]
+    assert set(answer) >= {"collective", "ranks", "algbw_gbps", "algbw", "trees_per_gpu"}
+    share = answer["ranks"] / len(cut["gpus"])
+    assert cut["bandwidth_gbps"] * share == pytest.approx(answer["algbw_gbps"], abs=1e-5)
+    assert all(" -> " in link for link in cut["links"])
+
+
+def test_allreduce_names_a_bottleneck_for_each_phase(capsys):
+    assert run(["bound", "dgx-a100", "-c", "allreduce", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [phase["direction"] for phase in answer["phases"]] == ["in", "out"]
+    rates = [Fraction(phase["algbw"]) for phase in answer["phases"]]
+    assert 1 / sum(1 / rate for rate in rates) == Fraction(answer["algbw"])
+
+
+def test_people_read_the_exact_optimum_and_the_links(capsys):
+    assert run(["bound", "dgx-a100", "--nodes", "2", "-c", "allgather"]) == 0
+    shown = capsys.readouterr()
+    assert "exactly 1040/3 GB/s" in shown.out
+    assert "nvswitch0 -> gpu0.0" in shown.out
+    assert shown.err == ""
+
+
+def test_a_root_is_for_rooted_collectives_alone(capsys):
+    assert run(["bound", "dgx-a100", "-c", "broadcast", "--root", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["root"] == 3
+    assert run(["bound", "dgx-a100", "-c", "allgather", "--root", "3"]) == 2

@@ -1,0 +1,193 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from colsynth.cli import compile as module
+from colsynth.cli.main import run
+
+CASE = ["compile", "dgx-a100", "-c", "allgather"]
+KEYS = {
+    "topology", "collective", "ranks", "runtime", "algorithm", "trees_per_gpu", "max_height",
+    "algbw_gbps", "bound_gbps", "gap", "chunks", "channels", "threadblocks", "steps", "files",
+    "verified", "seconds",
+}  # fmt: skip
+
+
+def test_json_has_what_was_promised_and_the_file_is_there(tmp_path, capsys):
+    path = tmp_path / "a.xml"
+    assert run([*CASE, "-r", "rccl", "-o", str(path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert set(answer) >= KEYS
+    assert answer["files"] == [str(path)]
+    assert answer["verified"] is True
+    assert answer["gap"] == 0
+    assert answer["algbw_gbps"] == answer["bound_gbps"] == pytest.approx(342.857, abs=1e-3)
+    assert (answer["ranks"], answer["runtime"], answer["collective"]) == (8, "rccl", "allgather")
+    assert {"pack-trees", "spell-dependencies", "verify"} <= set(answer["seconds"])
+    assert path.read_bytes().startswith(b"<algo ")
+
+
+def test_the_summary_is_the_answer_and_names_the_file(tmp_path, capsys):
+    path = tmp_path / "new" / "a.xml"
+    assert run([*CASE, "-r", "rccl", "-o", str(path)]) == 0
+    shown = capsys.readouterr()
+    assert str(path) in shown.out
+    assert "proven optimal" in shown.out
+    assert "2.28.3" in shown.err
+
+
+def test_on_stdout_stands_the_schedule_alone(tmp_path, capfdbinary):
+    assert run([*CASE, "-r", "msccl", "-o", "-"]) == 0
+    shown = capfdbinary.readouterr()
+    assert shown.out.startswith(b"<algo ")
+    assert shown.out.endswith(b"</algo>\n")
+    assert b"allgather on dgx-a100 x1" in shown.err
+    path = tmp_path / "same.xml"
+    assert run([*CASE, "-r", "msccl", "-o", str(path)]) == 0
+    assert path.read_bytes() == shown.out
+
+
+def test_a_directory_gets_a_file_per_mode_where_one_cannot_serve_both(tmp_path):
+    assert run([*CASE, "-r", "msccl", "-o", str(tmp_path)]) == 0
+    assert run([*CASE, "-r", "rccl", "-o", f"{tmp_path}/"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "dgx-a100-x1-allgather-msccl-inplace.xml",
+        "dgx-a100-x1-allgather-msccl-outofplace.xml",
+        "dgx-a100-x1-allgather-rccl.xml",
+    ]
+
+
+def test_one_msccl_file_is_in_place_and_says_so(tmp_path, capsys):
+    path = tmp_path / "a.xml"
+    assert run([*CASE, "-r", "msccl", "-o", str(path)]) == 0
+    assert b'inplace="1"' in path.read_bytes()
+    assert "give a directory" in capsys.readouterr().err
+
+
+def test_an_existing_file_is_kept_unless_forced(tmp_path, capsys):
+    path = tmp_path / "a.xml"
+    path.write_text("mine")
+    assert run([*CASE, "-r", "msccl", "-o", str(path)]) == 2
+    assert path.read_text() == "mine"
+    assert "CS207" in capsys.readouterr().err
+    assert run([*CASE, "-r", "msccl", "-o", str(path), "--force"]) == 0
+    assert path.read_bytes().startswith(b"<algo ")
+
+
+ONE = ["-r", "msccl"]
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code", "code"),
+    [
+        ([*ONE, "--trees", "0"], 2, "CS210"),
+        ([*ONE, "--trees", "best"], 2, "CS210"),
+        ([*ONE, "--instances", "0"], 2, "CS210"),
+        ([*ONE, "--root", "3"], 2, "CS211"),
+        ([*ONE, "--min-bytes", "1.5"], 2, "CS212"),
+        ([*ONE, "--min-bytes", "2MiB", "--max-bytes", "1MiB"], 2, "CS212"),
+        ([*ONE, "--max-bytes", "4GiB"], 2, "CS212"),
+        ([*ONE, "--protocol", "LL256"], 2, "CS213"),
+        ([*ONE, "--mode", "inplace"], 2, "CS213"),
+        ([*ONE, "-a", "woods"], 2, "CS213"),
+        ([*ONE, "--mode", "both"], 2, "CS209"),
+        ([*ONE, "--passes", "pack-trees,"], 2, "CS201"),
+        ([*ONE, "--passes", "pack-tree"], 2, "CS202"),
+        ([*ONE, "--passes", "pack-trees"], 2, "CS205"),
+        ([*ONE, "--passes", "pack-trees,lower-forest", "--trees", "2"], 2, "CS206"),
+        ([*ONE, "--dump-ir", "pack-tree"], 2, "CS202"),
+        (["-r", "mscl"], 2, "CS501"),
+        ([*ONE, "--nodes", "2", "-c", "broadcast"], 1, "CS221"),
+        ([*ONE, "-c", "broadcast", "--root", "8"], 2, "CS211"),
+    ],
+)
+def test_what_does_not_fit_is_diagnosed_and_nothing_is_written(
+    options, exit_code, code, tmp_path, capsys
+):
+    path = tmp_path / "a.xml"
+    assert run([*CASE, *options, "-o", str(path)]) == exit_code
+    assert f"error[{code}]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_and_schedule_do_not_share_stdout(capsys):
+    assert run([*CASE, *ONE, "-o", "-", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "CS214"
+
+
+def test_the_default_pipeline_written_out_gives_the_same_bytes(tmp_path, capsys):
+    first, second = tmp_path / "a.xml", tmp_path / "b.xml"
+    assert run([*CASE, "-r", "rccl", "--json", "-o", str(first)]) == 0
+    text = json.loads(capsys.readouterr().out)["pipeline"]
+    assert run([*CASE, "-r", "rccl", "--passes", text, "-o", str(second)]) == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_dumps_go_to_stderr_and_to_numbered_files(tmp_path, capsys):
+    out, dumps = str(tmp_path / "a.xml"), tmp_path / "dumps"
+    options = ["--dump-ir", "lower-forest", "--dump-dir", str(dumps), "--time-passes"]
+    assert run([*CASE, "-r", "rccl", "-o", out, *options]) == 0
+    shown = capsys.readouterr().err
+    written = sorted(path.name for path in dumps.iterdir())
+    assert written[:3] == ["00-problem.txt", "01-pack-trees.txt", "02-lower-forest.txt"]
+    assert (dumps / "02-lower-forest.txt").read_text() in shown
+    assert "Forest(" not in shown
+    assert " s  verify" in shown
+
+
+def test_a_program_that_fails_verification_is_kept_from_the_user(tmp_path, capsys, monkeypatch):
+    """A writer that swaps two peers makes a wrong file; nothing may be written."""
+    from colsynth.runtimes import writer
+
+    honest = writer.write
+
+    def swapped(program, profile):
+        text = honest(program, profile)
+        return text.replace(b'send="1"', b'send="?"').replace(b'send="2"', b'send="1"').replace(
+            b'send="?"', b'send="2"'
+        )  # fmt: skip
+
+    monkeypatch.setattr(writer, "write", swapped)
+    assert run([*CASE, "-r", "rccl", "-o", str(tmp_path / "a.xml")]) == 3
+    assert "error[CS904]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
+    def interrupt(_descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    assert run([*CASE, "-r", "rccl", "-o", str(tmp_path / "a.xml")]) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ["dgx-a100", "--nodes", "2", "-c", "allreduce", "-r", "msccl"],
+        ["mi250", "-c", "reduce-scatter", "-r", "rccl"],
+    ],
+    ids="-".join,
+)
+def test_any_hash_seed_gives_the_same_bytes(case):
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-m", "colsynth", "compile", *case, "-o", "-"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    ]
+    assert outputs[0]
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_progress_is_silent_without_a_terminal(capsys):
+    with module.progress() as show:
+        show("packing", 1, 2)
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,109 @@
+import json
+
+import pytest
+
+from colsynth import __version__
+from colsynth.cli import main
+from colsynth.cli.main import run
+from colsynth.errors import Diagnostic, InputError, LimitError, Span
+
+
+def command(monkeypatch, function):
+    """Make `function` the command ``passes`` for one test."""
+    import colsynth.cli.passes
+
+    monkeypatch.setattr(colsynth.cli.passes, "passes", function)
+
+
+def test_help_lists_every_command_with_its_line(capsys):
+    assert run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for name, entry in main._COMMANDS.items():
+        assert name in shown
+        assert entry.help.split()[0] in shown
+
+
+@pytest.mark.parametrize("name", main._COMMANDS)
+def test_every_command_can_be_loaded_and_helps(name, capsys):
+    assert run([name, "--help"]) == 0
+    assert f"colsynth {name}" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"colsynth {__version__}\n"
+
+
+def test_no_arguments_show_the_help_as_wrong_usage(capsys):
+    assert run([]) == 2
+    assert "compile" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cmpile"], "did you mean 'compile'"),
+        (["--bogus"], "no such option: --bogus"),
+        (["bound", "dgx-a100"], "colsynth bound --help"),
+        (["bound", "dgx-a100", "-c", "allgather", "--root", "two"], "--root"),
+        (["topology", "shwo"], "colsynth topology --help"),
+    ],
+)
+def test_wrong_usage_is_diagnosed_on_stderr(arguments, said, capsys):
+    assert run(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "error[CS200]" in shown.err
+    assert said in shown.err
+
+
+def test_an_error_is_an_object_with_json(capsys):
+    assert run(["bound", "dgx-a100", "-c", "allgater", "--json"]) == 2
+    shown = capsys.readouterr()
+    error = json.loads(shown.out)["error"]
+    assert (error["code"], error["exit_code"], error["span"]) == ("CS213", 2, None)
+    assert error["phrase"] in shown.err
+
+
+@pytest.mark.parametrize(("kind", "code"), [(InputError, 2), (LimitError, 1)])
+def test_the_kind_of_an_error_is_the_exit_code(kind, code, monkeypatch, capsys):
+    def fail():
+        raise kind(Diagnostic("CS000", "no", Span("x.yaml", 3, 7), ("a note",), "an advice"))
+
+    command(monkeypatch, fail)
+    assert run(["passes"]) == code
+    assert capsys.readouterr().err == (
+        "x.yaml:3:7: error[CS000]: no\n  note: a note\n  help: an advice\n"
+    )
+
+
+def test_what_nobody_foresaw_is_a_defect_in_one_line(monkeypatch, capsys):
+    def fail():
+        raise KeyError("lost\nwords")
+
+    command(monkeypatch, fail)
+    monkeypatch.delenv("COLSYNTH_DEBUG", raising=False)
+    assert run(["passes"]) == 3
+    shown = capsys.readouterr().err
+    assert "error[CS900]: unexpected KeyError: 'lost\\nwords'" in shown
+    assert "report it" in shown
+    assert "Traceback" not in shown
+
+
+def test_the_traceback_of_a_defect_is_shown_for_debugging(monkeypatch, capsys):
+    def fail():
+        raise KeyError("lost")
+
+    command(monkeypatch, fail)
+    monkeypatch.setenv("COLSYNTH_DEBUG", "1")
+    assert run(["passes"]) == 3
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_ctrl_c_has_the_exit_code_of_shells(monkeypatch, capsys):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    command(monkeypatch, interrupt)
+    assert run(["passes"]) == 130
+    assert capsys.readouterr().out == ""
