@@ -6,9 +6,20 @@ variables make a job use it.
 """
 
 from colsynth.runtimes.catalog import profile, profiles
+from colsynth.runtimes.environment import environment, variables
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading, read
 from colsynth.runtimes.target import Target
 from colsynth.runtimes.writer import write
 
-__all__ = ["Profile", "Reading", "Target", "profile", "profiles", "read", "write"]
+__all__ = [
+    "Profile",
+    "Reading",
+    "Target",
+    "environment",
+    "profile",
+    "profiles",
+    "read",
+    "variables",
+    "write",
+]

@@ -1,0 +1,130 @@
+"""``colsynth verify``: check schedule files as a runtime would read and execute them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.errors import EXIT_NEGATIVE, Diagnostic, InputError, Span
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from colsynth.model import Finding, Report
+
+RuntimeOption = Annotated[
+    str,
+    typer.Option(
+        "-r",
+        "--runtime",
+        metavar="RUNTIME",
+        help="msccl, msccl-executor or rccl.",
+        show_default=False,
+    ),
+]
+FilesArgument = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Schedule files.", show_default=False)
+]
+
+
+def verify(
+    files: FilesArgument,
+    runtime: RuntimeOption,
+    single_node: Annotated[
+        bool | None,
+        typer.Option(
+            "--single-node/--multi-node",
+            help="Whether all ranks are in one node; some rules depend on it.",
+            show_default="unknown",
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Check that a runtime loads schedule files, that they finish, and are right."""
+    from colsynth.runtimes import profile
+    from colsynth.verify import verify_bytes
+
+    target = profile(runtime)
+    contents = [(path, _bytes(path)) for path in files]
+    reports = [
+        verify_bytes(data, target, subject=str(path), single_node=single_node)
+        for path, data in contents
+    ]
+    good = all(report.ok for report in reports)
+    if json:
+        entries = [report_object(report) for report in reports]
+        emit_json({"runtime": runtime, "ok": good, "notes": target.notes, "files": entries})
+    else:
+        console = answer_console()
+        for report in reports:
+            show_report(console, report)
+    if not good:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def report_object(report: Report) -> dict[str, Any]:
+    """Return a report for ``--json``."""
+    return {
+        "file": report.subject,
+        "runtime": report.runtime,
+        "ok": report.ok,
+        "findings": [_finding_object(finding) for finding in report.findings],
+        "facts": dict(report.facts),
+    }
+
+
+def show_report(console: Console, report: Report) -> None:
+    """Print the verdict on one file, its findings by rule, and what was checked."""
+    from rich import box
+    from rich.table import Table
+
+    errors = len(report.errors)
+    warnings = len(report.findings) - errors
+    verdict = "ok" if report.ok else "BAD"
+    console.print(
+        f"{report.subject}: {verdict} on {report.runtime}"
+        f" ({_plural(errors, 'error')}, {_plural(warnings, 'warning')})"
+    )
+    if report.findings:
+        table = Table("rule", "", "where", "finding", box=box.SIMPLE_HEAD, pad_edge=False)
+        ordered = sorted(report.findings, key=lambda f: (f.severity.value, f.rule))
+        for finding in ordered:
+            table.add_row(finding.rule, finding.severity.value, _where(finding), finding.message)
+        console.print(table)
+    for name, fact in report.facts:
+        console.print(f"  {name}: {fact}")
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as fault:
+        text = f"cannot read {path}: {fault.strerror or fault}"
+        raise InputError(Diagnostic("CS502", text, span=Span(str(path)))) from fault
+
+
+def _finding_object(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "rank": finding.rank,
+        "threadblock": finding.threadblock,
+        "step": finding.step,
+        "line": finding.line,
+    }
+
+
+def _where(finding: Finding) -> str:
+    parts = [] if finding.line is None else [f"line {finding.line}"]
+    if finding.rank is not None:
+        names = (finding.rank, finding.threadblock, finding.step)
+        parts.append("/".join(str(name) for name in names if name is not None))
+    return " ".join(parts)
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

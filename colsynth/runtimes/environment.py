@@ -1,0 +1,163 @@
+"""The environment variables that make a job use schedule files.
+
+A runtime that is handed a bad set of files rarely says so: it drops a file on one rank
+and hangs, or reads a README and forgets all schedules (contract 1.1, 1.2). So every file
+the runtime would find is read first, and a set that cannot work is refused.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.model import Header, Severity
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.reader import read
+
+_ALL_PROTOCOLS = "LL,LL128,Simple"
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    path: Path
+    header: Header
+
+
+def environment(paths: Sequence[Path], profile: Profile) -> tuple[str, ...]:
+    """Return one ``export NAME=value`` line per variable, quoted for a shell.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Schedule files of one job.
+    profile : Profile
+
+    Raises
+    ------
+    InputError
+        As `variables`.
+    """
+    return tuple(f"export {name}={shlex.quote(value)}" for name, value in variables(paths, profile))
+
+
+def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str], ...]:
+    """Return the variables and their values.
+
+    ``NCCL_ALGO_FILE`` is the convention of sites whose launchers distribute schedule
+    files; the others are what the runtime itself reads.
+
+    Raises
+    ------
+    InputError
+        CS502 when a file cannot be read, CS503 when the runtime would choke on one,
+        CS504 when the set as a whole cannot work.
+    """
+    found = [path.absolute() for path in paths]
+    schedules = [_schedule(path, profile) for path in found]
+    listed = ":".join(str(path) for path in found)
+    values = [("NCCL_ALGO_FILE", listed)]
+    if profile.directory:
+        directory = _directory(found, profile)
+        values.append(("MSCCL_ALGO_DIR", str(directory)))
+        _check_directory(directory, profile)
+    else:
+        _check_list(found, profile)
+        values.append(("MSCCL_XML_FILES", listed))
+    values.extend(profile.exports)
+    if not profile.directory and any(s.header.protocol == "LL128" for s in schedules):
+        values.append(("NCCL_PROTO", _ALL_PROTOCOLS))
+    return tuple(values)
+
+
+def _schedule(path: Path, profile: Profile) -> _Schedule:
+    """Read a file; refuse one that the runtime's parser would not take."""
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        text = f"cannot read {path}: {fault.strerror or fault}"
+        raise InputError(Diagnostic("CS502", text, span=Span(str(path)))) from fault
+    reading = read(data, profile, file=str(path))
+    errors = [f for f in reading.findings if f.severity is Severity.ERROR]
+    if errors or reading.program is None:
+        notes = tuple(f"line {f.line}: {f.rule}: {f.message}" for f in errors[:4])
+        raise InputError(
+            Diagnostic(
+                "CS503",
+                f"{profile.name} would not load {path.name}",
+                span=Span(str(path), errors[0].line if errors else None),
+                notes=notes,
+                help=f"colsynth verify {shlex.quote(str(path))} -r {profile.name} says more",
+            )
+        )
+    return _Schedule(path, reading.program.header)
+
+
+def _check_list(paths: list[Path], profile: Profile) -> None:
+    """Check what a list of paths in a variable can say (F04)."""
+    if profile.max_files is not None and len(paths) > profile.max_files:
+        text = f"{len(paths)} files; {profile.name} loads {profile.max_files} and drops the rest"
+        raise InputError(Diagnostic("CS504", text, help="list fewer files"))
+    for path in paths:
+        if ":" in str(path):
+            text = f"{profile.name} splits its list at ':', which is part of {path}"
+            raise InputError(Diagnostic("CS504", text, help="move or rename the file"))
+
+
+def _directory(paths: list[Path], profile: Profile) -> Path:
+    """Return the one directory that holds all files."""
+    parents = sorted({path.parent for path in paths})
+    if len(parents) != 1:
+        raise InputError(
+            Diagnostic(
+                "CS504",
+                f"{profile.name} reads one directory, the files lie in {len(parents)}",
+                notes=tuple(map(str, parents)),
+                help="put all files of a job into a directory of their own",
+            )
+        )
+    return parents[0]
+
+
+def _check_directory(directory: Path, profile: Profile) -> None:
+    """Check every file the runtime would find there (F01, F02)."""
+    entries = sorted(e for e in directory.iterdir() if e.is_symlink() or e.is_file())
+    try:
+        schedules = [_schedule(entry, profile) for entry in entries if not entry.is_dir()]
+    except InputError as fault:
+        raise _spoiled(directory, profile, fault) from fault
+    if profile.fuses:
+        return
+    for index, one in enumerate(schedules):
+        for other in schedules[index + 1 :]:
+            if _clash(one.header, other.header):
+                text = f"{one.path.name} and {other.path.name} serve the same calls"
+                note = "files are taken in directory order, which may differ between hosts"
+                raise InputError(Diagnostic("CS504", text, notes=(note,), help=_SEPARATE))
+
+
+_SEPARATE = "give each file a byte range of its own, or a directory of its own"
+
+
+def _spoiled(directory: Path, profile: Profile, fault: InputError) -> InputError:
+    inner = fault.diagnostic
+    note = f"{profile.name} reads every file of {directory}; a bad one spoils the others"
+    return InputError(
+        Diagnostic(
+            inner.code,
+            inner.phrase,
+            span=inner.span,
+            notes=(*inner.notes, note),
+            help="keep schedule files in a directory that holds nothing else",
+        )
+    )
+
+
+def _clash(one: Header, other: Header) -> bool:
+    """Whether a call exists that both files would serve."""
+    same = one.collective is other.collective and one.ranks == other.ranks
+    modes = (one.in_place and other.in_place) or (one.out_of_place and other.out_of_place)
+    ends = [header.max_bytes for header in (one, other) if header.max_bytes is not None]
+    return same and modes and max(one.min_bytes, other.min_bytes) <= min(ends, default=1 << 63)
