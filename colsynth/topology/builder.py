@@ -155,7 +155,7 @@ def nearest_names(name: str, names: Iterable[str]) -> str | None:
     valid = list(names)
     if len(valid) <= 12:
         return did_you_mean(name, valid)
-    close = nearest(name, valid)
+    close = nearest(name, valid) if len(valid) <= 5000 else None  # comparing takes time
     return None if close is None else f"did you mean {close!r}?"
 
 

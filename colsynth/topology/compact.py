@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.builder import Builder
 from colsynth.topology.document import Document
+from colsynth.topology.joins import joined
 from colsynth.topology.quantities import Parameters, set_parameters
 from colsynth.topology.schema import Compact, Group, LinkRule
 
@@ -142,7 +144,8 @@ class _Expansion:
         latency = self.parameters.latency(rule.latency, at(*path, "latency"))
         count = self.parameters.count(rule.count, at(*path, "count"))
         one_way = rule.one_way or (rule.counts is not None and sources == targets)
-        for i, j, parallel in self._pairs(path, rule, sources, targets):
+        where = partial(at, *path)
+        for i, j, parallel in joined(rule, len(sources), len(targets), sources == targets, where):
             link = Link(sources[i], targets[j], bandwidth * count * parallel, latency)
             builder.add_link(link, at(*path), one_way=one_way)
 
@@ -156,51 +159,6 @@ class _Expansion:
         spans = [self.document.at(*path, key, i) for i in range(len(selection))]
         found = [_members(word, groups, s) for word, s in zip(selection, spans, strict=True)]
         return [node for nodes in found for node in nodes]
-
-    def _pairs(
-        self, path: tuple[Where, ...], rule: LinkRule, sources: list[int], targets: list[int]
-    ) -> list[tuple[int, int, int]]:
-        """Return (index into sources, index into targets, parallel links)."""
-        n, m = len(sources), len(targets)
-        if rule.counts is not None:
-            return self._matrix(path, rule, n, m, sources == targets)
-        if rule.join in (None, "all"):
-            if sources != targets:
-                return [(i, j, 1) for i in range(n) for j in range(m)]
-            return [
-                (i, j, 1) for i in range(n) for j in range(0 if rule.one_way else i, n) if i != j
-            ]
-        large, small = max(n, m), min(n, m)
-        if rule.join == "blocks":
-            if large % max(small, 1):
-                phrase = f"{large} nodes cannot be shared out evenly among {small}"
-                raise InputError(Diagnostic("CS118", phrase, self.document.at(*path, "join")))
-            places = [x * small // large for x in range(large)]
-        else:
-            places = [x % small for x in range(large)]
-        pairs = [(x, place) if n >= m else (place, x) for x, place in enumerate(places)]
-        return [(i, j, 1) for i, j in pairs]
-
-    def _matrix(
-        self, path: tuple[Where, ...], rule: LinkRule, n: int, m: int, same: bool
-    ) -> list[tuple[int, int, int]]:
-        rows = rule.counts or []
-        at = self.document.at
-        if rule.join is not None:
-            raise _shape("give either 'join' or 'counts'", at(*path, "join"))
-        if len(rows) != n:
-            raise _shape(f"{len(rows)} rows of counts for {n} nodes", at(*path, "counts"))
-        for i, row in enumerate(rows):
-            if len(row) != m:
-                raise _shape(f"row of {len(row)} counts for {m} nodes", at(*path, "counts", i))
-            if same and row[i]:
-                phrase = f"node {i} has {row[i]} links to itself"
-                raise InputError(Diagnostic("CS115", phrase, at(*path, "counts", i, i)))
-            for j in range(m if same and not rule.one_way else 0):
-                if row[j] != (rows[j][i] if i < len(rows[j]) else row[j]):
-                    phrase = f"{row[j]} links from {i} to {j}, but {rows[j][i]} from {j} to {i}"
-                    raise _shape(phrase, at(*path, "counts", i, j))
-        return [(i, j, x) for i, row in enumerate(rows) for j, x in enumerate(row) if x]
 
 
 def _names(group: str, count: int | None, box: int | None) -> Iterator[str]:
@@ -224,7 +182,3 @@ def _members(word: str, groups: Groups, span: Span) -> list[int]:
         raise InputError(Diagnostic("CS112", f"unknown node {word!r}", span, (note,)))
     hint = did_you_mean(word, groups)
     raise InputError(Diagnostic("CS112", f"unknown node {word!r}", span, help=hint))
-
-
-def _shape(phrase: str, span: Span) -> InputError:
-    return InputError(Diagnostic("CS118", phrase, span))

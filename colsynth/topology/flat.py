@@ -38,7 +38,7 @@ def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None
     if form.ranks is None:
         return None
     gpus = {i: node.name for i, node in enumerate(builder.nodes) if node.kind is Kind.GPU}
-    ranks: list[int] = []
+    ranks: dict[int, int] = {}
     for i, name in enumerate(form.ranks):
         span = document.at("ranks", i)
         node = builder.find(name, span)
@@ -46,12 +46,12 @@ def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None
             hint = nearest_names(name, gpus.values())
             raise InputError(Diagnostic("CS127", f"{name!r} is no GPU", span, help=hint))
         if node in ranks:
-            first = f"it is rank {ranks.index(node)} already"
+            first = f"it is rank {ranks[node]} already"
             raise InputError(Diagnostic("CS127", f"{name!r} is a rank twice", span, (first,)))
-        ranks.append(node)
-    missing = [name for i, name in gpus.items() if i not in set(ranks)]
+        ranks[node] = i
+    missing = [name for node, name in gpus.items() if node not in ranks]
     if missing:
         phrase = f"GPU {missing[0]!r} is no rank"
         note = "'ranks' names every GPU once; leave it out for the order of the nodes"
         raise InputError(Diagnostic("CS127", phrase, document.at("ranks"), (note,)))
-    return ranks
+    return list(ranks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,14 +10,13 @@ from fractions import Fraction
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.units import BANDWIDTH_FORMS, DURATION_FORMS, parse_bandwidth, parse_duration
 
-Value = int | Fraction
-"""A count is an int; a bandwidth (bytes/s) or latency (s) is a Fraction."""
+_HUGE = re.compile(r"[eE][+-]?\d{3}")
 
 
 def read_bandwidth(text: str, span: Span | None) -> Fraction:
     """Return bytes per second, above zero; raise InputError at `span`."""
     try:
-        bandwidth = parse_bandwidth(text)
+        bandwidth = parse_bandwidth(_sane(text))
     except (ValueError, ZeroDivisionError):
         raise no_unit("bandwidth", text, span) from None
     if bandwidth <= 0:
@@ -29,7 +29,7 @@ def read_bandwidth(text: str, span: Span | None) -> Fraction:
 def read_latency(text: str, span: Span | None) -> Fraction:
     """Return seconds; raise InputError at `span`."""
     try:
-        return parse_duration(text)
+        return parse_duration(_sane(text))
     except (ValueError, ZeroDivisionError):
         raise no_unit("latency", text, span) from None
 
@@ -40,6 +40,13 @@ def read_count(text: str, span: Span | None) -> int:
         phrase = f"count {text!r} is not a whole number from 1 on"
         raise InputError(Diagnostic("CS123", phrase, span))
     return int(text)
+
+
+def _sane(text: str) -> str:
+    """Refuse exponents that would fill the memory with digits."""
+    if _HUGE.search(text):
+        raise ValueError
+    return text
 
 
 def no_unit(what: str, value: object, span: Span | None) -> InputError:

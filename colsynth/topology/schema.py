@@ -33,7 +33,7 @@ OneWay = Annotated[
     bool, Meta(description="Only from `from` to `to`; otherwise links go both ways.")
 ]
 Selection = Annotated[
-    str | list[str],
+    str | Annotated[list[str], Meta(min_length=1)],
     Meta(description="A group (all its nodes, in order), one node of it (gpu3), or a list."),
 ]
 

@@ -4,7 +4,7 @@ import json
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colsynth.model import Kind, Link, Node, Topology
@@ -76,6 +76,7 @@ def topologies(draw):
     return Topology(draw(names), nodes, links, ranks)
 
 
+@settings(deadline=None)
 @given(topologies())
 def test_any_topology(topology):
     assert reread(export_flat(topology)) == topology
