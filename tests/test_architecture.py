@@ -21,6 +21,7 @@ LADDER = [
     {"pipeline"},
     {"api"},
     {"cli"},
+    {"__main__"},
 ]
 """Rooms from the ground up: each may import from the rungs below it and from itself."""
 
