@@ -1,0 +1,127 @@
+"""Forests: the exact optimum on the presets, the best rate for K, low trees."""
+
+from fractions import Fraction
+
+import pytest
+
+from colsynth import runtimes, topology
+from colsynth.errors import InfeasibleError, InputError
+from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.bound import bound
+from colsynth.synthesis.forest import candidates
+from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.forest.rate import TOLERANCE, algbw_of
+from colsynth.verify import check_forest
+
+GIGA = 10**9
+TARGET = Target(runtimes.profile("msccl"))
+
+
+def forest_of(problem, trees):
+    forest = PackTrees(trees).run(problem, TARGET)
+    check_forest(forest)
+    return forest
+
+
+@pytest.mark.parametrize(
+    ("name", "boxes"), [("dgx-a100", 1), ("dgx-a100", 2), ("dgx-a100", 4), ("mi250", 1), ("mi250", 2)]
+)
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_optimal_forests_reach_the_bound_exactly(name, boxes, collective):
+    problem = Problem(topology.load(name, nodes=boxes), Collective(collective))
+    forest = forest_of(problem, "optimal")
+    assert forest.gap == 0
+    assert forest.trees_per_root == forest.bound.trees_per_root
+
+
+# Recomputed by the authors' code, field survey A.1: GB/s for k = 1..5.
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        ("mi250", (320, Fraction(1024, 3), Fraction(2400, 7), Fraction(1024, 3), Fraction(8000, 23))),
+        ("dgx-a100", (Fraction(2400, 7),) * 5),
+    ],
+)
+def test_best_rate_for_a_fixed_number_of_trees(name, figures):
+    problem = Problem(topology.load(name, nodes=2), Collective.ALLGATHER)
+    for trees, gbps in enumerate(figures, start=1):
+        forest = forest_of(problem, str(trees))
+        assert forest.algbw == gbps * GIGA
+        assert forest.algbw == algbw_of(problem, forest.bound, trees)
+
+
+def test_auto_takes_the_fewest_trees_within_tolerance():
+    problem = Problem(topology.load("mi250", nodes=2), Collective.ALLGATHER)
+    first, *rest = candidates(problem)
+    optimum = bound(problem)
+    enough = optimum.algbw * (1 - TOLERANCE)
+    assert algbw_of(problem, optimum, first) >= enough
+    assert all(algbw_of(problem, optimum, k) < enough for k in range(1, first))
+    assert sorted(rest) == list(range(1, first))
+    assert rest == sorted(rest, key=lambda k: (-algbw_of(problem, optimum, k), k))
+    assert forest_of(problem, "auto").trees_per_root == first
+
+
+def test_trees_are_as_low_as_rails_allow():
+    """Root to its rail peers, a star inside each box: nothing is lower on this machine."""
+    problem = Problem(topology.load("dgx-a100", nodes=4), Collective.ALLGATHER)
+    assert forest_of(problem, "optimal").max_height == 2
+
+
+def test_inward_routes_follow_the_data():
+    machine = topology.load("dgx-a100", nodes=2)
+    forest = forest_of(Problem(machine, Collective.ALLREDUCE), "auto")
+    inward, outward = forest.phases
+    assert (inward.direction, outward.direction) == (Direction.IN, Direction.OUT)
+    edge = inward.trees[0].edges[-1]
+    assert machine.links[edge.route[0]].source == machine.ranks[edge.child]
+    assert machine.links[edge.route[-1]].target == machine.ranks[edge.parent]
+
+
+def test_phases_of_a_lopsided_topology_have_forests_of_their_own():
+    nodes = tuple(Node(f"g{i}", Kind.GPU) for i in range(3))
+    rates = {(0, 1): 4, (1, 2): 4, (2, 0): 4, (1, 0): 1, (2, 1): 2, (0, 2): 1}
+    links = tuple(Link(a, b, Fraction(c * GIGA)) for (a, b), c in sorted(rates.items()))
+    problem = Problem(Topology("lopsided", nodes, links, (0, 1, 2)), Collective.ALLREDUCE)
+    forest = forest_of(problem, "optimal")
+    assert forest.gap == 0
+    assert forest.phases[0].trees != forest.phases[1].trees
+
+
+def _funnel(ingress, egress):
+    """A switch that one GPU feeds at `ingress` and that feeds two others at `egress`."""
+    nodes = tuple(Node(f"g{i}", Kind.GPU) for i in range(3)) + (Node("sw", Kind.SWITCH),)
+    rates = {(0, 3): ingress, (3, 1): egress, (3, 2): egress, (1, 0): 9, (2, 0): 9}
+    links = tuple(Link(a, b, Fraction(c * GIGA)) for (a, b), c in sorted(rates.items()))
+    return Problem(Topology("funnel", nodes, links, (0, 1, 2)), Collective.BROADCAST, 0)
+
+
+def test_a_switch_cannot_multiply_data_and_the_gap_says_so():
+    """Cuts allow 4 GB/s, but two copies must share the 4 GB/s that enter the switch."""
+    forest = forest_of(_funnel(4, 4), "optimal")
+    assert forest.bound.algbw == 4 * GIGA
+    assert forest.algbw == 2 * GIGA
+    assert forest.gap == 1
+
+
+def test_a_number_of_trees_must_be_one():
+    problem = Problem(topology.load("ring:4"), Collective.ALLGATHER)
+    for text in ("many", "0", "-1", "1.5"):
+        with pytest.raises(InputError):
+            PackTrees(text).run(problem, TARGET)
+
+
+def test_equal_inputs_give_equal_forests():
+    problem = Problem(topology.load("mi250", nodes=2), Collective.ALLGATHER)
+    assert forest_of(problem, "5") == forest_of(problem, "5")
+
+
+def test_islands_are_refused():
+    nodes = tuple(Node(f"g{i}", Kind.GPU) for i in range(4))
+    pairs = ((0, 1), (1, 0), (2, 3), (3, 2))
+    links = tuple(Link(a, b, Fraction(GIGA)) for a, b in pairs)
+    with pytest.raises(InfeasibleError):
+        PackTrees().run(
+            Problem(Topology("islands", nodes, links, (0, 1, 2, 3)), Collective.ALLGATHER), TARGET
+        )
