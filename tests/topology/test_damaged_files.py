@@ -17,9 +17,31 @@ TEXTS = [
     export_flat(load("dgx2", nodes=2)),
     export_flat(load("ring:3")),
 ]
-SCRAPS = (
-    "| |\n|:|- |[]|{}|null|0|-1|1e99|gpu|$nic|'|&a |*a|true|2024-01-01|!!int |25 GB/s|[gpu0]|\t|é"
-).split("|")
+SCRAPS = [
+    "",
+    " ",
+    "\n",
+    ":",
+    "- ",
+    "[]",
+    "{}",
+    "null",
+    "0",
+    "-1",
+    "1e99",
+    "gpu",
+    "$nic",
+    "'",
+    "&a ",
+    "*a",
+    "true",
+    "2024-01-01",
+    "!!int ",
+    "25 GB/s",
+    "[gpu0]",
+    "\t",
+    "é",
+]
 
 
 @st.composite
