@@ -15,7 +15,7 @@ _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "µs": 10**6, "ns": 10**9}
 _NCCL_TESTS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
-_NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\d+/[1-9]\d*)"
+_NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?|\d+/[1-9]\d*)"
 _BANDWIDTH = re.compile(_NUMBER + r"\s*(?P<prefix>[KMGT]i|[kKMGT]?)(?P<unit>B|b|bit)(?:/s|ps)")
 _DURATION = re.compile(_NUMBER + r"\s*(?P<unit>ns|us|µs|ms|s)")
 _SIZE = re.compile(_NUMBER + r"\s*(?P<prefix>[KMGT]i|[kKMGT]?)(?P<unit>B?)")

@@ -64,8 +64,24 @@ def _room(n, tail, head, left, x, y, want, batch, size, reach, reached, open_bat
 
 
 @njit(cache=True, nogil=True)
-def _arc_for(n, tail, head, left, first, order, b, depth_from, size, reach, reached, within,
-             depth, refused, open_batches, whole):
+def _arc_for(
+    n,
+    tail,
+    head,
+    left,
+    first,
+    order,
+    b,
+    depth_from,
+    size,
+    reach,
+    reached,
+    within,
+    depth,
+    refused,
+    open_batches,
+    whole,
+):
     """Return (arc, amount) of the first arc that batch `b` may take, -1 when there is none.
 
     Arcs leave GPUs of the batch in the order they were reached; with `whole` only those
@@ -148,8 +164,22 @@ def pack_arborescences(n, tail, head, capacity, roots, trees):
                 open_batches = np.nonzero((reached[:count] < n) & (size[:count] > 0))[0]
                 while reached[b] < n and size[b] > 0:
                     arc, _ = _arc_for(
-                        n, tail, head, left, first, order, b, level, size, reach, reached,
-                        within, depth, refused, open_batches, True,
+                        n,
+                        tail,
+                        head,
+                        left,
+                        first,
+                        order,
+                        b,
+                        level,
+                        size,
+                        reach,
+                        reached,
+                        within,
+                        depth,
+                        refused,
+                        open_batches,
+                        True,
                     )
                     if arc < 0:
                         break
@@ -165,8 +195,22 @@ def pack_arborescences(n, tail, head, capacity, roots, trees):
         # The first batch that is stuck takes an arc with a part of its trees.
         b = open_batches[0]
         arc, amount = _arc_for(
-            n, tail, head, left, first, order, b, 0, size, reach, reached, within, depth,
-            refused, open_batches, False,
+            n,
+            tail,
+            head,
+            left,
+            first,
+            order,
+            b,
+            0,
+            size,
+            reach,
+            reached,
+            within,
+            depth,
+            refused,
+            open_batches,
+            False,
         )
         if arc < 0:
             size[b] = 0

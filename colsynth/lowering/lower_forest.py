@@ -78,7 +78,9 @@ def _lower_tree(
     """Append the transfers of one tree; `arrived` collects what reaches (root, chunk)."""
     chunks = range(piece.chunk, piece.chunk + piece.count)
     root = piece.tree.root
-    into: dict[int, list[int]] = {root: sorted({t for c in chunks for t in ready.get((root, c), ())})}
+    into: dict[int, list[int]] = {
+        root: sorted({t for c in chunks for t in ready.get((root, c), ())})
+    }
     inwards = piece.origin.direction is Direction.IN
     if inwards:
         into = {}

@@ -104,9 +104,7 @@ def _chains(count: int, follower: dict[int, int]) -> list[list[int]]:
     return chains
 
 
-def _sorted_chains(
-    transfers: tuple[Transfer, ...], chains: list[list[int]]
-) -> list[list[int]]:
+def _sorted_chains(transfers: tuple[Transfer, ...], chains: list[list[int]]) -> list[list[int]]:
     """Order chains after what they need; among ready ones the earliest first transfer."""
     home = {t: number for number, chain in enumerate(chains) for t in chain}
     needs: list[set[int]] = []

@@ -198,9 +198,7 @@ def _chunks(transfer: Transfer) -> range:
     return range(transfer.chunk, transfer.chunk + transfer.count)
 
 
-def _runs(
-    keys: Iterable[tuple[int, int]], most: int
-) -> Iterator[list[tuple[int, int]]]:
+def _runs(keys: Iterable[tuple[int, int]], most: int) -> Iterator[list[tuple[int, int]]]:
     """Yield runs of adjacent chunks on one rank, at most `most` long."""
     run: list[tuple[int, int]] = []
     for rank, chunk in keys:

@@ -65,8 +65,7 @@ def bound(problem: Problem) -> Bound:
     parts = [solved.get(d, solved[directions[0]]) for d in directions]
     rates = tuple(part[0] for part in parts)
     cuts = tuple(
-        _cut(problem, direction, part[2])
-        for direction, part in zip(directions, parts, strict=True)
+        _cut(problem, direction, part[2]) for direction, part in zip(directions, parts, strict=True)
     )
     return Bound(
         algbw=1 / sum((1 / rate for rate in rates), Fraction(0)),
@@ -76,9 +75,7 @@ def bound(problem: Problem) -> Bound:
     )
 
 
-def _phase_bound(
-    problem: Problem, direction: Direction
-) -> tuple[Fraction, int, NDArray[np.bool_]]:
+def _phase_bound(problem: Problem, direction: Direction) -> tuple[Fraction, int, NDArray[np.bool_]]:
     """Return (algbw, trees per root, cut) of one phase."""
     network = network_of(problem, direction)
     rate, inside = least_ratio(network)

@@ -39,9 +39,7 @@ def least_cut_ratio(problem: Problem, direction: Direction) -> Fraction:
     return best
 
 
-def max_flow(
-    arcs: list[tuple[int, int, int]], source: int, sink: int
-) -> int:
+def max_flow(arcs: list[tuple[int, int, int]], source: int, sink: int) -> int:
     """Return the maximum flow by networkx; parallel arcs add up."""
     graph = nx.DiGraph()
     graph.add_nodes_from((source, sink))

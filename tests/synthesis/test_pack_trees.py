@@ -25,7 +25,8 @@ def forest_of(problem, trees):
 
 
 @pytest.mark.parametrize(
-    ("name", "boxes"), [("dgx-a100", 1), ("dgx-a100", 2), ("dgx-a100", 4), ("mi250", 1), ("mi250", 2)]
+    ("name", "boxes"),
+    [("dgx-a100", 1), ("dgx-a100", 2), ("dgx-a100", 4), ("mi250", 1), ("mi250", 2)],
 )
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
 def test_optimal_forests_reach_the_bound_exactly(name, boxes, collective):
@@ -39,7 +40,10 @@ def test_optimal_forests_reach_the_bound_exactly(name, boxes, collective):
 @pytest.mark.parametrize(
     ("name", "figures"),
     [
-        ("mi250", (320, Fraction(1024, 3), Fraction(2400, 7), Fraction(1024, 3), Fraction(8000, 23))),
+        (
+            "mi250",
+            (320, Fraction(1024, 3), Fraction(2400, 7), Fraction(1024, 3), Fraction(8000, 23)),
+        ),
         ("dgx-a100", (Fraction(2400, 7),) * 5),
     ],
 )
@@ -91,7 +95,7 @@ def test_phases_of_a_lopsided_topology_have_forests_of_their_own():
 
 def _funnel(ingress, egress):
     """A switch that one GPU feeds at `ingress` and that feeds two others at `egress`."""
-    nodes = tuple(Node(f"g{i}", Kind.GPU) for i in range(3)) + (Node("sw", Kind.SWITCH),)
+    nodes = (*(Node(f"g{i}", Kind.GPU) for i in range(3)), Node("sw", Kind.SWITCH))
     rates = {(0, 3): ingress, (3, 1): egress, (3, 2): egress, (1, 0): 9, (2, 0): 9}
     links = tuple(Link(a, b, Fraction(c * GIGA)) for (a, b), c in sorted(rates.items()))
     return Problem(Topology("funnel", nodes, links, (0, 1, 2)), Collective.BROADCAST, 0)

@@ -78,9 +78,7 @@ def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -
     return Phase(direction, _merge_equal(chosen), unit)
 
 
-def _coarser(
-    topology: Topology, network: Network, units: Ints, trees: int
-) -> tuple[Arc, ...]:
+def _coarser(topology: Topology, network: Network, units: Ints, trees: int) -> tuple[Arc, ...]:
     """Return logical arcs, in units `_REFINEMENT` times finer, for the largest rate found.
 
     Only for switches with more ingress than egress or the reverse, which may not be able

@@ -126,9 +126,7 @@ def _joined(into: list[Arc], out: list[Arc], pairing: Pairing) -> Iterator[Arc]:
             yield Arc(into[i].tail, out[j].head, units, into[i].route + out[j].route)
 
 
-def _split_off(
-    rest: list[Arc], into: list[Arc], out: list[Arc], certify: _Certifier
-) -> list[Arc]:
+def _split_off(rest: list[Arc], into: list[Arc], out: list[Arc], certify: _Certifier) -> list[Arc]:
     """Pair ingress with egress exactly, one pair of arcs at a time."""
     into, out = list(into), list(out)
     base = certify([*rest, *into, *out])

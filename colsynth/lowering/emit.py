@@ -1,0 +1,168 @@
+"""Spell filled lanes as threadblocks and steps."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from colsynth.lowering.hazards import Op
+from colsynth.lowering.lanes import Hop, Lane
+from colsynth.lowering.layout import Layout
+from colsynth.lowering.order_transfers import is_relay
+from colsynth.lowering.staffing import Staffing
+from colsynth.model import (
+    ChunkProgram,
+    Gpu,
+    Header,
+    Slot,
+    Step,
+    Threadblock,
+    ThreadblockProgram,
+    Transfer,
+    Wait,
+)
+from colsynth.runtimes.target import Target
+
+
+def emit(
+    program: ChunkProgram, staffing: Staffing, layout: Layout, target: Target
+) -> ThreadblockProgram:
+    """Spell lanes as threadblocks, rank by rank."""
+    size = program.problem.topology.size
+    by_rank: list[list[Lane]] = [[] for _ in range(size)]
+    for lane in staffing.lanes.lanes:
+        by_rank[lane.rank].append(lane)
+    passing = _passing_sums(program.transfers)
+    gpus = tuple(
+        Gpu(
+            rank,
+            layout.input_chunks,
+            layout.output_chunks,
+            program.scratch[rank],
+            _threadblocks(_sorted_lanes(by_rank[rank]), program, staffing, passing),
+        )
+        for rank in range(size)
+    )
+    return ThreadblockProgram(_header(program, staffing, target), gpus)
+
+
+def _sorted_lanes(lanes: list[Lane]) -> list[Lane]:
+    def key(lane: Lane) -> tuple[int, int, int]:
+        none = -1
+        recv = none if lane.recv is None else lane.recv
+        return lane.channel, none if lane.send is None else lane.send, recv
+
+    return sorted(lanes, key=key)
+
+
+def _threadblocks(
+    lanes: list[Lane],
+    program: ChunkProgram,
+    staffing: Staffing,
+    passing: frozenset[int],
+) -> tuple[Threadblock, ...]:
+    place = {
+        op: Wait(number, step)
+        for number, lane in enumerate(lanes)
+        for step, hop in enumerate(lane.hops)
+        for op in hop.ops
+    }
+    blocks = []
+    for number, lane in enumerate(lanes):
+        steps = []
+        for hop in lane.hops:
+            needed = [place[p] for op in hop.ops for p in staffing.needed[op]]
+            step = _step(hop, program.transfers, staffing.ops, passing)
+            steps.append((step, _latest([w for w in needed if w.threadblock != number])))
+        spelt = tuple(
+            Step(s.op, s.source, s.target, s.count, waits=w, origin=s.origin) for s, w in steps
+        )
+        blocks.append(Threadblock(number, lane.send, lane.recv, lane.channel, spelt))
+    return tuple(blocks)
+
+
+def _latest(needed: list[Wait]) -> tuple[Wait, ...]:
+    """Keep the last step of each threadblock: it comes after the others."""
+    last: dict[int, int] = {}
+    for wait in needed:
+        last[wait.threadblock] = max(wait.step, last.get(wait.threadblock, -1))
+    return tuple(Wait(block, step) for block, step in sorted(last.items()))
+
+
+def _step(
+    hop: Hop,
+    transfers: tuple[Transfer, ...],
+    ops: tuple[Op, ...],
+    passing: frozenset[int],
+) -> Step:
+    """Return the instruction of a hop, without waits (contract 4.1)."""
+    transfer = transfers[ops[hop.ops[0]].transfer]
+    read: Slot | None
+    write: Slot | None
+    if transfer.is_local:
+        kind = "re" if transfer.operand is not None else "cpy"
+        read, write = transfer.read, transfer.write
+    elif hop.recv is None:
+        kind, read, write = "s", transfer.read, None
+    elif hop.send is None:
+        kind = "rrc" if transfer.reduces else "r"
+        read, write = transfer.operand, transfer.write
+    elif not transfer.reduces:
+        kind, read, write = "rcs", None, transfer.write
+    elif ops[hop.ops[0]].transfer in passing:
+        kind, read, write = "rrs", transfer.operand, None
+    else:
+        kind, read, write = "rrcs", transfer.operand, transfer.write
+    return Step(kind, read, write, transfer.count, origin=transfer.origin)
+
+
+def _passing_sums(transfers: tuple[Transfer, ...]) -> frozenset[int]:
+    """Return reducing transfers whose sum nobody needs but the send right behind them.
+
+    Nothing else reads it before it is overwritten, and it is no part of the result:
+    it lies in scratch, or is overwritten.
+    """
+    readers: dict[int, set[int]] = {}
+    writer: dict[tuple[int, Slot], int] = {}
+    lasting: set[int] = set()
+    for number, transfer in enumerate(transfers):
+        for cell in _cells(transfer.source, transfer.read, transfer.count):
+            readers.setdefault(writer.get(cell, -1), set()).add(number)
+        for cell in _cells(transfer.target, transfer.operand, transfer.count):
+            readers.setdefault(writer.get(cell, -1), set()).add(number)
+        for cell in _cells(transfer.target, transfer.write, transfer.count):
+            writer[cell] = number
+    lasting.update(number for (_, slot), number in writer.items() if slot.buffer != "s")
+    return frozenset(
+        number
+        for number, (first, second) in enumerate(pairwise(transfers))
+        if first.reduces
+        and number not in lasting
+        and first.write == second.read
+        and is_relay(first, second)
+        and readers.get(number) == {number + 1}
+    )
+
+
+def _cells(rank: int, slot: Slot | None, count: int) -> list[tuple[int, Slot]]:
+    if slot is None:
+        return []
+    return [(rank, Slot(slot.buffer, slot.offset + k)) for k in range(count)]
+
+
+def _header(program: ChunkProgram, staffing: Staffing, target: Target) -> Header:
+    problem = program.problem
+    profile = target.profile
+    most = profile.default_max_bytes if target.max_bytes is None else target.max_bytes
+    return Header(
+        name=f"colsynth {problem.collective} {problem.topology.name}"[:63],
+        collective=problem.collective,
+        protocol=target.protocol,
+        ranks=problem.topology.size,
+        chunks=program.chunks,
+        channels=1 + max(lane.channel for lane in staffing.lanes.lanes),
+        in_place=target.in_place,
+        out_of_place=target.out_of_place,
+        min_bytes=max(target.min_bytes, profile.least_min_bytes),
+        max_bytes=most,
+        root=problem.root,
+    )

@@ -1,0 +1,125 @@
+"""Staffing: every chain of the global order finds its threadblocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from colsynth.lowering.hazards import Op
+from colsynth.lowering.lanes import Hop, Lanes, Limits
+from colsynth.lowering.order_transfers import is_relay
+from colsynth.model import ChunkProgram
+
+
+class Staffing:
+    """Fills lanes with the chains of a program.
+
+    Parameters
+    ----------
+    program : ChunkProgram
+        Ordered, with slots.
+    ops : tuple of Op
+        Its operations, `colsynth.lowering.hazards.operations`.
+    needed : tuple of tuple of int
+        The waits of each operation, `colsynth.lowering.hazards.waits`.
+    limits : Limits
+    fuse : bool
+        Whether a relay may share a step with its arrival.
+    """
+
+    def __init__(
+        self,
+        program: ChunkProgram,
+        ops: tuple[Op, ...],
+        needed: tuple[tuple[int, ...], ...],
+        limits: Limits,
+        fuse: bool,
+    ) -> None:
+        self.program = program
+        self.ops = ops
+        self.needed = needed
+        self.lanes = Lanes(limits)
+        self._fuse = fuse
+        self._instances = 1 + max(t.origin.instance for t in program.transfers)
+
+    def fill(self) -> bool:
+        """Place everything; return whether the limits allowed it."""
+        for chain in self._chains():
+            if chain[0].recv is None and chain[0].send is None:
+                self._place_local(chain[0])
+            elif not self._place(chain) and not all(self._place(part) for part in _cut(chain)):
+                return False
+        return all(n <= self.lanes.limits.threadblocks for n in self.lanes.on_rank.values())
+
+    def _place(self, chain: list[Hop]) -> bool:
+        transfer = self.program.transfers[self.ops[chain[0].ops[0]].transfer]
+        instance = transfer.origin.instance
+        channels = range(instance, self.lanes.limits.channels, self._instances)
+        channel = self.lanes.choose(chain, channels)
+        if channel is None:
+            return False
+        self.lanes.put(chain, channel)
+        return True
+
+    def _place_local(self, hop: Hop) -> None:
+        """Put a local step behind the arrival it follows, else on a lane without peers."""
+        previous = hop.ops[0] - 1
+        if previous >= 0 and previous in self.needed[hop.ops[0]]:
+            for number in range(len(self.lanes.lanes) - 1, -1, -1):
+                lane = self.lanes.lanes[number]
+                if lane.rank == hop.rank and lane.hops[-1].ops[-1] == previous:
+                    if self.lanes.put_behind(hop, number):
+                        return
+                    break
+        transfer = self.program.transfers[self.ops[hop.ops[0]].transfer]
+        self.lanes.put_local(hop, transfer.origin.instance)
+
+    def _weight(self, *ops: int) -> int:
+        outside = {p for op in ops for p in self.needed[op]} - set(ops)
+        return 1 + max(0, len(outside) - 1)
+
+    def _chains(self) -> Iterator[list[Hop]]:
+        """Yield the chains of the global order as hops from rank to rank."""
+        number = 0
+        while number < len(self.ops):
+            op = self.ops[number]
+            if not op.sends:
+                yield [Hop(op.rank, None, None, (number,), self._weight(number))]
+                number += 1
+                continue
+            chain, number = self._chain_from(number)
+            yield chain
+
+    def _chain_from(self, first: int) -> tuple[list[Hop], int]:
+        """Return the chain that starts with send operation `first`, and what follows it."""
+        transfers, ops = self.program.transfers, self.ops
+        chain = [Hop(ops[first].rank, None, ops[first + 1].rank, (first,), self._weight(first))]
+        arrival = first + 1
+        while self._relayed(arrival):
+            source, target = ops[arrival - 1].rank, ops[arrival + 2].rank
+            pair = arrival, arrival + 1
+            chain.append(Hop(ops[arrival].rank, source, target, pair, self._weight(*pair)))
+            arrival += 2
+        source = transfers[ops[arrival].transfer].source
+        chain.append(Hop(ops[arrival].rank, source, None, (arrival,), self._weight(arrival)))
+        return chain, arrival + 1
+
+    def _relayed(self, arrival: int) -> bool:
+        """Whether the send right behind an arrival passes on exactly what arrived.
+
+        Its other waits must be over before the arrival's place in the order.
+        """
+        departure = arrival + 1
+        if not self._fuse or departure >= len(self.ops) or not self.ops[departure].sends:
+            return False
+        first = self.program.transfers[self.ops[arrival].transfer]
+        second = self.program.transfers[self.ops[departure].transfer]
+        return is_relay(first, second) and first.write == second.read
+
+
+def _cut(chain: list[Hop]) -> Iterator[list[Hop]]:
+    """Yield the transfers of a chain one by one, their ends no longer fused."""
+    for here, there in pairwise(chain):
+        send = here._replace(recv=None, ops=here.ops[-1:])
+        receive = there._replace(send=None, ops=there.ops[:1])
+        yield [send, receive]

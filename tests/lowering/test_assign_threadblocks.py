@@ -1,0 +1,97 @@
+"""Threadblocks: one owner per connection, few of them, within every limit."""
+
+from collections import Counter
+
+import pytest
+
+from colsynth import runtimes
+from colsynth.errors import InputError, LimitError
+from colsynth.lowering.assign_threadblocks import AssignThreadblocks
+from colsynth.lowering.order_transfers import OrderTransfers
+from colsynth.lowering.place_slots import PlaceSlots
+from colsynth.runtimes.target import Target
+
+RUNTIMES = ["msccl", "msccl-executor", "rccl"]
+
+
+def ops(program):
+    return Counter(s.op for g in program.gpus for tb in g.threadblocks for s in tb.steps)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_each_connection_has_one_threadblock_at_each_end(lowered, runtime, collective):
+    program = lowered("mi250", collective, runtime=runtime)
+    sends, receives = Counter(), Counter()
+    for gpu in program.gpus:
+        for block in gpu.threadblocks:
+            if block.send is not None:
+                sends[block.channel, gpu.rank, block.send] += 1
+            if block.recv is not None:
+                receives[block.channel, block.recv, gpu.rank] += 1
+    assert sends == receives
+    assert set(sends.values()) == {1}
+
+
+def test_each_runtime_gets_only_steps_it_launches(lowered):
+    assert set(ops(lowered("mi250", "allreduce", runtime="rccl"))) <= {"s", "r", "re", "cpy", "nop"}
+    fused = ops(lowered("mi250", "allreduce", runtime="msccl"))
+    assert fused["rcs"] > 100
+    assert fused["rrs"] > 100
+    assert fused["rrc"] > 0
+    scattered = ops(lowered("mi250", "reduce-scatter", runtime="msccl"))
+    assert scattered["re"] == scattered["rcs"] == 0
+
+
+def test_sums_that_only_pass_through_take_no_scratch(lowered):
+    """A chain of reductions stores nothing on the way."""
+    program = lowered("ring:6", "reduce", trees="1", root=0)
+    assert all(gpu.scratch_chunks == 0 for gpu in program.gpus)
+    senders = sum(tb.send is not None for gpu in program.gpus for tb in gpu.threadblocks)
+    assert ops(program)["rrs"] == senders - ops(program)["s"] > 0
+
+
+def test_fusion_can_be_switched_off(lowered):
+    placed = lowered("mi250", "allgather", until=PlaceSlots)
+    target = Target(runtimes.profile("msccl"), "Simple", in_place=True, out_of_place=False)
+    assert ops(AssignThreadblocks(fuse=False).run(placed, target))["rcs"] == 0
+    assert ops(AssignThreadblocks(fuse=True).run(placed, target))["rcs"] > 0
+
+
+def test_instances_use_channels_of_their_own(lowered):
+    program = lowered("dgx-a100", "allgather", instances=4)
+    blocks = [tb for tb in program.gpus[0].threadblocks if tb.send == 1]
+    assert len({tb.channel for tb in blocks}) == len(blocks) == 4
+
+
+def test_more_channels_are_opened_when_steps_run_out(lowered):
+    placed = lowered("mi250", "allgather", until=PlaceSlots, runtime="rccl")
+    target = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=False)
+    wide = AssignThreadblocks().run(placed, target)
+    tight = AssignThreadblocks(max_steps=6).run(placed, target)
+    assert tight.max_steps <= 6 < wide.max_steps
+    assert tight.max_threadblocks > wide.max_threadblocks
+
+
+def test_what_cannot_fit_is_refused_by_name(lowered):
+    placed = lowered("mi250", "allgather", until=PlaceSlots, runtime="rccl")
+    target = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=False)
+    for limits in ({"max_threadblocks": 4}, {"max_channels": 1, "max_steps": 3}):
+        with pytest.raises(LimitError) as caught:
+            AssignThreadblocks(**limits).run(placed, target)
+        assert caught.value.diagnostic.code == "CS401"
+        assert "--trees" in caught.value.diagnostic.help
+
+
+def test_xml_nodes_are_a_limit_too(lowered):
+    with pytest.raises(LimitError):
+        lowered("mi250", "allreduce", boxes=2, trees="optimal", runtime="rccl", instances=8)
+
+
+def test_unplaced_programs_are_refused(lowered):
+    with pytest.raises(InputError) as caught:
+        AssignThreadblocks().run(
+            lowered("ring:4", "allgather", until=OrderTransfers),
+            Target(runtimes.profile("msccl")),
+        )
+    assert caught.value.diagnostic.code == "CS403"

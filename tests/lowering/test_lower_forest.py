@@ -1,0 +1,68 @@
+"""Trees become transfers: every rank gets every chunk once, in an order that works."""
+
+import pytest
+
+from colsynth.lowering.coalesce_chunks import CoalesceChunks
+from colsynth.lowering.lower_forest import LowerForest
+from colsynth.lowering.order_transfers import OrderTransfers
+
+
+@pytest.mark.parametrize("until", [LowerForest, CoalesceChunks, OrderTransfers])
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_every_edge_moves_every_chunk_of_its_tree(lowered, until, collective):
+    program = lowered("mi250", collective, until=until)
+    ranks = program.problem.topology.size
+    phases = 2 if collective == "allreduce" else 1
+    assert program.chunks == 3 * ranks
+    arrivals = {}
+    for number, transfer in enumerate(program.transfers):
+        assert all(earlier < number for earlier in transfer.after)
+        for chunk in range(transfer.chunk, transfer.chunk + transfer.count):
+            key = transfer.origin.phase, transfer.target, chunk
+            arrivals[key] = arrivals.get(key, 0) + 1
+    moved = sum(t.count for t in program.transfers)
+    assert moved == phases * program.chunks * (ranks - 1)
+    if collective == "allgather":
+        assert set(arrivals.values()) == {1}
+        assert len(arrivals) == program.chunks * (ranks - 1)
+
+
+def test_senders_hold_what_they_send(lowered):
+    program = lowered("mi250", "allgather", until=OrderTransfers)
+    shard = program.chunks // program.problem.topology.size
+    held = {(chunk // shard, chunk) for chunk in range(program.chunks)}
+    for transfer in program.transfers:
+        chunks = range(transfer.chunk, transfer.chunk + transfer.count)
+        assert all((transfer.source, chunk) in held for chunk in chunks)
+        held.update((transfer.target, chunk) for chunk in chunks)
+
+
+def test_instances_split_every_shard(lowered):
+    one = lowered("dgx-a100", "allgather", until=LowerForest)
+    three = lowered("dgx-a100", "allgather", until=LowerForest, instances=3)
+    assert three.chunks == 3 * one.chunks
+    assert len(three.transfers) == 3 * len(one.transfers)
+    chunks = [{t.chunk for t in three.transfers if t.origin.instance == j} for j in range(3)]
+    assert set.union(*chunks) == set(range(three.chunks))
+    assert sum(map(len, chunks)) == three.chunks
+
+
+def test_wide_trees_travel_in_steps_the_runtime_can_count(lowered):
+    program = lowered("mi250", "allgather", boxes=2, trees="optimal", until=LowerForest)
+    assert max(t.count for t in program.transfers) <= 71
+    assert sum(t.count for t in program.transfers) == program.chunks * 31
+
+
+def test_coalescing_moves_the_same_chunks_in_fewer_transfers(lowered):
+    before = lowered("dgx-a100", "allgather", boxes=2, trees="optimal", until=LowerForest)
+    after = lowered("dgx-a100", "allgather", boxes=2, trees="optimal", until=CoalesceChunks)
+
+    def moves(program):
+        return sorted(
+            (t.source, t.target, chunk)
+            for t in program.transfers
+            for chunk in range(t.chunk, t.chunk + t.count)
+        )
+
+    assert moves(after) == moves(before)
+    assert len(after.transfers) < len(before.transfers)

@@ -1,0 +1,36 @@
+"""The global order: prerequisites first, relays right behind their arrivals."""
+
+import pytest
+
+from colsynth.errors import InputError
+from colsynth.lowering.order_transfers import OrderTransfers, is_relay
+from colsynth.lowering.place_slots import PlaceSlots
+from colsynth.runtimes import profile
+from colsynth.runtimes.target import Target
+
+
+def relays(program):
+    pairs = zip(program.transfers, program.transfers[1:], strict=False)
+    return sum(is_relay(first, second) for first, second in pairs)
+
+
+def test_runtimes_that_fuse_get_chains(lowered):
+    for collective in ("allgather", "reduce-scatter", "allreduce"):
+        assert relays(lowered("mi250", collective, until=OrderTransfers)) > 100
+
+
+def test_each_arrival_has_at_most_one_relay_behind_it(lowered):
+    program = lowered("mi250", "allreduce", until=OrderTransfers)
+    for number, (first, second) in enumerate(
+        zip(program.transfers, program.transfers[1:], strict=False)
+    ):
+        if is_relay(first, second):
+            assert number in second.after
+            assert max(second.after) == number
+
+
+def test_placed_programs_cannot_be_reordered(lowered):
+    program = lowered("ring:4", "allreduce", until=PlaceSlots)
+    with pytest.raises(InputError) as caught:
+        OrderTransfers().run(program, Target(profile("msccl")))
+    assert caught.value.diagnostic.code == "CS403"

@@ -1,0 +1,65 @@
+"""Slots: the input is never written, sums live where there is room for them."""
+
+import pytest
+
+from colsynth.lowering.place_slots import PlaceSlots
+
+MODES = [(True, False), (False, True), (True, True)]
+COLLECTIVES = ["allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"]
+
+
+def root_of(collective):
+    return 2 if collective in ("broadcast", "reduce") else None
+
+
+@pytest.mark.parametrize("runtime", ["msccl-executor", "rccl"])
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize(("in_place", "out_of_place"), MODES)
+def test_the_input_is_never_written(lowered, collective, runtime, in_place, out_of_place):
+    program = lowered(
+        "mi250",
+        collective,
+        until=PlaceSlots,
+        runtime=runtime,
+        root=root_of(collective),
+        in_place=in_place,
+        out_of_place=out_of_place,
+    )
+    assert all(t.write.buffer != "i" for t in program.transfers)
+
+
+@pytest.mark.parametrize("runtime", ["msccl-executor", "rccl"])
+def test_buffers_that_may_be_invalid_are_not_touched(lowered, runtime):
+    """Out of place, reduce has no output and broadcast no input but at the root (4.8)."""
+    gone = {"reduce": "o", "broadcast": "i"}
+    for collective, buffer in gone.items():
+        program = lowered(
+            "mi250", collective, until=PlaceSlots, runtime=runtime, root=2, out_of_place=True
+        )
+        for transfer in program.transfers:
+            slots = [(transfer.source, transfer.read), (transfer.target, transfer.write)]
+            slots.append((transfer.target, transfer.operand))
+            assert all(s.buffer != buffer for rank, s in slots if s is not None and rank != 2)
+
+
+def test_runtimes_that_cannot_add_while_receiving_get_local_steps(lowered):
+    program = lowered("mi250", "allreduce", until=PlaceSlots, runtime="rccl")
+    assert all(t.operand is None for t in program.transfers if not t.is_local)
+    adding = [t for t in program.transfers if t.is_local and t.operand is not None]
+    assert adding
+    assert all(t.operand == t.write and t.write.buffer == "s" for t in adding)
+
+
+def test_fused_allreduce_needs_no_scratch(lowered):
+    program = lowered("mi250", "allreduce", until=PlaceSlots, out_of_place=True)
+    assert set(program.scratch) == {0}
+
+
+def test_only_programs_that_serve_out_of_place_calls_copy_their_own_data(lowered):
+    def copies(**modes):
+        program = lowered("dgx-a100", "allgather", until=PlaceSlots, **modes)
+        return sum(t.is_local for t in program.transfers)
+
+    assert copies(in_place=True, out_of_place=False) == 0
+    assert copies(in_place=False, out_of_place=True) == 8
+    assert copies(in_place=True, out_of_place=True) == 8

@@ -1,0 +1,41 @@
+"""One wait per step, nops in front, signals exactly where somebody waits."""
+
+import pytest
+
+from colsynth.model import Wait
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+@pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce"])
+def test_waits_are_spelt_as_the_runtime_collects_them(lowered, runtime, collective):
+    program = lowered("mi250", collective, runtime=runtime)
+    for gpu in program.gpus:
+        awaited = set()
+        signalled = set()
+        for block in gpu.threadblocks:
+            for number, step in enumerate(block.steps):
+                assert len(step.waits) <= 1
+                awaited.update(step.waits)
+                if step.signals:
+                    signalled.add(Wait(block.id, number))
+                if step.op == "nop":
+                    assert step.waits
+                    assert block.steps[number + 1].waits
+                for wait in step.waits:
+                    assert wait.threadblock != block.id
+                    assert gpu.threadblocks[wait.threadblock].steps[wait.step].op != "nop"
+        assert awaited == signalled
+
+
+def test_scratch_is_dense(lowered):
+    program = lowered("mi250", "reduce-scatter")
+    for gpu in program.gpus:
+        touched = {
+            slot.offset + k
+            for block in gpu.threadblocks
+            for step in block.steps
+            for slot in (step.source, step.target)
+            if slot is not None and slot.buffer == "s"
+            for k in range(step.count)
+        }
+        assert touched == set(range(gpu.scratch_chunks))
