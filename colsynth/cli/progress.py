@@ -19,12 +19,13 @@ def progress() -> Iterator[Callable[[str, int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    notice = "" if kernels_are_compiled() else f"{COMPILING}: "
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("starting" if kernels_are_compiled() else COMPILING, total=None)
+        task = display.add_task(f"{notice}starting", total=None)
 
         def show(what: str, done: int, total: int) -> None:
-            display.update(task, description=what, completed=done, total=total or None)
+            display.update(task, description=notice + what, completed=done, total=total or None)
 
         yield show
 

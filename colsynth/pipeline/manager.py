@@ -116,7 +116,9 @@ class Pipeline:
             gives a value of the wrong type, or one that does not prove itself.
         """
         clock = clock or Clock()
+        last = self.first + len(self.passes) - 1
         for place, item in enumerate(self.passes, self.first):
+            target.progress(item.name, place - 1, last)
             with clock.measure(item.name):
                 value = _run_one(item, value, target)
             if isinstance(value, Forest):

@@ -207,6 +207,7 @@ def _artefact(walk: _Walk, tail: Pipeline, forest: Forest, mode: Mode) -> Artefa
     with walk.clock.measure("write"):
         data = write(program, target.profile)
     name = file_name(walk.problem, target.profile.name, mode)
+    target.progress("verify", len(tail.passes), len(tail.passes))
     with walk.clock.measure("verify"):
         report = _verified(walk, name, data)
     return Artefact(name, mode, data, program, report)

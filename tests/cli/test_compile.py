@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from colsynth.cli import compile as module
 from colsynth.cli.main import run
 
 CASE = ["compile", "dgx-a100", "-c", "allgather"]
@@ -185,9 +184,3 @@ def test_any_hash_seed_gives_the_same_bytes(case):
     ]
     assert outputs[0]
     assert outputs[0] == outputs[1] == outputs[2]
-
-
-def test_progress_is_silent_without_a_terminal(capsys):
-    with module.progress() as show:
-        show("packing", 1, 2)
-    assert capsys.readouterr() == ("", "")

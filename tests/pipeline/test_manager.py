@@ -83,6 +83,14 @@ def test_run_gives_the_value_and_tells_of_each_pass(target):
     assert list(clock.seconds()) == ["add-word", "join-words"]
 
 
+def test_progress_names_each_pass_before_it_runs(target):
+    told = []
+    listening = replace(target, progress=lambda *what: told.append(what))
+    head, tail = build("add-word,add-word,join-words").split_after(Draft)
+    tail.run(head.run(Draft(()), listening), listening)
+    assert told == [("add-word", 0, 2), ("add-word", 1, 2), ("join-words", 2, 3)]
+
+
 def test_time_of_a_pass_that_fails_is_counted(target):
     clock = Clock()
     with pytest.raises(LimitError):
