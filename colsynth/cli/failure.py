@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import traceback
+from contextlib import suppress
 from typing import Any
 
 from colsynth.errors import (
@@ -31,6 +32,13 @@ def usage_error(phrase: str, command: str) -> InputError:
     )
 
 
+def system_error(fault: OSError) -> InputError:
+    """Return the error for what the operating system refused."""
+    where = f" for {fault.filename}" if fault.filename else ""
+    phrase = f"the system refused: {fault.strerror or fault}{where}"
+    return InputError(Diagnostic("CS215", phrase))
+
+
 def report(error: Exception, as_json: bool) -> int:
     """Show an error and return the exit code it asks for."""
     known = error if isinstance(error, ColsynthError) else _defect(error)
@@ -38,7 +46,8 @@ def report(error: Exception, as_json: bool) -> int:
         traceback.print_exception(error, file=sys.stderr)
     if as_json:
         body = {"error": {**_as_object(known.diagnostic), "exit_code": known.exit_code}}
-        print(json.dumps(body, indent=2))
+        with suppress(OSError):
+            print(json.dumps(body, indent=2), flush=True)
     _show(_with_advice(known))
     return known.exit_code
 

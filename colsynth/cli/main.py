@@ -8,6 +8,7 @@ neither numpy nor numba. To add a command: write its file, and add its line to
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
@@ -16,8 +17,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from colsynth import __version__
-from colsynth.cli.failure import report, usage_error
-from colsynth.errors import EXIT_DONE, ColsynthError, did_you_mean
+from colsynth.cli.failure import report, system_error, usage_error
+from colsynth.errors import EXIT_DONE, EXIT_NEGATIVE, ColsynthError, did_you_mean
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -127,12 +128,15 @@ def run(arguments: list[str]) -> int:
         result = typer.main.get_command(app).main(
             args=arguments, prog_name="colsynth", standalone_mode=False
         )
+        print(end="", flush=True)  # what cannot be written is noticed here, not at exit
     except ColsynthError as error:
         return report(error, as_json)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except _ClickError as error:
         return _usage(error, as_json)
+    except OSError as error:
+        return _refused(error, as_json)
     except Exception as error:  # noqa: BLE001 - whatever is left is a defect of ours
         return report(error, as_json)
     return result if isinstance(result, int) else EXIT_DONE
@@ -146,6 +150,14 @@ def _usage(error: Any, as_json: bool) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "colsynth"
     return report(usage_error(error.format_message(), command), as_json)
+
+
+def _refused(error: OSError, as_json: bool) -> int:
+    """Report what the system would not do; a reader that has gone away needs no report."""
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_NEGATIVE
+    return report(system_error(error), as_json)
 
 
 def main() -> NoReturn:

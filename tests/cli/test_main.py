@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -107,3 +110,45 @@ def test_ctrl_c_has_the_exit_code_of_shells(monkeypatch, capsys):
     command(monkeypatch, interrupt)
     assert run(["passes"]) == 130
     assert capsys.readouterr().out == ""
+
+
+def test_what_the_system_refuses_is_no_defect(monkeypatch, capsys):
+    def full():
+        raise OSError(28, "No space left on device")
+
+    command(monkeypatch, full)
+    assert run(["passes"]) == 2
+    assert "error[CS215]: the system refused: No space left" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+def test_an_answer_that_cannot_be_written_is_noticed():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "colsynth", "passes", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "CS215" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_not_told():
+    probe = (
+        "import sys; from colsynth.cli.main import run; "
+        "sys.stdin.read(); sys.exit(run(sys.argv[1:]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", probe, "passes"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    process.stdin.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
