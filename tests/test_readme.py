@@ -1,0 +1,46 @@
+"""The README's console examples print what the README says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import yaml
+
+from colsynth import topology
+from colsynth.cli.main import run
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def examples():
+    """Return (command, expected text) of every console example, in order."""
+    found = []
+    for block in re.findall(r"```console\n(.*?)```", README.read_text(), re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, expected = part.partition("\n")
+            found.append((command, expected.rstrip("\n")))
+    return found
+
+
+def test_examples_print_what_they_show(tmp_path, monkeypatch, capsys):
+    """All in one directory and in order: later examples use files of earlier ones."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert len(examples()) > 4
+    for command, expected in examples():
+        program, *arguments = shlex.split(command)
+        assert program == "colsynth"
+        run(arguments)
+        shown = capsys.readouterr()
+        text = shown.out or shown.err
+        assert "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n")) == expected
+
+
+def test_the_cluster_of_the_readme_loads(tmp_path):
+    (text,) = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
+    assert yaml.safe_load(text)["version"] == 1
+    file = tmp_path / "lab.yaml"
+    file.write_text(text)
+    assert topology.load(str(file)).size == 8
