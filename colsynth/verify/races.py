@@ -13,7 +13,7 @@ import numpy as np
 
 from colsynth.verify.clocks import Clocks
 from colsynth.verify.contract import Layout
-from colsynth.verify.table import READS_SOURCE, READS_TARGET, WRITES_TARGET, Bools, Ints, Table
+from colsynth.verify.table import CPY, READS_SOURCE, READS_TARGET, WRITES_TARGET, Bools, Ints, Table
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,21 @@ def locate(table: Table, layout: Layout) -> tuple[Ints, Ints]:
 
 
 def accesses(table: Table, order: list[int], source: Ints, target: Ints) -> Accesses:
-    """Return all chunk accesses of the units in `order`."""
+    """Return all chunk accesses of the units in `order`.
+
+    A copy of a chunk onto itself (input to output, in place) puts back what it read: to
+    others it is a read.
+    """
     units = np.array(order, dtype=np.int64)
     op, count = table.op[units], table.count[units]
+    changes = WRITES_TARGET[op] & ~((op == CPY) & (source[units] == target[units]))
     parts = []
     for does, place, buffer, writes in (
-        (READS_SOURCE, source, table.source_buffer, False),
-        (READS_TARGET, target, table.target_buffer, False),
-        (WRITES_TARGET, target, table.target_buffer, True),
+        (READS_SOURCE[op], source, table.source_buffer, False),
+        (READS_TARGET[op], target, table.target_buffer, False),
+        (changes, target, table.target_buffer, True),
     ):
-        chosen = np.flatnonzero(does[op] & (place[units] >= 0))
+        chosen = np.flatnonzero(does & (place[units] >= 0))
         repeat = np.repeat(chosen, count[chosen])
         ends = np.cumsum(count[chosen])
         index = np.arange(len(repeat)) - np.repeat(ends - count[chosen], count[chosen])

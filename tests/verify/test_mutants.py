@@ -1,0 +1,76 @@
+"""Planted faults: whatever changes the meaning of a file must be found (issue 1, I.6).
+
+Whether a fault changes the meaning is decided by the reference interpreter alone: it
+executes the file on numbers under many interleavings, and says so when one gives another
+result, hangs, or touches what it must not.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from colsynth.runtimes import profile, write
+from colsynth.verify import verify_bytes
+from tests.reference.interpreter import OK, explore
+from tests.verify.mutants import KINDS, plant
+from tests.verify.programs import ALL
+
+WANTED = 500
+COMPILED = (
+    ("ring:4", "allreduce", "rccl"),
+    ("mesh:2x2", "allreduce", "msccl-executor"),
+    ("clique:4", "reduce-scatter", "rccl"),
+    ("mesh:2x2", "allgather", "msccl-executor"),
+)
+
+
+@cache
+def bases() -> tuple[tuple[bytes, str, tuple[bool, ...]], ...]:
+    """Right files to plant faults into: file, runtime, modes it claims."""
+    from colsynth import api
+
+    found = [
+        (write(program, profile("msccl-executor")), "msccl-executor", _modes(program.header))
+        for program in ALL.values()
+    ]
+    for spec, collective, runtime in COMPILED:
+        problem = api.make_problem(api.load_topology(spec), collective)
+        done = api.compile(problem, runtime, instances=1)
+        found += [(a.data, runtime, _modes(a.program.header)) for a in done.artefacts]
+    return tuple(found)
+
+
+def _modes(header) -> tuple[bool, ...]:
+    return (True,) * header.in_place + (False,) * header.out_of_place
+
+
+def _accepts(data: bytes, runtime: str) -> bool:
+    return verify_bytes(data, profile(runtime), subject="mutant").ok
+
+
+def test_unharmed_files_are_accepted_by_both():
+    for data, runtime, modes in bases():
+        assert _accepts(data, runtime)
+        assert explore(data, modes=modes) == OK
+
+
+@pytest.mark.slow
+def test_faults_that_change_the_meaning_are_found():
+    rng = random.Random(20261121)
+    changed: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    while sum(changed.values()) < WANTED:
+        data, runtime, modes = rng.choice(bases())
+        kind = KINDS[sum(changed.values()) % len(KINDS)]
+        mutant = plant(data, kind, rng)
+        if mutant is None or mutant == data or explore(mutant, modes=modes) == OK:
+            continue
+        changed[kind] += 1
+        missed[kind] += _accepts(mutant, runtime)
+    for kind in KINDS:
+        assert changed[kind] >= WANTED // len(KINDS)
+        assert missed[kind] <= changed[kind] / 100, (kind, missed, changed)
