@@ -72,11 +72,12 @@ def plan_modes(profile: Profile, wanted: Mode, several: bool) -> tuple[Mode, ...
     )
 
 
-def mode_note(profile: Profile, wanted: Mode, planned: tuple[Mode, ...]) -> str | None:
+def mode_notes(profile: Profile, wanted: Mode, planned: tuple[Mode, ...]) -> tuple[str, ...]:
     """Return what a user should know about modes that AUTO left out."""
-    if wanted is Mode.AUTO and planned == (Mode.IN_PLACE,):
-        return (
-            f"a file of {profile.name} serves one mode of the call and this one is for in-place "
-            "calls; give a directory to --output to get both, or --mode out-of-place"
-        )
-    return None
+    if wanted is not Mode.AUTO or planned != (Mode.IN_PLACE,):
+        return ()
+    note = (
+        f"a file of {profile.name} serves one mode of the call and this one is for in-place "
+        "calls; give a directory to --output to get both, or --mode out-of-place"
+    )
+    return (note,)

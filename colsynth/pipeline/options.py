@@ -137,7 +137,7 @@ def _read_bool(text: str) -> Any:
 
 
 def _read_int(text: str) -> Any:
-    return int(text) if re.fullmatch(r"-?[0-9]+", text) else _NO_VALUE
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else _NO_VALUE
 
 
 _READERS: dict[Any, Callable[[str], Any]] = {bool: _read_bool, int: _read_int, str: str}

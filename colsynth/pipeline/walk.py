@@ -6,6 +6,7 @@ backwards. Bytes are verified as they would lie on disk before anybody gets them
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +23,7 @@ from colsynth.model import Forest, Problem, Report, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.manager import Pipeline, findings
-from colsynth.pipeline.modes import Mode, mode_note, plan_modes
+from colsynth.pipeline.modes import Mode, mode_notes, plan_modes
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.result import Artefact, Compilation, file_name
 from colsynth.runtimes.target import Target
@@ -92,13 +93,14 @@ def compile_problem(
     walk = _Walk(problem, target, modes, request, watch)
     if watch is not None:
         watch("", 0, "problem", problem)
-    attempts = list(_attempts(pipeline, walk))
-    for attempt in attempts[:-1]:
+    refusals: list[str] = []
+    *attempts, last = _attempts(pipeline, walk)
+    for attempt in attempts:
         try:
-            return _attempt(walk, attempt)
-        except LimitError:
-            continue
-    return _attempt(walk, attempts[-1])
+            return _attempt(walk, attempt, refusals[:1])
+        except LimitError as refusal:
+            refusals.append(_given_up(attempt, refusal))
+    return _attempt(walk, last, refusals[:1])
 
 
 def build_pipeline(request: Request) -> Pipeline:
@@ -149,7 +151,7 @@ def _set(item: Pass, **values: Any) -> Pass:
 
 
 def _check_trees(trees: str) -> None:
-    if trees not in ("auto", "optimal") and not (trees.isdecimal() and int(trees) > 0):
+    if not re.fullmatch(r"auto|optimal|[1-9][0-9]{0,8}", trees):
         raise _not_a_number("--trees", trees, "auto, optimal or a number from 1")
 
 
@@ -171,13 +173,19 @@ def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
         yield Pipeline((_set(head, trees=str(count)), *rest))
 
 
-def _attempt(walk: _Walk, pipeline: Pipeline) -> Compilation:
+def _given_up(attempt: Pipeline, refusal: LimitError) -> str:
+    """Return why the best number of trees was not taken."""
+    trees = getattr(attempt.passes[0], "trees", "?")
+    return f"{trees} trees per GPU would be faster but were given up: {refusal.diagnostic.phrase}"
+
+
+def _attempt(walk: _Walk, pipeline: Pipeline, notes: list[str]) -> Compilation:
     """Return what one walk gives; the forest is shared by all modes."""
     problem, target = walk.problem, walk.target
     head, tail = pipeline.split_after(Forest)
     forest = head.run(problem, target, walk.clock, _observer(walk, ""))
     artefacts = tuple(_artefact(walk, tail, forest, mode) for mode in walk.modes)
-    note = mode_note(target.profile, walk.request.mode, walk.modes)
+    notes = [*notes, *mode_notes(target.profile, walk.request.mode, walk.modes)]
     return Compilation(
         problem=problem,
         runtime=target.profile.name,
@@ -186,7 +194,7 @@ def _attempt(walk: _Walk, pipeline: Pipeline) -> Compilation:
         forest=forest,
         artefacts=artefacts,
         seconds=walk.clock.seconds(),
-        notes=((note,) if note else ()) + target.profile.notes,
+        notes=(*notes, *target.profile.notes),
     )
 
 

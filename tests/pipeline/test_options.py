@@ -55,7 +55,9 @@ class Loose:
     mode: Literal["none", "4"] | int | None = None
 
 
-VALUES = st.one_of(st.text(max_size=6), st.integers(), st.booleans(), st.none())
+VALUES = st.one_of(
+    st.text(max_size=6), st.integers(-(10**18) + 1, 10**18 - 1), st.booleans(), st.none()
+)
 
 
 @given(VALUES | st.sampled_from(["true", "none", "17", "-1"]))

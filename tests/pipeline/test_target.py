@@ -1,0 +1,42 @@
+import pytest
+
+from colsynth.api import load_topology, make_problem
+from colsynth.errors import InputError, LimitError
+from colsynth.pipeline.target import aim
+from colsynth.runtimes.catalog import profile
+
+BOX = make_problem(load_topology("dgx-a100"), "allgather")
+
+
+def test_sizes_left_out_are_the_runtime_s_own():
+    target = aim(BOX, profile("msccl"))
+    assert (target.min_bytes, target.max_bytes) == (1, 2**31 - 1)
+    target = aim(BOX, profile("rccl"))
+    assert (target.min_bytes, target.max_bytes) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "least", "most"),
+    [
+        ("msccl", 0, None),
+        ("msccl", None, 2**31),
+        ("rccl", 4096, 4095),
+        ("rccl", 0, 0),
+        ("msccl", 2**31, None),
+    ],
+)
+def test_sizes_that_cannot_be_served_are_refused(runtime, least, most):
+    with pytest.raises(InputError) as caught:
+        aim(BOX, profile(runtime), min_bytes=least, max_bytes=most)
+    assert caught.value.diagnostic.code == "CS212"
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_simple_rooted_collectives_stay_within_a_box(runtime, collective):
+    near = make_problem(load_topology("dgx-a100"), collective)
+    far = make_problem(load_topology("dgx-a100", nodes=2), collective)
+    assert aim(near, profile(runtime)).protocol == "Simple"
+    assert aim(far, profile(runtime), "LL128").protocol == "LL128"
+    with pytest.raises(LimitError, match="--protocol LL128"):
+        aim(far, profile(runtime))

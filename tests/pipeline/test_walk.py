@@ -1,0 +1,88 @@
+import pytest
+
+from colsynth import api
+from colsynth.errors import DefectError, LimitError, VerificationError
+from colsynth.pipeline.registry import ALGORITHMS
+
+RING = api.make_problem(api.load_topology("ring:4"), "allgather")
+MI250 = api.make_problem(api.load_topology("mi250"), "allgather")
+TIGHT = "assign-threadblocks{{max-threadblocks=9,max-steps={}}}"
+
+
+def tight(steps):
+    """The default pipeline within fewer threadblocks and steps than the runtime has."""
+    return ALGORITHMS["forest"].replace("assign-threadblocks", TIGHT.format(steps))
+
+
+def test_auto_takes_the_most_trees_that_fit_and_says_what_was_given_up():
+    done = api.compile(MI250, "rccl", passes=tight(6))
+    assert "pack-trees{trees=1}" in done.pipeline
+    assert done.summary()["gap"] == pytest.approx(2 / 7)
+    assert done.notes[0].startswith("3 trees per GPU would be faster but were given up: ")
+
+
+def test_auto_without_pressure_is_within_two_percent():
+    done = api.compile(MI250, "rccl")
+    assert done.summary()["gap"] <= 0.02
+    assert "given up" not in " ".join(done.notes)
+
+
+def test_where_no_number_of_trees_fits_the_limit_is_named():
+    with pytest.raises(LimitError, match="threadblocks of rccl"):
+        api.compile(MI250, "rccl", passes=tight(2))
+
+
+def test_a_fixed_number_of_trees_is_walked_once():
+    with pytest.raises(LimitError):
+        api.compile(MI250, "rccl", passes=tight(6).replace("pack-trees", "pack-trees{trees=3}"))
+
+
+def test_files_for_two_modes_share_one_forest():
+    seen = []
+    done = api.compile(
+        RING, "msccl", watch=lambda mode, _place, name, _value: seen.append((mode, name))
+    )
+    assert [artefact.mode for artefact in done.artefacts] == ["in-place", "out-of-place"]
+    assert [mode for mode, name in seen if name == "pack-trees"] == [""]
+    assert [mode for mode, name in seen if name == "place-slots"] == ["in-place", "out-of-place"]
+    for artefact in done.artefacts:
+        assert api.verify(artefact.data, "msccl", single_node=True).ok
+
+
+@pytest.mark.parametrize("mode", ["in-place", "out-of-place", "both"])
+def test_a_mode_asked_for_is_the_mode_of_the_file(mode):
+    (artefact,) = api.compile(RING, "rccl", mode=mode).artefacts
+    header = artefact.program.header
+    assert header.in_place is (mode != "out-of-place")
+    assert header.out_of_place is (mode != "in-place")
+
+
+@pytest.mark.parametrize(("passes", "kind"), [(None, DefectError), ("same", VerificationError)])
+def test_who_is_to_blame_for_wrong_bytes(passes, kind, monkeypatch):
+    """Wrong bytes of the default pipeline are a defect, of a given one a finding."""
+    from colsynth.runtimes import writer
+
+    honest = writer.write
+    monkeypatch.setattr(
+        writer, "write", lambda *args: honest(*args).replace(b'type="r"', b'type="s"', 1)
+    )
+    text = None if passes is None else ALGORITHMS["forest"]
+    with pytest.raises(kind, match="nothing was written"):
+        api.compile(RING, "rccl", passes=text)
+
+
+def test_a_program_for_another_root_is_a_defect(monkeypatch):
+    from colsynth import verify
+
+    problem = api.make_problem(api.load_topology("clique:4"), "broadcast", 2)
+    assert api.compile(problem, "rccl").verified
+    honest = verify.verify_bytes
+
+    def elsewhere(data, *args, **options):
+        report = honest(data, *args, **options)
+        facts = tuple((key, "1" if key == "root" else value) for key, value in report.facts)
+        return type(report)(report.subject, report.runtime, report.findings, facts)
+
+    monkeypatch.setattr(verify, "verify_bytes", elsewhere)
+    with pytest.raises(DefectError, match="its root is 1, not 2"):
+        api.compile(problem, "rccl")
