@@ -1,0 +1,86 @@
+"""Machines x collectives x runtimes: everything compiles and verifies, in every mode."""
+
+from __future__ import annotations
+
+import pytest
+
+from colsynth import api, topology
+
+RUNTIMES = ("msccl", "msccl-executor", "rccl")
+MACHINES = ("dgx-a100", "dgx-h100", "dgx-1v", "dgx2", "mi250", "mi300x", "ndv2")
+SYMMETRIC = ("allgather", "reduce-scatter", "allreduce")
+ROOTED = ("broadcast", "reduce")
+
+
+def compiled(machine, boxes, collective, runtime, root=None, **options):
+    """Compile, check what every compilation promises, and return it."""
+    problem = api.make_problem(topology.load(machine, nodes=boxes), collective, root)
+    result = api.compile(problem, runtime, **options)
+    assert result.forest.algbw <= result.forest.bound.algbw
+    for artefact in result.artefacts:
+        # Once more from the bytes alone, as `colsynth verify` does.
+        assert api.verify(artefact.data, runtime).ok
+    return result
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("boxes", [1, 2])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_machine_on_every_runtime(machine, boxes, runtime):
+    for collective in SYMMETRIC:
+        result = compiled(machine, boxes, collective, runtime)
+        assert len(result.artefacts) == (2 if runtime == "msccl" else 1)
+        assert result.forest.gap <= 2 / 98
+    if boxes == 1:
+        for collective in ROOTED:
+            compiled(machine, boxes, collective, runtime, root=3)
+
+
+@pytest.mark.parametrize("mode", ["in-place", "out-of-place"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_mode_alone(runtime, mode):
+    for collective in SYMMETRIC:
+        (artefact,) = compiled("mi250", 1, collective, runtime, mode=mode).artefacts
+        assert artefact.program.header.in_place == (mode == "in-place")
+        assert artefact.program.header.out_of_place == (mode == "out-of-place")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("protocol", ["LL", "LL128"])
+def test_every_protocol_also_between_boxes(runtime, protocol):
+    for collective in (*SYMMETRIC, *ROOTED):
+        compiled("dgx-a100", 2, collective, runtime, protocol=protocol)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("collective", SYMMETRIC)
+def test_optimal_forests_with_many_trees_are_emitted(runtime, collective):
+    for machine, boxes, trees in (("mi250", 1, 3), ("dgx-a100", 2, 13)):
+        result = compiled(machine, boxes, collective, runtime, trees="optimal")
+        assert result.forest.gap == 0
+        assert result.forest.trees_per_root == trees
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("collective", SYMMETRIC)
+def test_instances(runtime, collective):
+    one = compiled("dgx-a100", 1, collective, runtime).artefacts[0].program
+    four = compiled("dgx-a100", 1, collective, runtime, instances=4).artefacts[0].program
+    assert four.header.chunks == 4 * one.header.chunks
+    assert four.max_threadblocks > 2 * one.max_threadblocks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("collective", SYMMETRIC)
+@pytest.mark.parametrize(("machine", "boxes"), [("dgx-a100", 4), ("dgx-a100", 8), ("mi250", 4)])
+def test_larger_clusters(machine, boxes, collective, runtime):
+    compiled(machine, boxes, collective, runtime)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ring:8", "mesh:4x4", "torus:4x4", "hypercube:4", "clique:6"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_generators(name, runtime):
+    for collective in (*SYMMETRIC, *ROOTED):
+        compiled(name, None, collective, runtime)
