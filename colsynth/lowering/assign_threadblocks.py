@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, LimitError
@@ -12,6 +13,7 @@ from colsynth.lowering.lanes import Limits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.staffing import Staffing
 from colsynth.model import ChunkProgram, ThreadblockProgram
+from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
 
@@ -21,9 +23,9 @@ class AssignThreadblocks:
 
     Chains of the global order are placed one after the other, each on the channel where
     it needs the fewest new threadblocks; a chain that fits nowhere whole is cut into its
-    transfers. Where that still exceeds a limit, relays are not fused and everything is
-    packed more tightly. Fewest threadblocks win: parallel copies are asked for by name
-    (``lower-forest{instances=...}``) and get channels of their own.
+    transfers. Where that exceeds a limit, relays are not fused, then threadblocks serve a
+    connection in each direction. Fewest threadblocks win: parallel copies are asked for by
+    name (``lower-forest{instances=...}``) and get channels of their own.
 
     Parameters
     ----------
@@ -63,25 +65,38 @@ class AssignThreadblocks:
         ops = operations(value.transfers)
         layout = Layout(value.problem, value.chunks)
         needed = waits(value.transfers, ops, layout, target.in_place)
-        limits = self._limits(target)
-        for fuse in (True, False) if self.fuse and target.profile.fuses else (False,):
+        fuses = self.fuse and target.profile.fuses
+        for limits, fuse in self._attempts(target.profile, fuses):
             staffing = Staffing(value, ops, needed, limits, fuse)
             if staffing.fill():
                 return emit(value, staffing, layout, target)
-        raise _too_many(limits, target)
+        raise _too_many(value, limits, target)
 
-    def _limits(self, target: Target) -> Limits:
-        profile = target.profile
-        most = min(profile.max_threadblocks, profile.resident_threadblocks)
-        return Limits(
-            threadblocks=self.max_threadblocks or most,
+    def _attempts(self, profile: Profile, fuses: bool) -> Iterator[tuple[Limits, bool]]:
+        """Yield (limits, whether to fuse), from the roomiest staffing to the tightest.
+
+        First within what is resident on any GPU, at last with all that the runtime allows.
+        """
+        aim = min(profile.max_threadblocks, profile.resident_threadblocks)
+        limits = Limits(
+            threadblocks=self.max_threadblocks or aim,
             steps=self.max_steps or profile.max_steps,
             channels=self.max_channels or profile.max_channels,
             per_channel=profile.max_threadblocks_per_channel,
         )
+        hard = self.max_threadblocks or profile.max_threadblocks
+        if fuses:
+            yield limits, True
+        yield limits, False
+        yield replace(limits, share=True), False
+        yield replace(limits, share=True, threadblocks=hard), False
 
 
-def _too_many(limits: Limits, target: Target) -> LimitError:
+def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitError:
+    peers: dict[int, set[int]] = {}
+    for transfer in program.transfers:
+        peers.setdefault(transfer.source, set()).add(transfer.target)
+    most = max(len(others - {rank}) for rank, others in peers.items())
     return LimitError(
         Diagnostic(
             "CS401",
@@ -89,6 +104,7 @@ def _too_many(limits: Limits, target: Target) -> LimitError:
             notes=(
                 f"{limits.threadblocks} threadblocks per GPU of {limits.steps} steps each",
                 f"{limits.channels} channels",
+                f"the busiest GPU sends to {most} others",
             ),
             help="use fewer trees (--trees) or fewer --instances",
         )

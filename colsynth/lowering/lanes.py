@@ -54,12 +54,18 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What lanes must respect; see `colsynth.runtimes.profile.Profile`."""
+    """What lanes must respect; see `colsynth.runtimes.profile.Profile`.
+
+    With `share`, one lane may serve two unrelated connections, one in each direction.
+    That halves the threadblocks and is as free of deadlock as two lanes, since both
+    directions follow the global order; but they take turns.
+    """
 
     threadblocks: int
     steps: int
     channels: int
     per_channel: int
+    share: bool = False
 
 
 @dataclass(slots=True)
@@ -71,6 +77,7 @@ class Lanes:
     receiver: dict[tuple[int, int, int], int] = field(default_factory=dict)
     sender: dict[tuple[int, int, int], int] = field(default_factory=dict)
     local: dict[int, list[int]] = field(default_factory=dict)
+    spare: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     on_rank: dict[int, int] = field(default_factory=dict)
     on_channel: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -110,12 +117,26 @@ class Lanes:
         if hop.send is not None:
             sender = self.sender.get((hop.rank, channel, hop.send))
         if hop.recv is None or hop.send is None or receiver == sender:
-            return receiver if sender is None else sender
+            found = receiver if sender is None else sender
+            return self._spare(hop, channel) if found is None else found
         if receiver is not None and sender is not None:
             return -1
         if receiver is not None:
             return receiver if self.lanes[receiver].send is None else -1
         return sender if sender is not None and self.lanes[sender].recv is None else -1
+
+    def _spare(self, hop: Hop, channel: int) -> int | None:
+        """Return a lane of the channel whose other direction is free, where lanes share."""
+        if not self.limits.share:
+            return None
+        for number in self.spare.get((hop.rank, channel), ()):
+            lane = self.lanes[number]
+            taken = (hop.recv is not None and lane.recv is not None) or (
+                hop.send is not None and lane.send is not None
+            )
+            if not taken and lane.load + hop.weight <= self.limits.steps:
+                return number
+        return None
 
     def put(self, chain: Sequence[Hop], channel: int) -> None:
         """Add a chain that `choose` has placed on a channel."""
@@ -148,5 +169,6 @@ class Lanes:
         self.on_rank[rank] = self.on_rank.get(rank, 0) + 1
         key = rank, channel
         self.on_channel[key] = self.on_channel.get(key, 0) + 1
+        self.spare.setdefault(key, []).append(len(self.lanes))
         self.lanes.append(Lane(rank, channel, None, None))
         return len(self.lanes) - 1

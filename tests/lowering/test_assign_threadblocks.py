@@ -9,7 +9,9 @@ from colsynth.errors import InputError, LimitError
 from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.place_slots import PlaceSlots
+from colsynth.lowering.spell_dependencies import SpellDependencies
 from colsynth.runtimes.target import Target
+from colsynth.verify import verify_program
 
 RUNTIMES = ["msccl", "msccl-executor", "rccl"]
 
@@ -76,7 +78,7 @@ def test_more_channels_are_opened_when_steps_run_out(lowered):
 def test_what_cannot_fit_is_refused_by_name(lowered):
     placed = lowered("mi250", "allgather", until=PlaceSlots, runtime="rccl")
     target = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=False)
-    for limits in ({"max_threadblocks": 4}, {"max_channels": 1, "max_steps": 3}):
+    for limits in ({"max_threadblocks": 2}, {"max_channels": 1, "max_steps": 3}):
         with pytest.raises(LimitError) as caught:
             AssignThreadblocks(**limits).run(placed, target)
         assert caught.value.diagnostic.code == "CS401"
@@ -95,3 +97,23 @@ def test_unplaced_programs_are_refused(lowered):
             Target(runtimes.profile("msccl")),
         )
     assert caught.value.diagnostic.code == "CS403"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_threadblocks_serve_both_directions_when_they_run_out(lowered, runtime):
+    """39 peers each way: 78 threadblocks, unless the directions share."""
+    target = Target(runtimes.profile(runtime), "Simple", in_place=True, out_of_place=False)
+    placed = lowered("clique:40", "allgather", until=PlaceSlots, runtime=runtime)
+    program = AssignThreadblocks().run(placed, target)
+    assert program.max_threadblocks == 39 <= target.profile.resident_threadblocks
+    assert all(tb.send is not None and tb.recv is not None for tb in program.gpus[0].threadblocks)
+    spelt = SpellDependencies().run(program, target)
+    assert verify_program(spelt, target.profile, subject="shared").errors == ()
+
+
+def test_large_cliques_use_what_the_runtime_allows(lowered):
+    program = lowered("clique:80", "allgather", runtime="msccl")
+    profile = runtimes.profile("msccl")
+    assert profile.resident_threadblocks < program.max_threadblocks <= profile.max_threadblocks
+    with pytest.raises(LimitError):
+        lowered("clique:80", "allgather", runtime="rccl")
