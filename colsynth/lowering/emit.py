@@ -8,6 +8,7 @@ from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop, Lane
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.order_transfers import is_relay
+from colsynth.lowering.segments import Segments
 from colsynth.lowering.staffing import Staffing
 from colsynth.model import (
     ChunkProgram,
@@ -31,7 +32,7 @@ def emit(
     by_rank: list[list[Lane]] = [[] for _ in range(size)]
     for lane in staffing.lanes.lanes:
         by_rank[lane.rank].append(lane)
-    passing = _passing_sums(program.transfers)
+    passing = _passing_sums(program.transfers, Segments(program.transfers, layout.shard))
     gpus = tuple(
         Gpu(
             rank,
@@ -115,7 +116,7 @@ def _step(
     return Step(kind, read, write, transfer.count, origin=transfer.origin)
 
 
-def _passing_sums(transfers: tuple[Transfer, ...]) -> frozenset[int]:
+def _passing_sums(transfers: tuple[Transfer, ...], segments: Segments) -> frozenset[int]:
     """Return reducing transfers whose sum nobody needs but the send right behind them.
 
     Nothing else reads it before it is overwritten, and it is no part of the result:
@@ -123,15 +124,14 @@ def _passing_sums(transfers: tuple[Transfer, ...]) -> frozenset[int]:
     """
     readers: dict[int, set[int]] = {}
     writer: dict[tuple[int, Slot], int] = {}
-    lasting: set[int] = set()
     for number, transfer in enumerate(transfers):
-        for cell in _cells(transfer.source, transfer.read, transfer.count):
-            readers.setdefault(writer.get(cell, -1), set()).add(number)
-        for cell in _cells(transfer.target, transfer.operand, transfer.count):
-            readers.setdefault(writer.get(cell, -1), set()).add(number)
-        for cell in _cells(transfer.target, transfer.write, transfer.count):
-            writer[cell] = number
-    lasting.update(number for (_, slot), number in writer.items() if slot.buffer != "s")
+        for slot in segments.slots(transfer, transfer.read):
+            readers.setdefault(writer.get((transfer.source, slot), -1), set()).add(number)
+        for slot in segments.slots(transfer, transfer.operand):
+            readers.setdefault(writer.get((transfer.target, slot), -1), set()).add(number)
+        for slot in segments.slots(transfer, transfer.write):
+            writer[transfer.target, slot] = number
+    lasting = {number for (_, slot), number in writer.items() if slot.buffer != "s"}
     return frozenset(
         number
         for number, (first, second) in enumerate(pairwise(transfers))
@@ -141,12 +141,6 @@ def _passing_sums(transfers: tuple[Transfer, ...]) -> frozenset[int]:
         and is_relay(first, second)
         and readers.get(number) == {number + 1}
     )
-
-
-def _cells(rank: int, slot: Slot | None, count: int) -> list[tuple[int, Slot]]:
-    if slot is None:
-        return []
-    return [(rank, Slot(slot.buffer, slot.offset + k)) for k in range(count)]
 
 
 def _header(program: ChunkProgram, staffing: Staffing, target: Target) -> Header:

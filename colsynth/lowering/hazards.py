@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from colsynth.lowering.layout import Layout
+from colsynth.lowering.segments import Segments
 from colsynth.model import Slot, Transfer
 
 
@@ -53,7 +54,7 @@ def waits(
 
     None of them is implied by the others or by messages.
     """
-    memory = _Memory(layout, in_place)
+    memory = _Memory(layout, Segments(transfers, layout.shard), in_place)
     causes = _Causes(_components(transfers))
     result = []
     for number, op in enumerate(ops):
@@ -69,6 +70,7 @@ class _Memory:
     """Last writer and readers since, of every memory cell touched so far."""
 
     layout: Layout
+    segments: Segments
     in_place: bool
     writer: dict[tuple[int, Slot], int] = field(default_factory=dict)
     readers: dict[tuple[int, Slot], list[int]] = field(default_factory=dict)
@@ -77,20 +79,19 @@ class _Memory:
         """Record an operation and return the earlier ones it conflicts with."""
         needed: set[int] = set()
         if op.sends or not op.receives:
-            for cell in self._cells(op.rank, transfer.read, transfer.count):
+            for cell in self._cells(op.rank, transfer, transfer.read):
                 needed |= self._read(number, cell)
         if not op.sends:
-            for cell in self._cells(op.rank, transfer.operand, transfer.count):
+            for cell in self._cells(op.rank, transfer, transfer.operand):
                 needed |= self._read(number, cell)
-            for cell in self._cells(op.rank, transfer.write, transfer.count):
+            for cell in self._cells(op.rank, transfer, transfer.write):
                 needed |= self._write(number, cell)
         return needed
 
-    def _cells(self, rank: int, slot: Slot | None, count: int) -> Iterator[tuple[int, Slot]]:
-        if slot is None:
-            return
-        for offset in range(slot.offset, slot.offset + count):
-            cell = Slot(slot.buffer, offset)
+    def _cells(
+        self, rank: int, transfer: Transfer, slot: Slot | None
+    ) -> Iterator[tuple[int, Slot]]:
+        for cell in self.segments.slots(transfer, slot):
             yield rank, self.layout.in_place_alias(rank, cell) if self.in_place else cell
 
     def _read(self, number: int, cell: tuple[int, Slot]) -> set[int]:

@@ -85,11 +85,6 @@ def test_what_cannot_fit_is_refused_by_name(lowered):
         assert "--trees" in caught.value.diagnostic.help
 
 
-def test_xml_nodes_are_a_limit_too(lowered):
-    with pytest.raises(LimitError):
-        lowered("mi250", "allreduce", boxes=2, trees="optimal", runtime="rccl", instances=8)
-
-
 def test_unplaced_programs_are_refused(lowered):
     with pytest.raises(InputError) as caught:
         AssignThreadblocks().run(

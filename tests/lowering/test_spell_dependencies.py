@@ -2,6 +2,7 @@
 
 import pytest
 
+from colsynth.errors import LimitError
 from colsynth.model import Wait
 
 
@@ -39,3 +40,9 @@ def test_scratch_is_dense(lowered):
             for k in range(step.count)
         }
         assert touched == set(range(gpu.scratch_chunks))
+
+
+def test_a_limit_is_refused_by_its_name(lowered):
+    with pytest.raises(LimitError) as caught:
+        lowered("ring:8", "allgather", trees="5000")
+    assert "chunks per buffer: 40000" in caught.value.diagnostic.phrase
