@@ -1,0 +1,72 @@
+"""One small file per rule; each says in its last comments what must be found in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from colsynth.model import Severity
+from colsynth.runtimes import profile
+from colsynth.runtimes.rules import severities
+from colsynth.verify import verify_bytes
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "xml"
+EXPECT = re.compile(rb"<!-- expect on (\S+): errors ([^;]+); warnings (.+) -->")
+ELSEWHERE = {
+    # Files too large to read here: tests/verify/test_limits.py.
+    *("X10", "X11", "T02", "T05", "T08", "S03", "D07", "R02"),
+    # About sets of files: tests/runtimes/test_environment.py.
+    *("F01", "F02", "F03", "F04", "F05", "F06", "F07"),
+    # How the tool works, not what a file says.
+    *("G04",),
+}
+
+
+def _cases():
+    for path in sorted(CORPUS.glob("*.xml")):
+        for runtime, errors, warnings in EXPECT.findall(path.read_bytes()):
+            yield pytest.param(
+                path,
+                runtime.decode(),
+                set(errors.decode().split()) - {"none"},
+                set(warnings.decode().split()) - {"none"},
+                id=f"{path.stem}-{runtime.decode()}",
+            )
+
+
+CASES = list(_cases())
+
+
+@pytest.mark.parametrize(("path", "runtime", "errors", "warnings"), CASES)
+def test_findings_are_those_the_file_names(path, runtime, errors, warnings):
+    report = verify_bytes(path.read_bytes(), profile(runtime), subject=path.name)
+    assert {f.rule for f in report.findings if f.severity is Severity.ERROR} == errors
+    assert {f.rule for f in report.findings if f.severity is Severity.WARNING} == warnings
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+def test_every_rule_has_a_file(runtime):
+    shown = {
+        rule
+        for case in CASES
+        if case.values[1] == runtime
+        for rule in case.values[2] | case.values[3]
+    }
+    findable = {rule for rule, level in severities(runtime).items() if level != "note"}
+    assert findable - ELSEWHERE <= shown
+
+
+def test_every_file_says_what_to_expect():
+    silent = [p.name for p in CORPUS.glob("*.xml") if not EXPECT.search(p.read_bytes())]
+    assert silent == []
+
+
+def test_findings_know_their_line():
+    path = CORPUS / "b04-race.xml"
+    lines = path.read_text().splitlines()
+    report = verify_bytes(path.read_bytes(), profile("rccl"), subject=path.name)
+    found = [(lines[f.line - 1], f.step) for f in report.errors if f.rule == "B04"]
+    assert found
+    assert all(f'<step s="{step}"' in line for line, step in found)
