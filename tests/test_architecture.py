@@ -1,12 +1,14 @@
 """The rules of the house, read off the source: who imports whom, and what nobody does."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from colsynth.cli.explain import explanations
 from colsynth.pipeline.registry import DEFAULT
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -200,3 +202,16 @@ def test_nothing_heavy_is_loaded_before_it_is_used(code):
         [sys.executable, "-c", probe], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert (done.returncode, done.stderr.strip()) == (0, "")
+
+
+def test_every_code_that_can_be_raised_is_explained():
+    raised = {
+        node.value
+        for path in FILES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"CS\d{3}", node.value)
+    }
+    assert len(raised) > 50
+    assert sorted(raised - set(explanations())) == []
