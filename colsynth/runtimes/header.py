@@ -42,10 +42,20 @@ KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AlgoHeader:
-    """A header, and whether its collective is one that has an agreed result."""
+    """A header, and what else the file's first tag says.
+
+    Parameters
+    ----------
+    header : Header
+    custom : bool
+        Whether the collective has no agreed result.
+    threads : int
+        ``nthreads`` where the runtime reads it, else 0.
+    """
 
     header: Header
     custom: bool
+    threads: int
 
 
 def read_header(scanner: Scanner, tag: Tag, profile: Profile) -> AlgoHeader | None:
@@ -67,7 +77,7 @@ def read_header(scanner: Scanner, tag: Tag, profile: Profile) -> AlgoHeader | No
     collective, custom = found
     in_place, out_of_place = _modes(fields, profile)
     least, most = _range(fields, profile)
-    _threads(fields, profile, protocol)
+    threads = _threads(fields, profile, protocol)
     header = Header(
         name=tag.attributes.get("name", ""),
         collective=collective,
@@ -80,7 +90,7 @@ def read_header(scanner: Scanner, tag: Tag, profile: Profile) -> AlgoHeader | No
         min_bytes=least,
         max_bytes=most,
     )
-    return AlgoHeader(header, custom)
+    return AlgoHeader(header, custom, threads)
 
 
 def _protocol(fields: Fields, tag: Tag, profile: Profile) -> str | None:
@@ -142,11 +152,12 @@ def _range(fields: Fields, profile: Profile) -> tuple[int, int | None]:
     return max(least, 0), most if most > 0 else None
 
 
-def _threads(fields: Fields, profile: Profile, protocol: str) -> None:
-    """Check ``nthreads``, which only the runtime with a finite file list reads."""
+def _threads(fields: Fields, profile: Profile, protocol: str) -> int:
+    """Check and return ``nthreads``, which only the runtime with a list of files reads."""
     threads = fields.optional("nthreads", 0)
     if profile.directory or threads == 0:
-        return
+        return 0
     fits = threads % 32 == 0 and 0 < threads <= _MOST_THREADS[protocol]
     if not fits or (protocol == "Simple" and threads not in _BLOCK_SIZES):
         fields.fault("A10", f"nthreads is {threads}; {protocol} runs 64, 128, 256 or 512")
+    return threads

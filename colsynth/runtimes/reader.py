@@ -101,6 +101,7 @@ class _Reader:
     def __init__(self, text: str, profile: Profile, findings: Findings) -> None:
         self._scanner = Scanner(text, findings)
         self._profile = profile
+        self._findings = findings
         self._gpus: list[Gpu] = []
         self._slots: dict[tuple[str, str], Slot] = {}
         self._waits: dict[tuple[str, str], tuple[Wait, ...]] = {("-1", "-1"): ()}
@@ -129,8 +130,21 @@ class _Reader:
     def program(self, algo: AlgoHeader) -> ThreadblockProgram:
         """Return what was read, GPUs in the order of their ids."""
         gpus = tuple(sorted(self._gpus, key=lambda gpu: gpu.rank))
+        if algo.threads:
+            self._long_chains(gpus, algo.threads)
         header: Header = algo.header
         return ThreadblockProgram(header, gpus)
+
+    def _long_chains(self, gpus: tuple[Gpu, ...], threads: int) -> None:
+        """Report steps that wait for more others than a block has threads (D07)."""
+        for gpu in gpus:
+            for block in gpu.threadblocks:
+                chain = 0
+                for ordinal, step in enumerate(block.steps):
+                    chain = chain + 1 if step.op == "nop" else 0
+                    if chain == threads:
+                        text = f"waits for more than {threads} others, one per thread"
+                        self._findings.add("D07", text, gpu.rank, block.id, ordinal)
 
     def _children(self, parent: Tag, name: str, handle: object) -> None:
         """Hand every child called `name` to `handle`; skip others; eat the closing tag."""

@@ -106,7 +106,7 @@ def _verify(
         root = lint_data(units, run, profile, findings, custom=custom)
     if findings.failed:
         foreign_operands(table, findings)
-    facts = _facts(table, units, run, custom=custom, root=root)
+    facts = _facts(table, units, run, custom=custom, root=root) + _notes(findings)
     return Report(subject, profile.name, findings.all(), facts)
 
 
@@ -137,6 +137,12 @@ def _facts(
     if root is not None:
         facts.append(("root", str(root)))
     return tuple(facts)
+
+
+def _notes(findings: Findings) -> Facts:
+    """Return one remark per rule that is only a note."""
+    first = dict(reversed(findings.notes))
+    return tuple((f"note {rule}", first[rule]) for rule in sorted(first))
 
 
 def _content(run: Termination, *, custom: bool) -> str:

@@ -18,7 +18,7 @@ from colsynth.verify.contract import (
     layout,
     modes,
 )
-from colsynth.verify.races import Accesses, Pairs, accesses, conflicts, locate, unordered
+from colsynth.verify.races import Accesses, Pairs, accesses, conflicts, locate, overtaken, unordered
 from colsynth.verify.table import (
     BUFFERS,
     READS_SOURCE,
@@ -76,7 +76,7 @@ def lint_data(
         runs.append(
             ModeRun(memory, found, pairs, evaluate(units, run.order, memory, source, target))
         )
-    _races(units, run.order, profile, findings, runs)
+    _races(units, run, profile, findings, runs)
     root = None
     for one in runs:
         _reads(units, findings, one)
@@ -201,9 +201,10 @@ def _touches(table: Table, buffer: int) -> Bools:
 
 
 def _races(
-    units: Units, order: list[int], profile: Profile, findings: Findings, runs: list[ModeRun]
+    units: Units, run: Termination, profile: Profile, findings: Findings, runs: list[ModeRun]
 ) -> None:
     """Report conflicting accesses that nothing orders (B04, B07)."""
+    order = run.order
     weak = not profile.fuses and units.table.header.protocol == "LL" and _flags_sends(units)
     for first, last in column_ranges(units, order):
         strong = clocks(units, order, first, last)
@@ -214,6 +215,8 @@ def _races(
             for one in runs:
                 _frail(units.table, findings, one, strong, frail)
     for one in runs:
+        late = overtaken(one.pairs, one.found, units, run.sizings[0].group)
+        _report(units.table, findings, one, late, "B04", "race within one message")
         _handed_over(units.table, findings, one)
 
 

@@ -53,12 +53,13 @@ def _shape(table: Table, profile: Profile, findings: Findings) -> None:
 def _range(table: Table, profile: Profile, findings: Findings) -> None:
     header = table.header
     most = header.max_bytes
+    findings.add("K04", f"best for messages in multiples of {16 * header.chunks} bytes")
     if header.min_bytes < profile.least_min_bytes:
         text = f"minBytes is {header.min_bytes}; a call of zero bytes fails"
         findings.add("A08", f"{text}, start at {profile.least_min_bytes}")
     if most is None:
         return
-    findings.add("A09", f"largest message {most} bytes, inclusive")
+    findings.add("A09", f"the largest message served has {most} bytes, inclusive")
     if most >= _COUNT_LIMIT:
         text = f"messages of {_COUNT_LIMIT} bytes and more overflow the runtime's count"
         findings.add("A14", text)

@@ -14,6 +14,7 @@ import numpy as np
 from colsynth.verify.clocks import Clocks
 from colsynth.verify.contract import Layout
 from colsynth.verify.table import CPY, READS_SOURCE, READS_TARGET, WRITES_TARGET, Bools, Ints, Table
+from colsynth.verify.units import Units
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,20 @@ def conflicts(found: Accesses, table: Table) -> Pairs:
     differ = blocks[found.step[earlier]] != blocks[found.step[later]]
     earlier, later = earlier[same & differ], later[same & differ]
     return Pairs(np.minimum(earlier, later), np.maximum(earlier, later))
+
+
+def overtaken(pairs: Pairs, found: Accesses, units: Units, group: int) -> Ints:
+    """Return the pairs that a message in several calls leaves unordered.
+
+    A message of more chunks than a call carries is passed on call by call: where it
+    comes back to its GPU at shifted chunks, an early call of the receive may overwrite
+    what a late call of the send has yet to read.
+    """
+    origin = np.array(units.origin, dtype=np.int64)
+    earlier, later = found.step[pairs.earlier], found.step[pairs.later]
+    same = (origin[earlier] >= 0) & (origin[earlier] == origin[later])
+    calls = found.index[pairs.earlier] // group > found.index[pairs.later] // group
+    return np.flatnonzero(same & calls)
 
 
 def unordered(pairs: Pairs, found: Accesses, table: Table, clocks: Clocks) -> Ints:

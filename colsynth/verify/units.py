@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,6 +51,30 @@ class Units:
     connections: list[tuple[int, int, int]]
     sender: list[int]
     receiver: list[int]
+
+    @cached_property
+    def origin(self) -> list[int]:
+        """The plain send whose message each unit moves on, -1 for units without one.
+
+        A receive-and-send passes its message on, so a chain of them shares an origin.
+        """
+        found = [-1] * self.table.steps
+
+        def trace(unit: int) -> int:
+            path: list[int] = []
+            while self.match[unit] >= 0 and found[unit] < 0 and len(path) <= len(found):
+                path.append(unit)
+                unit = self.match[unit]
+            first = found[unit] if found[unit] >= 0 else unit
+            for passed in path:
+                found[passed] = first
+            return first
+
+        for units in self.program:
+            for unit in units:
+                if self.send[unit] >= 0 or self.recv[unit] >= 0:
+                    found[unit] = trace(unit)
+        return found
 
     @property
     def total(self) -> int:

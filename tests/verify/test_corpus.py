@@ -16,7 +16,7 @@ CORPUS = Path(__file__).parents[1] / "corpus" / "xml"
 EXPECT = re.compile(rb"<!-- expect on (\S+): errors ([^;]+); warnings (.+) -->")
 ELSEWHERE = {
     # Files too large to read here: tests/verify/test_limits.py.
-    *("X10", "X11", "T02", "T05", "T08", "S03", "D07", "R02"),
+    *("X10", "X11", "T02", "T05", "T08", "S03", "R02"),
     # About sets of files: tests/runtimes/test_environment.py.
     *("F01", "F02", "F03", "F04", "F05", "F06", "F07"),
     # How the tool works, not what a file says.
