@@ -24,13 +24,21 @@ def explain(
     pages = explanations()
     page = pages.get(code.upper())
     if page is None:
-        close = nearest(code.upper(), sorted(pages))
-        text = f"did you mean {close}?" if close else "codes look like CS101 or B04"
+        text = _advice(code.upper(), sorted(pages))
         raise InputError(Diagnostic("CS505", f"there is no code {code!r}", help=text))
     if json:
         emit_json({"code": code.upper(), **page})
     else:
         _show(code.upper(), page)
+
+
+def _advice(code: str, known: list[str]) -> str:
+    """Return the nearest code, or those of the same family."""
+    close = nearest(code, known)
+    if close is not None:
+        return f"did you mean {close}?"
+    family = [other for other in known if other[:1] == code[:1] and len(other) == len(code)]
+    return f"there are {', '.join(family)}" if family else "codes look like CS101 or B04"
 
 
 def explanations() -> dict[str, dict[str, Any]]:

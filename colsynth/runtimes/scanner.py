@@ -202,6 +202,7 @@ class _Characters:
         while True:
             last = self._next()
             if last == "=":
+                self._word(begin)
                 raise self._fault("X04", "'=' in an element's name")
             if last in " >/\n\r":
                 return self._word(begin), last

@@ -1,0 +1,106 @@
+"""Commands verify, env, runtimes and explain."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from colsynth.cli.explain import explanations
+from colsynth.cli.main import run
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "xml"
+GOOD, BAD = str(CORPUS / "good-allreduce.xml"), str(CORPUS / "b04-race.xml")
+
+
+def test_a_right_file(capsys):
+    assert run(["verify", GOOD, "-r", "rccl"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{GOOD}: ok on rccl (0 errors, 0 warnings)")
+    assert "content: executed symbolically" in out
+
+
+def test_a_wrong_file_beside_a_right_one(capsys):
+    assert run(["verify", GOOD, BAD, "-r", "rccl"]) == 1
+    out = capsys.readouterr().out
+    assert f"{GOOD}: ok" in out
+    assert f"{BAD}: BAD" in out
+    assert "B04" in out
+
+
+def test_json(capsys):
+    assert run(["verify", BAD, "-r", "rccl", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["ok"] is False
+    (entry,) = answer["files"]
+    assert entry["facts"]["ranks"] == "2"
+    race = next(f for f in entry["findings"] if f["rule"] == "B04")
+    assert race["severity"] == "error"
+    assert isinstance(race["line"], int)
+
+
+def test_missing_file_and_unknown_runtime(capsys):
+    assert run(["verify", "none.xml", "-r", "rccl"]) == 2
+    assert run(["verify", GOOD, "-r", "nccl"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "CS502" in captured.err
+    assert "'rccl'" in captured.err
+
+
+def test_files_that_are_no_schedules(tmp_path, capsys):
+    for name, data in {"empty": b"", "binary": bytes(range(256)), "deep": b"<a>" * 5000}.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert run(["verify", str(path), "-r", "msccl"]) == 1
+    assert "X02" in capsys.readouterr().out
+
+
+def test_multi_node_turns_a_warning_into_an_error():
+    path = str(CORPUS / "c04-simple-broadcast.xml")
+    assert run(["verify", path, "-r", "rccl"]) == 0
+    assert run(["verify", path, "-r", "rccl", "--multi-node"]) == 1
+    assert run(["verify", path, "-r", "rccl", "--single-node"]) == 0
+
+
+def test_env(tmp_path, capsys):
+    path = tmp_path / "a.xml"
+    path.write_bytes(Path(GOOD).read_bytes())
+    assert run(["env", str(path), "-r", "rccl"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"export MSCCL_ALGO_DIR={tmp_path}" in lines
+    assert run(["env", str(path), "-r", "rccl", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["RCCL_MSCCL_FORCE_ENABLE"] == "1"
+    (tmp_path / "README").write_text("no schedule")
+    assert run(["env", str(path), "-r", "rccl"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_runtimes(capsys):
+    assert run(["runtimes"]) == 0
+    assert "2.28.3" in capsys.readouterr().out
+    assert run(["runtimes", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["runtimes"]
+    assert {r["name"]: r["max_steps"] for r in found} == {
+        "msccl": 256,
+        "msccl-executor": 64,
+        "rccl": 64,
+    }
+    assert all("max_steps" in r["sources"] for r in found)
+
+
+def test_explain(capsys):
+    assert run(["explain", "b04"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("B04: ")
+    assert "How to fix" in out
+    assert run(["explain", "B99"]) == 2
+    assert "B01, B02" in capsys.readouterr().err
+    assert run(["explain", "B0"]) == 2
+    assert "did you mean B0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("code", "page"), explanations().items())
+def test_every_page_is_whole(code, page):
+    assert all(str(page.get(part, "")).strip() for part in ("title", "meaning", "why", "fix")), code

@@ -1,0 +1,55 @@
+"""Profiles are complete, sourced, and found by name."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from colsynth.errors import InputError
+from colsynth.model import Collective
+from colsynth.runtimes import Profile, profile, profiles
+from colsynth.runtimes.rules import severities
+
+OWN = {"name", "title", "notes", "sources"}
+
+
+def test_three_runtimes():
+    assert [p.name for p in profiles()] == ["msccl", "msccl-executor", "rccl"]
+
+
+@pytest.mark.parametrize("runtime", profiles(), ids=lambda p: p.name)
+def test_every_value_has_a_source(runtime):
+    assert set(runtime.sources) == {field.name for field in fields(Profile)} - OWN
+    assert all(len(source) > 10 for source in runtime.sources.values())
+
+
+@pytest.mark.parametrize("runtime", profiles(), ids=lambda p: p.name)
+def test_limits_fit_together(runtime):
+    assert set(runtime.collectives) == set(Collective)
+    assert runtime.resident_threadblocks <= runtime.max_threadblocks
+    assert runtime.max_channels <= runtime.hard_channels
+    assert set(runtime.required) <= set(runtime.attributes)
+    assert set(runtime.fifo_calls) == set(runtime.tile_bytes) == {"Simple", "LL", "LL128"}
+
+
+def test_dialects_differ_where_the_runtimes_do():
+    scatter = {p.name: p.collectives[Collective.REDUCE_SCATTER] for p in profiles()}
+    assert scatter == {
+        "msccl": "reduce_scatter",
+        "msccl-executor": "reducescatter",
+        "rccl": "reducescatter",
+    }
+    assert [p.fuses for p in profiles()] == [True, True, False]
+    assert any("2.28.3" in note for note in profile("rccl").notes)
+
+
+def test_unknown_runtimes_get_the_nearest_word():
+    with pytest.raises(InputError) as caught:
+        profile("msccl-exec")
+    assert "'msccl-executor'" in caught.value.diagnostic.help
+
+
+@pytest.mark.parametrize("runtime", profiles(), ids=lambda p: p.name)
+def test_severities_are_known_words(runtime):
+    assert set(severities(runtime.name).values()) <= {"error", "warning", "note"}
