@@ -54,6 +54,6 @@ class Fields:
 
     def _int(self, key: str, text: str, bits: int) -> int:
         value = read_int(text, bits)
-        if not is_plain(text) or int(text) != value:
+        if not is_plain(text) or text not in (str(value), "-0"):
             self.fault("X13", f"{key}={text!r} of <{self._tag.name}> is read as {value}")
         return value

@@ -10,6 +10,7 @@ from colsynth.runtimes.fields import Fields
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.scanner import Scanner, Tag
 
+MAX_RANKS = 1024
 PROTOCOLS = ("Simple", "LL", "LL128")
 _SPELLINGS = {
     "allgather": Collective.ALLGATHER,
@@ -68,11 +69,8 @@ def read_header(scanner: Scanner, tag: Tag, profile: Profile) -> AlgoHeader | No
     protocol = _protocol(fields, tag, profile)
     found = _collective(fields, tag, profile)
     counts = [fields.optional(key, 0) for key in ("ngpus", "nchunksperloop", "nchannels")]
-    if protocol is None or found is None or counts[0] < 1 or counts[1] < 1:
-        if counts[1] < 1 and "nchunksperloop" in tag.attributes:
-            fields.fault("A04", f"nchunksperloop is {counts[1]}")
-        if counts[0] < 1 and "ngpus" in tag.attributes:
-            fields.fault("A05", f"ngpus is {counts[0]}")
+    fits = _fits(fields, profile, counts[0], counts[1])
+    if protocol is None or found is None or not fits:
         return None
     collective, custom = found
     in_place, out_of_place = _modes(fields, profile)
@@ -91,6 +89,18 @@ def read_header(scanner: Scanner, tag: Tag, profile: Profile) -> AlgoHeader | No
         max_bytes=most,
     )
     return AlgoHeader(header, custom, threads)
+
+
+def _fits(fields: Fields, profile: Profile, ranks: int, chunks: int) -> bool:
+    """Check the two sizes that all others derive from."""
+    if not 1 <= chunks <= profile.max_offset + 1 and fields.given("nchunksperloop"):
+        text = f"nchunksperloop is {chunks}; offsets reach {profile.max_offset + 1} chunks"
+        fields.fault("A04", text)
+    if ranks < 1 and fields.given("ngpus"):
+        fields.fault("A05", f"ngpus is {ranks}")
+    if ranks > MAX_RANKS:
+        fields.fault("X11", f"ngpus is {ranks}; the parser holds {MAX_RANKS} gpu elements")
+    return 1 <= chunks <= profile.max_offset + 1 and 1 <= ranks <= MAX_RANKS
 
 
 def _protocol(fields: Fields, tag: Tag, profile: Profile) -> str | None:

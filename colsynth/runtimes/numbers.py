@@ -6,6 +6,8 @@ import re
 
 _STRTOL = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_LONGEST = 40
+"""Digits that surely exceed 64 bits; further ones change nothing."""
 
 
 def is_plain(text: str) -> bool:
@@ -26,6 +28,8 @@ def read_int(text: str, bits: int = 32) -> int:
     if match is None:
         return 0
     sign, digits = match.groups()
+    if len(digits) > _LONGEST:
+        digits = digits[:_LONGEST]
     base = 16 if digits[:2] in ("0x", "0X") else 8 if digits[0] == "0" else 10
     value = int(digits, base) * (-1 if sign == "-" else 1)
     value = max(-(2**63), min(value, 2**63 - 1))

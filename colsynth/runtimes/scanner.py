@@ -139,7 +139,7 @@ class Scanner:
         if start < 0:
             self.position = len(text)
             return None
-        if start > self.position and not text[self.position :].startswith("<"):
+        if start > self.position:
             self.position = start
             return None
         match = _LENIENT.match(text, start)
@@ -184,7 +184,7 @@ class _Characters:
         if text.startswith("\xef\xbb\xbf", at):
             raise self._fault("X01", "the file starts with a byte order mark")
         if text[at] != "<":
-            found = "a tab" if text[at] == "\t" else f"text ({text[at : at + 20].split()[0]!r})"
+            found = "a tab" if text[at] == "\t" else f"text ({text[at : at + 12]!r})"
             raise self._fault("X03", f"{found} stands between tags")
         if text[at + 1 : at + 2] in ("?", "!"):
             word = text[at : at + 9].split()[0]

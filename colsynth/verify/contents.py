@@ -15,6 +15,8 @@ from colsynth.verify.contract import Layout, buffer_chunks, contribution
 from colsynth.verify.table import CPY, RCS, RE, RRCS, RRS, Ints, R, S
 from colsynth.verify.units import Units
 
+_LONGEST = 1 << 15
+"""Chunks of a message beyond which no file means what it says (rule S07)."""
 UNDEFINED = 0
 WRONG = -1
 """Chunk of a value that is no sum of distinct contributions to one chunk."""
@@ -137,7 +139,7 @@ def _run(
 ) -> None:
     memory, values = outcome.memory, outcome.values
     add, undefined = values.add, outcome.undefined
-    ops, counts = units.table.op.tolist(), units.table.count.tolist()
+    ops, counts = units.table.op.tolist(), units.table.count.clip(0, _LONGEST).tolist()
     match = units.match
     sent: list[list[int] | None] = [None] * len(ops)
     for unit in order:

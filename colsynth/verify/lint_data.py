@@ -66,7 +66,7 @@ def lint_data(
         The root of a broadcast or reduce.
     """
     table, header = units.table, units.table.header
-    scratch = table.scratch_chunks
+    scratch = table.scratch_chunks.clip(max=profile.max_offset + 1)
     runs = []
     for mode in modes(header):
         memory = layout(header, mode, scratch)

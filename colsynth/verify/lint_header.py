@@ -96,7 +96,8 @@ def _memory(table: Table, profile: Profile, findings: Findings) -> None:
             text = f"{scratch} scratch chunks of the largest message take {format_size(need)}"
             findings.add("R01", text)
     ends = (table.send >= 0).astype(np.int64) + (table.recv >= 0)
-    per_rank = np.bincount(table.rank.clip(0), weights=ends, minlength=1)
+    known = (table.rank >= 0) & (table.rank < header.ranks)
+    per_rank = np.bincount(table.rank[known], weights=ends[known], minlength=1)
     need = int(per_rank.max()) * profile.connection_bytes
     if need > _MEMORY_BUDGET:
         rank = int(per_rank.argmax())
