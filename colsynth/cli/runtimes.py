@@ -62,5 +62,5 @@ def _show(found: tuple[Profile, ...]) -> None:
     console.print(table)
     for profile in found:
         console.print(f"{profile.name}: {profile.title}")
-        for note in profile.notes:
+        for note in (*profile.warnings, *profile.notes):
             console.print(f"  - {note}", soft_wrap=True)

@@ -56,7 +56,8 @@ def verify(
     good = all(report.ok for report in reports)
     if json:
         entries = [report_object(report) for report in reports]
-        emit_json({"runtime": runtime, "ok": good, "notes": target.notes, "files": entries})
+        notes = [*target.warnings, *target.notes]
+        emit_json({"runtime": runtime, "ok": good, "notes": notes, "files": entries})
     else:
         console = answer_console()
         for report in reports:

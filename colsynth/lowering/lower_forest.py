@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from colsynth.errors import Diagnostic, LimitError
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.target import Target
 
@@ -31,8 +32,17 @@ class LowerForest:
     gives: ClassVar[type] = ChunkProgram
 
     def run(self, value: Forest, target: Target) -> ChunkProgram:
-        """Return the transfers of a forest, phase by phase, level by level."""
+        """Return the transfers of a forest, phase by phase, level by level.
+
+        Raises
+        ------
+        LimitError
+            CS402: more chunks than the runtime can count.
+        """
         shard = value.trees_per_root * self.instances
+        chunks = shard * len(value.problem.roots)
+        if chunks > target.profile.max_offset + 1:
+            raise _too_many_chunks(chunks, target)
         transfers: list[Transfer] = []
         arrived: dict[tuple[int, int], list[int]] = {}
         for number, phase in enumerate(value.phases):
@@ -40,7 +50,18 @@ class LowerForest:
             for piece in _pieces(value, phase, number, self.instances, target.profile.max_count):
                 _lower_tree(piece, transfers, ready, arrived)
         order = _by_level(transfers)
-        return ChunkProgram(value.problem, shard * len(value.problem.roots), order)
+        return ChunkProgram(value.problem, chunks, order)
+
+
+def _too_many_chunks(chunks: int, target: Target) -> LimitError:
+    most = target.profile.max_offset + 1
+    return LimitError(
+        Diagnostic(
+            "CS402",
+            f"chunks per buffer: {chunks}, but {target.profile.name} allows {most}",
+            help="use fewer trees (--trees) or fewer --instances",
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,7 @@ def _attempt(walk: _Walk, pipeline: Pipeline, notes: list[str]) -> Compilation:
         forest=forest,
         artefacts=artefacts,
         seconds=walk.clock.seconds(),
-        notes=(*notes, *target.profile.notes),
+        notes=(*notes, *target.profile.warnings),
     )
 
 

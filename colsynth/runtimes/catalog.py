@@ -51,7 +51,7 @@ def _profile(name: str, entry: dict[str, Any]) -> Profile:
         values[key] = item["is"] if sourced else item
         if sourced:
             sources[key] = item["source"]
-    for key in ("ops", "attributes", "required", "notes"):
+    for key in ("ops", "attributes", "required", "warnings", "notes"):
         values[key] = tuple(values[key])
     values["collectives"] = {Collective(k): v for k, v in values["collectives"].items()}
     values["exports"] = tuple(values["exports"].items())

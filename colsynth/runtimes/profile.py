@@ -43,8 +43,10 @@ class Profile:
         Primitive calls a connection holds, by protocol (contract 4.6).
     tile_bytes : dict
         Bytes of a chunk that one pass of the outer loop moves, by protocol (contract 4.3).
+    warnings : tuple of str
+        What everyone who gets a file for this runtime must be told.
     notes : tuple of str
-        What a user of this runtime must know.
+        What a user of this runtime should know.
     hard_channels : int
         What the best hardware lets a file ask for; the linter refuses above it and
         warns above `max_channels`.
@@ -85,6 +87,7 @@ class Profile:
     max_wait_target: int
     fifo_calls: dict[str, int]
     tile_bytes: dict[str, int]
+    warnings: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
     hard_channels: int = 0
     attributes: tuple[str, ...] = ()
