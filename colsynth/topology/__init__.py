@@ -1,7 +1,8 @@
 """The outside world -> Topology: presets, YAML files, generators.
 
-``load`` is the one way in; ``export_flat`` the one way out. Every mistake of a
-file is an InputError with its line and column.
+``load`` is the way in and ``export_flat`` the way out; programs that hold a networkx
+graph use ``from_networkx`` and ``to_networkx`` of :mod:`colsynth.topology.graph`. Every
+mistake of a file is an InputError with its line and column.
 """
 
 from colsynth.topology.export import export_flat
