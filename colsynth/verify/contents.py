@@ -2,16 +2,16 @@
 
 A value is a small integer that stands for an expression. 0 is memory nobody wrote.
 Equal numbers mean the same additions in the same grouping, so two ranks that hold equal
-numbers hold bitwise equal sums. Each number has a chunk (as `contract.contribution`
-counts) and a bit mask of the ranks whose contributions were added.
+numbers hold bitwise equal sums. Each number has a chunk (as
+`contract.contributions` counts) and a bit mask of the ranks whose contributions were added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from colsynth.verify.contract import Layout, buffer_chunks, contribution
+from colsynth.verify.contract import Layout, buffer_chunks, contributions
 from colsynth.verify.table import CPY, RCS, RE, RRCS, RRS, Ints, R, S
 from colsynth.verify.units import Units
 
@@ -32,9 +32,12 @@ class Values:
         self.doubled: list[int] = []
         self._sums: dict[tuple[int, int], int] = {}
 
-    def leaf(self, chunk: int, rank: int) -> int:
-        """Return a new value: one rank's contribution to a chunk."""
-        return self._new(chunk, 1 << rank)
+    def leaves(self, chunks: Sequence[int], rank: int) -> range:
+        """Return new values: one rank's contribution to each of some chunks."""
+        first = len(self.chunk)
+        self.chunk.extend(chunks)
+        self.mask.extend([1 << rank] * len(chunks))
+        return range(first, len(self.chunk))
 
     def add(self, one: int, other: int) -> int:
         """Return the sum; addition commutes bit for bit, but does not associate."""
@@ -129,8 +132,7 @@ def _start(units: Units, layout: Layout) -> Outcome:
     inputs, _ = buffer_chunks(header)
     for rank in range(header.ranks):
         base = int(layout.base[rank, 0])
-        for chunk in range(inputs):
-            memory[base + chunk] = values.leaf(contribution(header, rank, chunk), rank)
+        memory[base : base + inputs] = values.leaves(contributions(header, rank, inputs), rank)
     return Outcome(values, memory)
 
 

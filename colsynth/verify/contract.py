@@ -73,13 +73,14 @@ def layout(header: Header, mode: str, scratch: Ints) -> Layout:
     return Layout(mode, base, size, int(first[-1]))
 
 
-def contribution(header: Header, rank: int, chunk: int) -> int:
-    """Return the number, over the whole collective, of chunk `chunk` of a rank's input."""
+def contributions(header: Header, rank: int, chunks: int) -> range:
+    """Return the numbers, over the whole collective, of the chunks of a rank's input."""
+    first = 0
     if header.collective is Collective.ALLGATHER:
-        return rank * (header.chunks // header.ranks) + chunk
-    if header.collective is Collective.ALLTOALL:
-        return rank * header.chunks + chunk
-    return chunk
+        first = rank * (header.chunks // header.ranks)
+    elif header.collective is Collective.ALLTOALL:
+        first = rank * header.chunks
+    return range(first, first + chunks)
 
 
 def expected(header: Header, rank: int, root: int | None) -> list[tuple[int, int]]:
@@ -95,7 +96,7 @@ def expected(header: Header, rank: int, root: int | None) -> list[tuple[int, int
     Returns
     -------
     list of (int, int)
-        Per output chunk: number as in `contribution`, bit mask of contributing ranks.
+        Per output chunk: number as in `contributions`, bit mask of contributing ranks.
         Empty where the rank's output is of no account.
     """
     shard = header.chunks // header.ranks

@@ -5,6 +5,14 @@ grow, so whether the program finishes does not depend on the order in which they
 run (a Kahn network), and one order decides. A step that moves `count` chunks is
 ``ceil(count / group)`` calls on its connection; a fused step takes from one FIFO and
 puts into another in the same call (contract 4.4 to 4.6).
+
+Long steps are cut short without changing the answer. Ask of a call which others must
+come before it: within the units of one message these are earlier calls of the same
+unit, the same call upstream, and - for want of room - a call `depth` earlier downstream.
+From the last call of a step one can thus get `h` units downstream only if the step has
+more than ``h * depth`` calls. A message passes at most ``longest_chain`` receive-and-sends,
+hence ``h`` is at most one more, and all lengths above ``depth * (longest_chain + 1)`` have
+the same circles.
 """
 
 from __future__ import annotations
@@ -40,7 +48,8 @@ class _Machine:
     def __init__(self, units: Units, depth: int, group: int, tiles: int) -> None:
         self.units, self.depth, self.tiles = units, depth, tiles
         table = units.table
-        self.calls = (-(-table.count // group)).clip(min=1).tolist()
+        enough = min(depth * (units.longest_chain + 1) + 1, UNBOUNDED)
+        self.calls = (-(-table.count // group)).clip(1, enough).tolist()
         self.signals = table.signals.tolist()
         self.ordinal = table.ordinal.tolist()
         blocks, links = table.threadblocks, len(units.connections)

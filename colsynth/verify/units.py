@@ -58,23 +58,30 @@ class Units:
 
         A receive-and-send passes its message on, so a chain of them shares an origin.
         """
-        found = [-1] * self.table.steps
+        return self._chains[0]
 
-        def trace(unit: int) -> int:
-            path: list[int] = []
-            while self.match[unit] >= 0 and found[unit] < 0 and len(path) <= len(found):
-                path.append(unit)
-                unit = self.match[unit]
-            first = found[unit] if found[unit] >= 0 else unit
-            for passed in path:
-                found[passed] = first
-            return first
+    @property
+    def longest_chain(self) -> int:
+        """Most receive-and-sends that one message passes through."""
+        return max(0, max(self._chains[1], default=0) - 1)
 
+    @cached_property
+    def _chains(self) -> tuple[list[int], list[int]]:
+        """Origin and number of hops from it, per step."""
+        origin, hops = [-1] * self.table.steps, [0] * self.table.steps
         for units in self.program:
             for unit in units:
-                if self.send[unit] >= 0 or self.recv[unit] >= 0:
-                    found[unit] = trace(unit)
-        return found
+                path: list[int] = []
+                at = unit
+                while self.match[at] >= 0 and origin[at] < 0 and len(path) < len(origin):
+                    path.append(at)
+                    at = self.match[at]
+                if origin[at] < 0 and self.send[at] >= 0:
+                    origin[at] = at
+                for passed in reversed(path):
+                    origin[passed], hops[passed] = origin[at], hops[at] + 1
+                    at = passed
+        return origin, hops
 
     @property
     def total(self) -> int:
