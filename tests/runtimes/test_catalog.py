@@ -11,7 +11,7 @@ from colsynth.model import Collective
 from colsynth.runtimes import Profile, profile, profiles
 from colsynth.runtimes.rules import severities
 
-OWN = {"name", "title", "notes", "sources"}
+OWN = {"name", "title", "notes", "warnings", "sources"}
 
 
 def test_three_runtimes():
@@ -41,7 +41,11 @@ def test_dialects_differ_where_the_runtimes_do():
         "rccl": "reducescatter",
     }
     assert [p.fuses for p in profiles()] == [True, True, False]
-    assert any("2.28.3" in note for note in profile("rccl").notes)
+
+
+def test_users_of_rccl_are_told_that_newer_ones_ignore_files():
+    rccl = profile("rccl")
+    assert any("2.28.3" in text for text in (*rccl.notes, *rccl.warnings))
 
 
 def test_unknown_runtimes_get_the_nearest_word():
