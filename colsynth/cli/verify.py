@@ -62,6 +62,8 @@ def verify(
         console = answer_console()
         for report in reports:
             show_report(console, report)
+        for warning in target.warnings:
+            console.print(f"note: {warning}", soft_wrap=True)
     if not good:
         raise typer.Exit(EXIT_NEGATIVE)
 
