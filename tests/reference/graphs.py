@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 from colsynth.model import Kind, Link, Node, Topology
 
@@ -45,3 +46,40 @@ def random_topology(
         join(a, b)
     links = tuple(Link(a, b, rate * GIGA) for (a, b), rate in sorted(bandwidth.items()))
     return Topology(f"random{seed}", tuple(nodes), links, tuple(range(gpus)))
+
+
+def forwarding_topology(seed: int) -> Topology:
+    """Return a strongly connected topology whose switches pass on all they receive.
+
+    Made of one-way paths from GPU to GPU through chains of switches, so that every switch
+    has as much ingress as egress while GPUs need not have.
+    """
+    rng = random.Random(seed)
+    gpus, switches = rng.randint(2, 8), rng.randint(1, 5)
+    nodes = [Node(f"gpu{i}", Kind.GPU, rng.choice((None, 0, 1))) for i in range(gpus)]
+    nodes += [Node(f"sw{i}", Kind.SWITCH, rng.choice((None, 0))) for i in range(switches)]
+    bandwidth: dict[tuple[int, int], int] = {}
+    around = rng.sample(range(gpus), gpus)
+    ends = list(zip(around, (*around[1:], around[0]), strict=True))
+    ends += [tuple(rng.sample(range(gpus), 2)) for _ in range(rng.randint(1, 8))]
+    for start, end in ends:
+        relays = rng.sample(range(gpus, gpus + switches), rng.randint(0, switches))
+        path, rate = [start, *relays, end], rng.randint(1, 3)
+        for hop in pairwise(path):
+            bandwidth[hop] = bandwidth.get(hop, 0) + rate
+    links = tuple(Link(a, b, Fraction(rate * GIGA)) for (a, b), rate in sorted(bandwidth.items()))
+    return Topology(f"forwarding{seed}", tuple(nodes), links, tuple(range(gpus)))
+
+
+def three_tiers() -> Topology:
+    """Return nine GPUs under three leaves, three spines and two cores, oddly tapered."""
+    gpus = [Node(f"gpu{i}", Kind.GPU, i // 3) for i in range(9)]
+    tiers = [
+        Node(f"{tier}{i}", Kind.SWITCH) for tier in ("leaf", "spine", "core") for i in range(3)
+    ]
+    up = {(i, 9 + i // 3): Fraction(127, 5) for i in range(9)}
+    up |= {(9 + i, 12 + j): Fraction(11 + i, 7) for i in range(3) for j in range(3)}
+    up |= {(12 + i, 15 + j): Fraction(7 + j, 3 + i) for i in range(3) for j in range(3)}
+    both = up | {(b, a): rate for (a, b), rate in up.items()}
+    links = tuple(Link(a, b, rate * GIGA) for (a, b), rate in sorted(both.items()))
+    return Topology("three tiers", (*gpus, *tiers), links, tuple(range(9)))

@@ -13,6 +13,7 @@ from colsynth.synthesis.forest import candidates
 from colsynth.synthesis.forest.pack_trees import PackTrees
 from colsynth.synthesis.forest.rate import TOLERANCE, algbw_of
 from colsynth.verify import check_forest
+from tests.reference.graphs import forwarding_topology, three_tiers
 
 GIGA = 10**9
 TARGET = Target(runtimes.profile("msccl"))
@@ -107,6 +108,25 @@ def test_a_switch_cannot_multiply_data_and_the_gap_says_so():
     assert forest.bound.algbw == 4 * GIGA
     assert forest.algbw == 2 * GIGA
     assert forest.gap == 1
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "broadcast"])
+@pytest.mark.parametrize("seed", range(40))
+def test_switches_that_pass_on_all_they_receive_cost_nothing(seed, collective):
+    kind = Collective(collective)
+    forest = forest_of(
+        Problem(forwarding_topology(seed), kind, 0 if kind.rooted else None), "optimal"
+    )
+    assert forest.gap == 0
+
+
+def test_routes_through_several_tiers_add_up_instead_of_multiplying():
+    """Each switch removed cuts routes only where two shares meet."""
+    problem = Problem(three_tiers(), Collective.ALLGATHER)
+    forest = forest_of(problem, "optimal")
+    pairs = problem.topology.size * (problem.topology.size - 1)
+    assert forest.gap == 0
+    assert len(forest.phases[0].trees) < 2 * pairs
 
 
 def test_a_number_of_trees_must_be_one():

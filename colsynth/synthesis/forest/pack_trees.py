@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -15,7 +15,8 @@ from colsynth.model import Direction, Forest, Phase, Problem, Topology, Tree, Tr
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.bound import bound, least_ratio, phases_of
 from colsynth.synthesis.forest.rate import Rate, fixed_rate, trees_per_root
-from colsynth.synthesis.forest.switches import Arc, remove_switches
+from colsynth.synthesis.forest.routes import Arc, Supply, bundled
+from colsynth.synthesis.forest.switches import remove_switches
 from colsynth.synthesis.network import Ints, Network, network_of, refuse_unforwarded
 
 _REFINEMENT = 16
@@ -73,9 +74,8 @@ def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -
         arcs = _coarser(problem.topology, network, found.units, trees)
         arcs, scale = _refitted(problem.topology, network, arcs, trees)
         unit = unit / (_REFINEMENT * scale)
-    packed = _pack(network, arcs, trees, problem)
-    chosen = tuple(_tree(problem.topology, edges, direction) for edges in packed)
-    return Phase(direction, _merge_equal(chosen), unit)
+    packed = tuple(_pack(network, arcs, trees, problem, direction))
+    return Phase(direction, _merge_equal(packed), unit)
 
 
 def _coarser(topology: Topology, network: Network, units: Ints, trees: int) -> tuple[Arc, ...]:
@@ -119,30 +119,23 @@ def _refitted(
     return tuple(arc for arc in refined if arc.units), 1 / fitted.unit_bandwidth
 
 
-@dataclass(frozen=True, slots=True)
-class _Packed:
-    """A batch of equal trees as logical arcs, parents first."""
-
-    root: int
-    weight: int
-    arcs: tuple[Arc, ...]
-
-
 def _pack(
-    network: Network, arcs: Sequence[Arc], trees: int, problem: Problem
-) -> tuple[_Packed, ...]:
+    network: Network, arcs: Sequence[Arc], trees: int, problem: Problem, direction: Direction
+) -> Iterator[Tree]:
+    """Yield trees packed into the arcs; those between the same GPUs count as one."""
     place = {int(node): rank for rank, node in enumerate(network.gpus)}
     # Preference among the arcs of one GPU: wide ones first, then the next GPU around.
     size = len(place)
-    ordered = sorted(
-        arcs, key=lambda a: (place[a.tail], -a.units, (place[a.head] - place[a.tail]) % size)
+    bundles = sorted(
+        bundled(arcs),
+        key=lambda b: (place[b.tail], -b.units, (place[b.head] - place[b.tail]) % size),
     )
     roots = np.array(problem.roots, np.int64)
     sizes, edges = pack_arborescences(
         size,
-        np.array([place[arc.tail] for arc in ordered], np.int64),
-        np.array([place[arc.head] for arc in ordered], np.int64),
-        np.array([arc.units for arc in ordered], np.int64),
+        np.array([place[bundle.tail] for bundle in bundles], np.int64),
+        np.array([place[bundle.head] for bundle in bundles], np.int64),
+        np.array([bundle.units for bundle in bundles], np.int64),
         roots,
         np.full(roots.size, trees, np.int64),
     )
@@ -154,20 +147,31 @@ def _pack(
                 notes=(f"topology {problem.topology.name}, {trees} trees per root",),
             )
         )
-    return tuple(
-        _Packed(int(row[0]), int(weight), tuple(ordered[i] for i in row[1:]))
-        for weight, row in zip(sizes, edges, strict=True)
-    )
+    supplies = [Supply(bundle) for bundle in bundles]
+    for weight, row in zip(sizes, edges, strict=True):
+        ends = [(place[bundles[i].tail], place[bundles[i].head]) for i in row[1:]]
+        taken = [supplies[i] for i in row[1:]]
+        yield from _routed(int(row[0]), int(weight), ends, taken, direction)
 
 
-def _tree(topology: Topology, packed: _Packed, direction: Direction) -> Tree:
-    """Spell a batch in ranks; an IN route lists links in the order data takes them."""
-    rank_of = topology.rank_of
+def _routed(
+    root: int,
+    weight: int,
+    ends: Sequence[tuple[int, int]],
+    supplies: Sequence[Supply],
+    direction: Direction,
+) -> Iterator[Tree]:
+    """Yield equal trees with the routes of their edges, as many at a time as routes allow.
+
+    A route of an IN phase lists links in the order data takes them.
+    """
     step = 1 if direction is Direction.OUT else -1
-    edges = tuple(
-        TreeEdge(rank_of[arc.tail], rank_of[arc.head], arc.route[::step]) for arc in packed.arcs
-    )
-    return Tree(packed.root, packed.weight, edges)
+    while weight:
+        part = min(weight, *(supply.room for supply in supplies))
+        routes = [supply.take(part)[::step] for supply in supplies]
+        edges = (TreeEdge(*pair, route) for pair, route in zip(ends, routes, strict=True))
+        yield Tree(root, part, tuple(edges))
+        weight -= part
 
 
 def _merge_equal(trees: Sequence[Tree]) -> tuple[Tree, ...]:

@@ -14,24 +14,18 @@ others the caller measures what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.model import Kind, Topology
-from colsynth.synthesis.forest.spread import Pairing, proposals
+from colsynth.synthesis.forest.routes import Arc, Bundle, Supply, bundled
+from colsynth.synthesis.forest.spread import ArcLike, Pairing, proposals
 from colsynth.synthesis.network import Ints, Network
-
-
-class Arc(NamedTuple):
-    """A logical arc: `units` of capacity from node to node along a route of links."""
-
-    tail: int
-    head: int
-    units: int
-    route: tuple[int, ...]
 
 
 def remove_switches(
@@ -52,19 +46,18 @@ def remove_switches(
     Returns
     -------
     arcs : tuple of Arc
-        ``tail`` and ``head`` are node indices of GPUs; sorted.
+        ``tail`` and ``head`` are node indices of GPUs; sorted by them.
     deficit : int
         0 when the arcs hold the trees; positive when unbalanced switches lost capacity.
     """
-    arcs = [
+    bundles = bundled(
         Arc(int(a), int(b), int(c), (i,))
         for i, (a, b, c) in enumerate(zip(network.tail, network.head, units, strict=True))
-        if c > 0
-    ]
+    )
     certify = _Certifier(network, trees)
     for node in _removal_order(topology):
-        arcs = _remove(topology, node, arcs, certify)
-    return tuple(sorted(_merged(arcs))), certify(arcs)
+        bundles = _remove(topology, node, bundles, certify)
+    return tuple(arc for bundle in bundles for arc in bundle.arcs), certify(bundles)
 
 
 class _Certifier:
@@ -76,9 +69,9 @@ class _Certifier:
         self._supply = network.weight[self._roots] * trees
         self._demand = int(self._supply.sum())
 
-    def __call__(self, arcs: list[Arc]) -> int:
+    def __call__(self, arcs: Sequence[ArcLike]) -> int:
         source = self._network.size
-        ends = np.array([arc[:3] for arc in arcs], np.int64).reshape(-1, 3)
+        ends = np.array([(a.tail, a.head, a.units) for a in arcs], np.int64).reshape(-1, 3)
         deficit, _ = largest_deficit(
             source + 1,
             np.concatenate((ends[:, 0], np.full(self._roots.size, source, np.int64))),
@@ -107,55 +100,103 @@ def _removal_order(topology: Topology) -> list[int]:
     return sorted(others, key=key)
 
 
-def _remove(topology: Topology, node: int, arcs: list[Arc], certify: _Certifier) -> list[Arc]:
-    """Return the arcs without `node`, its ingress paired with its egress."""
-    into = [arc for arc in arcs if arc.head == node]
-    out = [arc for arc in arcs if arc.tail == node]
-    rest = [arc for arc in arcs if node not in (arc.tail, arc.head)]
+def _remove(
+    topology: Topology, node: int, bundles: list[Bundle], certify: _Certifier
+) -> list[Bundle]:
+    """Return the bundles without `node`, its ingress paired with its egress."""
+    into = [bundle for bundle in bundles if bundle.head == node]
+    out = [bundle for bundle in bundles if bundle.tail == node]
+    rest = [bundle for bundle in bundles if node not in (bundle.tail, bundle.head)]
+    pairing = _proposed(topology, node, rest, into, out, certify)
+    if pairing is None:
+        pairing = _split_off(rest, into, out, certify)
+    kept = (arc for bundle in rest for arc in bundle.arcs)
+    return bundled((*kept, *_joined(into, out, pairing)))
+
+
+def _proposed(
+    topology: Topology,
+    node: int,
+    rest: list[Bundle],
+    into: list[Bundle],
+    out: list[Bundle],
+    certify: _Certifier,
+) -> Pairing | None:
+    """Return the first proposal that loses nothing, None where each does."""
     for pairing in proposals(topology, node, into, out):
-        proposed = _merged([*rest, *_joined(into, out, pairing)])
-        if certify(proposed) == 0:
-            return proposed
-    return _merged(_split_off(rest, into, out, certify))
+        if _unbalances(topology, into, out, pairing):
+            continue
+        if certify([*rest, *_pairs(into, out, pairing)]) == 0:
+            return pairing
+    return None
 
 
-def _joined(into: list[Arc], out: list[Arc], pairing: Pairing) -> Iterator[Arc]:
+def _unbalances(
+    topology: Topology, into: list[Bundle], out: list[Bundle], pairing: Pairing
+) -> bool:
+    """Whether what a pairing leaves over costs a switch more one way than the other.
+
+    Such a switch could not forward all it receives when its own turn comes.
+    """
+    left: Counter[int] = Counter()
+    for bundle in into:
+        left[bundle.tail] += bundle.units
+    for bundle in out:
+        left[bundle.head] -= bundle.units
+    for (i, j), units in pairing.items():
+        left[into[i].tail] -= units
+        left[out[j].head] += units
+    return any(lost and topology.nodes[node].kind is not Kind.GPU for node, lost in left.items())
+
+
+class _Pair(NamedTuple):
+    """What a pairing makes of an ingress and an egress bundle, whatever its routes."""
+
+    tail: int
+    head: int
+    units: int
+
+
+def _pairs(into: list[Bundle], out: list[Bundle], pairing: Pairing) -> list[_Pair]:
+    return [_Pair(into[i].tail, out[j].head, units) for (i, j), units in pairing.items()]
+
+
+def _joined(into: list[Bundle], out: list[Bundle], pairing: Pairing) -> Iterator[Arc]:
     """Yield the arcs of a pairing {(index into `into`, index into `out`): units}."""
-    for (i, j), units in sorted(pairing.items()):
-        if units > 0 and into[i].tail != out[j].head:
-            yield Arc(into[i].tail, out[j].head, units, into[i].route + out[j].route)
+    arriving = [Supply(bundle) for bundle in into]
+    leaving = [Supply(bundle) for bundle in out]
+    for (i, j), wanted in sorted(pairing.items()):
+        left = wanted
+        while left:
+            units = min(left, arriving[i].room, leaving[j].room)
+            route = arriving[i].take(units) + leaving[j].take(units)
+            yield Arc(into[i].tail, out[j].head, units, route)
+            left -= units
 
 
-def _split_off(rest: list[Arc], into: list[Arc], out: list[Arc], certify: _Certifier) -> list[Arc]:
-    """Pair ingress with egress exactly, one pair of arcs at a time."""
-    into, out = list(into), list(out)
+def _split_off(
+    rest: list[Bundle], into: list[Bundle], out: list[Bundle], certify: _Certifier
+) -> Pairing:
+    """Pair ingress with egress exactly, one pair of bundles at a time."""
     base = certify([*rest, *into, *out])
-    for i in range(len(into)):
-        for j in range(len(out)):
-            most = min(into[i].units, out[j].units)
-            if most == 0 or into[i].tail == out[j].head:
-                continue
-            tentative = _take(rest, into, out, i, j, most)
-            taken = most - max(0, certify([*tentative[0], *tentative[1], *tentative[2]]) - base)
-            if taken > 0:
-                rest, into, out = _take(rest, into, out, i, j, taken)
-    return rest
+    ingress, egress = list(into), list(out)
+    pairing: Pairing = {}
+    for i, j in product(range(len(into)), range(len(out))):
+        most = min(ingress[i].units, egress[j].units)
+        if most == 0 or into[i].tail == out[j].head:
+            continue
+        tentative = _Pair(into[i].tail, out[j].head, most)
+        first, second = _less(ingress, i, most), _less(egress, j, most)
+        made = _pairs(into, out, pairing)
+        lost = certify([*rest, *first, *second, *made, tentative]) - base
+        taken = most - max(0, lost)
+        if taken > 0:
+            pairing[i, j] = taken
+            ingress, egress = _less(ingress, i, taken), _less(egress, j, taken)
+    return pairing
 
 
-def _take(
-    rest: list[Arc], into: list[Arc], out: list[Arc], i: int, j: int, units: int
-) -> tuple[list[Arc], list[Arc], list[Arc]]:
-    """Return (rest, into, out) after pairing `units` of ingress i with egress j."""
-    joined = [*rest, *_joined(into, out, {(i, j): units})]
-    first = [a._replace(units=a.units - units) if k == i else a for k, a in enumerate(into)]
-    second = [a._replace(units=a.units - units) if k == j else a for k, a in enumerate(out)]
-    return joined, first, second
-
-
-def _merged(arcs: list[Arc]) -> list[Arc]:
-    """Return the arcs sorted, equal routes between the same nodes added up."""
-    total: dict[tuple[int, int, tuple[int, ...]], int] = {}
-    for arc in arcs:
-        key = arc.tail, arc.head, arc.route
-        total[key] = total.get(key, 0) + arc.units
-    return [Arc(a, b, units, route) for (a, b, route), units in sorted(total.items()) if units]
+def _less(bundles: list[Bundle], index: int, units: int) -> list[Bundle]:
+    """Return the bundles with `units` less in one of them."""
+    smaller = bundles[index]._replace(units=bundles[index].units - units)
+    return [*bundles[:index], smaller, *bundles[index + 1 :]]
