@@ -8,7 +8,7 @@ Batches of equal trees grow one arc at a time, keeping the invariant
 
 How much of a batch may take arc (x, y) is min(capacity, size, f - others) with f the
 maximum flow from x to y in the remaining network plus, for every other unfinished batch
-i, a node entered from x with its size and left without limit to every GPU of the batch
+i, a node entered from x with its size and left with as much to every GPU of the batch
 (Frank's condition; Schrijver, Combinatorial Optimization, section 53.3; batches as in
 ForestColl, arXiv 2402.06787, appendix). An arc that a batch may not take stays refused
 while that batch grows, so one breadth-first scan per batch is enough, which also keeps
@@ -23,8 +23,6 @@ import numpy as np
 from numba import njit
 
 from colsynth.kernels.maxflow import max_flow, reset, residual_index
-
-_FREE = np.int64(2**60)
 
 
 @njit(cache=True, nogil=True)
@@ -54,7 +52,7 @@ def _room(n, tail, head, left, x, y, want, batch, size, reach, reached, open_bat
         all_tail[k], all_head[k], capacity[k] = x, node, size[b]
         k += 1
         for j in range(reached[b]):
-            all_tail[k], all_head[k], capacity[k] = node, reach[b, j], _FREE
+            all_tail[k], all_head[k], capacity[k] = node, reach[b, j], size[b]
             k += 1
         node += 1
     first, arcs, to = residual_index(node, all_tail[:k], all_head[:k])

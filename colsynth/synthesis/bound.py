@@ -18,7 +18,13 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.cuts import smallest_cut_ratio
 from colsynth.model import Bound, Cut, Direction, Problem
 from colsynth.model.problem import PHASES
-from colsynth.synthesis.network import Network, common_divisor, network_of, refuse_unreachable
+from colsynth.synthesis.network import (
+    Network,
+    common_divisor,
+    network_of,
+    refuse_unreachable,
+    to_int64,
+)
 
 
 def phases_of(problem: Problem) -> tuple[Direction, ...]:
@@ -36,6 +42,8 @@ def phases_of(problem: Problem) -> tuple[Direction, ...]:
 
 def least_ratio(network: Network) -> tuple[Fraction, NDArray[np.bool_]]:
     """Return the best rate per unit of root weight (bytes/s), and a cut that proves it."""
+    roots = int(network.weight.sum())
+    to_int64([int(c) * roots for c in network.integers], "link bandwidths times roots")
     p, q, inside = smallest_cut_ratio(
         network.size,
         network.tail,

@@ -88,7 +88,7 @@ def network_of(problem: Problem, direction: Direction) -> Network:
     weight = np.zeros(len(topology.nodes), np.int64)
     for rank in problem.roots:
         weight[topology.ranks[rank]] = 1
-    network = Network(
+    return Network(
         size=len(topology.nodes),
         tail=np.array([a for a, _ in ends], np.int64),
         head=np.array([b for _, b in ends], np.int64),
@@ -96,9 +96,6 @@ def network_of(problem: Problem, direction: Direction) -> Network:
         gpus=np.array(topology.ranks, np.int64),
         weight=weight,
     )
-    total = int(weight.sum())
-    to_int64([int(c) * total for c in network.integers], "link bandwidths times roots")
-    return network
 
 
 def refuse_unreachable(topology: Topology, inside: NDArray[np.bool_], forward: bool) -> None:

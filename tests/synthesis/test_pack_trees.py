@@ -129,6 +129,24 @@ def test_routes_through_several_tiers_add_up_instead_of_multiplying():
     assert len(forest.phases[0].trees) < 2 * pairs
 
 
+def test_rounding_to_few_trees_does_not_starve_switches():
+    """Whole trees leave switches lopsided here; the exact capacities serve K = 2 better."""
+    forest = forest_of(Problem(forwarding_topology(123), Collective.ALLGATHER), "2")
+    assert forest.algbw == forest.bound.algbw / 2
+
+
+def test_what_refinement_cannot_count_is_refused_by_name():
+    """A lopsided switch is cut 16 times finer, which 64 bits must still hold."""
+    wide = 2**60 - 1
+    rates = {(0, 3): wide, (3, 1): wide, (3, 2): wide - 6, (1, 2): 5, (2, 1): 3}
+    nodes = (*(Node(f"g{i}", Kind.GPU) for i in range(3)), Node("sw", Kind.SWITCH))
+    links = tuple(Link(a, b, Fraction(c)) for (a, b), c in sorted(rates.items()))
+    problem = Problem(Topology("wide", nodes, links, (0, 1, 2)), Collective.BROADCAST, 0)
+    with pytest.raises(InputError) as caught:
+        forest_of(problem, "optimal")
+    assert caught.value.diagnostic.code == "CS301"
+
+
 def test_a_number_of_trees_must_be_one():
     problem = Problem(topology.load("ring:4"), Collective.ALLGATHER)
     for text in ("many", "0", "-1", "1.5"):

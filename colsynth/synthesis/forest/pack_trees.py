@@ -17,10 +17,19 @@ from colsynth.synthesis.bound import bound, least_ratio, phases_of
 from colsynth.synthesis.forest.rate import Rate, fixed_rate, trees_per_root
 from colsynth.synthesis.forest.routes import Arc, Supply, bundled
 from colsynth.synthesis.forest.switches import remove_switches
-from colsynth.synthesis.network import Ints, Network, network_of, refuse_unforwarded
+from colsynth.synthesis.network import (
+    Ints,
+    Network,
+    network_of,
+    refuse_unforwarded,
+    to_int64,
+)
 
 _REFINEMENT = 16
 """How much finer capacities are cut where switches cannot forward all that enters."""
+
+_PRECISION = 2**12
+"""Part of the demand up to which the largest one served is sought there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +80,47 @@ def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -
     arcs, deficit = remove_switches(problem.topology, network, found.units, trees)
     unit = found.unit_bandwidth
     if deficit:
-        arcs = _coarser(problem.topology, network, found.units, trees)
-        arcs, scale = _refitted(problem.topology, network, arcs, trees)
-        unit = unit / (_REFINEMENT * scale)
+        whole = Rate(network.integers, network.unit)
+        unit, arcs = max(
+            _forwarded(problem.topology, network, found, trees, trees),
+            _forwarded(problem.topology, network, whole, int(rate / network.unit), trees),
+            key=lambda fitted: fitted[0],
+        )
     packed = tuple(_pack(network, arcs, trees, problem, direction))
     return Phase(direction, _merge_equal(packed), unit)
 
 
-def _coarser(topology: Topology, network: Network, units: Ints, trees: int) -> tuple[Arc, ...]:
-    """Return logical arcs, in units `_REFINEMENT` times finer, for the largest rate found.
+def _forwarded(
+    topology: Topology, network: Network, base: Rate, demand: int, trees: int
+) -> tuple[Fraction, tuple[Arc, ...]]:
+    """Return (bandwidth of a unit, arcs) where switches lose some of what cuts allow.
 
-    Only for switches with more ingress than egress or the reverse, which may not be able
-    to forward what the cuts allow: the demand is bisected until nothing is lost.
+    Capacities that were rounded down to trees, as `base` may be, and switches with more
+    ingress than egress or the reverse cannot always forward what the cuts allow. So
+    capacities are cut finer, the largest `demand` per root is sought that survives the
+    removal of switches, and the trees are fitted to the logical arcs that it leaves.
     """
-    fine = units * _REFINEMENT
-    low, high = 0, trees * _REFINEMENT
+    finer = [int(units) * _REFINEMENT for units in base.units]
+    units = to_int64(finer, "capacities in parts of trees")
+    arcs = _largest_served(topology, network, units, demand * _REFINEMENT)
+    arcs, scale = _refitted(topology, network, arcs, trees)
+    return base.unit_bandwidth / (_REFINEMENT * scale), arcs
+
+
+def _largest_served(
+    topology: Topology, network: Network, units: Ints, most: int
+) -> tuple[Arc, ...]:
+    """Return the logical arcs of about the largest demand up to `most` that they serve."""
+    low, middle, high = 0, most, most + 1
     best: tuple[Arc, ...] = ()
-    while high - low > 1:
-        middle = (low + high) // 2
-        arcs, deficit = remove_switches(topology, network, fine, middle)
+    while high - low > max(1, high // _PRECISION):
+        arcs, deficit = remove_switches(topology, network, units, middle)
         if deficit:
             high = middle
         else:
             low, best = middle, arcs
-    if not best:
-        best, _ = remove_switches(topology, network, fine, 1)
-    return best
+        middle = (low + high) // 2
+    return best or remove_switches(topology, network, units, 1)[0]
 
 
 def _refitted(
