@@ -2,6 +2,7 @@
 
 import pytest
 
+from colsynth.errors import LimitError
 from colsynth.lowering.coalesce_chunks import CoalesceChunks
 from colsynth.lowering.lower_forest import LowerForest
 from colsynth.lowering.order_transfers import OrderTransfers
@@ -51,6 +52,14 @@ def test_wide_trees_travel_in_steps_the_runtime_can_count(lowered):
     program = lowered("mi250", "allgather", boxes=2, trees="optimal", until=LowerForest)
     assert max(t.count for t in program.transfers) <= 71
     assert sum(t.count for t in program.transfers) == program.chunks * 31
+
+
+def test_more_chunks_than_can_be_addressed_are_refused_before_they_are_listed(lowered):
+    with pytest.raises(LimitError) as caught:
+        lowered("ring:8", "allgather", trees="999999999", until=LowerForest)
+    assert "chunks per buffer: 7999999992" in caught.value.diagnostic.phrase
+    with pytest.raises(LimitError):
+        lowered("ring:8", "allgather", instances=10**9, until=LowerForest)
 
 
 def test_coalescing_moves_the_same_chunks_in_fewer_transfers(lowered):
