@@ -67,10 +67,9 @@ def bound(problem: Problem) -> Bound:
     """
     directions = phases_of(problem)
     if problem.topology.is_symmetric:
-        solved = {d: _phase_bound(problem, directions[0]) for d in directions[:1]}
+        parts = [_phase_bound(problem, directions[0])] * len(directions)
     else:
-        solved = {d: _phase_bound(problem, d) for d in directions}
-    parts = [solved.get(d, solved[directions[0]]) for d in directions]
+        parts = [_phase_bound(problem, direction) for direction in directions]
     rates = tuple(part[0] for part in parts)
     cuts = tuple(
         _cut(problem, direction, part[2]) for direction, part in zip(directions, parts, strict=True)

@@ -93,17 +93,19 @@ def _least_scale(links: list[Fraction], demand: int, scale: Fraction) -> Fractio
 
 
 def algbw_of(problem: Problem, optimum: Bound, trees: int) -> Fraction:
-    """Return the algorithm bandwidth (bytes/s) of the best `trees` trees per root."""
-    times: dict[bool, Fraction] = {}
-    total = Fraction(0)
+    """Return the algorithm bandwidth (bytes/s) that cuts allow `trees` trees per root.
+
+    Switches with unequal ingress and egress, whole trees rounded down, may forward less.
+    """
     share = len(problem.roots)
+    times: list[Fraction] = []
     for direction, algbw in zip(phases_of(problem), optimum.rates, strict=True):
-        key = problem.topology.is_symmetric
-        if not key or key not in times:
-            found = fixed_rate(network_of(problem, direction), trees, algbw / share)
-            times[key] = 1 / (found.unit_bandwidth * trees * share)
-        total += times[key]
-    return 1 / total
+        if times and problem.topology.is_symmetric:
+            times.append(times[0])
+            continue
+        found = fixed_rate(network_of(problem, direction), trees, algbw / share)
+        times.append(1 / (found.unit_bandwidth * trees * share))
+    return 1 / sum(times, Fraction(0))
 
 
 def candidates(problem: Problem) -> tuple[int, ...]:
