@@ -104,3 +104,8 @@ def _terminating(value: Fraction) -> str | None:
         if scaled.denominator == 1:
             return f"{int(scaled) / 10**digits:.{digits}f}" if digits else str(int(scaled))
     return None
+
+
+def plural(number: int, word: str) -> str:
+    """Return ``"1 link"`` or ``"2 links"``."""
+    return f"{number} {word}{'' if number == 1 else 's'}"

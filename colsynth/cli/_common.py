@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,6 +59,19 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="Print a machine-readable answer.", show_default=False)
 ]
 
+UsageError: Any = typer.BadParameter.__base__
+
+
+class SuggestingGroup(TyperGroup):
+    """A group of commands that names the nearest one to a mistyped name."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return what `args` name; raise a usage error that suggests where they name nothing."""
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            raise UsageError(f"there is no command {name!r}; {did_you_mean(name, known)}", ctx)
+        return super().resolve_command(ctx, args)
+
 
 def load_topology(
     spec: str,
@@ -102,8 +116,8 @@ def parse_settings(texts: list[str]) -> dict[str, str]:
 
 
 def emit_json(value: Any) -> None:
-    """Print a value as JSON on stdout."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value as JSON on stdout; ASCII, so that every terminal and file name will do."""
+    print(json.dumps(value, indent=2))
 
 
 def answer_console() -> Console:

@@ -17,7 +17,7 @@ from colsynth.cli._common import (
 )
 from colsynth.cli.compile import CollectiveOption, RootOption
 from colsynth.cli.progress import progress
-from colsynth.units import exact_gbps, format_bandwidth, gbps
+from colsynth.units import exact_gbps, format_bandwidth, gbps, plural
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -100,9 +100,8 @@ def _show(problem: Problem, found: Bound) -> None:
         )
         names = _cut(topology, cut)
         way = "leaving" if cut.direction == "out" else "entering"
-        head = (
-            f"{len(cut.links)} links {way} {len(cut.gpus)} GPUs, {format_bandwidth(cut.bandwidth)}"
-        )
+        sizes = f"{plural(len(cut.links), 'link')} {way} {plural(len(cut.gpus), 'GPU')}"
+        head = f"{sizes}, {format_bandwidth(cut.bandwidth)}"
         table.add_row("bottleneck", head + phase)
         table.add_row("  GPUs", _listed(names["gpus"]))
         table.add_row("  links", _listed(names["links"]))

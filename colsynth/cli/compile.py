@@ -22,7 +22,7 @@ from colsynth.cli._common import (
 from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, write_stdout
 from colsynth.cli.progress import progress
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.units import parse_size
+from colsynth.units import parse_size, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -210,6 +210,9 @@ def _size(option: str, text: str | None) -> int | None:
         raise InputError(Diagnostic("CS212", phrase, notes=(str(fault),))) from None
 
 
+_SIZES = ("chunk", "channel", "threadblock", "step")
+
+
 def _show(summary: dict[str, Any], console: Console) -> None:
     """Print the figures as a small table."""
     from rich.table import Table
@@ -217,14 +220,14 @@ def _show(summary: dict[str, Any], console: Console) -> None:
     table = Table.grid(padding=(0, 2))
     root = "" if summary["root"] is None else f" from rank {summary['root']}"
     gap = f"{100 * summary['gap']:.2f} % from" if summary["gap"] else "proven optimal:"
+    modes = " and ".join(summary["modes"]).replace("both", "in-place and out-of-place")
     rows = {
         "schedule": f"{summary['collective']}{root} on {summary['topology']}",
-        "runtime": f"{summary['runtime']}, {summary['protocol']}, {' and '.join(summary['modes'])}",
+        "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
         "trees": f"{summary['trees_per_gpu']} per GPU, height {summary['max_height']} at most, "
         f"{summary['mean_height']:.2f} on average",
         "algbw": f"{summary['algbw_gbps']:.3f} GB/s, {gap} the bound {summary['bound_gbps']:.3f}",
-        "size": f"{summary['chunks']} chunks, {summary['channels']} channels, "
-        f"{summary['threadblocks']} threadblocks, {summary['steps']} steps",
+        "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
         "verified": "yes",
     }
     for name, value in rows.items():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
 from contextlib import suppress
 from typing import Any
 
+from colsynth.cli._common import emit_json
 from colsynth.errors import (
     EXIT_DEFECT,
     ColsynthError,
@@ -47,8 +47,10 @@ def report(error: Exception, as_json: bool) -> int:
     if as_json:
         body = {"error": {**_as_object(known.diagnostic), "exit_code": known.exit_code}}
         with suppress(OSError):
-            print(json.dumps(body, indent=2), flush=True)
-    _show(_with_advice(known))
+            emit_json(body)
+            sys.stdout.flush()
+    with suppress(OSError):
+        _show(_with_advice(known))
     return known.exit_code
 
 

@@ -8,23 +8,23 @@ neither numpy nor numba. To add a command: write its file, and add its line to
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from colsynth import __version__
+from colsynth.cli._common import SuggestingGroup, UsageError
 from colsynth.cli.failure import report, system_error, usage_error
-from colsynth.errors import EXIT_DONE, EXIT_NEGATIVE, ColsynthError, did_you_mean
+from colsynth.cli.streams import prepare_streams, settle_streams
+from colsynth.errors import EXIT_DONE
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
+INTERRUPTED, BROKEN_PIPE = 130, 141
+"""Exit codes after Ctrl-C and after the reader of stdout has gone, as shells have them."""
 
-_UsageError: Any = typer.BadParameter.__base__
-_ClickError: Any = _UsageError.__base__
+_ClickError: Any = UsageError.__base__
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ _COMMANDS = {
 }
 
 
-class _LazyGroup(TyperGroup):
+class _LazyGroup(SuggestingGroup):
     """A group that knows its commands by name and loads one when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -64,11 +64,7 @@ class _LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name, loaded."""
-        name = args[0]
-        if name not in _COMMANDS and not name.startswith("-"):
-            advice = did_you_mean(name, _COMMANDS)
-            raise _UsageError(f"there is no command {name!r}; {advice}", ctx)
-        _, stub, rest = super().resolve_command(ctx, args)
+        name, stub, rest = super().resolve_command(ctx, args)
         return name, None if stub is None else _load(name), rest
 
 
@@ -121,7 +117,7 @@ def run(arguments: list[str]) -> int:
     -------
     int
         0 done, 1 a negative finding, 2 wrong input or usage, 3 a defect of ours,
-        130 after Ctrl-C.
+        130 after Ctrl-C, 141 when the reader of stdout has gone.
     """
     as_json = "--json" in arguments
     try:
@@ -129,15 +125,15 @@ def run(arguments: list[str]) -> int:
             args=arguments, prog_name="colsynth", standalone_mode=False
         )
         print(end="", flush=True)  # what cannot be written is noticed here, not at exit
-    except ColsynthError as error:
-        return report(error, as_json)
+    except SystemExit as leaving:  # click and rich leave with 1 when stdout's reader has gone
+        return BROKEN_PIPE if leaving.code == 1 else int(leaving.code or EXIT_DONE)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except _ClickError as error:
         return _usage(error, as_json)
     except OSError as error:
         return _refused(error, as_json)
-    except Exception as error:  # noqa: BLE001 - whatever is left is a defect of ours
+    except Exception as error:  # noqa: BLE001 - ours, or else a defect of ours
         return report(error, as_json)
     return result if isinstance(result, int) else EXIT_DONE
 
@@ -155,11 +151,13 @@ def _usage(error: Any, as_json: bool) -> int:
 def _refused(error: OSError, as_json: bool) -> int:
     """Report what the system would not do; a reader that has gone away needs no report."""
     if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_NEGATIVE
+        return BROKEN_PIPE
     return report(system_error(error), as_json)
 
 
 def main() -> NoReturn:
     """Run the command line of this process."""
-    sys.exit(run(sys.argv[1:]))
+    prepare_streams()
+    code = run(sys.argv[1:])
+    settle_streams()
+    sys.exit(code)

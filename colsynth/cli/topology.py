@@ -14,6 +14,7 @@ from colsynth.cli._common import (
     LatencyOption,
     NodesOption,
     SetOption,
+    SuggestingGroup,
     TopologyArgument,
     answer_console,
     emit_json,
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="topology",
     help="List, show, export and check topologies.",
+    cls=SuggestingGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
 )
 
 MATRIX_LIMIT = 16

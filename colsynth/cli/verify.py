@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.errors import EXIT_NEGATIVE, Diagnostic, InputError, Span
+from colsynth.errors import EXIT_NEGATIVE
+from colsynth.units import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,11 +45,11 @@ def verify(
     json: JsonOption = False,
 ) -> None:
     """Check that a runtime loads schedule files, that they finish, and are right."""
-    from colsynth.runtimes import profile
+    from colsynth.runtimes import profile, read_file
     from colsynth.verify import verify_bytes
 
     target = profile(runtime)
-    contents = [(path, _bytes(path)) for path in files]
+    contents = [(path, read_file(path)) for path in files]
     reports = [
         verify_bytes(data, target, subject=str(path), single_node=single_node)
         for path, data in contents
@@ -89,7 +90,7 @@ def show_report(console: Console, report: Report) -> None:
     verdict = "ok" if report.ok else "BAD"
     console.print(
         f"{report.subject}: {verdict} on {report.runtime}"
-        f" ({_plural(errors, 'error')}, {_plural(warnings, 'warning')})"
+        f" ({plural(errors, 'error')}, {plural(warnings, 'warning')})"
     )
     if report.findings:
         table = Table("rule", "", "where", "finding", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -99,14 +100,6 @@ def show_report(console: Console, report: Report) -> None:
         console.print(table)
     for name, fact in report.facts:
         console.print(f"  {name}: {fact}")
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as fault:
-        text = f"cannot read {path}: {fault.strerror or fault}"
-        raise InputError(Diagnostic("CS502", text, span=Span(str(path)))) from fault
 
 
 def _finding_object(finding: Finding) -> dict[str, Any]:
@@ -127,7 +120,3 @@ def _where(finding: Finding) -> str:
         names = (finding.rank, finding.threadblock, finding.step)
         parts.append("/".join(str(name) for name in names if name is not None))
     return " ".join(parts)
-
-
-def _plural(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -7,6 +7,7 @@ variables make a job use it.
 
 from colsynth.runtimes.catalog import profile, profiles
 from colsynth.runtimes.environment import environment, variables
+from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading, read
 from colsynth.runtimes.target import Target
@@ -20,6 +21,7 @@ __all__ = [
     "profile",
     "profiles",
     "read",
+    "read_file",
     "variables",
     "write",
 ]

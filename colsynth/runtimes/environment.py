@@ -14,6 +14,7 @@ from pathlib import Path
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Header, Severity
+from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import read
 
@@ -74,12 +75,7 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
 
 def _schedule(path: Path, profile: Profile) -> _Schedule:
     """Read a file; refuse one that the runtime's parser would not take."""
-    try:
-        data = path.read_bytes()
-    except OSError as fault:
-        text = f"cannot read {path}: {fault.strerror or fault}"
-        raise InputError(Diagnostic("CS502", text, span=Span(str(path)))) from fault
-    reading = read(data, profile, file=str(path))
+    reading = read(read_file(path), profile, file=str(path))
     errors = [f for f in reading.findings if f.severity is Severity.ERROR]
     if errors or reading.program is None:
         notes = tuple(f"line {f.line}: {f.rule}: {f.message}" for f in errors[:4])

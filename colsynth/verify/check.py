@@ -8,6 +8,7 @@ from colsynth.model import Finding, Report, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading, read
 from colsynth.runtimes.rules import Findings
+from colsynth.units import plural
 from colsynth.verify.contract import modes
 from colsynth.verify.lint_connections import lint_connections
 from colsynth.verify.lint_data import lint_data
@@ -120,7 +121,7 @@ def _facts(
 ) -> Facts:
     header = table.header
     sized = "; ".join(
-        f"{sizing.group} chunks per call, {sizing.tiles} tile{'s' if sizing.tiles > 1 else ''}"
+        f"{plural(sizing.group, 'chunk')} per call, {plural(sizing.tiles, 'tile')}"
         for sizing in run.sizings
     )
     facts = [

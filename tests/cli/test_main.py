@@ -1,4 +1,6 @@
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,8 @@ from colsynth import __version__
 from colsynth.cli import main
 from colsynth.cli.main import run
 from colsynth.errors import Diagnostic, InputError, LimitError, Span
+
+SCHEDULE = Path(__file__).parents[1] / "corpus" / "xml" / "good-allreduce.xml"
 
 
 def command(monkeypatch, function):
@@ -49,7 +53,7 @@ def test_no_arguments_show_the_help_as_wrong_usage(capsys):
         (["--bogus"], "no such option: --bogus"),
         (["bound", "dgx-a100"], "colsynth bound --help"),
         (["bound", "dgx-a100", "-c", "allgather", "--root", "two"], "--root"),
-        (["topology", "shwo"], "colsynth topology --help"),
+        (["topology", "shwo"], "did you mean 'show'"),
     ],
 )
 def test_wrong_usage_is_diagnosed_on_stderr(arguments, said, capsys):
@@ -137,18 +141,45 @@ def test_an_answer_that_cannot_be_written_is_noticed():
 
 
 def test_a_reader_that_goes_away_is_not_told():
-    probe = (
-        "import sys; from colsynth.cli.main import run; "
-        "sys.stdin.read(); sys.exit(run(sys.argv[1:]))"
+    probe = "import sys; from colsynth.cli.main import main; sys.stdin.read(); main()"
+    for arguments in (["passes"], ["passes", "--json"], ["topology", "export", "ring:3000"]):
+        process = subprocess.Popen(
+            [sys.executable, "-c", probe, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        process.stderr.close()
+        assert process.wait() == main.BROKEN_PIPE
+
+
+def in_shell(line):
+    """Run a line with ``colsynth`` for this package's program."""
+    program = f"{shlex.quote(sys.executable)} -m colsynth"
+    return subprocess.run(
+        ["/bin/sh", "-c", line.replace("colsynth", program)], capture_output=True, check=False
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", probe, "passes"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    process.stdout.close()
-    process.stdin.close()
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait() == 1
+
+
+def test_an_answer_nobody_can_get_is_an_error():
+    done = in_shell("colsynth passes --json >&-")
+    assert done.returncode == 2
+    assert b"CS215" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
+def test_the_exit_code_survives_a_stderr_that_cannot_be_written(stderr):
+    assert in_shell(f"colsynth explain nonsense {stderr}").returncode == 2
+    assert in_shell(f"colsynth explain CS101 {stderr}").returncode == 0
+
+
+def test_names_that_are_no_text_are_printed_as_their_bytes(tmp_path):
+    name = os.fsencode(tmp_path / "caf") + b"\xe9.xml"
+    Path(os.fsdecode(name)).write_bytes(SCHEDULE.read_bytes())
+    done = in_shell(f"colsynth env -r rccl {shlex.quote(str(tmp_path))}/*.xml")
+    assert done.returncode == 0
+    assert b"NCCL_ALGO_FILE='" + name + b"'" in done.stdout

@@ -49,6 +49,12 @@ def test_missing_file_and_unknown_runtime(capsys):
     assert "'rccl'" in captured.err
 
 
+@pytest.mark.parametrize("command", ["verify", "env"])
+def test_a_folder_is_not_a_file(command, tmp_path, capsys):
+    assert run([command, str(tmp_path), "-r", "rccl"]) == 2
+    assert f"name the files in it, such as {tmp_path}/*.xml" in capsys.readouterr().err
+
+
 def test_files_that_are_no_schedules(tmp_path, capsys):
     for name, data in {"empty": b"", "binary": bytes(range(256)), "deep": b"<a>" * 5000}.items():
         path = tmp_path / name

@@ -1,0 +1,36 @@
+"""The standard streams, whatever state the caller left them in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import TextIO
+
+
+def prepare_streams() -> None:
+    """Replace streams that were closed, and let file names through byte for byte.
+
+    A closed stdout becomes one that cannot be written to, so that a lost answer is an
+    error as on a full disk; a closed stderr becomes one that swallows everything.
+    """
+    sys.stdout = sys.stdout or _null(os.O_RDONLY)
+    sys.stderr = sys.stderr or _null(os.O_WRONLY)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A name that is no UTF-8 travels as surrogates: `env` must print its bytes.
+        sys.stdout.reconfigure(errors="surrogateescape")
+
+
+def settle_streams() -> None:
+    """Flush; what cannot be written was reported and must not fail again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _null(flags: int) -> TextIO:
+    return os.fdopen(os.open(os.devnull, flags), "w", encoding="utf-8")
