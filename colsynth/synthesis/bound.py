@@ -28,7 +28,9 @@ from colsynth.synthesis.network import (
 
 
 def phases_of(problem: Problem) -> tuple[Direction, ...]:
-    """Return the tree phases of a problem; refuse a collective that trees cannot serve."""
+    """Return the tree phases of a problem; refuse what trees cannot serve."""
+    if problem.topology.size < 2:
+        raise InputError(Diagnostic("CS117", "a collective needs two GPUs or more"))
     if problem.collective not in PHASES:
         raise InputError(
             Diagnostic(
@@ -63,7 +65,8 @@ def bound(problem: Problem) -> Bound:
     InfeasibleError
         Some GPU cannot be reached (CS302); both sides are named.
     InputError
-        The collective has no tree phases (CS303), or bandwidths do not fit 64 bits (CS301).
+        There is one GPU (CS117), the collective has no tree phases (CS303), or bandwidths do
+        not fit 64 bits (CS301).
     """
     directions = phases_of(problem)
     if problem.topology.is_symmetric:

@@ -89,3 +89,10 @@ def test_trees_cannot_serve_alltoall():
     with pytest.raises(InputError) as caught:
         bound(Problem(topology.load("ring:4"), Collective.ALLTOALL))
     assert caught.value.diagnostic.code == "CS303"
+
+
+def test_one_gpu_has_nobody_to_talk_to():
+    alone = Topology("alone", (Node("a", Kind.GPU),), (), (0,))
+    with pytest.raises(InputError) as caught:
+        bound(Problem(alone, Collective.ALLGATHER))
+    assert caught.value.diagnostic.code == "CS117"
