@@ -139,10 +139,12 @@ def _configure(pipeline: Pipeline, request: Request) -> Pipeline:
         _check_trees(request.trees)
         settings[_FOREST_PASS]["trees"] = request.trees
     if request.instances is not None:
-        if request.instances < 1:
-            raise _not_a_number("--instances", str(request.instances), "a number from 1")
         settings[_COPIES_PASS]["instances"] = request.instances
-    return Pipeline(tuple(_set(item, **settings.get(item.name, {})) for item in pipeline.passes))
+    passes = tuple(_set(item, **settings.get(item.name, {})) for item in pipeline.passes)
+    for instances in (getattr(item, "instances", 1) for item in passes):
+        if instances < 1:
+            raise _not_a_number("--instances", str(instances), "a number from 1")
+    return Pipeline(passes)
 
 
 def _set(item: Pass, **values: Any) -> Pass:

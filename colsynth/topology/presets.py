@@ -9,6 +9,7 @@ import colsynth
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.topology.decode import decode
 from colsynth.topology.document import read_document
+from colsynth.topology.generators import EXAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,16 @@ def preset_path(name: str) -> Path:
             "CS120",
             f"unknown topology {name!r}",
             notes=("expected a preset, a YAML file, or a generator such as ring:8",),
-            help=did_you_mean(name, words),
+            help=_advice(name, words),
         )
     )
+
+
+def _advice(name: str, words: list[str]) -> str:
+    if Path(name).is_file():
+        return f"write ./{name} to mean the file of this name"
+    example = next((example for example in EXAMPLES if example.startswith(f"{name}:")), None)
+    return f"give its size, such as {example}" if example else did_you_mean(name, words)
 
 
 def _describe(path: Path) -> Preset:

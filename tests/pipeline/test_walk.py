@@ -1,7 +1,7 @@
 import pytest
 
 from colsynth import api
-from colsynth.errors import DefectError, LimitError, VerificationError
+from colsynth.errors import DefectError, InputError, LimitError, VerificationError
 from colsynth.pipeline.registry import ALGORITHMS
 
 RING = api.make_problem(api.load_topology("ring:4"), "allgather")
@@ -32,6 +32,13 @@ def test_auto_without_pressure_is_within_two_percent():
 def test_where_no_number_of_trees_fits_the_limit_is_named():
     with pytest.raises(LimitError, match="threadblocks of rccl"):
         api.compile(MI250, "rccl", passes=tight(2))
+
+
+def test_there_is_no_program_of_no_instances():
+    none = ALGORITHMS["forest"].replace("lower-forest", "lower-forest{instances=0}")
+    for options in ({"instances": 0}, {"passes": none}):
+        with pytest.raises(InputError, match="instances 0: expected a number from 1"):
+            api.compile(RING, "rccl", **options)
 
 
 def test_a_fixed_number_of_trees_is_walked_once():

@@ -55,5 +55,8 @@ def test_unknown_runtimes_get_the_nearest_word():
 
 
 @pytest.mark.parametrize("runtime", profiles(), ids=lambda p: p.name)
-def test_severities_are_known_words(runtime):
-    assert set(severities(runtime.name).values()) <= {"error", "warning", "note"}
+def test_rules_of_every_kind_apply_and_say_how_serious_they_are(runtime):
+    found = severities(runtime.name)
+    assert set(found.values()) <= {"error", "warning", "note"}
+    kinds = {rule[0] for other in profiles() for rule in severities(other.name)}
+    assert {rule[0] for rule in found} == kinds

@@ -19,6 +19,13 @@ def code(spec, **options):
     return caught.value.diagnostic.code
 
 
+def advice(spec):
+    with pytest.raises(InputError) as caught:
+        load(spec)
+    assert caught.value.diagnostic.code == "CS120"
+    return caught.value.diagnostic.help
+
+
 @pytest.mark.parametrize("name", ["pair.yaml", "pair.yml", "pair.json", "pair:8.yaml"])
 def test_a_known_ending_is_a_file(name, tmp_path, monkeypatch):
     (tmp_path / name).write_text(PAIR)
@@ -30,7 +37,12 @@ def test_a_slash_is_a_file(tmp_path, monkeypatch):
     (tmp_path / "pair").write_text(PAIR)
     monkeypatch.chdir(tmp_path)
     assert load("./pair").name == "pair"
-    assert code("pair") == "CS120"
+    assert advice("pair") == "write ./pair to mean the file of this name"
+
+
+def test_a_word_that_is_no_topology_gets_the_advice_that_fits():
+    assert advice("dgx-a10").startswith("did you mean 'dgx-a100'?")
+    assert advice("torus") == "give its size, such as torus:4x4x4"
 
 
 def test_a_byte_order_mark_is_no_content(tmp_path):
