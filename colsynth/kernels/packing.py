@@ -2,7 +2,8 @@
 
 Input is a digraph over GPUs 0..n-1 with integer arc capacities and, per root, a number of
 trees, such that every set U of GPUs satisfies c(entering U) >= trees of roots outside U.
-Batches of equal trees grow one arc at a time, keeping the invariant
+Batches of equal trees grow one arc at a time, level by level and all in turn, which keeps
+every tree low, under the invariant
 
     c(entering U) >= sum of the sizes of the batches that have no GPU in U.
 
@@ -10,118 +11,196 @@ How much of a batch may take arc (x, y) is min(capacity, size, f - others) with 
 maximum flow from x to y in the remaining network plus, for every other unfinished batch
 i, a node entered from x with its size and left with as much to every GPU of the batch
 (Frank's condition; Schrijver, Combinatorial Optimization, section 53.3; batches as in
-ForestColl, arXiv 2402.06787, appendix). An arc that a batch may not take stays refused
-while that batch grows, so one breadth-first scan per batch is enough, which also keeps
-trees low. About one flow per tree edge, plus one per refusal.
+ForestColl, arXiv 2402.06787, appendix). An arc that a batch may not take stays refused,
+whatever is taken later, so each is asked for once: about one flow per tree edge, plus one
+per refusal. A batch that can take no arc as a whole is split.
 
 Twin of the result: the certificate check in colsynth.verify.forest.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from colsynth.kernels.maxflow import max_flow, reset, residual_index
 
+WHOLE, REFUSED = 1, 2
+"""Marks of an arc in `Batches.short`: not by the whole batch, not at all."""
+
+
+class Arcs(NamedTuple):
+    """The digraph: int64 arrays over arcs, and a CSR of arcs by the GPU they leave."""
+
+    gpus: int
+    tail: np.ndarray
+    head: np.ndarray
+    left: np.ndarray  # capacity not taken yet
+    first: np.ndarray  # (gpus + 1,)
+    order: np.ndarray  # arcs in order of preference, GPU by GPU
+
+
+class Batches(NamedTuple):
+    """Equal trees that grow together, one batch per row."""
+
+    size: np.ndarray  # (rows,) trees in the batch, 0 once it is given up
+    reached: np.ndarray  # (rows,) number of GPUs
+    reach: np.ndarray  # (rows, gpus) GPUs in the order they were reached
+    edges: np.ndarray  # (rows, gpus) the arc that reached each of them; first the root
+    within: np.ndarray  # (rows, gpus) bool
+    depth: np.ndarray  # (rows, gpus)
+    short: np.ndarray  # (rows, arcs) int8 marks
+
 
 @njit(cache=True, nogil=True)
-def _room(n, tail, head, left, x, y, want, batch, size, reach, reached, open_batches):
-    """Return how much, up to `want`, batch `batch` may take of an arc x -> y."""
+def _room(arcs, batches, batch, unfinished, arc, want):
+    """Return how much, up to `want`, a batch may take of an arc."""
+    x, y = arcs.tail[arc], arcs.head[arc]
     others = np.int64(0)
     extra = 0
-    for b in open_batches:
+    for b in unfinished:
         if b != batch:
-            others += size[b]
-            extra += 1 + reached[b]
-    m = tail.size
-    all_tail = np.empty(m + extra, np.int64)
-    all_head = np.empty(m + extra, np.int64)
+            others += batches.size[b]
+            extra += 1 + batches.reached[b]
+    m = arcs.tail.size
+    tail = np.empty(m + extra, np.int64)
+    head = np.empty(m + extra, np.int64)
     capacity = np.empty(m + extra, np.int64)
-    all_tail[:m] = tail
-    all_head[:m] = head
-    capacity[:m] = left
-    node, k = n, m
-    for b in open_batches:
+    tail[:m], head[:m], capacity[:m] = arcs.tail, arcs.head, arcs.left
+    node, k = arcs.gpus, m
+    for b in unfinished:
         if b == batch:
             continue
-        if reached[b] == 1:
-            all_tail[k], all_head[k], capacity[k] = x, reach[b, 0], size[b]
+        size = batches.size[b]
+        if batches.reached[b] == 1:
+            tail[k], head[k], capacity[k] = x, batches.reach[b, 0], size
             k += 1
             continue
-        all_tail[k], all_head[k], capacity[k] = x, node, size[b]
+        tail[k], head[k], capacity[k] = x, node, size
         k += 1
-        for j in range(reached[b]):
-            all_tail[k], all_head[k], capacity[k] = node, reach[b, j], size[b]
+        for j in range(batches.reached[b]):
+            # No more than the batch's size ever enters its node.
+            tail[k], head[k], capacity[k] = node, batches.reach[b, j], size
             k += 1
         node += 1
-    first, arcs, to = residual_index(node, all_tail[:k], all_head[:k])
+    first, index, to = residual_index(node, tail[:k], head[:k])
     residual = np.empty(2 * k, np.int64)
     reset(residual, capacity[:k])
-    return max_flow(first, arcs, to, residual, x, y, others + want) - others
+    return max_flow(first, index, to, residual, x, y, others + want) - others
 
 
 @njit(cache=True, nogil=True)
-def _arc_for(
-    n,
-    tail,
-    head,
-    left,
-    first,
-    order,
-    b,
-    depth_from,
-    size,
-    reach,
-    reached,
-    within,
-    depth,
-    refused,
-    open_batches,
-    whole,
-):
-    """Return (arc, amount) of the first arc that batch `b` may take, -1 when there is none.
+def _next_arc(arcs, batches, batch, unfinished, level):
+    """Return (arc, amount) of the first arc that a batch may take, -1 when there is none.
 
-    Arcs leave GPUs of the batch in the order they were reached; with `whole` only those
-    exactly `depth_from` deep, and only arcs that the whole batch may take. Arcs found
-    short are marked in ``refused[b]`` (1: not by the whole batch, 2: not at all).
+    GPUs are asked in the order they were reached. At a `level` of 0 or more only those so
+    deep, and only for arcs that the whole batch may take; at -1 all, for any part of it.
     """
-    for j in range(reached[b]):
-        x = reach[b, j]
-        if whole and depth[b, x] != depth_from:
+    size = batches.size[batch]
+    for j in range(batches.reached[batch]):
+        x = batches.reach[batch, j]
+        if level >= 0 and batches.depth[batch, x] != level:
             continue
-        for i in range(first[x], first[x + 1]):
-            arc = order[i]
-            y = head[arc]
-            if within[b, y] or left[arc] == 0 or refused[b, arc] == 2:
+        for i in range(arcs.first[x], arcs.first[x + 1]):
+            arc = arcs.order[i]
+            mark = batches.short[batch, arc]
+            if batches.within[batch, arcs.head[arc]] or arcs.left[arc] == 0 or mark == REFUSED:
                 continue
-            if whole and (refused[b, arc] == 1 or left[arc] < size[b]):
+            if level >= 0 and (mark == WHOLE or arcs.left[arc] < size):
                 continue
-            want = min(left[arc], size[b])
-            amount = _room(n, tail, head, left, x, y, want, b, size, reach, reached, open_batches)
+            amount = _room(arcs, batches, batch, unfinished, arc, min(arcs.left[arc], size))
             if amount <= 0:
-                refused[b, arc] = 2
-            elif whole and amount < size[b]:
-                refused[b, arc] = 1
+                batches.short[batch, arc] = REFUSED
+            elif level >= 0 and amount < size:
+                batches.short[batch, arc] = WHOLE
             else:
                 return arc, amount
     return -1, 0
 
 
 @njit(cache=True, nogil=True)
-def _grown(array, rows):
-    bigger = np.zeros((rows, *array.shape[1:]), array.dtype)
-    bigger[: array.shape[0]] = array
-    return bigger
+def _take(arcs, batches, batch, arc):
+    """Let a whole batch take an arc."""
+    x, y = arcs.tail[arc], arcs.head[arc]
+    arcs.left[arc] -= batches.size[batch]
+    place = batches.reached[batch]
+    batches.reach[batch, place], batches.edges[batch, place] = y, arc
+    batches.within[batch, y] = True
+    batches.depth[batch, y] = batches.depth[batch, x] + 1
+    batches.reached[batch] += 1
 
 
 @njit(cache=True, nogil=True)
-def pack_arborescences(n, tail, head, capacity, roots, trees):
+def _split(batches, batch, new, amount):
+    """Keep `amount` trees in a batch and put the others into row `new`."""
+    for i in range(batches.short.shape[1]):
+        batches.short[batch, i] &= REFUSED
+    for array in (batches.reach, batches.edges, batches.depth):
+        array[new] = array[batch]
+    batches.within[new] = batches.within[batch]
+    batches.short[new] = batches.short[batch]
+    batches.reached[new] = batches.reached[batch]
+    batches.size[new] = batches.size[batch] - amount
+    batches.size[batch] = amount
+
+
+@njit(cache=True, nogil=True)
+def _rows(array, rows):
+    longer = np.zeros((rows, *array.shape[1:]), array.dtype)
+    longer[: array.shape[0]] = array
+    return longer
+
+
+@njit(cache=True, nogil=True)
+def _grown(batches, rows):
+    return Batches(
+        _rows(batches.size, rows),
+        _rows(batches.reached, rows),
+        _rows(batches.reach, rows),
+        _rows(batches.edges, rows),
+        _rows(batches.within, rows),
+        _rows(batches.depth, rows),
+        _rows(batches.short, rows),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _unfinished(batches, count):
+    return np.nonzero(
+        (batches.reached[:count] < batches.reach.shape[1]) & (batches.size[:count] > 0)
+    )[0]
+
+
+@njit(cache=True, nogil=True)
+def _grow_level(arcs, batches, count, level):
+    """Let every batch take all arcs it may take whole from GPUs `level` deep."""
+    for batch in range(count):
+        unfinished = _unfinished(batches, count)
+        while batches.size[batch] > 0 and batches.reached[batch] < arcs.gpus:
+            arc, _ = _next_arc(arcs, batches, batch, unfinished, level)
+            if arc < 0:
+                break
+            _take(arcs, batches, batch, arc)
+
+
+@njit(cache=True, nogil=True)
+def _by_tail(gpus, tail):
+    """Return (first, order): CSR of arcs by tail, their order kept."""
+    first = np.zeros(gpus + 1, np.int64)
+    for x in tail:
+        first[x + 1] += 1
+    return np.cumsum(first), np.argsort(tail, kind="mergesort")
+
+
+@njit(cache=True, nogil=True)
+def pack_arborescences(gpus, tail, head, capacity, roots, trees):
     """Pack `trees[i]` spanning arborescences rooted at `roots[i]`.
 
     Parameters
     ----------
-    n : int
+    gpus : int
         Number of GPUs.
     tail, head, capacity : int64 (m,)
         Arcs in order of preference.
@@ -132,104 +211,41 @@ def pack_arborescences(n, tail, head, capacity, roots, trees):
     size : int64 (b,)
         Number of equal trees in each batch; 0 marks a batch that could not be finished,
         which the theorem excludes when the input satisfies the cut condition.
-    edges : int64 (b, n)
+    edges : int64 (b, gpus)
         ``edges[i, 0]`` is the root; ``edges[i, j]`` the arc that reached the j-th GPU.
     """
-    order = np.argsort(tail, kind="mergesort")
-    first = np.zeros(n + 1, np.int64)
-    for i in range(tail.size):
-        first[tail[i] + 1] += 1
-    for v in range(n):
-        first[v + 1] += first[v]
-    left = capacity.copy()
+    first, order = _by_tail(gpus, tail)
+    arcs = Arcs(gpus, tail, head, capacity.copy(), first, order)
     count = roots.size
-    rows = 4 * count + 16
-    size = np.zeros(rows, np.int64)
-    reach = np.zeros((rows, n), np.int64)
-    edges = np.zeros((rows, n), np.int64)
-    reached = np.zeros(rows, np.int64)
-    within = np.zeros((rows, n), np.bool_)
-    depth = np.zeros((rows, n), np.int64)
-    refused = np.zeros((rows, tail.size), np.int8)
+    rows = 2 * count + 16
+    batches = Batches(
+        np.zeros(rows, np.int64),
+        np.ones(rows, np.int64),
+        np.zeros((rows, gpus), np.int64),
+        np.zeros((rows, gpus), np.int64),
+        np.zeros((rows, gpus), np.bool_),
+        np.zeros((rows, gpus), np.int64),
+        np.zeros((rows, tail.size), np.int8),
+    )
     for b in range(count):
-        size[b], reach[b, 0], edges[b, 0] = trees[b], roots[b], roots[b]
-        reached[b] = 1
-        within[b, roots[b]] = True
+        batches.size[b] = trees[b]
+        batches.reach[b, 0] = batches.edges[b, 0] = roots[b]
+        batches.within[b, roots[b]] = True
     while True:
-        # All batches grow level by level through arcs that need no split.
-        for level in range(n - 1):
-            for b in range(count):
-                open_batches = np.nonzero((reached[:count] < n) & (size[:count] > 0))[0]
-                while reached[b] < n and size[b] > 0:
-                    arc, _ = _arc_for(
-                        n,
-                        tail,
-                        head,
-                        left,
-                        first,
-                        order,
-                        b,
-                        level,
-                        size,
-                        reach,
-                        reached,
-                        within,
-                        depth,
-                        refused,
-                        open_batches,
-                        True,
-                    )
-                    if arc < 0:
-                        break
-                    left[arc] -= size[b]
-                    y = head[arc]
-                    reach[b, reached[b]], edges[b, reached[b]] = y, arc
-                    within[b, y] = True
-                    depth[b, y] = level + 1
-                    reached[b] += 1
-        open_batches = np.nonzero((reached[:count] < n) & (size[:count] > 0))[0]
-        if open_batches.size == 0:
-            return size[:count], edges[:count]
+        for level in range(gpus - 1):
+            _grow_level(arcs, batches, count, level)
+        unfinished = _unfinished(batches, count)
+        if unfinished.size == 0:
+            return batches.size[:count], batches.edges[:count]
         # The first batch that is stuck takes an arc with a part of its trees.
-        b = open_batches[0]
-        arc, amount = _arc_for(
-            n,
-            tail,
-            head,
-            left,
-            first,
-            order,
-            b,
-            0,
-            size,
-            reach,
-            reached,
-            within,
-            depth,
-            refused,
-            open_batches,
-            False,
-        )
+        batch = unfinished[0]
+        arc, amount = _next_arc(arcs, batches, batch, unfinished, -1)
         if arc < 0:
-            size[b] = 0
+            batches.size[batch] = 0
             continue
-        if count == size.size:
-            grow = 2 * count
-            size, reached, depth = _grown(size, grow), _grown(reached, grow), _grown(depth, grow)
-            reach, edges = _grown(reach, grow), _grown(edges, grow)
-            within, refused = _grown(within, grow), _grown(refused, grow)
-        if amount < size[b]:
-            size[count] = size[b] - amount
-            size[b] = amount
-            reach[count], edges[count], depth[count] = reach[b], edges[b], depth[b]
-            within[count], reached[count] = within[b], reached[b]
-            for i in range(tail.size):
-                refused[b, i] = refused[b, i] & 2
-            refused[count] = refused[b]
+        if amount < batches.size[batch]:
+            if count == batches.size.size:
+                batches = _grown(batches, 2 * count)
+            _split(batches, batch, count, amount)
             count += 1
-        left[arc] -= amount
-        y = head[arc]
-        reach[b, reached[b]], edges[b, reached[b]] = y, arc
-        within[b, y] = True
-        depth[b, y] = depth[b, tail[arc]] + 1
-        reached[b] += 1
+        _take(arcs, batches, batch, arc)
