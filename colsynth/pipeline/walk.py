@@ -196,8 +196,14 @@ def _attempt(walk: _Walk, pipeline: Pipeline, notes: list[str]) -> Compilation:
         forest=forest,
         artefacts=artefacts,
         seconds=walk.clock.seconds(),
-        notes=(*notes, *target.profile.warnings),
+        notes=(*notes, *_warnings(artefacts), *target.profile.warnings),
     )
+
+
+def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:
+    """Return what verification warns of in any of the files, each warning once."""
+    found = (finding for artefact in artefacts for finding in artefact.report.findings)
+    return tuple(dict.fromkeys(f"{finding.rule}: {finding.message}" for finding in found))
 
 
 def _observer(walk: _Walk, mode: str) -> Callable[[int, str, Any], None] | None:

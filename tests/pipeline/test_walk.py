@@ -95,3 +95,10 @@ def test_a_program_for_another_root_is_a_defect(monkeypatch):
     monkeypatch.setattr(verify, "verify_bytes", elsewhere)
     with pytest.raises(DefectError, match="its root is 1, not 2"):
         api.compile(problem, "rccl")
+
+
+def test_what_verification_warns_of_is_said_once():
+    rooted = api.make_problem(api.load_topology("ring:4"), "broadcast")
+    notes = api.compile(rooted, "msccl").notes
+    assert sum(note.startswith("A15: ") for note in notes) == 1
+    assert not [note for note in api.compile(RING, "msccl").notes if note.startswith("A15")]
