@@ -11,6 +11,8 @@ from colsynth.pipeline.modes import Mode
 from colsynth.units import gbps
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
+_LONGEST = 160
+"""Letters of a topology's name that file names keep; file systems take 255 in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class Compilation:
 
 def file_name(problem: Problem, runtime: str, mode: Mode) -> str:
     """Return a name such as ``"dgx-a100-x2-allgather-msccl-inplace.xml"``."""
-    parts = [problem.topology.name, problem.collective.value]
+    parts = [problem.topology.name[:_LONGEST], problem.collective.value]
     if problem.root is not None:
         parts.append(f"root{problem.root}")
     parts.append(runtime)

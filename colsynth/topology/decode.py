@@ -54,9 +54,18 @@ def decode(document: Document) -> Compact | Flat:
         )
     _check_parameters(document)
     try:
-        return msgspec.convert(data, form)
+        found = msgspec.convert(data, form)
     except msgspec.ValidationError as error:
         raise _diagnose(document, form, str(error)) from None
+    _check_name(document, found.name)
+    return found
+
+
+def _check_name(document: Document, name: str) -> None:
+    """Refuse what would change the terminal or the lines of every answer."""
+    if not name.isprintable() or name != name.strip():
+        phrase = f"name {name!r} is not plain printable text"
+        raise InputError(Diagnostic("CS108", phrase, document.at("name")))
 
 
 def _check_keys(document: Document) -> None:

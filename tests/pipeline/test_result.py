@@ -18,6 +18,7 @@ TOPOLOGY = load_topology("ring:4")
         ("../../etc/passwd", "allgather", Mode.BOTH, "etc-passwd-allgather-rccl.xml"),
         ("-rf $(x) \u00b5", "allgather", Mode.BOTH, "rf-x-allgather-rccl.xml"),
         ("...", "allgather", Mode.BOTH, "allgather-rccl.xml"),
+        ("long" * 100, "allgather", Mode.BOTH, "long" * 40 + "-allgather-rccl.xml"),
     ],
 )
 def test_names_are_made_of_safe_letters(name, collective, mode, expected):
