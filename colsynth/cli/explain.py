@@ -43,14 +43,13 @@ def _advice(code: str, known: list[str]) -> str:
 
 def explanations() -> dict[str, dict[str, Any]]:
     """Return every page by code, from all files of ``colsynth/explanations``."""
-    import yaml
+    from colsynth.runtimes.data import read_data
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     pages: dict[str, dict[str, Any]] = {}
     folder = files("colsynth").joinpath("explanations")
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".yaml"):
-            pages.update(yaml.load(entry.read_text("utf-8"), Loader=loader) or {})  # noqa: S506
+            pages.update(read_data("explanations", entry.name) or {})
     return pages
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.model import Collective
+from colsynth.runtimes.data import read_data
 from colsynth.runtimes.profile import Profile
 
 
 @cache
 def profiles() -> tuple[Profile, ...]:
     """Return every runtime, in the order of ``profiles.yaml``."""
-    return tuple(_profile(name, entry) for name, entry in _document().items())
+    document = read_data("runtimes", "profiles.yaml")
+    return tuple(_profile(name, entry) for name, entry in document.items())
 
 
 def profile(name: str) -> Profile:
@@ -32,15 +33,6 @@ def profile(name: str) -> Profile:
     raise InputError(
         Diagnostic("CS501", f"unknown runtime {name!r}", help=did_you_mean(name, names))
     )
-
-
-def _document() -> dict[str, dict[str, Any]]:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = files("colsynth.runtimes").joinpath("profiles.yaml").read_text("utf-8")
-    document: dict[str, dict[str, Any]] = yaml.load(text, Loader=loader)  # noqa: S506
-    return document
 
 
 def _profile(name: str, entry: dict[str, Any]) -> Profile:

@@ -12,6 +12,9 @@ from colsynth.runtimes.scanner import Scanner, Tag
 
 MAX_RANKS = 1024
 PROTOCOLS = ("Simple", "LL", "LL128")
+NAME_LIMIT = 63
+"""Characters of a name that the runtimes keep."""
+
 _SPELLINGS = {
     "allgather": Collective.ALLGATHER,
     "reduce_scatter": Collective.REDUCE_SCATTER,

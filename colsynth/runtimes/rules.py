@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from colsynth.model import Finding, Severity
+from colsynth.runtimes.data import read_data
 
 CAP = 8
 """Findings of one rule that a report lists; the rest are counted."""
@@ -25,11 +25,7 @@ def severities(runtime: str) -> dict[str, str]:
 
 @cache
 def _rules() -> dict[str, dict[str, Any]]:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = files("colsynth").joinpath("explanations", "rules.yaml").read_text("utf-8")
-    rules: dict[str, dict[str, Any]] = yaml.load(text, Loader=loader)  # noqa: S506
+    rules: dict[str, dict[str, Any]] = read_data("explanations", "rules.yaml")
     return rules
 
 

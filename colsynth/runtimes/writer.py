@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Gpu, Header, Slot, Step, Threadblock, ThreadblockProgram
+from colsynth.runtimes.header import NAME_LIMIT, PROTOCOLS
 from colsynth.runtimes.profile import Profile
 
 _READS = frozenset({"s", "rrs", "rrc", "rrcs", "cpy", "re"})
 _WRITES = frozenset({"r", "rcs", "rrc", "rrcs", "cpy", "re"})
 _BUFFERS = frozenset("ios")
-_NAME_LIMIT = 63
 _FORBIDDEN_IN_NAME = frozenset("\"'<>&\n\r\t")
-_PROTOCOLS = ("Simple", "LL", "LL128")
 
 
 def write(program: ThreadblockProgram, profile: Profile) -> bytes:
@@ -51,13 +50,13 @@ def _header(header: Header, profile: Profile) -> str:
 
 
 def _name(name: str) -> str:
-    if not name.isascii() or _FORBIDDEN_IN_NAME & set(name) or len(name) > _NAME_LIMIT:
-        raise _defect(f"name {name!r} is not plain ASCII of at most {_NAME_LIMIT} characters")
+    if not name.isascii() or _FORBIDDEN_IN_NAME & set(name) or len(name) > NAME_LIMIT:
+        raise _defect(f"name {name!r} is not plain ASCII of at most {NAME_LIMIT} characters")
     return name
 
 
 def _protocol(protocol: str) -> str:
-    if protocol not in _PROTOCOLS:
+    if protocol not in PROTOCOLS:
         raise _defect(f"no runtime knows protocol {protocol!r}")
     return protocol
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from colsynth.model import Collective, Severity
+from colsynth.runtimes.header import NAME_LIMIT
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.units import format_size
@@ -15,7 +16,6 @@ _COUNT_LIMIT = 2**31
 _MAX_TILES = 65536
 _MEMORY_BUDGET = 4 * 2**30
 """Bytes of scratch or of connection buffers per GPU above which a warning is due."""
-_NAME_LIMIT = 63
 
 
 def lint_header(table: Table, profile: Profile, findings: Findings, *, custom: bool) -> None:
@@ -34,8 +34,8 @@ def _shape(table: Table, profile: Profile, findings: Findings) -> None:
     header = table.header
     if header.ranks < 2:
         findings.add("A05", "a communicator of one rank never uses a schedule")
-    if len(header.name) > _NAME_LIMIT:
-        findings.add("A11", f"the name has {len(header.name)} characters; {_NAME_LIMIT} are kept")
+    if len(header.name) > NAME_LIMIT:
+        findings.add("A11", f"the name has {len(header.name)} characters; {NAME_LIMIT} are kept")
     if header.name == "2D" and header.collective is Collective.ALLTOALL:
         findings.add("A11", "the name 2D makes the runtime ignore the file")
     used = int(table.channel.max(initial=-1)) + 1
