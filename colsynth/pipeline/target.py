@@ -13,6 +13,9 @@ from colsynth.runtimes.target import Target
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total) by long work."""
 
+_MOST_BYTES = 2**63 - 1
+"""What the runtimes read from a file; anything above is read as this."""
+
 
 def aim(
     problem: Problem,
@@ -78,6 +81,8 @@ def _check_sizes(profile: Profile, least: int, most: int | None) -> None:
             f"--min-bytes {least} is too small for {profile.name}",
             f"calls of fewer than {profile.least_min_bytes} bytes fail there",
         )
+    if max(least, most or 0) > _MOST_BYTES:
+        raise _wrong_size(f"message sizes reach to {_MOST_BYTES} bytes")
     if most is None:
         return
     if most < max(least, 1):

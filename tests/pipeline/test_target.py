@@ -23,6 +23,8 @@ def test_sizes_left_out_are_the_runtime_s_own():
         ("rccl", 4096, 4095),
         ("rccl", 0, 0),
         ("msccl", 2**31, None),
+        ("rccl", 2**63, None),
+        ("rccl", None, 2**63),
     ],
 )
 def test_sizes_that_cannot_be_served_are_refused(runtime, least, most):
