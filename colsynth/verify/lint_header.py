@@ -13,7 +13,7 @@ from colsynth.verify.contract import SHARDED
 from colsynth.verify.table import Table
 
 _COUNT_LIMIT = 2**31
-_MAX_TILES = 65536
+MAX_TILES = 65536
 _MEMORY_BUDGET = 4 * 2**30
 """Bytes of scratch or of connection buffers per GPU above which a warning is due."""
 
@@ -65,8 +65,8 @@ def _range(table: Table, profile: Profile, findings: Findings) -> None:
         findings.add("A14", text)
     tile = profile.tile_bytes[header.protocol]
     tiles = -(-chunk_bytes(table, most) // tile)
-    if tiles > _MAX_TILES:
-        text = f"a chunk of the largest message takes {tiles} tiles; flags count {_MAX_TILES}"
+    if tiles > MAX_TILES:
+        text = f"a chunk of the largest message takes {tiles} tiles; flags count {MAX_TILES}"
         findings.add("K03", text)
 
 

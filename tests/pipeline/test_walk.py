@@ -3,6 +3,7 @@ import pytest
 from colsynth import api
 from colsynth.errors import DefectError, InputError, LimitError, VerificationError
 from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.runtimes import profile
 
 RING = api.make_problem(api.load_topology("ring:4"), "allgather")
 MI250 = api.make_problem(api.load_topology("mi250"), "allgather")
@@ -39,6 +40,15 @@ def test_there_is_no_program_of_no_instances():
     for options in ({"instances": 0}, {"passes": none}):
         with pytest.raises(InputError, match="instances 0: expected a number from 1"):
             api.compile(RING, "rccl", **options)
+
+
+def test_a_largest_message_of_more_tiles_than_a_flag_counts_is_refused():
+    largest = 65536 * profile("rccl").tile_bytes["LL"] * 8
+    kept = api.compile(RING, "rccl", trees="2", protocol="LL", max_bytes=largest)
+    assert kept.artefacts[0].program.header.chunks == 8
+    with pytest.raises(LimitError, match="give a smaller --max-bytes") as caught:
+        api.compile(RING, "rccl", trees="2", protocol="LL", max_bytes=largest + 1)
+    assert caught.value.diagnostic.code == "CS222"
 
 
 def test_a_fixed_number_of_trees_is_walked_once():
