@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from colsynth.lowering.hazards import Op
@@ -14,6 +15,7 @@ from colsynth.model import (
     ChunkProgram,
     Gpu,
     Header,
+    Problem,
     Slot,
     Step,
     Threadblock,
@@ -21,6 +23,7 @@ from colsynth.model import (
     Transfer,
     Wait,
 )
+from colsynth.runtimes.header import NAME_LIMIT
 from colsynth.runtimes.target import Target
 
 
@@ -143,12 +146,18 @@ def _passing_sums(transfers: tuple[Transfer, ...], segments: Segments) -> frozen
     )
 
 
+def _title(problem: Problem) -> str:
+    """Return a name for the file in letters that every runtime's scanner reads alike."""
+    text = f"colsynth {problem.collective} {problem.topology.name}"
+    return re.sub(r"[^A-Za-z0-9 ._:,=+-]", "_", text)[:NAME_LIMIT]
+
+
 def _header(program: ChunkProgram, staffing: Staffing, target: Target) -> Header:
     problem = program.problem
     profile = target.profile
     most = profile.default_max_bytes if target.max_bytes is None else target.max_bytes
     return Header(
-        name=f"colsynth {problem.collective} {problem.topology.name}"[:63],
+        name=_title(problem),
         collective=problem.collective,
         protocol=target.protocol,
         ranks=problem.topology.size,

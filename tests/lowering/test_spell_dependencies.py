@@ -1,9 +1,12 @@
 """One wait per step, nops in front, signals exactly where somebody waits."""
 
+from dataclasses import replace
+
 import pytest
 
+from colsynth import api, topology
 from colsynth.errors import LimitError
-from colsynth.model import Wait
+from colsynth.model import Collective, Problem, Wait
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "rccl"])
@@ -46,3 +49,12 @@ def test_a_limit_is_refused_by_its_name(lowered):
     with pytest.raises(LimitError) as caught:
         lowered("ring:8", "allgather", trees="5000")
     assert "chunks per buffer: 40000" in caught.value.diagnostic.phrase
+
+
+def test_names_are_spelt_in_letters_that_scanners_read():
+    machine = replace(topology.load("ring:4"), name='Zürich "<&>" ' + "x" * 99)
+    problem = Problem(machine, Collective.ALLGATHER)
+    (artefact,) = api.compile(problem, "rccl").artefacts
+    name = artefact.program.header.name
+    assert name.startswith("colsynth allgather Z_rich _____ xxx")
+    assert len(name) == 63

@@ -74,6 +74,25 @@ def test_trees_are_as_low_as_rails_allow():
     assert forest_of(problem, "optimal").max_height == 2
 
 
+@pytest.mark.parametrize(("planes", "share"), [(1, 900), (2, 450), (18, 50)])
+def test_parallel_switch_planes_are_as_good_as_one(planes, share):
+    """36 GPUs on switches that add up to the same bandwidth: a star, at the optimum."""
+    gpus = 36
+    nodes = [Node(f"g{i}", Kind.GPU, 0) for i in range(gpus)]
+    nodes += [Node(f"sw{i}", Kind.SWITCH, 0) for i in range(planes)]
+    pairs = [(g, gpus + p) for g in range(gpus) for p in range(planes)]
+    links = sorted((ends for a, b in pairs for ends in ((a, b), (b, a))))
+    machine = Topology(
+        "planes",
+        tuple(nodes),
+        tuple(Link(a, b, Fraction(share * GIGA)) for a, b in links),
+        tuple(range(gpus)),
+    )
+    forest = forest_of(Problem(machine, Collective.ALLGATHER), "optimal")
+    assert forest.gap == 0
+    assert forest.max_height <= 2
+
+
 def test_inward_routes_follow_the_data():
     machine = topology.load("dgx-a100", nodes=2)
     forest = forest_of(Problem(machine, Collective.ALLREDUCE), "auto")

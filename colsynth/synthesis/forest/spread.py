@@ -43,12 +43,18 @@ class _Port(NamedTuple):
 
 
 def proposals(
-    topology: Topology, node: int, into: Sequence[ArcLike], out: Sequence[ArcLike]
+    topology: Topology, node: int, into: Sequence[ArcLike], out: Sequence[ArcLike], turn: int = 0
 ) -> Iterator[Pairing]:
     """Yield pairings to try for a switch, sparse ones first.
 
     Rails (each port only with its counterpart in every other group), then an even spread
     over all ports of other groups. Both keep every unit where groups are alike.
+
+    Parameters
+    ----------
+    turn : int
+        Rounds that switches between the same neighbours have dealt before: parallel
+        planes go on where the last one stopped, so that together they spread evenly.
     """
     neighbours = sorted({arc.tail for arc in into} | {arc.head for arc in out})
     groups = _groups(topology, node, neighbours)
@@ -56,8 +62,8 @@ def proposals(
     sinks = _ports([arc.head for arc in out], [arc.units for arc in out], groups)
     count = max(groups.values(), default=0) + 1
     if len(set(groups.values())) < len(groups):
-        yield _dealt(sources, sinks, _rail_rounds(sources, sinks, count))
-    yield _dealt(sources, sinks, _spread_rounds(sources, sinks, count))
+        yield _dealt(sources, sinks, _rotated(_rail_rounds(sources, sinks, count), turn))
+    yield _dealt(sources, sinks, _rotated(_spread_rounds(sources, sinks, count), turn))
 
 
 def _groups(topology: Topology, node: int, neighbours: Sequence[int]) -> dict[int, int]:
@@ -115,6 +121,11 @@ def _spread_rounds(
                     pairs.append((i, others[(port.place + shift) % len(others)]))
             rounds.append(pairs)
     return rounds
+
+
+def _rotated(rounds: list[list[tuple[int, int]]], turn: int) -> list[list[tuple[int, int]]]:
+    first = turn % len(rounds) if rounds else 0
+    return rounds[first:] + rounds[:first]
 
 
 def _dealt(

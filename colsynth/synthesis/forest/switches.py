@@ -55,8 +55,9 @@ def remove_switches(
         for i, (a, b, c) in enumerate(zip(network.tail, network.head, units, strict=True))
     )
     certify = _Certifier(network, trees)
+    turns: Counter[frozenset[int]] = Counter()
     for node in _removal_order(topology):
-        bundles = _remove(topology, node, bundles, certify)
+        bundles = _remove(topology, node, bundles, certify, turns)
     return tuple(arc for bundle in bundles for arc in bundle.arcs), certify(bundles)
 
 
@@ -101,13 +102,23 @@ def _removal_order(topology: Topology) -> list[int]:
 
 
 def _remove(
-    topology: Topology, node: int, bundles: list[Bundle], certify: _Certifier
+    topology: Topology,
+    node: int,
+    bundles: list[Bundle],
+    certify: _Certifier,
+    turns: Counter[frozenset[int]],
 ) -> list[Bundle]:
-    """Return the bundles without `node`, its ingress paired with its egress."""
+    """Return the bundles without `node`, its ingress paired with its egress.
+
+    `turns` counts the rounds dealt by switches between the same neighbours.
+    """
     into = [bundle for bundle in bundles if bundle.head == node]
     out = [bundle for bundle in bundles if bundle.tail == node]
     rest = [bundle for bundle in bundles if node not in (bundle.tail, bundle.head)]
-    pairing = _proposed(topology, node, rest, into, out, certify)
+    neighbours = frozenset(b.tail for b in into) | frozenset(b.head for b in out)
+    offers = proposals(topology, node, into, out, turns[neighbours])
+    turns[neighbours] += max((bundle.units for bundle in into), default=0)
+    pairing = _proposed(topology, offers, rest, into, out, certify)
     if pairing is None:
         pairing = _split_off(rest, into, out, certify)
     kept = (arc for bundle in rest for arc in bundle.arcs)
@@ -116,14 +127,14 @@ def _remove(
 
 def _proposed(
     topology: Topology,
-    node: int,
+    offers: Iterator[Pairing],
     rest: list[Bundle],
     into: list[Bundle],
     out: list[Bundle],
     certify: _Certifier,
 ) -> Pairing | None:
     """Return the first proposal that loses nothing, None where each does."""
-    for pairing in proposals(topology, node, into, out):
+    for pairing in offers:
         if _unbalances(topology, into, out, pairing):
             continue
         if certify([*rest, *_pairs(into, out, pairing)]) == 0:
