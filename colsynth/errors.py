@@ -119,3 +119,9 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
     close = nearest(word, words)
     listed = ", ".join(words)
     return f"did you mean {close!r}? valid: {listed}" if close else f"valid: {listed}"
+
+
+def require_least(option: str, value: int, least: int) -> None:
+    """Refuse a number that is too small for an option (CS210)."""
+    if value < least:
+        raise InputError(Diagnostic("CS210", f"{option} {value}: expected a number from {least}"))

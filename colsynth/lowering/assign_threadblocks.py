@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, InputError, LimitError
+from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.lanes import Limits
@@ -30,7 +30,7 @@ class AssignThreadblocks:
     Parameters
     ----------
     max_channels, max_threadblocks, max_steps : int
-        Tighter limits than the runtime's; 0 takes the runtime's.
+        Limits of its own, within the runtime's; 0 takes what colsynth aims at.
     fuse : bool
         Whether receive-and-send steps may be used where the runtime has them.
     """
@@ -43,6 +43,11 @@ class AssignThreadblocks:
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ThreadblockProgram
+
+    def __post_init__(self) -> None:
+        require_least("max-channels", self.max_channels, 0)
+        require_least("max-threadblocks", self.max_threadblocks, 0)
+        require_least("max-steps", self.max_steps, 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ThreadblockProgram:
         """Return the program with threadblocks; its steps may have several waits.
@@ -79,12 +84,12 @@ class AssignThreadblocks:
         """
         aim = min(profile.max_threadblocks, profile.resident_threadblocks)
         limits = Limits(
-            threadblocks=self.max_threadblocks or aim,
-            steps=self.max_steps or profile.max_steps,
-            channels=self.max_channels or profile.max_channels,
+            threadblocks=min(self.max_threadblocks or aim, profile.max_threadblocks),
+            steps=min(self.max_steps or profile.max_steps, profile.max_steps),
+            channels=min(self.max_channels or profile.max_channels, profile.most_channels),
             per_channel=profile.max_threadblocks_per_channel,
         )
-        hard = self.max_threadblocks or profile.max_threadblocks
+        hard = min(self.max_threadblocks or profile.max_threadblocks, profile.max_threadblocks)
         if fuses:
             yield limits, True
         yield limits, False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Transfer
 from colsynth.runtimes.target import Target
 
@@ -28,9 +29,12 @@ class CoalesceChunks:
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
 
+    def __post_init__(self) -> None:
+        require_least("most", self.most, 0)
+
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program with merged transfers, in the order of their first parts."""
-        most = self.most or target.profile.max_count
+        most = min(self.most or target.profile.max_count, target.profile.max_count)
         merged: list[Transfer] = []
         became: list[int] = []
         latest: dict[object, int] = {}

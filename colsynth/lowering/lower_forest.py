@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, LimitError
+from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.target import Target
 
@@ -30,6 +30,9 @@ class LowerForest:
     name: ClassVar[str] = "lower-forest"
     takes: ClassVar[type] = Forest
     gives: ClassVar[type] = ChunkProgram
+
+    def __post_init__(self) -> None:
+        require_least("instances", self.instances, 1)
 
     def run(self, value: Forest, target: Target) -> ChunkProgram:
         """Return the transfers of a forest, phase by phase, level by level.

@@ -108,7 +108,7 @@ def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:
     figures = (
         ("threadblocks per GPU", program.max_threadblocks, profile.max_threadblocks),
         ("steps per threadblock", program.max_steps, profile.max_steps),
-        ("channels", program.header.channels, profile.max_channels),
+        ("channels", program.header.channels, profile.most_channels),
         ("XML nodes per rank", max(nodes), profile.max_xml_nodes),
         ("chunks per buffer", max(buffers), profile.max_offset + 1),
         ("threadblock id that is waited for", max(waited, default=0), profile.max_wait_target),

@@ -6,7 +6,6 @@ backwards. Bytes are verified as they would lie on disk before anybody gets them
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -136,29 +135,15 @@ def _configure(pipeline: Pipeline, request: Request) -> Pipeline:
     """Return the pipeline with the request's numbers in the passes that take them."""
     settings: dict[str, dict[str, Any]] = {_FOREST_PASS: {}, _COPIES_PASS: {}}
     if request.trees is not None:
-        _check_trees(request.trees)
         settings[_FOREST_PASS]["trees"] = request.trees
     if request.instances is not None:
         settings[_COPIES_PASS]["instances"] = request.instances
-    passes = tuple(_set(item, **settings.get(item.name, {})) for item in pipeline.passes)
-    for instances in (getattr(item, "instances", 1) for item in passes):
-        if instances < 1:
-            raise _not_a_number("--instances", str(instances), "a number from 1")
-    return Pipeline(passes)
+    return Pipeline(tuple(_set(item, **settings.get(item.name, {})) for item in pipeline.passes))
 
 
 def _set(item: Pass, **values: Any) -> Pass:
     changed: Pass = replace(item, **values)  # type: ignore[type-var]
     return changed
-
-
-def _check_trees(trees: str) -> None:
-    if not re.fullmatch(r"auto|optimal|[1-9][0-9]{0,8}", trees):
-        raise _not_a_number("--trees", trees, "auto, optimal or a number from 1")
-
-
-def _not_a_number(option: str, value: str, expected: str) -> InputError:
-    return InputError(Diagnostic("CS210", f"{option} {value}: expected {expected}"))
 
 
 def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:

@@ -100,6 +100,11 @@ class Profile:
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
+    def most_channels(self) -> int:
+        """Channels a file may ask for where the hardware is known to have them."""
+        return max(self.max_channels, self.hard_channels)
+
+    @property
     def fuses(self) -> bool:
         """Whether receive-and-send and receive-and-reduce steps are launched."""
         return "rrc" in self.ops

@@ -14,7 +14,7 @@ from colsynth.kernels.packing import pack_arborescences
 from colsynth.model import Direction, Forest, Phase, Problem, Topology, Tree, TreeEdge
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.bound import bound, least_ratio, phases_of
-from colsynth.synthesis.forest.rate import Rate, fixed_rate, trees_per_root
+from colsynth.synthesis.forest.rate import Rate, fixed_rate, require_trees, trees_per_root
 from colsynth.synthesis.forest.routes import Arc, Supply, bundled
 from colsynth.synthesis.forest.switches import remove_switches
 from colsynth.synthesis.network import (
@@ -56,6 +56,9 @@ class PackTrees:
     name: ClassVar[str] = "pack-trees"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+
+    def __post_init__(self) -> None:
+        require_trees(self.trees)
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem."""

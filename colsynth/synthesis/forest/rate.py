@@ -9,6 +9,7 @@ violated cut needs, which never overshoots (ForestColl, arXiv 2402.06787, fixed-
 from __future__ import annotations
 
 import heapq
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -127,18 +128,15 @@ def candidates(problem: Problem) -> tuple[int, ...]:
     return tuple(k for _, k in ranked)
 
 
+def require_trees(text: str) -> None:
+    """Refuse what is no number of trees (CS210)."""
+    if not re.fullmatch(r"auto|optimal|[1-9][0-9]{0,8}", text):
+        phrase = f"trees {text}: expected auto, optimal or a number from 1 to 999999999"
+        raise InputError(Diagnostic("CS210", phrase))
+
+
 def trees_per_root(text: str, problem: Problem, optimum: Bound) -> int:
     """Return the number of trees that ``auto``, ``optimal`` or a number asks for."""
     if text == "auto":
         return candidates(problem)[0]
-    if text == "optimal":
-        return optimum.trees_per_root
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise InputError(
-        Diagnostic(
-            "CS304",
-            f"{text!r} is no number of trees",
-            help="give auto, optimal, or a whole number from 1",
-        )
-    )
+    return optimum.trees_per_root if text == "optimal" else int(text)
