@@ -70,7 +70,11 @@ class Limits:
 
 @dataclass(slots=True)
 class Lanes:
-    """All lanes of a program."""
+    """All lanes of a program.
+
+    Lanes are numbered in the order they were opened; `receiver` and `sender` find them by
+    (rank, channel, peer), `holder` by the operation they perform.
+    """
 
     limits: Limits
     lanes: list[Lane] = field(default_factory=list)
@@ -78,6 +82,7 @@ class Lanes:
     sender: dict[tuple[int, int, int], int] = field(default_factory=dict)
     local: dict[int, list[int]] = field(default_factory=dict)
     spare: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    holder: dict[int, int] = field(default_factory=dict)
     on_rank: dict[int, int] = field(default_factory=dict)
     on_channel: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -143,7 +148,7 @@ class Lanes:
         for hop in chain:
             found = self._find(hop, channel)
             number = self._open(hop.rank, channel) if found is None else found
-            self.lanes[number].add(hop)
+            self._add(hop, number)
             if hop.recv is not None:
                 self.receiver[hop.rank, channel, hop.recv] = number
             if hop.send is not None:
@@ -153,7 +158,7 @@ class Lanes:
         """Add a local hop to a given lane; return whether it had room."""
         if self.lanes[number].load + hop.weight > self.limits.steps:
             return False
-        self.lanes[number].add(hop)
+        self._add(hop, number)
         return True
 
     def put_local(self, hop: Hop, channel: int) -> None:
@@ -163,7 +168,12 @@ class Lanes:
                 return
         number = self._open(hop.rank, channel)
         self.local[hop.rank].append(number)
+        self._add(hop, number)
+
+    def _add(self, hop: Hop, number: int) -> None:
         self.lanes[number].add(hop)
+        for op in hop.ops:
+            self.holder[op] = number
 
     def _open(self, rank: int, channel: int) -> int:
         self.on_rank[rank] = self.on_rank.get(rank, 0) + 1

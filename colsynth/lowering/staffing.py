@@ -64,13 +64,9 @@ class Staffing:
     def _place_local(self, hop: Hop) -> None:
         """Put a local step behind the arrival it follows, else on a lane without peers."""
         previous = hop.ops[0] - 1
-        if previous >= 0 and previous in self.needed[hop.ops[0]]:
-            for number in range(len(self.lanes.lanes) - 1, -1, -1):
-                lane = self.lanes.lanes[number]
-                if lane.rank == hop.rank and lane.hops[-1].ops[-1] == previous:
-                    if self.lanes.put_behind(hop, number):
-                        return
-                    break
+        follows = previous in self.needed[hop.ops[0]]
+        if follows and self.lanes.put_behind(hop, self.lanes.holder[previous]):
+            return
         transfer = self.program.transfers[self.ops[hop.ops[0]].transfer]
         self.lanes.put_local(hop, transfer.origin.instance)
 
