@@ -1,9 +1,17 @@
 """What every test may ask for."""
 
+import os
+
 import pytest
+from hypothesis import settings
 
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
+
+# Every run tries the same examples; HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile("seeded", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None, max_examples=3000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seeded"))
 
 
 @pytest.fixture

@@ -205,14 +205,14 @@ class _Reader:
         return data
 
     def _scalar(self, event: Any) -> Any:
-        tag = event.tag
-        if tag in (None, "!"):
-            tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        note = "expected text, a number or true/false, without a tag"
+        if event.tag not in (None, "!"):
+            raise self._error("CS108", "not a plain value", event, note)
+        tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
         node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         try:
             return self._loader.construct_object(node)
         except (yaml.constructor.ConstructorError, ValueError):
-            note = "expected text, a number or true/false, without a tag"
             raise self._error("CS108", "not a plain value", event, note) from None
 
     def _error(
