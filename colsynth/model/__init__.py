@@ -7,9 +7,10 @@ nothing else passes between rooms.
 from colsynth.model.bound import Bound, Cut
 from colsynth.model.chunks import ChunkProgram, Origin, Slot, Transfer
 from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
-from colsynth.model.problem import Collective, Direction, Problem
+from colsynth.model.problem import Collective, Demand, Direction, Problem
 from colsynth.model.program import Gpu, Header, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.model.report import Finding, Report, Severity
+from colsynth.model.timed import Hops, TimeBound, TimedPhase, TimedSchedule
 from colsynth.model.topology import Kind, Link, Node, Topology
 
 __all__ = [
@@ -17,11 +18,13 @@ __all__ = [
     "ChunkProgram",
     "Collective",
     "Cut",
+    "Demand",
     "Direction",
     "Finding",
     "Forest",
     "Gpu",
     "Header",
+    "Hops",
     "Kind",
     "Link",
     "Node",
@@ -34,6 +37,9 @@ __all__ = [
     "Step",
     "Threadblock",
     "ThreadblockProgram",
+    "TimeBound",
+    "TimedPhase",
+    "TimedSchedule",
     "Topology",
     "Transfer",
     "Tree",

@@ -17,11 +17,17 @@ class Collective(StrEnum):
     BROADCAST = "broadcast"
     REDUCE = "reduce"
     ALLTOALL = "alltoall"
+    SCATTER = "scatter"
+    GATHER = "gather"
+    CUSTOM = "custom"
 
     @property
     def rooted(self) -> bool:
         """Whether one rank is the root."""
-        return self in (Collective.BROADCAST, Collective.REDUCE)
+        return self in _ROOTED
+
+
+_ROOTED = (Collective.BROADCAST, Collective.REDUCE, Collective.SCATTER, Collective.GATHER)
 
 
 class Direction(StrEnum):
@@ -42,6 +48,29 @@ PHASES: dict[Collective, tuple[Direction, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """Chunks with the same condition before and after.
+
+    Parameters
+    ----------
+    holders : tuple of int
+        Ranks that hold the chunks at first, ascending. Where `reduces`, each holds a
+        contribution of its own; otherwise all hold the same.
+    wanted : tuple of int
+        Ranks that must hold them (the sum of all contributions) at the end, ascending.
+        One rank where `reduces`.
+    count : int
+        Number of chunks, one or more.
+    reduces : bool
+    """
+
+    holders: tuple[int, ...]
+    wanted: tuple[int, ...]
+    count: int = 1
+    reduces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """A collective on a topology.
 
@@ -50,14 +79,30 @@ class Problem:
     topology : Topology
     collective : Collective
     root : int or None
-        A rank for broadcast and reduce, None otherwise.
+        A rank for broadcast, reduce, scatter and gather, None otherwise. In every group
+        it is the member at this place.
+    groups : tuple of tuple of int
+        Process groups that run the collective at the same time, each by its ranks in
+        order; no rank is in two. Empty: all ranks are one group.
+    transit : bool
+        Whether GPUs outside all groups may pass chunks on.
+    demands : tuple of Demand
+        What a custom collective asks for; empty otherwise.
     """
 
     topology: Topology
     collective: Collective
     root: int | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
+    transit: bool = False
+    demands: tuple[Demand, ...] = ()
 
     @property
     def roots(self) -> tuple[int, ...]:
         """The ranks that trees are rooted at."""
         return tuple(range(self.topology.size)) if self.root is None else (self.root,)
+
+    @property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of every group."""
+        return self.groups or (tuple(range(self.topology.size)),)

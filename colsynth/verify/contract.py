@@ -119,3 +119,4 @@ def expected(header: Header, rank: int, root: int | None) -> list[tuple[int, int
                 for source in range(header.ranks)
                 for chunk in range(shard)
             ]
+    return []

@@ -1,0 +1,104 @@
+"""Routes with their cost per chunk, as arrays for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from colsynth.model import Hops, Kind, Topology
+from colsynth.synthesis.ten.routes import Route, routes
+from colsynth.synthesis.ten.ticks import Ticks
+
+STORE_AND_FORWARD = "store-and-forward"
+"""Capability of a switch or NIC that sends a chunk on only when all of it is there."""
+
+
+def hops_of(topology: Topology, chunk_bytes: Fraction, ticks: Ticks) -> Hops:
+    """Return all hops of a topology, sorted by (target, source, links).
+
+    A link is occupied for latency + bytes / bandwidth. A cut-through switch sends on as
+    soon as the head of the chunk has arrived, but no faster than the chunk comes in;
+    onto a faster link it waits so long that it can send at full speed.
+    """
+    if all(node.kind is Kind.GPU for node in topology.nodes):
+        found: Iterable[tuple[int, int, Route]] = (
+            (topology.rank_of[link.source], topology.rank_of[link.target], (index,))
+            for index, link in enumerate(topology.links)
+        )
+    else:
+        found = routes(topology)
+    ordered = sorted(found, key=lambda item: (item[1], item[0], item[2]))
+    clock = _Clock(topology, chunk_bytes, ticks)
+    times = [clock.times(route) for _, _, route in ordered]
+    first = np.zeros(len(ordered) + 1, np.int64)
+    np.cumsum([len(route) for _, _, route in ordered], out=first[1:])
+    return Hops(
+        source=np.array([item[0] for item in ordered], np.int32),
+        target=np.array([item[1] for item in ordered], np.int32),
+        first=first,
+        links=np.array([i for item in ordered for i in item[2]], np.int32),
+        begin=np.array([begin for time in times for begin, _ in time], np.int64),
+        end=np.array([end for time in times for _, end in time], np.int64),
+    )
+
+
+class _Clock:
+    """When the links of a route are occupied; remembers routes of the same kinds of link."""
+
+    def __init__(self, topology: Topology, chunk_bytes: Fraction, ticks: Ticks) -> None:
+        stores = [STORE_AND_FORWARD in node.capabilities for node in topology.nodes]
+        kinds: dict[tuple[Fraction, Fraction, bool], int] = {}
+        self._kind = [
+            kinds.setdefault((x.bandwidth, x.latency, stores[x.source]), len(kinds))
+            for x in topology.links
+        ]
+        self._costs = [
+            (
+                ticks.at_least(latency),
+                ticks.at_most(chunk_bytes / bandwidth),
+                ticks.at_least(latency + chunk_bytes / bandwidth),
+                waits,
+            )
+            for bandwidth, latency, waits in kinds
+        ]
+        self._known: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
+
+    def times(self, route: Route) -> tuple[tuple[int, int], ...]:
+        """Return (begin, end) of every link of a route, in ticks after the start."""
+        key = tuple(self._kind[link] for link in route)
+        if key not in self._known:
+            self._known[key] = tuple(self._occupied(key))
+        return self._known[key]
+
+    def _occupied(self, kinds: tuple[int, ...]) -> Iterable[tuple[int, int]]:
+        head = tail = 0
+        for place, kind in enumerate(kinds):
+            latency, moving, whole, waits = self._costs[kind]
+            begin = (tail if waits else max(head, tail - moving)) if place else 0
+            head, tail = begin + latency, begin + whole
+            yield begin, tail
+
+
+def reverse(hops: Hops) -> Hops:
+    """Return the hops with time turned around: as the reversed topology would have them.
+
+    The occupied times of a reversed cut-through route keep the rules of one, so a copying
+    schedule on the reversed hops, run backwards, is a reducing schedule on `hops`.
+    """
+    sizes = np.diff(hops.first)
+    order = np.lexsort((hops.target, hops.source))
+    first = np.zeros(len(hops) + 1, np.int64)
+    np.cumsum(sizes[order], out=first[1:])
+    place = np.repeat(hops.first[1:][order], sizes[order]) - 1
+    place -= np.arange(len(hops.links)) - np.repeat(first[:-1], sizes[order])
+    lasts = np.repeat(hops.duration[order], sizes[order])
+    return Hops(
+        source=hops.target[order],
+        target=hops.source[order],
+        first=first,
+        links=hops.links[place],
+        begin=lasts - hops.end[place],
+        end=lasts - hops.begin[place],
+    )

@@ -1,0 +1,53 @@
+"""Seconds to integer ticks: scaled once, exact wherever 64 bits allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from colsynth.model import Topology
+from colsynth.synthesis.network import common_divisor
+
+_MOST_TICKS = 2**40
+"""Ticks in the longest single transfer; leaves room for 2**22 of them one after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The unit of time of one schedule.
+
+    Parameters
+    ----------
+    unit : Fraction
+        Seconds.
+    """
+
+    unit: Fraction
+
+    def at_least(self, seconds: Fraction) -> int:
+        """Return the fewest ticks that last `seconds`."""
+        return ceil(seconds / self.unit)
+
+    def at_most(self, seconds: Fraction) -> int:
+        """Return the most ticks within `seconds`."""
+        return floor(seconds / self.unit)
+
+
+def choose_ticks(topology: Topology, chunk_bytes: Fraction) -> Ticks:
+    """Return the unit in which every link's latency and transfer time are whole.
+
+    Where that unit is too fine for 64-bit sums, a coarser one is taken, about a trillionth
+    of the slowest transfer; times are then rounded up, which keeps schedules valid.
+    """
+    times = sorted(_times(topology, chunk_bytes))
+    unit = common_divisor(times)
+    return Ticks(max(unit, times[-1] / _MOST_TICKS))
+
+
+def _times(topology: Topology, chunk_bytes: Fraction) -> Iterable[Fraction]:
+    kinds = {(link.bandwidth, link.latency) for link in topology.links}
+    return {t for bandwidth, latency in kinds for t in (chunk_bytes / bandwidth, latency)} - {
+        Fraction(0)
+    }
