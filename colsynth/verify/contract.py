@@ -102,12 +102,11 @@ def expected(header: Header, rank: int, root: int | None) -> list[tuple[int, int
     shard = header.chunks // header.ranks
     everyone = (1 << header.ranks) - 1
     match header.collective:
-        case Collective.ALLREDUCE:
-            return [(chunk, everyone) for chunk in range(header.chunks)]
+        case Collective.ALLREDUCE | Collective.REDUCE:
+            counts = header.collective is Collective.ALLREDUCE or rank == root
+            return [(chunk, everyone) for chunk in range(header.chunks)] if counts else []
         case Collective.REDUCE_SCATTER:
             return [(rank * shard + chunk, everyone) for chunk in range(shard)]
-        case Collective.REDUCE:
-            return [(chunk, everyone) for chunk in range(header.chunks)] if rank == root else []
         case Collective.BROADCAST:
             bit = 0 if root is None else 1 << root
             return [(chunk, bit) for chunk in range(header.chunks)]
