@@ -28,7 +28,8 @@ class Node:
     box : int or None
         The chassis the node sits in; None for the fabric between boxes.
     capabilities : tuple of str
-        Of a switch: ``"multicast"``, ``"reduce"``. Kept, not used yet.
+        Of a switch: ``"multicast"``, ``"reduce"`` (kept, not used yet). Of a switch or a
+        NIC: ``"store-and-forward"``, sending a chunk on only when all of it is there.
     """
 
     name: str

@@ -12,6 +12,9 @@ MAX_NODES = 2**17
 MAX_LINKS = 2**22
 """Beyond these sizes an input is taken for a slip of the finger, not for a machine."""
 
+_OF_NICS = ("store-and-forward",)
+"""Capabilities that NICs can have; those of switches are the schema's."""
+
 
 class Builder:
     """Collects a topology and refuses what makes no sense, at the place that said it."""
@@ -28,7 +31,7 @@ class Builder:
         Raises
         ------
         InputError
-            The name is taken or unprintable, or a GPU or NIC claims capabilities.
+            The name is taken or unprintable, or a GPU or NIC claims what only others can.
         """
         if not node.name.isprintable() or node.name != node.name.strip():
             raise _error("CS108", f"node name {node.name!r} is not plain printable text", span)
@@ -36,14 +39,24 @@ class Builder:
             first = self._spans[self._index[node.name]]
             notes = () if first is None else (f"first declared at {first}",)
             raise _error("CS113", f"node {node.name!r} is declared twice", span, notes)
-        if node.capabilities and node.kind is not Kind.SWITCH:
-            raise _error("CS108", f"only switches have capabilities, not {node.name!r}", span)
+        self._check_capabilities(node, span)
         if len(self.nodes) == MAX_NODES:
             raise _error("CS125", f"more than {MAX_NODES} nodes", span)
         self._index[node.name] = len(self.nodes)
         self.nodes.append(node)
         self._spans.append(span)
         return len(self.nodes) - 1
+
+    @staticmethod
+    def _check_capabilities(node: Node, span: Span | None) -> None:
+        beyond = [word for word in node.capabilities if word not in _OF_NICS]
+        if node.kind is Kind.GPU and node.capabilities:
+            raise _error(
+                "CS108", f"only switches and NICs have capabilities, not {node.name!r}", span
+            )
+        if node.kind is Kind.NIC and beyond:
+            phrase = f"only switches can {beyond[0]}, not NIC {node.name!r}"
+            raise _error("CS108", phrase, span, (f"a NIC can have {', '.join(_OF_NICS)}",))
 
     def find(self, name: str, span: Span | None) -> int:
         """Return the index of a node by name.

@@ -24,8 +24,11 @@ Reference = Annotated[
     str, Meta(description='A parameter, such as "$planes".', extra_json_schema={"pattern": r"^\$"})
 ]
 Capabilities = Annotated[
-    list[Literal["multicast", "reduce"]],
-    Meta(description="What a switch can do inside the network."),
+    list[Literal["multicast", "reduce", "store-and-forward"]],
+    Meta(
+        description="Of a switch: multicast, reduce. Of a switch or NIC: store-and-forward, "
+        "which sends a chunk on only when all of it has arrived; cut-through without it."
+    ),
 ]
 KindName = Literal["gpu", "switch", "nic"]
 JoinName = Literal["all", "blocks", "round-robin"]

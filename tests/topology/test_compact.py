@@ -154,6 +154,23 @@ def test_a_group_without_count_carries_no_number():
     assert [node.kind for node in topology.nodes[:2]] == [Kind.GPU] * 2
 
 
+def test_switches_and_nics_may_store_and_forward():
+    text = SPINE.replace("from: gpu", "from: nic").replace(
+        "nodes: [{name: gpu, kind: gpu}]", STORING
+    )
+    found = read(text.replace("[reduce]", "[store-and-forward, reduce]")).nodes
+    waits = ("store-and-forward",)
+    powers = {node.name: node.capabilities for node in found if node.capabilities}
+    assert powers == {"nic0": waits, "nic1": waits, "spine": ("reduce", *waits)}
+
+
+STORING = """nodes:
+    - {name: gpu, kind: gpu}
+    - {name: nic, kind: nic, capabilities: [store-and-forward]}
+  links:
+    - {from: gpu, to: nic, bandwidth: 8 GB/s}"""
+
+
 def test_parameters_of_every_kind():
     topology = read(SPINE, up="1 GB/s", leaves="1", delay="3 us")
     assert topology.name == "tree x2 delay=3 us leaves=1 up=1 GB/s"

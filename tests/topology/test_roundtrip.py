@@ -61,9 +61,14 @@ def topologies(draw):
     kinds += draw(st.lists(st.sampled_from(Kind), min_size=len(labels) - 2, max_size=len(labels)))
     kinds = draw(st.permutations(kinds[: len(labels)]))
     boxes = st.one_of(st.none(), st.integers(0, 9))
-    powers = st.sampled_from([(), ("multicast",), ("multicast", "reduce"), ("reduce",)])
+    stores = ("store-and-forward",)
+    powers = {
+        Kind.GPU: st.just(()),
+        Kind.NIC: st.sampled_from([(), stores]),
+        Kind.SWITCH: st.sampled_from([(), ("multicast", "reduce"), ("reduce", *stores), stores]),
+    }
     nodes = tuple(
-        Node(label, kind, draw(boxes), draw(powers) if kind is Kind.SWITCH else ())
+        Node(label, kind, draw(boxes), draw(powers[kind]))
         for label, kind in zip(labels, kinds, strict=True)
     )
     size = len(nodes)
