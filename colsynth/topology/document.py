@@ -22,6 +22,36 @@ _MAX_DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True)
+class Wording:
+    """What diagnostics say about one kind of file.
+
+    Parameters
+    ----------
+    file : str
+        ``"topology file"``.
+    shape : str
+        What the file should hold, such as ``"a topology: a mapping with ..."``.
+    example : str
+        Advice that leads to a complete file.
+    instead : str
+        What to give where the file is no text at all.
+    """
+
+    file: str
+    shape: str
+    example: str
+    instead: str
+
+
+TOPOLOGY = Wording(
+    "topology file",
+    "a topology: a mapping with version, name, and box or nodes",
+    "`colsynth topology export dgx-a100` prints a complete example",
+    "give a preset, a generator such as ring:8, or a YAML topology file",
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """Plain data of a file, and where each of its values and keys stands.
 
@@ -50,7 +80,7 @@ class Document:
         return Span(self.file, *self.keys[path]) if path in self.keys else self.at(*path)
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path, wording: Wording = TOPOLOGY) -> Document:
     """Read a YAML file.
 
     Raises
@@ -58,15 +88,16 @@ def read_document(path: Path) -> Document:
     InputError
         The file cannot be read, is no text, is no YAML, or is no mapping.
     """
-    return parse_document(_read_text(path), str(path))
+    return parse_document(_read_text(path, wording), str(path), wording)
 
 
-def parse_document(text: str, file: str) -> Document:
+def parse_document(text: str, file: str, wording: Wording = TOPOLOGY) -> Document:
     """Return the data of a YAML text; `file` is what diagnostics call it."""
     if strange := yaml.reader.Reader.NON_PRINTABLE.search(text):
         before = text[: strange.start()]
-        raise _not_text(file, before, f"character U+{ord(strange[0]):04X} is no text")
-    reader = _Reader(text, file)
+        note = f"character U+{ord(strange[0]):04X} is no text"
+        raise _not_text(file, before, note, wording.instead)
+    reader = _Reader(text, file, wording)
     try:
         data = reader.read()
     except yaml.MarkedYAMLError as error:
@@ -83,29 +114,29 @@ _SHAPES = (
 )
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, wording: Wording) -> str:
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(
-            Diagnostic("CS101", f"cannot read the topology file: {reason}", Span(str(path)))
+            Diagnostic("CS101", f"cannot read the {wording.file}: {reason}", Span(str(path)))
         ) from None
     if len(raw) > MAX_BYTES:
         limit = f"the limit is {MAX_BYTES} bytes"
         raise InputError(
-            Diagnostic("CS125", "the topology file is too large", Span(str(path)), (limit,))
+            Diagnostic("CS125", f"the {wording.file} is too large", Span(str(path)), (limit,))
         )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8-sig")
         note = f"byte 0x{raw[error.start]:02X} is no UTF-8"
-        raise _not_text(str(path), before, note) from None
+        raise _not_text(str(path), before, note, wording.instead) from None
 
 
-def _not_text(file: str, before: str, note: str) -> InputError:
+def _not_text(file: str, before: str, note: str, advice: str) -> InputError:
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
     return InputError(
         Diagnostic(
@@ -113,7 +144,7 @@ def _not_text(file: str, before: str, note: str) -> InputError:
             "not a YAML file: it holds binary data",
             Span(file, line, column),
             (note,),
-            "give a preset, a generator such as ring:8, or a YAML topology file",
+            advice,
         )
     )
 
@@ -131,8 +162,9 @@ class _Reader:
     PyYAML would compose the data itself, but recursively: a file of brackets crashes it.
     """
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, wording: Wording) -> None:
         self.file = file
+        self.wording = wording
         self.values: dict[Path_, Mark] = {}
         self.keys: dict[Path_, Mark] = {}
         self._loader = _LOADER(text)
@@ -151,16 +183,16 @@ class _Reader:
             found += next((word for kind, word in _SHAPES if isinstance(event, kind)), "")
             raise self._error(
                 "CS108",
-                "expected a topology: a mapping with version, name, and box or nodes",
+                f"expected {self.wording.shape}",
                 event,
                 found,
-                "`colsynth topology export dgx-a100` prints a complete example",
+                self.wording.example,
             )
         data: dict[str, Any] = self._value(event, ())
         self._next()  # the end of the document
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
-            raise self._error("CS103", "a topology file holds one YAML document", event)
+            raise self._error("CS103", f"a {self.wording.file} holds one YAML document", event)
         return data
 
     def _next(self) -> Any:
