@@ -13,7 +13,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
@@ -70,37 +72,104 @@ def load_topology(
     return load(spec, nodes=nodes, settings=settings, bandwidth=bandwidth, latency=latency)
 
 
-def make_problem(topology: Topology, collective: str, root: int | None = None) -> Problem:
+def make_problem(
+    topology: Topology,
+    collective: str | None,
+    root: int | None = None,
+    *,
+    groups: Sequence[Sequence[int]] | None = None,
+    transit: bool = False,
+    custom: str | Path | None = None,
+) -> Problem:
     """Return a collective on a topology.
 
     Parameters
     ----------
     topology : Topology
-    collective : str
-        A name such as ``"reduce-scatter"``.
+    collective : str or None
+        A name such as ``"reduce-scatter"``; None or ``"custom"`` beside `custom`.
     root : int, optional
-        Rank; rank 0 unless given. For broadcast and reduce alone.
+        Rank, or place in every group; 0 unless given. For broadcast, reduce, scatter and
+        gather alone.
+    groups : sequence of sequences of int, optional
+        Process groups of equal size that run the collective at the same time, each by its
+        ranks in order.
+    transit : bool
+        Whether GPUs outside all groups may pass chunks on.
+    custom : path, optional
+        A YAML file with a collective of one's own.
 
     Raises
     ------
     InputError
-        CS213 for an unknown collective, CS211 for a root that does not fit.
+        CS213 for an unknown collective, CS211 for a root that does not fit, CS216 for
+        groups that do not, CS217 for options that do not go together, and whatever is wrong
+        with the file, at its place.
     """
+    if custom is not None or collective in (None, Collective.CUSTOM):
+        _check_custom(collective, custom, {"root": root, "groups": groups, "transit": transit})
+        from colsynth.topology.custom import read_custom
+
+        demands = read_custom(Path(str(custom)), topology)
+        return Problem(topology, Collective.CUSTOM, demands=demands)
     names = [item.value for item in Collective]
     if collective not in names:
         phrase = f"there is no collective {collective!r}"
-        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(collective, names)))
-    wanted = Collective(collective)
-    if not wanted.rooted:
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(str(collective), names)))
+    if transit and groups is None:
+        phrase = "--transit is about GPUs outside a group, and there is none"
+        raise InputError(Diagnostic("CS217", phrase, help="give --group or --groups"))
+    members: tuple[tuple[int, ...], ...] = ()
+    if groups is not None:
+        from colsynth.topology.groups import check_groups
+
+        members = check_groups(groups, topology)
+    problem = Problem(
+        topology, Collective(str(collective)), None, members, transit and members != ()
+    )
+    return replace(problem, root=_root(problem, root))
+
+
+def _check_custom(
+    collective: str | None, custom: str | Path | None, beside: Mapping[str, object]
+) -> None:
+    """Refuse options that make no sense beside a collective of one's own (CS217)."""
+    if custom is None:
+        given = collective is not None
+        phrase = "a custom collective is described by a file" if given else "which collective?"
+        advice = (
+            "give the file with --custom FILE.yaml" if given else "give -c NAME, or --custom FILE"
+        )
+        raise InputError(Diagnostic("CS217", phrase, help=advice))
+    if collective not in (None, Collective.CUSTOM):
+        phrase = f"--custom and --collective {collective} both name the collective"
+        raise InputError(Diagnostic("CS217", phrase, help="leave one of them out"))
+    for name, value in beside.items():
+        if value is not None and value is not False:
+            phrase = f"--{name} does not go with --custom"
+            raise InputError(
+                Diagnostic("CS217", phrase, help="the file names every GPU that takes part")
+            )
+
+
+def _root(problem: Problem, root: int | None) -> int | None:
+    """Return the root of a problem; refuse one that does not fit (CS211)."""
+    if not problem.collective.rooted:
         if root is not None:
-            raise InputError(Diagnostic("CS211", f"{wanted} has no root", help="leave --root out"))
-        return Problem(topology, wanted)
+            phrase = f"{problem.collective} has no root"
+            raise InputError(Diagnostic("CS211", phrase, help="leave --root out"))
+        return None
     root = 0 if root is None else root
-    if not 0 <= root < topology.size:
+    size = len(problem.members[0])
+    if 0 <= root < size:
+        return root
+    if problem.groups:
+        phrase = f"no group has a member {root} to be the root"
+        advice = f"members of a group are counted from 0 to {size - 1}"
+    else:
         phrase = f"there is no rank {root} to be the root"
-        advice = f"ranks of {topology.name} are 0 to {topology.size - 1}"
-        raise InputError(Diagnostic("CS211", phrase, help=advice))
-    return Problem(topology, wanted, root)
+        advice = f"ranks of {problem.topology.name} are 0 to {size - 1}"
+    raise InputError(Diagnostic("CS211", phrase, help=advice))
 
 
 def bound(problem: Problem) -> Bound:
@@ -195,10 +264,12 @@ def file_names(
     ------
     InputError
         No such runtime or mode, or one file cannot serve the mode.
+    LimitError
+        The runtime refuses calls of that mode.
     """
     from colsynth.runtimes.catalog import profile
 
-    modes = plan_modes(profile(runtime), parse_mode(mode), several)
+    modes = plan_modes(profile(runtime), parse_mode(mode), several, problem.collective)
     return tuple(file_name(problem, runtime, item) for item in modes)
 
 

@@ -1,0 +1,106 @@
+"""Process groups: their text on the command line, and whether a topology can have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.model import Topology
+from colsynth.topology.builder import MAX_NODES
+
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+def read_range(text: str) -> range | None:
+    """Return the ranks that ``"5"`` or ``"0-7"`` names, None where the text names none."""
+    found = _RANGE.fullmatch(text.strip())
+    if found is None:
+        return None
+    first = int(found[1])
+    last = first if found[2] is None else int(found[2])
+    return range(first, last + 1) if first <= last else None
+
+
+def read_groups(text: str, option: str) -> Groups:
+    """Return the groups of a text such as ``"0-7,16-23;8-15"``, ranks in the order given.
+
+    Parameters
+    ----------
+    text : str
+    option : str
+        Where the text was given; ``"--group"`` takes one group.
+
+    Raises
+    ------
+    InputError
+        CS216, with the column of the word that is neither rank nor range.
+    """
+    if option == "--group" and ";" in text:
+        phrase = "--group takes one group"
+        span = Span(option, 1, text.index(";") + 1)
+        raise InputError(Diagnostic("CS216", phrase, span, help="several are for --groups"))
+    groups: list[tuple[int, ...]] = []
+    column = 1
+    for part in text.split(";"):
+        ranks: list[int] = []
+        for word in part.split(","):
+            ranks += _ranks(word, Span(option, 1, column + len(word) - len(word.lstrip())))
+            column += len(word) + 1
+        groups.append(tuple(ranks))
+    return tuple(groups)
+
+
+def _ranks(word: str, span: Span) -> range:
+    found = read_range(word)
+    if found is None:
+        wrong = f"{word.strip()!r} is no rank and no range of ranks"
+        phrase = wrong if word.strip() else "expected a rank or a range of ranks"
+        advice = "write ranks and ranges with commas, groups with ';': 0-7,16-23;8-15,24-31"
+        raise InputError(Diagnostic("CS216", phrase, span, help=advice))
+    if len(found) > MAX_NODES:
+        raise InputError(
+            Diagnostic("CS216", f"{word.strip()} is more than {MAX_NODES} ranks", span)
+        )
+    return found
+
+
+def check_groups(groups: Sequence[Sequence[int]], topology: Topology) -> Groups:
+    """Return groups as a problem holds them: empty where one group has all ranks in order.
+
+    Raises
+    ------
+    InputError
+        CS216: a rank is not there or is named twice, a group has one rank, or sizes differ.
+    """
+    seen: set[int] = set()
+    for group in groups:
+        for rank in group:
+            if not 0 <= rank < topology.size:
+                note = f"ranks of {topology.name} are 0 to {topology.size - 1}"
+                raise _wrong(f"there is no rank {rank}", note)
+            if rank in seen:
+                phrase = f"rank {rank} is named twice"
+                raise _wrong(phrase, "a rank is in one group at most, and once")
+            seen.add(rank)
+    sizes = [len(group) for group in groups]
+    if not sizes or min(sizes) < 2:
+        raise _wrong("a group needs two ranks or more")
+    if len(set(sizes)) > 1:
+        other = next(i for i, size in enumerate(sizes) if size != sizes[0])
+        raise InputError(
+            Diagnostic(
+                "CS216",
+                f"group 1 has {sizes[0]} ranks, group {other + 1} has {sizes[other]}",
+                notes=("all chunks are of one size, so groups at the same time are too",),
+                help="give groups of equal size, or synthesize one --group after the other",
+            )
+        )
+    whole = tuple(tuple(int(rank) for rank in group) for group in groups)
+    return () if whole == (tuple(range(topology.size)),) else whole
+
+
+def _wrong(phrase: str, *notes: str) -> InputError:
+    return InputError(Diagnostic("CS216", phrase, notes=notes))
