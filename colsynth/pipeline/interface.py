@@ -26,8 +26,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
-from colsynth.runtimes.target import Target
-
 
 class Pass(Protocol):
     """One step from a value of one type to a value of another."""
@@ -36,8 +34,11 @@ class Pass(Protocol):
     takes: ClassVar[type]
     gives: ClassVar[type]
 
-    def run(self, value: Any, target: Target) -> Any:
+    def run(self, value: Any, target: Any) -> Any:
         """Return the new value; `value` is an instance of `takes` and stays as it is.
+
+        A pass that makes schedules is handed a `Context`, which may be a `Target`; one that
+        makes programs is handed a `Target` (both in `colsynth.runtimes.target`).
 
         Raises
         ------

@@ -25,7 +25,7 @@ from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.registry import DEFAULT, Registry, spec_of
 from colsynth.pipeline.spec import TEXT_NAME, parse, to_text
-from colsynth.runtimes.target import Target
+from colsynth.runtimes.target import Context
 
 Observer = Callable[[int, str, Any], None]
 """Told (place in the pipeline from 1, name of the pass, its result)."""
@@ -93,7 +93,7 @@ class Pipeline:
     def run(
         self,
         value: Any,
-        target: Target,
+        target: Context,
         clock: Clock | None = None,
         observe: Observer | None = None,
     ) -> Any:
@@ -103,7 +103,8 @@ class Pipeline:
         ----------
         value : object
             What the first pass takes.
-        target : Target
+        target : Context
+            A Target where a pass needs to know the runtime.
         clock : Clock, optional
             Is told how long each pass takes.
         observe : callable, optional
@@ -129,7 +130,7 @@ class Pipeline:
         return value
 
 
-def _run_one(item: Pass, value: Any, target: Target) -> Any:
+def _run_one(item: Pass, value: Any, target: Context) -> Any:
     """Return the result of one pass, of the type it promises."""
     try:
         result = item.run(value, target)

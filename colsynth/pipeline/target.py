@@ -16,6 +16,8 @@ Progress = Callable[[str, int, int], None]
 _MOST_BYTES = 2**63 - 1
 """What the runtimes read from a file; anything above is read as this."""
 
+_SYNTHESIZE = "'colsynth synthesize' gives a timed schedule for any collective and group"
+
 
 def aim(
     problem: Problem,
@@ -44,7 +46,7 @@ def aim(
     InputError
         CS213 for an unknown protocol, CS212 for sizes that the runtime cannot serve.
     LimitError
-        CS220 and CS221 where the runtime cannot run the collective so.
+        CS220, CS221 and CS404 where the runtime cannot run the collective so.
     """
     if protocol not in profile.fifo_calls:
         phrase = f"there is no protocol {protocol!r}"
@@ -62,8 +64,12 @@ def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None
     collective = problem.collective
     if collective not in profile.collectives:
         phrase = f"{profile.name} runs no schedules for {collective}"
-        advice = f"it runs {', '.join(profile.collectives)}"
+        advice = f"it runs {', '.join(profile.collectives)}; {_SYNTHESIZE}"
         raise LimitError(Diagnostic("CS220", phrase, help=advice))
+    if problem.groups:
+        phrase = f"{profile.name} runs a file on all ranks of a communicator, in their order"
+        advice = f"describe the GPUs of one group as a topology; {_SYNTHESIZE}"
+        raise LimitError(Diagnostic("CS404", phrase, help=advice))
     if collective.rooted and protocol == "Simple" and len(problem.topology.boxes) > 1:
         raise LimitError(
             Diagnostic(

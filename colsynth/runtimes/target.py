@@ -1,4 +1,8 @@
-"""What a schedule is compiled for; every pass is handed one as its context."""
+"""What passes are told besides the value they work on.
+
+Every pass is handed a `Context`; those that make programs for a runtime need a `Target`,
+which is a context with a runtime.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,24 @@ def _silent(_message: str, _done: int, _total: int) -> None:
     """Report progress to nobody."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What does not depend on the runtime.
+
+    Parameters
+    ----------
+    seed : int
+        Of every random choice.
+    progress : callable
+        Called with (what, done, total) by long work.
+    """
+
+    seed: int = 0
+    progress: Callable[[str, int, int], None] = _silent
+
+
 @dataclass(frozen=True)
-class Target:
+class Target(Context):
     """Runtime, protocol, call modes and message sizes.
 
     Parameters
@@ -27,10 +47,8 @@ class Target:
         Inclusive.
     max_bytes : int or None
         Inclusive; None is unlimited.
-    seed : int
-        Of every random choice.
-    progress : callable
-        Called with (what, done, total) by long work.
+    seed, progress
+        As in `Context`, by keyword.
     """
 
     profile: Profile
@@ -39,5 +57,3 @@ class Target:
     out_of_place: bool = True
     min_bytes: int = 0
     max_bytes: int | None = None
-    seed: int = 0
-    progress: Callable[[str, int, int], None] = _silent

@@ -32,14 +32,15 @@ def phases_of(problem: Problem) -> tuple[Direction, ...]:
     if problem.topology.size < 2:
         raise InputError(Diagnostic("CS117", "a collective needs two GPUs or more"))
     if problem.collective not in PHASES:
-        raise InputError(
-            Diagnostic(
-                "CS303",
-                f"trees cannot serve {problem.collective}",
-                notes=(f"they serve {', '.join(PHASES)}",),
-            )
-        )
+        raise _unserved(f"{problem.collective}", f"they serve {', '.join(PHASES)}")
+    if problem.groups:
+        raise _unserved("process groups", "every tree reaches all GPUs of the topology")
     return PHASES[problem.collective]
+
+
+def _unserved(what: str, note: str) -> InputError:
+    advice = "'-a ten' does, and so does 'colsynth synthesize'"
+    return InputError(Diagnostic("CS303", f"trees cannot serve {what}", notes=(note,), help=advice))
 
 
 def least_ratio(network: Network) -> tuple[Fraction, NDArray[np.bool_]]:

@@ -42,3 +42,20 @@ def test_simple_rooted_collectives_stay_within_a_box(runtime, collective):
     assert aim(far, profile(runtime), "LL128").protocol == "LL128"
     with pytest.raises(LimitError, match="--protocol LL128"):
         aim(far, profile(runtime))
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+@pytest.mark.parametrize(
+    ("collective", "groups", "code"),
+    [
+        ("scatter", None, "CS220"),
+        ("gather", None, "CS220"),
+        ("allgather", [[0, 1], [2, 3]], "CS404"),
+        ("allgather", [[1, 0, 2, 3, 4, 5, 6, 7]], "CS404"),
+    ],
+)
+def test_what_no_file_can_say_is_refused_with_the_way_out(runtime, collective, groups, code):
+    problem = make_problem(load_topology("dgx-a100"), collective, groups=groups)
+    with pytest.raises(LimitError, match="colsynth synthesize") as caught:
+        aim(problem, profile(runtime))
+    assert caught.value.diagnostic.code == code

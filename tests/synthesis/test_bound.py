@@ -96,3 +96,13 @@ def test_one_gpu_has_nobody_to_talk_to():
     with pytest.raises(InputError) as caught:
         bound(Problem(alone, Collective.ALLGATHER))
     assert caught.value.diagnostic.code == "CS117"
+
+
+@pytest.mark.parametrize(
+    "asked", [{"collective": Collective.SCATTER}, {"groups": ((0, 1), (2, 3))}], ids=str
+)
+def test_what_trees_cannot_serve_is_sent_to_ten(asked):
+    problem = replace(Problem(topology.load("clique:4"), Collective.ALLGATHER), **asked)
+    with pytest.raises(InputError, match="'-a ten' does") as caught:
+        bound(problem)
+    assert caught.value.diagnostic.code == "CS303"
