@@ -1,8 +1,8 @@
 """Runs passes one after another: fits them together first, checks and times each.
 
 Verification is here and not on the command line, so that whoever calls a pipeline
-gets it: a value that can prove itself (a forest) is checked after every pass that
-gives one.
+gets it: a value that can be proved (a forest, a timed schedule) is checked after every
+pass that gives one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from colsynth.errors import (
     Span,
     VerificationError,
 )
-from colsynth.model import Forest, Report
+from colsynth.model import Forest, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.registry import DEFAULT, Registry, spec_of
@@ -122,9 +122,7 @@ class Pipeline:
             target.progress(item.name, place - 1, last)
             with clock.measure(item.name):
                 value = _run_one(item, value, target)
-            if isinstance(value, Forest):
-                with clock.measure("check-forest"):
-                    _prove(item.name, value)
+            _prove(item.name, value, clock)
             if observe is not None:
                 observe(place, item.name, value)
         return value
@@ -146,14 +144,22 @@ def _run_one(item: Pass, value: Any, target: Context) -> Any:
     return result
 
 
-def _prove(name: str, forest: Forest) -> None:
-    """Check the certificate that a forest carries."""
-    from colsynth.verify import check_forest
+def _prove(name: str, value: Any, clock: Clock) -> None:
+    """Check a value that promises more than its type: a forest or a timed schedule."""
+    if not isinstance(value, Forest | TimedSchedule):
+        return
+    from colsynth.verify import check_forest, check_timed
 
     try:
-        check_forest(forest)
+        if isinstance(value, Forest):
+            with clock.measure("check-forest"):
+                check_forest(value)
+        else:
+            with clock.measure("check-timed"):
+                check_timed(value)
     except VerificationError as fault:
-        phrase = f"pass {name!r} gave a forest that is not what it claims"
+        what = "forest" if isinstance(value, Forest) else "timed schedule"
+        phrase = f"pass {name!r} gave a {what} that is not what it claims"
         found = fault.diagnostic
         notes = (f"{found.code}: {found.phrase}", *found.notes)
         raise DefectError(Diagnostic("CS903", phrase, notes=notes)) from fault

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from colsynth.api import load_topology, make_problem
 from colsynth.errors import DefectError, InputError, LimitError
-from colsynth.model import Forest, Problem
+from colsynth.model import Forest, Problem, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from tests.pipeline.toys import REGISTRY, AddWord, Draft, JoinWords, Text
+from tests.verify.timed_schedules import random_schedule
 
 ADD = st.builds(
     AddWord,
@@ -141,3 +142,28 @@ def test_a_forest_that_is_not_what_it_claims_is_a_defect(target):
     with pytest.raises(DefectError, match="not what it claims") as caught:
         Pipeline((PackTrees(),)).run(problem, target)
     assert caught.value.diagnostic.code == "CS903"
+
+
+def test_a_timed_schedule_is_replayed_after_the_pass_that_gives_it(target):
+    right = random_schedule(1)
+    wrong = replace(right, ticks=right.ticks + 1)
+    results = []
+
+    @dataclass(frozen=True)
+    class MatchChunks:
+        name: ClassVar[str] = "match-chunks"
+        takes: ClassVar[type] = Problem
+        gives: ClassVar[type] = TimedSchedule
+
+        def run(self, value, target):
+            return results[-1]
+
+    clock = Clock()
+    results.append(right)
+    assert Pipeline((MatchChunks(),)).run(right.problem, target, clock) is right
+    assert list(clock.seconds()) == ["match-chunks", "check-timed"]
+    results.append(wrong)
+    with pytest.raises(DefectError, match="timed schedule that is not what it claims") as caught:
+        Pipeline((MatchChunks(),)).run(right.problem, target)
+    assert caught.value.diagnostic.code == "CS903"
+    assert caught.value.diagnostic.notes[0].startswith("CS510: ")
