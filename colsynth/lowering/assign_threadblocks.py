@@ -11,6 +11,7 @@ from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.lanes import Limits
 from colsynth.lowering.layout import Layout
+from colsynth.lowering.refusals import ADVICE
 from colsynth.lowering.staffing import Staffing
 from colsynth.model import ChunkProgram, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
@@ -32,7 +33,9 @@ class AssignThreadblocks:
     max_channels, max_threadblocks, max_steps : int
         Limits of its own, within the runtime's; 0 takes what colsynth aims at.
     fuse : bool
-        Whether receive-and-send steps may be used where the runtime has them.
+        Whether receive-and-send steps may be used where the runtime has them. They tie
+        two connections to one threadblock, so programs with an order of their own
+        (`ChunkProgram.ordered`) have none.
     """
 
     max_channels: int = 0
@@ -70,7 +73,7 @@ class AssignThreadblocks:
         ops = operations(value.transfers)
         layout = Layout(value.problem, value.chunks)
         needed = waits(value.transfers, ops, layout, target.in_place)
-        fuses = self.fuse and target.profile.fuses
+        fuses = self.fuse and target.profile.fuses and not value.ordered
         for limits, fuse in self._attempts(target.profile, fuses):
             staffing = Staffing(value, ops, needed, limits, fuse)
             if staffing.fill():
@@ -111,6 +114,6 @@ def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitErr
                 f"{limits.channels} channels",
                 f"the busiest GPU sends to {most} others",
             ),
-            help="use fewer trees (--trees) or fewer --instances",
+            help=ADVICE,
         )
     )

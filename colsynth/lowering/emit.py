@@ -35,7 +35,7 @@ def emit(
     by_rank: list[list[Lane]] = [[] for _ in range(size)]
     for lane in staffing.lanes.lanes:
         by_rank[lane.rank].append(lane)
-    passing = _passing_sums(program.transfers, Segments(program.transfers, layout.shard))
+    passing = _passing_sums(program.transfers, Segments(program.transfers, layout.grain))
     gpus = tuple(
         Gpu(
             rank,

@@ -54,7 +54,7 @@ def waits(
 
     None of them is implied by the others or by messages.
     """
-    memory = _Memory(layout, Segments(transfers, layout.shard), in_place)
+    memory = _Memory(layout, Segments(transfers, layout.grain), in_place)
     causes = _Causes(_components(transfers))
     result = []
     for number, op in enumerate(ops):

@@ -15,7 +15,7 @@ class Layout:
     ----------
     problem : Problem
     chunks : int
-        Of the whole collective.
+        Of a message, `ChunkProgram.chunks`.
     """
 
     problem: Problem
@@ -23,12 +23,42 @@ class Layout:
 
     @property
     def shard(self) -> int:
-        """Chunks that one root owns."""
+        """Chunks of a message that belong to one root; of an alltoall, go to one rank."""
         return self.chunks // len(self.problem.roots)
 
+    @property
+    def exchanges(self) -> bool:
+        """Whether every rank has a message of its own, a shard for every other rank."""
+        return self.problem.collective is Collective.ALLTOALL
+
+    @property
+    def grain(self) -> int:
+        """Chunks from a multiple of it to the next that memory keeps side by side.
+
+        A shard, whose input and output may be one memory. In place, an alltoall
+        overwrites what a rank sends to another by what it gets from there, which may
+        travel in other portions: there, every chunk stands for itself.
+        """
+        return 1 if self.exchanges else self.shard
+
     def owner(self, chunk: int) -> int:
-        """Return the rank at which the trees of a chunk are rooted."""
-        return self.problem.roots[chunk // self.shard]
+        """Return the rank that has a chunk at first, or where its sum is gathered."""
+        return self.problem.roots[chunk // (self.chunks if self.exchanges else self.shard)]
+
+    def keeps(self, rank: int, chunk: int) -> bool:
+        """Whether a copied chunk is part of the rank's result, not only passing through."""
+        return not self.exchanges or rank == chunk // self.shard % len(self.problem.roots)
+
+    def own_result(self, index: int) -> range:
+        """Return the chunks that stay at a root, part of its input and of its result."""
+        first = index * (self.chunks + self.shard if self.exchanges else self.shard)
+        return range(first, first + self.shard)
+
+    def reverse(self, chunk: int) -> int:
+        """Return the chunk of an alltoall that goes the other way between the same ranks."""
+        pair, place = divmod(chunk, self.shard)
+        source, target = divmod(pair, len(self.problem.roots))
+        return (target * len(self.problem.roots) + source) * self.shard + place
 
     @property
     def input_chunks(self) -> int:
@@ -44,11 +74,15 @@ class Layout:
 
     def input(self, rank: int, chunk: int) -> Slot:
         """Return where `rank` finds its own contribution to a chunk."""
+        if self.exchanges:
+            return Slot("i", chunk % self.chunks)
         gathers = self.problem.collective is Collective.ALLGATHER
         return Slot("i", chunk - rank * self.shard if gathers else chunk)
 
     def output(self, rank: int, chunk: int) -> Slot:
         """Return where `rank` leaves a chunk of the result."""
+        if self.exchanges:
+            return Slot("o", self.owner(chunk) * self.shard + chunk % self.shard)
         scatters = self.problem.collective is Collective.REDUCE_SCATTER
         return Slot("o", chunk - rank * self.shard if scatters else chunk)
 

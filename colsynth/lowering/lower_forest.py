@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, LimitError, require_least
+from colsynth.errors import require_least
+from colsynth.lowering.refusals import over_limit
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.target import Target
 
@@ -44,8 +45,9 @@ class LowerForest:
         """
         shard = value.trees_per_root * self.instances
         chunks = shard * len(value.problem.roots)
-        if chunks > target.profile.max_offset + 1:
-            raise _too_many_chunks(chunks, target)
+        most = target.profile.max_offset + 1
+        if chunks > most:
+            raise over_limit("chunks per buffer", chunks, most, target.profile)
         transfers: list[Transfer] = []
         arrived: dict[tuple[int, int], list[int]] = {}
         for number, phase in enumerate(value.phases):
@@ -54,17 +56,6 @@ class LowerForest:
                 _lower_tree(piece, transfers, ready, arrived)
         order = _by_level(transfers)
         return ChunkProgram(value.problem, chunks, order)
-
-
-def _too_many_chunks(chunks: int, target: Target) -> LimitError:
-    most = target.profile.max_offset + 1
-    return LimitError(
-        Diagnostic(
-            "CS402",
-            f"chunks per buffer: {chunks}, but {target.profile.name} allows {most}",
-            help="use fewer trees (--trees) or fewer --instances",
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True)

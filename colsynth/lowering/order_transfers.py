@@ -22,7 +22,9 @@ class OrderTransfers:
     with most below it, inwards behind the last arrival), and the order is one of whole
     chains, each after everything it needs: a chain moves like one transfer.
 
-    Where the runtime launches no fused steps, every transfer is a chain of its own.
+    Where the runtime launches no fused steps, every transfer is a chain of its own. So it
+    is where the order is part of the schedule (`ChunkProgram.ordered`): a chain moves as
+    one, so its later transfers would overtake others on their connections.
     """
 
     name: ClassVar[str] = "order-transfers"
@@ -47,7 +49,8 @@ class OrderTransfers:
                     help="give the passes in the order that `colsynth passes` lists",
                 )
             )
-        follower = _followers(transfers) if target.profile.fuses else {}
+        threads = target.profile.fuses and not value.ordered
+        follower = _followers(transfers) if threads else {}
         chains = _chains(len(transfers), follower)
         order = [t for chain in _sorted_chains(transfers, chains) for t in chain]
         place = {old: new for new, old in enumerate(order)}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.layout import Layout
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Slot, Transfer
 from colsynth.runtimes.target import Target
@@ -21,6 +22,9 @@ class PlaceSlots:
     right in place and out of place; only the sender's own data differs: out of place it
     must be copied to the output, and a program for both modes sends that copy.
 
+    Chunks of an alltoall pass through scratch. In place, what a rank gets from another
+    overwrites what it sends there, so input that leaves later is copied to scratch first.
+
     Where the runtime cannot add while receiving (RCCL), arrivals land in scratch and a
     local step adds them to a partial sum, also in scratch, that a copy of the input
     began; the owner's sum is copied to the output (contract 4.1, 4.5, 6.2).
@@ -35,6 +39,7 @@ class PlaceSlots:
         placer = _Placer(Layout(value.problem, value.chunks), target, value.transfers)
         placer.publish_own_data()
         placer.begin_sums()
+        placer.begin_exchange()
         for number in range(len(value.transfers)):
             placer.place(number)
         scratch = tuple(placer.scratch)
@@ -54,6 +59,7 @@ class _Placer:
     arrivals: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     became: list[tuple[int, ...]] = field(default_factory=list)
     copies: dict[tuple[int, int], int] = field(default_factory=dict)
+    rests: dict[tuple[int, int], Slot] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.scratch = [0] * self.layout.problem.topology.size
@@ -80,13 +86,12 @@ class _Placer:
 
     def publish_own_data(self) -> None:
         """Copy each root's own data to the output where the mode asks for it."""
-        copying = (Collective.ALLGATHER, Collective.BROADCAST)
+        copying = (Collective.ALLGATHER, Collective.BROADCAST, Collective.ALLTOALL)
         if self.layout.problem.collective not in copying or not self.target.out_of_place:
             return
         for index, rank in enumerate(self.layout.problem.roots):
-            first = index * self.layout.shard
-            owned = range(first, first + self.layout.shard)
-            for run in _runs([(rank, c) for c in owned], self.target.profile.max_count):
+            owned = [(rank, c) for c in self.layout.own_result(index)]
+            for run in _runs(owned, self.target.profile.max_count):
                 chunk, count = run[0][1], len(run)
                 number = self._local(
                     rank,
@@ -106,6 +111,24 @@ class _Placer:
             read, write = self.layout.input(rank, chunk), self.sums[rank, chunk]
             number = self._local(rank, chunk, len(run), read, write)
             self.copies.update(dict.fromkeys(run, number))
+
+    def begin_exchange(self) -> None:
+        """Give scratch to chunks that pass through, and save input from being overwritten."""
+        if not self.layout.exchanges:
+            return
+        for rank, chunk in passing(self.layout, self.transfers):
+            self.rests[rank, chunk] = Slot("s", self._reserve(rank, 1))
+        if not self.target.in_place:
+            return
+        # On RCCL the flag of an LL send does not say that its source was read (rule B07).
+        weak = not self._fuses and self.target.protocol == "LL"
+        saved = overwritten(self.layout, self.transfers, every=weak)
+        for run in _runs(saved, self.target.profile.max_count):
+            rank, chunk = run[0]
+            aside = Slot("s", self._reserve(rank, len(run)))
+            number = self._local(rank, chunk, len(run), self.layout.input(rank, chunk), aside)
+            self.copies.update(dict.fromkeys(run, number))
+            self.rests.update({key: Slot("s", aside.offset + k) for k, key in enumerate(run)})
 
     def _local(self, rank: int, chunk: int, count: int, read: Slot, write: Slot) -> int:
         origin = Origin(0, Direction.OUT, -1)
@@ -144,7 +167,8 @@ class _Placer:
         """Return what must agree between chunks that share a step."""
         buffer, offset = self._read(transfer, chunk)
         if not transfer.reduces:
-            return buffer, offset - chunk
+            into = self._lands(transfer, chunk)
+            return buffer, offset - chunk, into.buffer, into.offset - chunk
         key = transfer.target, chunk
         done, total = self.arrivals[key]
         where, place = self.sums[key]
@@ -156,13 +180,22 @@ class _Placer:
         rank = transfer.source
         if transfer.reduces:
             return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
+        if (rank, chunk) in self.rests:
+            return self.rests[rank, chunk]
         summed = self.layout.problem.collective is Collective.ALLREDUCE
-        if summed or rank != self.layout.owner(chunk) or self.target.in_place:
+        published = self.target.in_place and not self.layout.exchanges
+        if summed or rank != self.layout.owner(chunk) or published:
             return self.layout.output(rank, chunk)
         return self.layout.input(rank, chunk)
 
+    def _lands(self, transfer: Transfer, chunk: int) -> Slot:
+        """Return where the target of a copying transfer keeps a chunk."""
+        if self.layout.keeps(transfer.target, chunk):
+            return self.layout.output(transfer.target, chunk)
+        return self.rests[transfer.target, chunk]
+
     def _copy(self, part: Transfer) -> list[int]:
-        return [self._append(replace(part, write=self.layout.output(part.target, part.chunk)))]
+        return [self._append(replace(part, write=self._lands(part, part.chunk)))]
 
     def _reduce(self, part: Transfer) -> list[int]:
         keys = [(part.target, c) for c in _chunks(part)]

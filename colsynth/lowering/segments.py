@@ -11,22 +11,23 @@ from colsynth.model import Slot, Transfer
 class Segments:
     """The coarsest cut of all chunks such that each transfer moves whole segments.
 
-    A place in memory only ever holds one chunk, so two steps touch the same memory
-    exactly when they touch it for the same segment: its first chunk stands for all.
+    Memory holds the chunks of a segment side by side, and in the place of one never those
+    of half another (`Layout.grain`). So two steps touch the same memory exactly when they
+    touch the place of a segment's first chunk: it stands for all.
 
     Parameters
     ----------
     transfers : iterable of Transfer
-    shard : int
-        Segments also end where shards do: there, input and output alias differently.
+    grain : int
+        Segments also end at multiples of it, see `Layout.grain`.
     """
 
-    def __init__(self, transfers: Iterable[Transfer], shard: int) -> None:
+    def __init__(self, transfers: Iterable[Transfer], grain: int) -> None:
         firsts: set[int] = set()
         for transfer in transfers:
             end = transfer.chunk + transfer.count
             firsts.update((transfer.chunk, end))
-            firsts.update(range(-(-transfer.chunk // shard) * shard, end, shard))
+            firsts.update(range(-(-transfer.chunk // grain) * grain, end, grain))
         self._firsts = sorted(firsts)
 
     def slots(self, transfer: Transfer, slot: Slot | None) -> list[Slot]:

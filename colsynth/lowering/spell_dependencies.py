@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, LimitError
+from colsynth.lowering.refusals import over_limit
 from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
@@ -115,10 +115,4 @@ def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:
     )
     for what, found, most in figures:
         if found > most:
-            raise LimitError(
-                Diagnostic(
-                    "CS402",
-                    f"{what}: {found}, but {profile.name} allows {most}",
-                    help="use fewer trees (--trees) or fewer --instances",
-                )
-            )
+            raise over_limit(what, found, most, profile)

@@ -16,7 +16,11 @@ class Slot(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a transfer comes from: a phase of the schedule, a tree of it, a copy of both."""
+    """Where a transfer comes from: a phase of the schedule, a tree of it, a copy of both.
+
+    In a timed schedule `tree` is the chunk (the first of several), whose way through the
+    phase it identifies. It is -1 for local copies that no schedule asked for.
+    """
 
     phase: int
     direction: Direction
@@ -33,7 +37,8 @@ class Transfer:
     source, target : int
         Ranks; equal for a local copy or a local reduction.
     chunk : int
-        First chunk, numbered over the whole collective; the next `count - 1` follow it.
+        First chunk, numbered as :mod:`colsynth.model.timed` says with `ChunkProgram.chunks`
+        to a message; the next `count - 1` follow it.
     count : int
         Number of adjacent chunks.
     reduces : bool
@@ -75,14 +80,20 @@ class ChunkProgram:
     ----------
     problem : Problem
     chunks : int
-        Number of chunks of the whole collective (``nchunksperloop``).
+        Chunks of a message (``nchunksperloop``): of every buffer that holds a whole one.
+        Every rank of an alltoall sends a message of its own, so chunk numbers go up to
+        this times the ranks there, to this elsewhere.
     transfers : tuple of Transfer
         `Transfer.after` holds indices into this tuple, all smaller than its own.
     scratch : tuple of int
         Chunks of scratch per rank; empty until slots are placed.
+    ordered : bool
+        Whether the order of the transfers is a decision of the schedule, which later
+        passes keep, or only one of the orders that respect `Transfer.after`.
     """
 
     problem: Problem
     chunks: int
     transfers: tuple[Transfer, ...]
     scratch: tuple[int, ...] = ()
+    ordered: bool = False

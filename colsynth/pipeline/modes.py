@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean
+from colsynth.model import Collective
 from colsynth.runtimes.profile import Profile
 
 
@@ -40,7 +41,9 @@ def parse_mode(text: str) -> Mode:
     return Mode(text)
 
 
-def plan_modes(profile: Profile, wanted: Mode, several: bool) -> tuple[Mode, ...]:
+def plan_modes(
+    profile: Profile, wanted: Mode, several: bool, collective: Collective
+) -> tuple[Mode, ...]:
     """Return the mode of each file to write, none of them AUTO.
 
     Parameters
@@ -49,12 +52,17 @@ def plan_modes(profile: Profile, wanted: Mode, several: bool) -> tuple[Mode, ...
     wanted : Mode
     several : bool
         Whether more than one file may be written.
+    collective : Collective
 
     Raises
     ------
     InputError
         CS209 when BOTH is wanted of one file and the runtime serves one mode per file.
+    LimitError
+        CS223 when in-place calls are wanted that the runtime refuses.
     """
+    if collective in profile.out_of_place_only:
+        return _out_of_place(profile, wanted, collective)
     if wanted in (Mode.IN_PLACE, Mode.OUT_OF_PLACE):
         return (wanted,)
     if profile.both_modes:
@@ -70,6 +78,15 @@ def plan_modes(profile: Profile, wanted: Mode, several: bool) -> tuple[Mode, ...
             help="give a directory to --output for one file each, or choose one --mode",
         )
     )
+
+
+def _out_of_place(profile: Profile, wanted: Mode, collective: Collective) -> tuple[Mode, ...]:
+    """Return the one mode there is, if it may be chosen."""
+    if wanted in (Mode.AUTO, Mode.OUT_OF_PLACE):
+        return (Mode.OUT_OF_PLACE,)
+    phrase = f"{profile.name} refuses in-place calls of {collective}"
+    advice = "use --mode out-of-place"
+    raise LimitError(Diagnostic("CS223", phrase, help=advice))
 
 
 def mode_notes(profile: Profile, wanted: Mode, planned: tuple[Mode, ...]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from colsynth.pipeline.spec import TEXT_NAME, OptionSpec, PassSpec
 _PASSES = {
     "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
     "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
+    "lower-timed": "colsynth.lowering.lower_timed:LowerTimed",
     "coalesce-chunks": "colsynth.lowering.coalesce_chunks:CoalesceChunks",
     "order-transfers": "colsynth.lowering.order_transfers:OrderTransfers",
     "place-slots": "colsynth.lowering.place_slots:PlaceSlots",

@@ -1,5 +1,7 @@
 """The walk from a problem to verified bytes, and the outer loop over the number of trees.
 
+The walk is the same for every algorithm: one schedule, then a program for every mode.
+
 Each attempt is a fresh walk with a fixed number of trees; nothing is patched
 backwards. Bytes are verified as they would lie on disk before anybody gets them.
 """
@@ -18,11 +20,12 @@ from colsynth.errors import (
     VerificationError,
     did_you_mean,
 )
-from colsynth.model import Forest, Problem, Report, ThreadblockProgram
+from colsynth.model import Forest, Problem, Report, ThreadblockProgram, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.manager import Pipeline, findings
 from colsynth.pipeline.modes import Mode, mode_notes, plan_modes
+from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.result import Artefact, Compilation, file_name
 from colsynth.runtimes.target import Target
@@ -30,7 +33,12 @@ from colsynth.runtimes.target import Target
 Watch = Callable[[str, int, str, Any], None]
 """Told (mode when there are several, place, name, value) of every intermediate value."""
 
-_FOREST_PASS, _COPIES_PASS = "pack-trees", "lower-forest"
+SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
+"""What the synthesizers give, and lowering takes."""
+
+_FOREST_PASS = "pack-trees"
+_SETTINGS = ("trees", "instances", "size", "chunks_per_gpu", "policy", "tries", "budget")
+"""Fields of a request that are options of passes, by the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +52,12 @@ class Request:
     passes : str or None
         A pipeline to run instead of the algorithm's.
     trees : str or None
-        ``"auto"``, ``"optimal"`` or a number; None leaves it to the pipeline.
+        ``"auto"``, ``"optimal"`` or a number. This and all below: None leaves it to the
+        pipeline.
     instances : int or None
-        Parallel copies of the program; None leaves it to the pipeline.
+        Parallel copies of the program.
+    size, chunks_per_gpu, policy, tries, budget
+        As in the pass ``match-chunks``.
     mode : Mode
     several : bool
         Whether more than one file may be written.
@@ -56,8 +67,18 @@ class Request:
     passes: str | None = None
     trees: str | None = None
     instances: int | None = None
+    size: int | None = None
+    chunks_per_gpu: int | None = None
+    policy: str | None = None
+    tries: int | None = None
+    budget: int | None = None
     mode: Mode = Mode.AUTO
     several: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options of passes that were asked for, by field."""
+        found = {name: getattr(self, name) for name in _SETTINGS}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -88,7 +109,7 @@ def compile_problem(
     """
     pipeline = build_pipeline(request)
     pipeline.check(Problem, ThreadblockProgram)
-    modes = plan_modes(target.profile, request.mode, request.several)
+    modes = plan_modes(target.profile, request.mode, request.several, problem.collective)
     walk = _Walk(problem, target, modes, request, watch)
     if watch is not None:
         watch("", 0, "problem", problem)
@@ -108,17 +129,21 @@ def build_pipeline(request: Request) -> Pipeline:
     Raises
     ------
     InputError
-        CS213 for an unknown algorithm, CS206 for options beside ``passes``, CS210 for a
-        number of trees or instances that is none, CS201 to CS204 for wrong text.
+        CS213 for an unknown algorithm, CS206 for options beside ``passes``, CS217 for
+        options that the algorithm does not have, CS210 for numbers that cannot be, CS201
+        to CS204 for wrong text.
     """
-    given = {"trees": request.trees, "instances": request.instances}
-    named = [name for name, value in given.items() if value is not None]
+    named = [_option(name) for name in request.settings()]
     if request.passes is not None and named:
         phrase = f"--{named[0]} and --passes both say what the pipeline does"
         advice = f"write {named[0]}= into the pipeline"
         raise InputError(Diagnostic("CS206", phrase, help=advice))
     pipeline = Pipeline.from_text(pipeline_text(request.algorithm, request.passes))
     return _configure(pipeline, request)
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def pipeline_text(algorithm: str, passes: str | None) -> str:
@@ -132,13 +157,30 @@ def pipeline_text(algorithm: str, passes: str | None) -> str:
 
 
 def _configure(pipeline: Pipeline, request: Request) -> Pipeline:
-    """Return the pipeline with the request's numbers in the passes that take them."""
-    settings: dict[str, dict[str, Any]] = {_FOREST_PASS: {}, _COPIES_PASS: {}}
-    if request.trees is not None:
-        settings[_FOREST_PASS]["trees"] = request.trees
-    if request.instances is not None:
-        settings[_COPIES_PASS]["instances"] = request.instances
-    return Pipeline(tuple(_set(item, **settings.get(item.name, {})) for item in pipeline.passes))
+    """Return the pipeline with the request's values in the passes that take them."""
+    settings = request.settings()
+    options = [{x.field for x in options_of(type(item))} for item in pipeline.passes]
+    for name in settings:
+        if not any(name in known for known in options):
+            phrase = f"--{_option(name)} does not go with -a {request.algorithm}"
+            raise InputError(Diagnostic("CS217", phrase, help=_owners(name)))
+    return Pipeline(
+        tuple(
+            _set(item, **{name: value for name, value in settings.items() if name in known})
+            for item, known in zip(pipeline.passes, options, strict=True)
+        )
+    )
+
+
+def _owners(name: str) -> str:
+    """Return advice that names the algorithms with an option."""
+    found = [
+        algorithm
+        for algorithm, text in ALGORITHMS.items()
+        for item in Pipeline.from_text(text).passes
+        if name in {option.field for option in options_of(type(item))}
+    ]
+    return f"it is an option of -a {' and '.join(found)}"
 
 
 def _set(item: Pass, **values: Any) -> Pass:
@@ -167,18 +209,18 @@ def _given_up(attempt: Pipeline, refusal: LimitError) -> str:
 
 
 def _attempt(walk: _Walk, pipeline: Pipeline, notes: list[str]) -> Compilation:
-    """Return what one walk gives; the forest is shared by all modes."""
+    """Return what one walk gives; the schedule is shared by all modes."""
     problem, target = walk.problem, walk.target
-    head, tail = pipeline.split_after(Forest)
-    forest = head.run(problem, target, walk.clock, _observer(walk, ""))
-    artefacts = tuple(_artefact(walk, tail, forest, mode) for mode in walk.modes)
+    head, tail = pipeline.split_after(*SCHEDULES)
+    schedule = head.run(problem, target, walk.clock, _observer(walk, ""))
+    artefacts = tuple(_artefact(walk, tail, schedule, mode) for mode in walk.modes)
     notes = [*notes, *mode_notes(target.profile, walk.request.mode, walk.modes)]
     return Compilation(
         problem=problem,
         runtime=target.profile.name,
         algorithm=walk.request.algorithm,
         pipeline=str(pipeline),
-        forest=forest,
+        schedule=schedule,
         artefacts=artefacts,
         seconds=walk.clock.seconds(),
         notes=(*notes, *_warnings(artefacts), *target.profile.warnings),
@@ -198,13 +240,15 @@ def _observer(walk: _Walk, mode: str) -> Callable[[int, str, Any], None] | None:
     return lambda place, name, value: watch(mode, place, name, value)
 
 
-def _artefact(walk: _Walk, tail: Pipeline, forest: Forest, mode: Mode) -> Artefact:
+def _artefact(
+    walk: _Walk, tail: Pipeline, schedule: Forest | TimedSchedule, mode: Mode
+) -> Artefact:
     """Return the verified file for one mode of the call."""
     from colsynth.runtimes.writer import write
 
     target = replace(walk.target, in_place=mode.in_place, out_of_place=mode.out_of_place)
     label = mode.value if len(walk.modes) > 1 else ""
-    program = tail.run(forest, target, walk.clock, _observer(walk, label))
+    program = tail.run(schedule, target, walk.clock, _observer(walk, label))
     _check_largest(program, target)
     with walk.clock.measure("write"):
         data = write(program, target.profile)

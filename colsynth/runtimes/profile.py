@@ -63,6 +63,8 @@ class Profile:
         Most files per job; None is no limit worth naming.
     exports : tuple of (str, str)
         Environment variables a job needs beside the one that names the files.
+    out_of_place_only : tuple of Collective
+        Collectives whose in-place calls the runtime refuses.
     sources : dict
         Where each number comes from, by field name.
     """
@@ -97,6 +99,7 @@ class Profile:
     directory: bool = False
     max_files: int | None = None
     exports: tuple[tuple[str, str], ...] = ()
+    out_of_place_only: tuple[Collective, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
