@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colsynth.model import Hops, Kind, Topology
 from colsynth.synthesis.ten.routes import Route, routes
@@ -81,8 +82,8 @@ class _Clock:
             yield begin, tail
 
 
-def reverse(hops: Hops) -> Hops:
-    """Return the hops with time turned around: as the reversed topology would have them.
+def reverse(hops: Hops) -> tuple[Hops, NDArray[np.int64]]:
+    """Return the hops with time turned around, and which of `hops` each of them was.
 
     The occupied times of a reversed cut-through route keep the rules of one, so a copying
     schedule on the reversed hops, run backwards, is a reducing schedule on `hops`.
@@ -94,11 +95,28 @@ def reverse(hops: Hops) -> Hops:
     place = np.repeat(hops.first[1:][order], sizes[order]) - 1
     place -= np.arange(len(hops.links)) - np.repeat(first[:-1], sizes[order])
     lasts = np.repeat(hops.duration[order], sizes[order])
-    return Hops(
+    turned = Hops(
         source=hops.target[order],
         target=hops.source[order],
         first=first,
         links=hops.links[place],
         begin=lasts - hops.end[place],
         end=lasts - hops.begin[place],
+    )
+    return turned, order
+
+
+def select(hops: Hops, keep: NDArray[np.bool_]) -> Hops:
+    """Return the hops for which `keep`, (H,), is set."""
+    sizes = np.diff(hops.first)
+    links = np.repeat(keep, sizes)
+    first = np.zeros(int(keep.sum()) + 1, np.int64)
+    np.cumsum(sizes[keep], out=first[1:])
+    return Hops(
+        source=hops.source[keep],
+        target=hops.target[keep],
+        first=first,
+        links=hops.links[links],
+        begin=hops.begin[links],
+        end=hops.end[links],
     )

@@ -1,0 +1,42 @@
+"""Trees given as hops in order of growth: whose child each hop is, what is below it.
+
+Linear in the number of hops.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def link_tasks(first, hop, source, target, duration, gpus):
+    """Return (parent, tail) of every tree edge.
+
+    Parameters
+    ----------
+    first, hop : int64 (C + 1,), int32 (T,)
+        Hops of each chunk's tree, each after the one that reaches its source.
+    source, target, duration : int32 (H,), int32 (H,), int64 (H,)
+    gpus : int
+
+    Returns
+    -------
+    parent : int64 (T,)
+        The edge that brings the chunk to an edge's source, -1 where it is there at first.
+    tail : int64 (T,)
+        Ticks from the start of the edge until the last GPU below it is reached.
+    """
+    parent = np.full(hop.size, -1, np.int64)
+    tail = np.empty(hop.size, np.int64)
+    reached = np.full(gpus, -1, np.int64)
+    for c in range(first.size - 1):
+        for e in range(first[c], first[c + 1]):
+            parent[e] = reached[source[hop[e]]]
+            reached[target[hop[e]]] = e
+            tail[e] = duration[hop[e]]
+        for e in range(first[c + 1] - 1, first[c] - 1, -1):
+            reached[target[hop[e]]] = -1
+            if parent[e] >= 0:
+                tail[parent[e]] = max(tail[parent[e]], duration[hop[parent[e]]] + tail[e])
+    return parent, tail

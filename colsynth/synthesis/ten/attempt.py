@@ -1,0 +1,183 @@
+"""One try at a problem: every phase in turn, on what the ones before leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.model import Collective, Direction, Hops, Problem, TimedPhase
+from colsynth.synthesis.ten.demands import Wants, chunk_size, wants
+from colsynth.synthesis.ten.hops import hops_of, reverse, select
+from colsynth.synthesis.ten.match import Choice, Spread, match_events
+from colsynth.synthesis.ten.pace import Pace
+from colsynth.synthesis.ten.phases import (
+    backwards,
+    delayed,
+    last_arrivals,
+    last_end,
+    last_uses,
+)
+from colsynth.synthesis.ten.play import is_uniform, play
+from colsynth.synthesis.ten.reach import refuse_unreachable
+from colsynth.synthesis.ten.regions import Region, regions
+from colsynth.synthesis.ten.route import Trees, route, send_along
+from colsynth.synthesis.ten.ticks import Ticks, choose_ticks
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One phase: what is wanted, on which hops, and what all tries share.
+
+    Parameters
+    ----------
+    wants : Wants
+    hops : Hops
+        Outwards: reversed where the phase reduces.
+    was : int64 (H,)
+        Which hop in data direction each of `hops` is.
+    regions : tuple of Region
+    trees : Trees or None
+        Where not everybody wants everything.
+    """
+
+    wants: Wants
+    hops: Hops
+    was: Ints
+    regions: tuple[Region, ...]
+    trees: Trees | None
+
+
+class Setting:
+    """A problem with its hops and ticks.
+
+    Parameters
+    ----------
+    problem : Problem
+    size : int
+        Bytes of the message.
+    chunks_per_gpu : int
+    """
+
+    def __init__(self, problem: Problem, size: int, chunks_per_gpu: int) -> None:
+        self.problem, self.topology = problem, problem.topology
+        self.gpus, self.links = self.topology.size, len(self.topology.links)
+        self.chunk_bytes: Fraction = chunk_size(problem, size, chunks_per_gpu)
+        self.ticks: Ticks = choose_ticks(self.topology, self.chunk_bytes)
+        self.all_hops: Hops = hops_of(self.topology, self.chunk_bytes, self.ticks)
+        self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
+
+    @cached_property
+    def hops(self) -> Hops:
+        """Hops that the problem may use."""
+        if not self.problem.groups or self.problem.transit:
+            return self.all_hops
+        group = np.full(self.gpus, -1)
+        for number, ranks in enumerate(self.problem.groups):
+            group[list(ranks)] = number
+        source, target = group[self.all_hops.source], group[self.all_hops.target]
+        return select(self.all_hops, (source == target) & (source >= 0))
+
+    def transfers(self, item: Wants) -> int:
+        """Return the transfers that a phase needs at least."""
+        if item.wanted is None:
+            return len(item.number) * (len(self.problem.members[0]) - 1)
+        return len(item.wanted.items)
+
+    def tasks(self, pace: Pace) -> tuple[Task, ...]:
+        """Return the phases, with trees where chunks need them.
+
+        Raises
+        ------
+        InfeasibleError
+            CS302: some chunk cannot reach somebody who wants it.
+        """
+        return tuple(self._task(item, pace) for item in self.wants)
+
+    def _task(self, item: Wants, pace: Pace) -> Task:
+        inwards = item.direction is Direction.IN
+        hops, was = reverse(self.hops) if inwards else (self.hops, np.arange(len(self.hops)))
+        refuse_unreachable(self.problem, hops, item)
+        if item.wanted is not None:
+            trees = route(hops, self.gpus, self.links, item, item.wanted, pace)
+            return Task(item, hops, was, (), trees)
+        if self.rounds(hops):
+            return Task(item, hops, was, (), None)
+        topology = self.topology.reversed() if inwards else self.topology
+        found = _within(self.problem, regions(topology, hops))
+        return Task(item, hops, was, found, None)
+
+    def rounds(self, hops: Hops) -> bool:
+        """Whether everybody can be served round by round."""
+        return not self.problem.groups and is_uniform(hops)
+
+
+def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
+    """Return the parts of regions that lie in one group, short of the whole group."""
+    parts = {
+        part: None
+        for region in found
+        for group in problem.members
+        if 1 < len(part := tuple(r for r in region if r in set(group))) < len(group)
+    }
+    return tuple(parts)
+
+
+def attempt(
+    setting: Setting, tasks: tuple[Task, ...], policy: str, number: int, seed: int, pace: Pace
+) -> tuple[TimedPhase, ...] | None:
+    """Return the phases of one try, None where it leaves some chunk undelivered.
+
+    Tries differ in who chooses first, and in whether a chunk may enter a region twice
+    when there is nothing new for it.
+    """
+    done: list[TimedPhase] = []
+    for task in tasks:
+        phase = _phase(setting, task, done, policy, number, seed, pace)
+        short = task.wants.wanted is None and phase.transfers < setting.transfers(task.wants)
+        if short:
+            return None
+        if task.wants.direction is Direction.IN:
+            phase = backwards(phase, setting.hops, task.was, last_end(phase))
+        done.append(phase)
+    return tuple(done)
+
+
+def _phase(
+    setting: Setting,
+    task: Task,
+    before: list[TimedPhase],
+    policy: str,
+    number: int,
+    seed: int,
+    pace: Pace,
+) -> TimedPhase:
+    """Return one phase, outwards."""
+    item = task.wants
+    if task.trees is None and policy == "oldest" and setting.rounds(task.hops):
+        phase = play(task.hops, setting.gpus, item, number + seed, pace)
+        return delayed(phase, max((last_end(other) for other in before), default=0))
+    busy, born = _start(setting, item, before)
+    if task.trees is not None:
+        turn = number + seed
+        return send_along(task.hops, setting.gpus, item, task.trees, (busy, born), turn, pace)
+    spread = Spread(task.hops, setting.problem.members, setting.gpus, item, task.regions)
+    strict = bool(task.regions) and number % 2 == 0
+    choice = Choice(policy, strict, seed + (number // 2 if task.regions else number))
+    return match_events(spread, (busy, born), choice, pace)
+
+
+def _start(setting: Setting, item: Wants, before: list[TimedPhase]) -> tuple[Ints, Ints]:
+    """Return when each link falls free, and when each chunk of a phase is there."""
+    busy = np.zeros(setting.links, np.int64)
+    born = np.zeros(len(item.number), np.int64)
+    for phase in before:
+        np.maximum(busy, last_uses(phase, setting.links), out=busy)
+        if setting.problem.collective is Collective.ALLREDUCE:
+            np.maximum(born, last_arrivals(phase, item.holders.items), out=born)
+    return busy, born

@@ -1,0 +1,89 @@
+"""Hops as the event kernels want them, and their empty agenda."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.kernels.events import Agenda, Fabric, push
+from colsynth.model import Hops
+
+Ints = NDArray[np.int64]
+
+
+def group_by(keys: NDArray[Any], size: int) -> tuple[Ints, Ints]:
+    """Return (first, order): places of the entries of each key, in order."""
+    first = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(keys, minlength=size), out=first[1:])
+    return first, np.argsort(keys, kind="stable")
+
+
+def fabric_of(hops: Hops, gpus: int, links: int) -> Fabric:
+    """Return the hops with their lookups by GPU and by shared link."""
+    out_first, out = group_by(hops.source, gpus)
+    hop = np.repeat(np.arange(len(hops)), np.diff(hops.first))
+    # A hop of one link that nobody else uses is free when its chunk arrives.
+    alone = (np.diff(hops.first) == 1)[hop] & (np.bincount(hops.links, minlength=links) == 1)[
+        hops.links
+    ]
+    shared, users, begins = hops.links[~alone], hop[~alone], hops.begin[~alone]
+    user_first, order = group_by(shared, links)
+    pairs = np.unique(np.stack((shared, begins), axis=1), axis=0).reshape(-1, 2)
+    return Fabric(
+        source=hops.source,
+        target=hops.target,
+        first=hops.first,
+        links=hops.links,
+        begin=hops.begin,
+        end=hops.end,
+        into=np.searchsorted(hops.target, np.arange(gpus + 1)).astype(np.int64),
+        out_first=out_first,
+        out=out.astype(np.int32),
+        user_first=user_first,
+        user=users[order].astype(np.int32),
+        offset_first=group_by(pairs[:, 0], links)[0],
+        offset=pairs[:, 1].astype(np.int64),
+    )
+
+
+def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> Agenda:
+    """Return an agenda on which only the chunks of the beginning stand.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    busy : int64 (links,)
+        When each link first falls free.
+    room : int
+        Most transfers.
+    born : int64 (R,)
+        When each chunk of the beginning is there.
+    turn : int
+        Which target chooses first.
+    """
+    hops, links = len(fabric.source), len(busy)
+    # A link is reserved by as many transfers at once as a route has links, and falls free
+    # once for each and for each way of using it.
+    longest = int(np.diff(fabric.first).max(initial=1))
+    events = len(born) + hops * (longest + 1) + len(fabric.offset) * (longest + 2) + links
+    agenda = Agenda(
+        busy=busy.copy(),
+        pointer=np.zeros(len(fabric.into) - 1, np.int32),
+        heap_time=np.empty(events, np.int64),
+        heap_what=np.empty(events, np.int64),
+        start=np.empty(room, np.int64),
+        hop=np.empty(room, np.int32),
+        chunk=np.empty(room, np.int32),
+        waiting=np.zeros(hops, np.bool_),
+        queue=np.empty(hops, np.int32),
+        scalars=np.array([0, 0, 0, turn]),
+    )
+    for number, time in enumerate(born.tolist()):
+        push(agenda, time, room + number)
+    for link, time in enumerate(busy.tolist()):
+        if time:
+            for offset in fabric.offset[fabric.offset_first[link] : fabric.offset_first[link + 1]]:
+                push(agenda, max(0, time - int(offset)), -1 - link)
+    return agenda

@@ -1,0 +1,105 @@
+"""Pass match-chunks: Problem -> TimedSchedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
+from colsynth.model import Problem, TimeBound, TimedPhase, TimedSchedule
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.ten.attempt import Setting, attempt
+from colsynth.synthesis.ten.demands import count_chunks
+from colsynth.synthesis.ten.lower_bound import time_bound
+from colsynth.synthesis.ten.match import POLICIES
+from colsynth.synthesis.ten.pace import Pace
+from colsynth.synthesis.ten.phases import last_end
+
+
+@dataclass(frozen=True, slots=True)
+class MatchChunks:
+    """Match chunks to links step by step, on a network expanded in time.
+
+    Where everyone in a group wants everything, every free link is offered the chunks that
+    its sender holds and its receiver lacks. Where not, every chunk first gets a tree that
+    avoids full links, and links then choose among the chunks that wait for them.
+    Reducing phases are copying phases of the reversed network, run backwards.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the message.
+    chunks_per_gpu : int
+        Chunks that every shard is cut into.
+    policy : str
+        Which chunk goes first: the oldest its sender has, the rarest, or the earliest to
+        finish: the oldest that no other holder could bring sooner.
+    tries : int
+        Schedules made, of which the best is kept; fewer where one meets the bound.
+    budget : int
+        Transfers after which no further try begins; 0 sets no such limit.
+    """
+
+    size: int = 10**9
+    chunks_per_gpu: int = 1
+    policy: str = "oldest"
+    tries: int = 4
+    budget: int = 2**24
+
+    name: ClassVar[str] = "match-chunks"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = TimedSchedule
+
+    def __post_init__(self) -> None:
+        for option, least in (("size", 1), ("chunks_per_gpu", 1), ("tries", 1), ("budget", 0)):
+            require_least(option.replace("_", "-"), getattr(self, option), least)
+        if self.policy not in POLICIES:
+            phrase = f"there is no policy {self.policy!r}"
+            raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.policy, POLICIES)))
+
+    def run(self, value: Problem, target: Target) -> TimedSchedule:
+        """Return the best schedule found.
+
+        Raises
+        ------
+        InfeasibleError
+            CS302: some chunk cannot reach somebody who wants it.
+        InputError
+            CS117: fewer than two GPUs.
+        """
+        if value.topology.size < 2:
+            raise InputError(Diagnostic("CS117", "a collective needs two GPUs or more"))
+        setting = Setting(value, self.size, self.chunks_per_gpu)
+        total = sum(setting.transfers(item) for item in setting.wants)
+        pace = Pace(total, setting.ticks.unit, target.progress)
+        tasks = setting.tasks(pace)
+        bound = time_bound(
+            value, self.chunks_per_gpu, setting.chunk_bytes, setting.all_hops, setting.ticks
+        )
+        best: tuple[TimedPhase, ...] | None = None
+        ticks = 0
+        for number in range(self.tries):
+            pace.begin()
+            phases = attempt(setting, tasks, self.policy, number, target.seed, pace)
+            end = max(map(last_end, phases), default=0) if phases is not None else 0
+            if phases is not None and (best is None or end < ticks):
+                best, ticks = phases, end
+            if best is not None and self._suffices(setting, ticks, bound, pace):
+                break
+        if best is None:
+            raise DefectError(Diagnostic("CS901", "matching left some chunk undelivered"))
+        return TimedSchedule(
+            problem=value,
+            size=self.size,
+            chunks_per_gpu=self.chunks_per_gpu,
+            chunks=count_chunks(value, self.chunks_per_gpu)[0],
+            chunk_bytes=setting.chunk_bytes,
+            tick=setting.ticks.unit,
+            ticks=ticks,
+            phases=best,
+            bound=bound,
+        )
+
+    def _suffices(self, setting: Setting, ticks: int, bound: TimeBound, pace: Pace) -> bool:
+        """Whether no further try is worth it."""
+        return ticks * setting.ticks.unit <= bound.seconds or 0 < self.budget <= pace.placed
