@@ -114,6 +114,18 @@ def refuse_unreachable(topology: Topology, inside: NDArray[np.bool_], forward: b
     )
 
 
+def refuse_pair(topology: Topology, source: int, target: int) -> None:
+    """Raise InfeasibleError: no path leads from one rank to another."""
+    names = [topology.nodes[topology.ranks[rank]].name for rank in (source, target)]
+    raise InfeasibleError(
+        Diagnostic(
+            "CS302",
+            f"no data can pass from {names[0]} to {names[1]}",
+            help="add the missing links, or leave the unreachable GPUs out",
+        )
+    )
+
+
 def refuse_unforwarded(topology: Topology, inside: NDArray[np.bool_]) -> None:
     """Raise InfeasibleError: switches without multicast cannot reach every GPU."""
     missed = [topology.nodes[node].name for node in topology.ranks if not inside[node]]
