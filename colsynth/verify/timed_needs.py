@@ -20,6 +20,10 @@ NOBODY = 0
 """The set without ranks: of chunks that do not move in a phase."""
 
 
+_WHOLE = (Collective.BROADCAST, Collective.REDUCE)
+"""Collectives whose message is the root's, in `chunks_per_gpu` chunks."""
+
+
 @dataclass(frozen=True, eq=False)
 class Need:
     """One phase: conditions of every chunk before and after it.
@@ -101,7 +105,7 @@ def needs(schedule: TimedSchedule) -> tuple[Need, ...]:
         shares = {sum(demand.count for demand in problem.demands) * each}
     else:
         parts = [_group(problem, members, each, sets) for members in problem.members]
-        whole = problem.collective in (Collective.BROADCAST, Collective.REDUCE)
+        whole = problem.collective in _WHOLE
         shares = {each if whole else len(members) * each for members in problem.members}
     _check_figures(schedule, sum(_chunks(part) for part in parts), shares)
     first, members = sets.arrays()
@@ -131,27 +135,47 @@ def _joined(parts: list[_Conditions]) -> _Conditions:
     return joined
 
 
+_ALL, _ROOT, _OWNER, _SENDER, _RECEIVER = range(5)
+"""Who holds or wants a chunk: all members, the root, the member it belongs to, or one of
+the two that it goes between."""
+
+_WHO: dict[Collective, tuple[tuple[Direction, int, int], ...]] = {
+    Collective.ALLGATHER: ((Direction.OUT, _OWNER, _ALL),),
+    Collective.REDUCE_SCATTER: ((Direction.IN, _ALL, _OWNER),),
+    Collective.ALLREDUCE: ((Direction.IN, _ALL, _OWNER), (Direction.OUT, _OWNER, _ALL)),
+    Collective.BROADCAST: ((Direction.OUT, _ROOT, _ALL),),
+    Collective.REDUCE: ((Direction.IN, _ALL, _ROOT),),
+    Collective.SCATTER: ((Direction.OUT, _ROOT, _OWNER),),
+    Collective.GATHER: ((Direction.OUT, _OWNER, _ROOT),),
+    Collective.ALLTOALL: ((Direction.OUT, _SENDER, _RECEIVER),),
+}
+"""Phases of each collective: who has its chunks before and after."""
+
+
 def _group(problem: Problem, members: tuple[int, ...], each: int, sets: _Sets) -> _Conditions:
     """Return the conditions of the chunks of one group."""
+    count = each
+    if problem.collective not in _WHOLE:
+        count *= len(members)
+    if problem.collective is Collective.ALLTOALL:
+        count *= len(members)
     ranks = np.array(members, np.int64) + 1
-    own = np.repeat(ranks, each)
-    root = np.full(own.size, ranks[problem.root or 0])
-    everyone = np.full(own.size, sets.number(tuple(sorted(members))))
-    one, everyone_one = root[:each], everyone[:each]
-    gather_all = {Direction.OUT: _moving(own, everyone)}
-    scatter_sum = {Direction.IN: (everyone, own)}
-    pair = np.repeat(ranks, len(members) * each), np.tile(own, len(members))
-    conditions: dict[Collective, _Conditions] = {
-        Collective.ALLGATHER: gather_all,
-        Collective.REDUCE_SCATTER: scatter_sum,
-        Collective.ALLREDUCE: {**scatter_sum, **gather_all},
-        Collective.BROADCAST: {Direction.OUT: _moving(one, everyone_one)},
-        Collective.REDUCE: {Direction.IN: (everyone_one, one)},
-        Collective.SCATTER: {Direction.OUT: _moving(root, own)},
-        Collective.GATHER: {Direction.OUT: _moving(own, root)},
-        Collective.ALLTOALL: {Direction.OUT: _moving(*pair)},
-    }
-    return conditions[problem.collective]
+    everyone = sets.number(tuple(sorted(members)))
+
+    def column(who: int) -> Ints:
+        if who == _ALL:
+            return np.full(count, everyone)
+        if who == _ROOT:
+            return np.full(count, ranks[problem.root or 0])
+        if who == _SENDER:
+            return np.repeat(ranks, count // ranks.size)
+        return np.resize(np.repeat(ranks, each), count)
+
+    conditions: _Conditions = {}
+    for direction, before, after in _WHO[problem.collective]:
+        pair = column(before), column(after)
+        conditions[direction] = _moving(*pair) if direction is Direction.OUT else pair
+    return conditions
 
 
 def _moving(before: Ints, after: Ints) -> tuple[Ints, Ints]:
