@@ -24,6 +24,7 @@ from colsynth.pipeline.modes import Mode, parse_mode, plan_modes
 from colsynth.pipeline.result import Artefact, Compilation, file_name
 
 if TYPE_CHECKING:
+    from colsynth.pipeline.synthesize import Synthesis
     from colsynth.pipeline.target import Progress
     from colsynth.pipeline.walk import Watch
 
@@ -37,6 +38,7 @@ __all__ = [
     "load_topology",
     "make_problem",
     "pass_names",
+    "synthesize",
     "verify",
 ]
 
@@ -193,6 +195,11 @@ def compile(  # noqa: A001 - the verb of this package
     *,
     algorithm: str = "forest",
     trees: str | None = None,
+    size: int | None = None,
+    chunks_per_gpu: int | None = None,
+    policy: str | None = None,
+    tries: int | None = None,
+    budget: int | None = None,
     mode: str = "auto",
     several: bool = True,
     instances: int | None = None,
@@ -212,10 +219,12 @@ def compile(  # noqa: A001 - the verb of this package
     runtime : str
         ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``.
     algorithm : str
-        The synthesizer.
+        The synthesizer: ``"forest"`` packs trees, ``"ten"`` matches chunks to links in time.
     trees : str, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
-        the runtime; ``"optimal"``: the exact optimum; a number: so many.
+        the runtime; ``"optimal"``: the exact optimum; a number: so many. For forest alone.
+    size, chunks_per_gpu, policy, tries, budget : optional
+        As for `synthesize`. For ten alone.
     mode : str
         ``"auto"``, ``"both"``, ``"in-place"`` or ``"out-of-place"`` calls.
     several : bool
@@ -251,8 +260,74 @@ def compile(  # noqa: A001 - the verb of this package
     target = aim(
         problem, profile(runtime), protocol, min_bytes, max_bytes, seed=seed, progress=progress
     )
-    request = Request(algorithm, passes, trees, instances, parse_mode(mode), several)
+    request = Request(
+        algorithm=algorithm,
+        passes=passes,
+        trees=trees,
+        instances=instances,
+        size=size,
+        chunks_per_gpu=chunks_per_gpu,
+        policy=policy,
+        tries=tries,
+        budget=budget,
+        mode=parse_mode(mode),
+        several=several,
+    )
     return compile_problem(problem, target, request, watch)
+
+
+def synthesize(
+    problem: Problem,
+    *,
+    size: int | None = None,
+    chunks_per_gpu: int | None = None,
+    policy: str | None = None,
+    tries: int | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Synthesis:
+    """Return a timed schedule that was checked, for any collective, group and size.
+
+    Parameters
+    ----------
+    problem : Problem
+    size : int, optional
+        Bytes of the message, as nccl-tests counts them; 10**9 unless given.
+    chunks_per_gpu : int, optional
+        Chunks that every shard is cut into; 1 unless given.
+    policy : str, optional
+        Which chunk goes first: ``"oldest"`` (the default), ``"rarest"`` or ``"earliest"``.
+    tries : int, optional
+        Schedules made, of which the best is kept.
+    budget : int, optional
+        Transfers after which no further try begins; 0 sets no limit.
+    seed : int
+        Of every random choice; equal seeds give equal schedules.
+    progress : callable, optional
+        Told of long work.
+
+    Raises
+    ------
+    InputError
+        Wrong options, or numbers that do not fit 64 bits.
+    InfeasibleError
+        Some chunk cannot reach a GPU that wants it.
+    DefectError
+        colsynth made a wrong schedule and kept it from you.
+    """
+    from colsynth.pipeline.synthesize import synthesize_problem
+    from colsynth.runtimes.target import Context
+
+    context = Context(seed=seed) if progress is None else Context(seed=seed, progress=progress)
+    options = {
+        "size": size,
+        "chunks_per_gpu": chunks_per_gpu,
+        "policy": policy,
+        "tries": tries,
+        "budget": budget,
+    }
+    return synthesize_problem(problem, context, options)
 
 
 def file_names(

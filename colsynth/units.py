@@ -89,6 +89,19 @@ def spell_duration(duration: Fraction) -> str:
     return f"{exact if exact is not None else micro} us"
 
 
+def microseconds(duration: Fraction) -> float:
+    """Return a duration in microseconds, rounded to nine decimals, for tables and JSON."""
+    return round(float(duration * 10**6), 9)
+
+
+def format_duration(duration: Fraction) -> str:
+    """Return a duration for people, such as ``"12.345 us"`` or ``"3.2 ms"``."""
+    for unit, scale in (("s", 1), ("ms", 10**3), ("us", 10**6)):
+        if duration * scale >= 1:
+            break
+    return f"{float(duration * scale):.6g} {unit}"
+
+
 def format_size(size: int) -> str:
     """Return a size for people, in the largest binary unit that divides it."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

@@ -16,7 +16,7 @@ def compiled(machine, boxes, collective, runtime, root=None, **options):
     """Compile, check what every compilation promises, and return it."""
     problem = api.make_problem(topology.load(machine, nodes=boxes), collective, root)
     result = api.compile(problem, runtime, **options)
-    assert result.forest.algbw <= result.forest.bound.algbw
+    assert result.schedule.algbw <= result.forest.bound.algbw
     for artefact in result.artefacts:
         # Once more from the bytes alone, as `colsynth verify` does.
         assert api.verify(artefact.data, runtime).ok
@@ -30,7 +30,7 @@ def test_every_machine_on_every_runtime(machine, boxes, runtime):
     for collective in SYMMETRIC:
         result = compiled(machine, boxes, collective, runtime)
         assert len(result.artefacts) == (2 if runtime == "msccl" else 1)
-        assert result.forest.gap <= 2 / 98
+        assert result.schedule.gap <= 2 / 98
     if boxes == 1:
         for collective in ROOTED:
             compiled(machine, boxes, collective, runtime, root=3)
@@ -57,8 +57,8 @@ def test_every_protocol_also_between_boxes(runtime, protocol):
 def test_optimal_forests_with_many_trees_are_emitted(runtime, collective):
     for machine, boxes, trees in (("mi250", 1, 3), ("dgx-a100", 2, 13)):
         result = compiled(machine, boxes, collective, runtime, trees="optimal")
-        assert result.forest.gap == 0
-        assert result.forest.trees_per_root == trees
+        assert result.schedule.gap == 0
+        assert result.schedule.trees_per_root == trees
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

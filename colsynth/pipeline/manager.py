@@ -83,9 +83,9 @@ class Pipeline:
                     )
                 )
 
-    def split_after(self, given: type) -> tuple[Pipeline, Pipeline]:
-        """Return the part up to the last pass that gives `given`, and the rest."""
-        places = [i for i, item in enumerate(self.passes, 1) if item.gives is given]
+    def split_after(self, *given: type) -> tuple[Pipeline, Pipeline]:
+        """Return the part up to the last pass that gives one of `given`, and the rest."""
+        places = [i for i, item in enumerate(self.passes, 1) if item.gives in given]
         cut = places[-1] if places else 0
         head, tail = self.passes[:cut], self.passes[cut:]
         return Pipeline(head, self.first), Pipeline(tail, self.first + cut)

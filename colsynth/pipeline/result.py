@@ -6,13 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from colsynth.model import Forest, Problem, Report, ThreadblockProgram
+from colsynth.model import Forest, Problem, Report, ThreadblockProgram, TimedSchedule
 from colsynth.pipeline.modes import Mode
-from colsynth.units import gbps
+from colsynth.units import gbps, microseconds
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _LONGEST = 160
 """Letters of a topology's name that file names keep; file systems take 255 in all."""
+
+_FIGURES = (
+    *("trees_per_gpu", "max_height", "mean_height", "algbw_gbps", "bound_gbps", "gap"),
+    *("size_bytes", "chunks_per_gpu", "time_us", "bound_us"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +52,9 @@ class Compilation:
     problem : Problem
     runtime, algorithm : str
     pipeline : str
-        Text of the pipeline that was run; fixes the number of trees.
-    forest : Forest
+        Text of the pipeline that was run; fixes the number of trees, where there are any.
+    schedule : Forest or TimedSchedule
+        What the synthesizer found, as the algorithm has it.
     artefacts : tuple of Artefact
         One, or one per mode of the call.
     seconds : dict
@@ -61,7 +67,7 @@ class Compilation:
     runtime: str
     algorithm: str
     pipeline: str
-    forest: Forest
+    schedule: Forest | TimedSchedule
     artefacts: tuple[Artefact, ...]
     seconds: dict[str, float]
     notes: tuple[str, ...] = ()
@@ -75,9 +81,10 @@ class Compilation:
         """Return the figures as plain values, ready for JSON.
 
         Bandwidths are in GB/s, counts are maxima over ranks and files, and ``gap`` is
-        the share of time lost to the bound, 0 exactly when the bound is reached.
+        the share of time lost to the bound, 0 exactly when the bound is reached. What one
+        algorithm alone has is None with the other.
         """
-        forest, programs = self.forest, [artefact.program for artefact in self.artefacts]
+        programs = [artefact.program for artefact in self.artefacts]
         return {
             "topology": self.problem.topology.name,
             "collective": self.problem.collective.value,
@@ -88,12 +95,7 @@ class Compilation:
             "pipeline": self.pipeline,
             "protocol": programs[0].header.protocol,
             "modes": [artefact.mode.value for artefact in self.artefacts],
-            "trees_per_gpu": forest.trees_per_root,
-            "max_height": forest.max_height,
-            "mean_height": float(forest.mean_height),
-            "algbw_gbps": gbps(forest.algbw),
-            "bound_gbps": gbps(forest.bound.algbw),
-            "gap": float(forest.gap),
+            **_figures(self.schedule),
             "chunks": max(program.header.chunks for program in programs),
             "channels": max(program.header.channels for program in programs),
             "threadblocks": max(program.max_threadblocks for program in programs),
@@ -102,6 +104,32 @@ class Compilation:
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "notes": list(self.notes),
         }
+
+
+def _figures(schedule: Forest | TimedSchedule) -> dict[str, Any]:
+    """Return what the algorithms say about their schedules; all have the same keys."""
+    found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
+    found |= {"algbw_gbps": gbps(schedule.algbw), "gap": float(schedule.gap)}
+    return {name: found.get(name) for name in _FIGURES}
+
+
+def _of_forest(forest: Forest) -> dict[str, Any]:
+    return {
+        "trees_per_gpu": forest.trees_per_root,
+        "max_height": forest.max_height,
+        "mean_height": float(forest.mean_height),
+        "bound_gbps": gbps(forest.bound.algbw),
+    }
+
+
+def _of_timed(schedule: TimedSchedule) -> dict[str, Any]:
+    return {
+        "bound_gbps": gbps(schedule.size / schedule.bound.seconds),
+        "size_bytes": schedule.size,
+        "chunks_per_gpu": schedule.chunks_per_gpu,
+        "time_us": microseconds(schedule.seconds),
+        "bound_us": microseconds(schedule.bound.seconds),
+    }
 
 
 def file_name(problem: Problem, runtime: str, mode: Mode) -> str:

@@ -36,7 +36,7 @@ Watch = Callable[[str, int, str, Any], None]
 SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
 """What the synthesizers give, and lowering takes."""
 
-_FOREST_PASS = "pack-trees"
+_PACKER = "pack-trees"
 _SETTINGS = ("trees", "instances", "size", "chunks_per_gpu", "policy", "tries", "budget")
 """Fields of a request that are options of passes, by the same names."""
 
@@ -191,7 +191,7 @@ def _set(item: Pass, **values: Any) -> Pass:
 def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
     """Yield the pipeline with each number of trees worth trying, best first."""
     head, *rest = pipeline.passes
-    if head.name != _FOREST_PASS or getattr(head, "trees", None) != "auto":
+    if head.name != _PACKER or getattr(head, "trees", None) != "auto":
         yield pipeline
         return
     from colsynth.synthesis.forest import candidates

@@ -17,7 +17,7 @@ def tight(steps):
 
 def test_auto_takes_the_most_trees_that_fit_and_says_what_was_given_up():
     done = api.compile(MI250, "rccl", passes=tight(6))
-    trees = done.forest.trees_per_root
+    trees = done.schedule.trees_per_root
     assert trees < 3
     assert f"pack-trees{{trees={trees}}}" in done.pipeline
     assert done.summary()["gap"] > 0.02
