@@ -17,6 +17,7 @@ from colsynth.pipeline.spec import TEXT_NAME, OptionSpec, PassSpec
 
 _PASSES = {
     "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
+    "match-chunks": "colsynth.synthesis.ten.match_chunks:MatchChunks",
     "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
     "lower-timed": "colsynth.lowering.lower_timed:LowerTimed",
     "coalesce-chunks": "colsynth.lowering.coalesce_chunks:CoalesceChunks",
@@ -26,11 +27,11 @@ _PASSES = {
     "spell-dependencies": "colsynth.lowering.spell_dependencies:SpellDependencies",
 }
 
+_LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
+
 ALGORITHMS = {
-    "forest": (
-        "pack-trees,lower-forest,coalesce-chunks,order-transfers,"
-        "place-slots,assign-threadblocks,spell-dependencies"
-    ),
+    "forest": f"pack-trees,lower-forest,{_LOWERING}",
+    "ten": f"match-chunks,lower-timed,{_LOWERING}",
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
 
