@@ -17,10 +17,15 @@ class CoalesceChunks:
     Trees of one root that share their first edges (outwards) or their last leaves
     (inwards) need fewer steps this way; the number of bytes and their routes stay.
 
+    Who waits for one of the chunks then waits for all. A program with an order of its own
+    (`ChunkProgram.ordered`) was timed without that and holds together already what loses
+    no time by it, so it is left alone unless `most` asks for fewer steps.
+
     Parameters
     ----------
     most : int
-        Chunks in one transfer; 0 takes the runtime's largest ``cnt``.
+        Chunks in one transfer; 0 takes the runtime's largest ``cnt``, but merges nothing
+        in an ordered program.
     """
 
     most: int = 0
@@ -34,6 +39,8 @@ class CoalesceChunks:
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program with merged transfers, in the order of their first parts."""
+        if value.ordered and not self.most:
+            return value
         most = min(self.most or target.profile.max_count, target.profile.max_count)
         merged: list[Transfer] = []
         became: list[int] = []
