@@ -9,6 +9,8 @@
     print(api.bound(problem).algbw)
     done = api.compile(problem, "msccl", mode="in-place")
     Path("allreduce.xml").write_bytes(done.artefacts[0].data)
+    found = api.synthesize(problem, size=64 * 10**6, chunks_per_gpu=4)
+    api.write_schedule(found.schedule, "allreduce.npz")
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.model import Bound, Collective, Problem, Report, Topology
+from colsynth.model import Bound, Collective, FlowBound, Problem, Report, Topology
 from colsynth.pipeline.modes import Mode, parse_mode, plan_modes
 from colsynth.pipeline.result import Artefact, Compilation, file_name
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from colsynth.pipeline.synthesize import Synthesis
     from colsynth.pipeline.target import Progress
     from colsynth.pipeline.walk import Watch
+    from colsynth.store import LinkRows
 
 __all__ = [
     "Artefact",
@@ -35,11 +38,14 @@ __all__ = [
     "bound",
     "compile",
     "file_names",
+    "link_rows",
     "load_topology",
     "make_problem",
     "pass_names",
+    "read_schedule",
     "synthesize",
     "verify",
+    "write_schedule",
 ]
 
 
@@ -174,16 +180,23 @@ def _root(problem: Problem, root: int | None) -> int | None:
     raise InputError(Diagnostic("CS211", phrase, help=advice))
 
 
-def bound(problem: Problem) -> Bound:
+def bound(problem: Problem) -> Bound | FlowBound:
     """Return the proven optimum of a problem, with the cuts that prove it.
+
+    Of an alltoall, scatter or gather it is a `FlowBound`: a bandwidth that no schedule
+    beats, which for alltoall need not be reached where it is not `exact`.
 
     Raises
     ------
     InfeasibleError
         No data can pass between some two GPUs.
     InputError
-        Trees cannot serve the collective, or its numbers do not fit 64 bits.
+        No bound is known for such a problem, or its numbers do not fit 64 bits.
     """
+    if problem.collective in (Collective.ALLTOALL, Collective.SCATTER, Collective.GATHER):
+        from colsynth.synthesis.flow_bound import flow_bound
+
+        return flow_bound(problem)
     from colsynth.synthesis.bound import bound as solve
 
     return solve(problem)
@@ -328,6 +341,55 @@ def synthesize(
         "budget": budget,
     }
     return synthesize_problem(problem, context, options)
+
+
+def write_schedule(
+    schedule: TimedSchedule, path: str | Path, progress: Progress | None = None
+) -> None:
+    """Write a timed schedule as a numpy archive, whole or not at all.
+
+    Equal schedules give equal bytes; the arrays are described in `colsynth.store`.
+
+    Raises
+    ------
+    InputError
+        CS208 when the system refuses.
+    """
+    from colsynth.store import write_npz
+
+    write_npz(schedule, Path(path), progress)
+
+
+def read_schedule(path: str | Path) -> TimedSchedule:
+    """Return the timed schedule of a file that `write_schedule` wrote.
+
+    Raises
+    ------
+    InputError
+        CS240: the file cannot be read, or is no schedule file.
+    """
+    from colsynth.store import read_npz
+
+    return read_npz(Path(path))
+
+
+def link_rows(phase: TimedPhase, first: int = 0, last: int | None = None) -> LinkRows:
+    """Return one row (start, end, link, chunk, transfer) for every occupied link of a phase.
+
+    Parameters
+    ----------
+    phase : TimedPhase
+    first, last : int, optional
+        Hops to read, from `first` to before `last`; all unless given.
+
+    Returns
+    -------
+    LinkRows
+        Arrays; times in ticks of the schedule, links as indices into the topology's.
+    """
+    from colsynth.store import link_rows as spell_out
+
+    return spell_out(phase, first, last)
 
 
 def file_names(

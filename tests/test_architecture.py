@@ -17,7 +17,7 @@ PACKAGE = ROOT / "colsynth"
 LADDER = [
     {"errors", "units"},
     {"model", "kernels"},
-    {"runtimes"},
+    {"runtimes", "store"},
     {"topology", "verify", "simulate"},
     {"synthesis", "lowering"},
     {"pipeline"},

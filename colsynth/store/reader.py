@@ -1,0 +1,181 @@
+"""File -> TimedSchedule; whatever is wrong with the file is said in one sentence."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.model import Kind, Problem, TimeBound, TimedPhase, TimedSchedule, Topology
+from colsynth.store.columns import COLUMNS, kinds_of, name_of, phase_of
+from colsynth.store.metadata import (
+    FORMAT,
+    VERSION,
+    read_directions,
+    read_problem,
+    read_topology,
+)
+
+Array = np.ndarray[Any, Any]
+
+_BLOCK = 2**24
+"""Bytes that are read at once."""
+
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    ZeroDivisionError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    RecursionError,
+)
+"""What reading ends in where a file is not what it should be."""
+
+
+def read_npz(path: Path) -> TimedSchedule:
+    """Return the schedule of a file that `write_npz` wrote.
+
+    Raises
+    ------
+    InputError
+        CS240 when the file cannot be read, is no schedule file, or is damaged. Whether the
+        schedule is right is for `colsynth.verify.timed.check_timed` to say.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read(archive, path)
+    except OSError as fault:
+        raise _wrong(path, "cannot read the schedule file", fault.strerror or str(fault)) from None
+    except MemoryError:
+        raise _wrong(path, "the schedule file does not fit into memory") from None
+    except _BROKEN as fault:
+        note = f"{type(fault).__name__}: {' '.join(str(fault).split())}"
+        raise _wrong(path, "not a schedule file, or a damaged one", note) from None
+
+
+def _read(archive: zipfile.ZipFile, path: Path) -> TimedSchedule:
+    data = json.loads(_array(archive, "metadata", ("|u1",)).tobytes().decode("utf-8"))
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']!r}")
+    if data["version"] != VERSION:
+        phrase = f"version {data['version']!r} of schedule files is not known"
+        raise _wrong(path, phrase, f"this colsynth reads version {VERSION}")
+    ends = [_array(archive, f"link_{name}", ("<i4",)) for name in ("source", "target", "kind")]
+    _require_range(ends[2], len(data["topology"]["kinds"]), "kinds of links")
+    for column in ends[:2]:
+        _require_range(column, len(data["topology"]["nodes"]), "ends of links")
+    topology = read_topology(data["topology"], [column.tolist() for column in ends])
+    phases = [
+        _phase(archive, number, direction, topology, int(data["chunks"]))
+        for number, direction in enumerate(read_directions(data))
+    ]
+    problem = read_problem(data, topology)
+    _check_problem(problem)
+    return TimedSchedule(
+        problem=problem,
+        size=int(data["size"]),
+        chunks_per_gpu=int(data["chunks_per_gpu"]),
+        chunks=int(data["chunks"]),
+        chunk_bytes=Fraction(data["chunk_bytes"]),
+        tick=Fraction(data["tick"]),
+        ticks=int(data["ticks"]),
+        phases=tuple(phases),
+        bound=TimeBound(Fraction(data["bound"][0]), str(data["bound"][1])),
+    )
+
+
+def _check_problem(problem: Problem) -> None:
+    """Refuse nodes and ranks that are not there."""
+    topology = problem.topology
+    gpus = [node for node, known in enumerate(topology.nodes) if known.kind is Kind.GPU]
+    if sorted(topology.ranks) != gpus:
+        raise ValueError("ranks are not the GPUs")
+    named = [rank for group in problem.groups for rank in group]
+    named += [rank for x in problem.demands for rank in (*x.holders, *x.wanted)]
+    named += [] if problem.root is None else [problem.root]
+    if any(not 0 <= rank < topology.size for rank in named):
+        raise ValueError("a rank is not there")
+
+
+def _phase(
+    archive: zipfile.ZipFile, number: int, direction: Any, topology: Topology, chunks: int
+) -> TimedPhase:
+    """Return a phase whose arrays fit each other, so that nobody reads beyond their ends."""
+    arrays = {
+        column: _array(archive, name_of(number, column), kinds_of(column)) for column in COLUMNS
+    }
+    hops = len(arrays["source"])
+    if len(arrays["target"]) != hops:
+        raise ValueError("hops lack their targets")
+    for first, inner in (("first_link", "links"), ("first", "chunk"), ("first_run", "run_start")):
+        _require_rows(arrays[first], hops, len(arrays[inner]), inner)
+    for one, other in (("begin", "links"), ("end", "links"), ("run_length", "run_start")):
+        if len(arrays[one]) != len(arrays[other]):
+            raise ValueError(f"{one} is not as long as {other}")
+    _require_range(arrays["source"], topology.size, "sources")
+    _require_range(arrays["target"], topology.size, "targets")
+    _require_range(arrays["links"], len(topology.links), "links")
+    _require_range(arrays["chunk"], chunks, "chunks")
+    if np.any(np.diff(arrays["first_link"]) < 1):
+        raise ValueError("a hop takes no link")
+    lengths = arrays["run_length"]
+    if np.any(lengths < 1) or np.any(lengths > len(arrays["chunk"])):
+        raise ValueError("a run has no transfers, or too many")
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    if not np.array_equal(ends[arrays["first_run"]], arrays["first"]):
+        raise ValueError("runs and transfers do not agree")
+    return phase_of(direction, arrays)
+
+
+def _array(archive: zipfile.ZipFile, name: str, kinds: tuple[str, ...]) -> Array:
+    """Return one flat array, of a type that is allowed, read in blocks."""
+    entry = archive.getinfo(f"{name}.npy")
+    with archive.open(entry) as member:
+        version = npy.read_magic(member)
+        if version != (1, 0):
+            raise ValueError(f"array {name} has another version")
+        shape, _, kind = npy.read_array_header_1_0(member)
+        if len(shape) != 1 or kind.str not in kinds:
+            raise ValueError(f"array {name} has type {kind.str} and shape {shape}")
+        if shape[0] * kind.itemsize > entry.file_size:
+            raise ValueError(f"array {name} is shorter than it says")
+        array: Array = np.empty(shape, kind)
+        room = array.view(np.uint8)
+        while len(room):
+            block = np.frombuffer(member.read(min(len(room), _BLOCK)), np.uint8)
+            if not len(block):
+                raise ValueError(f"array {name} is shorter than it says")
+            room[: len(block)] = block
+            room = room[len(block) :]
+        if member.read(1):
+            raise ValueError(f"array {name} is longer than it says")
+    return array
+
+
+def _require_rows(first: Array, rows: int, length: int, what: str) -> None:
+    if len(first) != rows + 1 or first[0] != 0 or first[-1] != length or np.any(np.diff(first) < 0):
+        raise ValueError(f"{what} are not those of the hops")
+
+
+def _require_range(values: Array, limit: int, what: str) -> None:
+    if len(values) and not 0 <= values.min() <= values.max() < limit:
+        raise ValueError(f"{what} lie beyond {limit - 1}")
+
+
+def _wrong(path: Path, phrase: str, *notes: str) -> InputError:
+    advice = "colsynth synthesize ... --schedule FILE.npz writes one"
+    return InputError(Diagnostic("CS240", phrase, Span(str(path)), notes, advice))

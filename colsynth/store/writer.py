@@ -1,0 +1,94 @@
+"""TimedSchedule -> file; the layout is described in :mod:`colsynth.store`."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib.format import write_array
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.model import TimedSchedule
+from colsynth.store.columns import columns_of, name_of
+from colsynth.store.metadata import describe, link_columns
+
+Progress = Callable[[str, int, int], None]
+
+_LEVEL = 1
+"""Of compression: higher levels take many times as long for a few per cent."""
+
+
+def write_npz(schedule: TimedSchedule, path: Path, progress: Progress | None = None) -> None:
+    """Write a schedule as a whole or not at all; equal schedules give equal bytes.
+
+    Parameters
+    ----------
+    schedule : TimedSchedule
+    path : Path
+    progress : callable, optional
+        Told (what, bytes done, bytes in all).
+
+    Raises
+    ------
+    InputError
+        CS208 when the system refuses.
+
+    Notes
+    -----
+    Arrays are compressed in blocks; none is copied as a whole.
+    """
+    place = path.resolve()
+    try:
+        if place.exists() and not place.is_file():
+            with place.open("wb") as stream:  # a device or a pipe cannot be replaced
+                _write(schedule, stream, progress)
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+        try:
+            with draft.open("wb") as stream:
+                _write(schedule, stream, progress)
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(place)
+        finally:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+    except OSError as fault:
+        notes = (fault.strerror or str(fault),)
+        raise InputError(Diagnostic("CS208", f"cannot write {path}", notes=notes)) from fault
+
+
+def _write(schedule: TimedSchedule, stream: BinaryIO, progress: Progress | None) -> None:
+    members = dict(_members(schedule))
+    total, done = sum(array.nbytes for array in members.values()), 0
+    # Members opened by name alone carry no time, so that equal schedules are equal bytes.
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
+        for name, array in members.items():
+            if progress is not None:
+                progress("writing the schedule", done, total)
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                write_array(member, array, allow_pickle=False)
+            done += array.nbytes
+
+
+def _members(schedule: TimedSchedule) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Yield name and array of every member, in the order of the file."""
+    text = json.dumps(describe(schedule), ensure_ascii=False, separators=(",", ":"))
+    yield "metadata", np.frombuffer(text.encode(), np.uint8)
+    for name, column in link_columns(schedule.problem.topology).items():
+        yield name, np.array(column, "<i4")
+    for number, phase in enumerate(schedule.phases):
+        for column_name, array in columns_of(phase).items():
+            yield name_of(number, column_name), np.ascontiguousarray(_little(array))
+
+
+def _little(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array with the byte order of the format; itself on most machines."""
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
