@@ -26,6 +26,7 @@ from colsynth.pipeline.modes import Mode, parse_mode, plan_modes
 from colsynth.pipeline.result import Artefact, Compilation, file_name
 
 if TYPE_CHECKING:
+    from colsynth.model import TimedPhase, TimedSchedule
     from colsynth.pipeline.synthesize import Synthesis
     from colsynth.pipeline.target import Progress
     from colsynth.pipeline.walk import Watch
