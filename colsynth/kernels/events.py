@@ -8,6 +8,9 @@ which keeps a crossbar full. Time is exact in int64 ticks; events are a binary h
 (time, what): what < 0 is the link -1 - what that falls free, what < M transfer `what`
 that arrives, and M + i chunk i that is there from the beginning (M the room for
 transfers).
+
+Handing a tuple of arrays to another function counts references to each of them, so the
+loops over hops are inside the functions, and what is called for every hop takes arrays.
 """
 
 from __future__ import annotations
@@ -28,8 +31,11 @@ class Fabric(NamedTuple):
     ----------
     source, target : int32 (H,)
         Hops sorted by target.
+    duration : int64 (H,)
+        Ticks from the start of a transfer to its arrival.
     first, links, begin, end : int64 (H + 1,), int32 (L,), int64 (L,), int64 (L,)
-        Links of each hop and when it occupies them, as in `colsynth.model.Hops`.
+        Links of each hop and when it occupies them, as in `colsynth.model.Hops`; links
+        that are free whenever another link of all their hops is are left out.
     into, out_first, out : int64 (N + 1,), int64 (N + 1,), int32 (H,)
         Hops into GPU v are ``into[v]`` to ``into[v + 1]``; those out of it are in `out`.
     user_first, user : int64, int32
@@ -40,6 +46,7 @@ class Fabric(NamedTuple):
 
     source: np.ndarray
     target: np.ndarray
+    duration: np.ndarray
     first: np.ndarray
     links: np.ndarray
     begin: np.ndarray
@@ -83,12 +90,11 @@ class Agenda(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def push(agenda, time, what):
-    """Add an event."""
-    times, whats = agenda.heap_time, agenda.heap_what
-    i = agenda.scalars[EVENTS]
+def push(times, whats, scalars, time, what):
+    """Add an event to the heap of an agenda."""
+    i = scalars[EVENTS]
     assert i < times.size, "more events than there is room for"
-    agenda.scalars[EVENTS] = i + 1
+    scalars[EVENTS] = i + 1
     while i > 0:
         up = (i - 1) >> 1
         if times[up] < time or (times[up] == time and whats[up] <= what):
@@ -99,12 +105,11 @@ def push(agenda, time, what):
 
 
 @njit(cache=True, nogil=True)
-def pop(agenda):
-    """Remove the first event; return what it is."""
-    times, whats = agenda.heap_time, agenda.heap_what
+def pop(times, whats, scalars):
+    """Remove the first event from the heap of an agenda; return what it is."""
     top = whats[0]
-    count = agenda.scalars[EVENTS] - 1
-    agenda.scalars[EVENTS] = count
+    count = scalars[EVENTS] - 1
+    scalars[EVENTS] = count
     time, what = times[count], whats[count]
     i = 0
     while True:
@@ -126,53 +131,50 @@ def pop(agenda):
 
 
 @njit(cache=True, nogil=True)
-def ready(fabric, agenda, h, now):
+def ready(first, links, begin, busy, h, now):
     """Return the earliest time, `now` or later, at which all links of a hop are free."""
-    for i in range(fabric.first[h], fabric.first[h + 1]):
-        now = max(now, agenda.busy[fabric.links[i]] - fabric.begin[i])
+    for i in range(first[h], first[h + 1]):
+        now = max(now, busy[links[i]] - begin[i])
     return now
 
 
 @njit(cache=True, nogil=True)
 def send(fabric, agenda, h, chunk, now):
     """Start a transfer: occupy its links, note when they fall free and when it arrives."""
-    number = agenda.scalars[SENT]
-    agenda.scalars[SENT] = number + 1
+    times, whats, scalars = agenda.heap_time, agenda.heap_what, agenda.scalars
+    number = scalars[SENT]
+    scalars[SENT] = number + 1
     agenda.start[number], agenda.hop[number], agenda.chunk[number] = now, h, chunk
     for i in range(fabric.first[h], fabric.first[h + 1]):
         link, free = fabric.links[i], now + fabric.end[i]
         agenda.busy[link] = free
         for k in range(fabric.offset_first[link], fabric.offset_first[link + 1]):
-            push(agenda, max(now, free - fabric.offset[k]), -1 - link)
-    push(agenda, now + fabric.end[fabric.first[h + 1] - 1], number)
+            push(times, whats, scalars, max(now, free - fabric.offset[k]), -1 - link)
+    push(times, whats, scalars, now + fabric.duration[h], number)
     v = fabric.target[h]
     ports = fabric.into[v + 1] - fabric.into[v]
     agenda.pointer[v] = (h - fabric.into[v] + 1) % ports
 
 
-@njit(cache=True, nogil=True, inline="always")
-def touch(agenda, h, count):
-    """Add a hop to the queue of this moment; return how many there are."""
-    if agenda.waiting[h]:
-        return count
-    agenda.waiting[h] = True
-    agenda.queue[count] = h
-    return count + 1
-
-
 @njit(cache=True, nogil=True)
-def touch_users(fabric, agenda, link, count):
-    """Add all hops through a link to the queue; return how many there are."""
-    for i in range(fabric.user_first[link], fabric.user_first[link + 1]):
-        count = touch(agenda, fabric.user[i], count)
-    return count
+def touch(fabric, agenda, hops, begin, end, count):
+    """Add those of ``hops[begin:end]`` that can start now to the queue of this moment.
 
+    Those that cannot are touched again when the links they wait for fall free.
 
-@njit(cache=True, nogil=True)
-def touch_leaving(fabric, agenda, v, count):
-    """Add all hops out of a GPU to the queue; return how many there are."""
-    for i in range(fabric.out_first[v], fabric.out_first[v + 1]):
-        count = touch(agenda, fabric.out[i], count)
+    Returns
+    -------
+    int
+        How many hops are in the queue.
+    """
+    first, links, at, busy = fabric.first, fabric.links, fabric.begin, agenda.busy
+    waiting, queue, now = agenda.waiting, agenda.queue, agenda.scalars[NOW]
+    for i in range(begin, end):
+        h = hops[i]
+        if not waiting[h] and ready(first, links, at, busy, h, now) == now:
+            waiting[h] = True
+            queue[count] = h
+            count += 1
     return count
 
 
@@ -183,13 +185,15 @@ def in_turn(fabric, agenda, count):
     turn = agenda.scalars[TURN]
     agenda.scalars[TURN] = turn + 1
     keys = np.empty(count, np.int64)
+    into, target, pointer = fabric.into, fabric.target, agenda.pointer
+    queue, waiting = agenda.queue, agenda.waiting
     for i in range(count):
-        h = agenda.queue[i]
-        agenda.waiting[h] = False
-        v = fabric.target[h]
-        port = h - fabric.into[v] - agenda.pointer[v]
+        h = queue[i]
+        waiting[h] = False
+        v = target[h]
+        port = h - into[v] - pointer[v]
         if port < 0:
-            port += fabric.into[v + 1] - fabric.into[v]
+            port += into[v + 1] - into[v]
         keys[i] = (((v - turn) % gpus) * hops + port) * hops + h
     keys.sort()
     return keys % hops

@@ -26,8 +26,6 @@ from colsynth.kernels.events import (
     ready,
     send,
     touch,
-    touch_leaving,
-    touch_users,
 )
 
 OLDEST, RAREST, EARLIEST = 0, 1, 2
@@ -106,91 +104,87 @@ def hold_born(levels, logs):
 
 
 @njit(cache=True, nogil=True)
+def _first_new(has, row, log, i, end):
+    """Return the place in a log of the first chunk that a row lacks, `end` for none."""
+    while i < end:
+        chunk = log[i]
+        if (has[row, chunk >> 6] >> np.uint64(chunk & 63)) & np.uint64(1) == 0:
+            break
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
 def _is_late(fabric, agenda, logs, h, chunk, now):
     """Whether another holder of the chunk could bring it to the target sooner."""
     v = fabric.target[h]
-    most = fabric.end[fabric.first[h + 1] - 1]
+    most = fabric.duration[h]
     for g in range(fabric.into[v], fabric.into[v + 1]):
-        last = fabric.end[fabric.first[g + 1] - 1]
-        if (
-            last < most
-            and not _lacks(logs.has[fabric.source[g]], chunk)
-            and ready(fabric, agenda, g, now) + last < now + most
-        ):
-            return True
+        last = fabric.duration[g]
+        if last < most and not _lacks(logs.has[fabric.source[g]], chunk):
+            free = ready(fabric.first, fabric.links, fabric.begin, agenda.busy, g, now)
+            if free + last < now + most:
+                return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def _first_new(fabric, levels, logs, h, level):
-    """Advance a cursor to the first chunk that its row lacks; return its place or -1."""
-    u = fabric.source[h]
-    row = logs.has[levels.row[level]]
-    base, held = logs.first[u], logs.held[u]
-    i = logs.cursor[level]
-    while i < held and not _lacks(row, logs.log[base + i]):
-        i += 1
-    logs.cursor[level] = i
-    return i if i < held else -1
-
-
-@njit(cache=True, nogil=True)
-def _rarest(logs, row, begin, end):
+def _rarest(has, row, log, holders, i, end):
     """Return the lacking chunk with the fewest holders, the first of equals."""
-    best = -1
-    for k in range(begin, end):
-        chunk = logs.log[k]
-        if _lacks(row, chunk) and (best < 0 or logs.holders[chunk] < logs.holders[best]):
+    best = log[i]
+    while i < end:
+        chunk = log[i]
+        if holders[chunk] < holders[best]:
             best = chunk
+        i = _first_new(has, row, log, i + 1, end)
     return best
 
 
 @njit(cache=True, nogil=True)
-def _in_time(fabric, agenda, logs, h, row, begin, end, now):
+def _in_time(fabric, agenda, logs, h, row, i, end, now):
     """Return the first lacking chunk that nobody brings sooner; else put the hop to sleep."""
-    looked = 0
-    for k in range(begin, end):
-        chunk = logs.log[k]
-        if _lacks(row, chunk):
-            if not _is_late(fabric, agenda, logs, h, chunk, now):
-                return chunk
-            looked += 1
-            if looked == _AHEAD:
-                break
+    for _ in range(_AHEAD):
+        if i == end:
+            break
+        chunk = logs.log[i]
+        if not _is_late(fabric, agenda, logs, h, chunk, now):
+            return chunk
+        i = _first_new(logs.has, row, logs.log, i + 1, end)
     logs.asleep[h] = True
-    return -1
+    return np.int32(-1)
 
 
 @njit(cache=True, nogil=True)
-def _choose(fabric, agenda, levels, logs, h, level, policy, now):
-    """Return the chunk that a hop sends at one level, -1 for none."""
-    i = _first_new(fabric, levels, logs, h, level)
-    if i < 0:
-        return np.int32(-1)
-    u = fabric.source[h]
-    base = logs.first[u]
-    if policy == OLDEST:
-        return logs.log[base + i]
-    row, end = logs.has[levels.row[level]], base + logs.held[u]
-    if policy == RAREST:
-        return _rarest(logs, row, base + i, end)
-    return _in_time(fabric, agenda, logs, h, row, base + i, end, now)
-
-
-@njit(cache=True, nogil=True)
-def _offer(fabric, agenda, levels, logs, h, widest, policy, now):
-    """Let a hop send if it can; with `widest`, only what is new to a region."""
-    begin, end = levels.first[h], levels.first[h + 1]
-    if widest and end - begin == 1:
-        return
-    if ready(fabric, agenda, h, now) > now:
-        return
-    for level in range(begin, begin + 1 if widest else end):
-        chunk = _choose(fabric, agenda, levels, logs, h, level, policy, now)
-        if chunk >= 0:
-            hold(levels, logs, fabric.target[h], chunk)
-            send(fabric, agenda, h, chunk, now)
-            return
+def _offer(fabric, agenda, levels, logs, order, widest, policy):
+    """Let the hops send that can, in order; with `widest`, only what is new to a region."""
+    first, links, at, busy = fabric.first, fabric.links, fabric.begin, agenda.busy
+    now = agenda.scalars[NOW]
+    has, log, cursor, holders = logs.has, logs.log, logs.cursor, logs.holders
+    for h in order:
+        begin, stop = levels.first[h], levels.first[h + 1]
+        if widest and stop - begin == 1:
+            continue
+        if ready(first, links, at, busy, h, now) > now:
+            continue
+        u = fabric.source[h]
+        base = logs.first[u]
+        end = base + logs.held[u]
+        for level in range(begin, begin + 1 if widest else stop):
+            row = levels.row[level]
+            i = _first_new(has, row, log, base + cursor[level], end)
+            cursor[level] = i - base
+            if i == end:
+                continue
+            if policy == OLDEST:
+                chunk = log[i]
+            elif policy == RAREST:
+                chunk = _rarest(has, row, log, holders, i, end)
+            else:
+                chunk = _in_time(fabric, agenda, logs, h, row, i, end, now)
+            if chunk >= 0:
+                hold(levels, logs, fabric.target[h], chunk)
+                send(fabric, agenda, h, chunk, now)
+                break
 
 
 @njit(cache=True, nogil=True)
@@ -199,32 +193,34 @@ def _arrive(fabric, agenda, levels, logs, what, count):
     room = agenda.start.size
     if what < room:
         h = agenda.hop[what]
-        count = touch(agenda, h, count)
         v, chunk = fabric.target[h], agenda.chunk[what]
+        count = touch(fabric, agenda, agenda.hop, what, what + 1, count)
     else:
         v, chunk = levels.born_gpu[what - room], levels.born[what - room]
     logs.log[logs.first[v] + logs.held[v]] = chunk
     logs.held[v] += 1
-    return touch_leaving(fabric, agenda, v, count)
+    return touch(fabric, agenda, fabric.out, fabric.out_first[v], fabric.out_first[v + 1], count)
 
 
 @njit(cache=True, nogil=True)
 def _collect(fabric, agenda, levels, logs, policy):
     """Take all events of the next moment; return the number of hops in the queue."""
-    now = agenda.heap_time[0]
-    agenda.scalars[NOW] = now
+    times, whats, scalars = agenda.heap_time, agenda.heap_what, agenda.scalars
+    now = times[0]
+    scalars[NOW] = now
     count = 0
-    while agenda.scalars[EVENTS] > 0 and agenda.heap_time[0] == now:
-        what = pop(agenda)
+    while scalars[EVENTS] > 0 and times[0] == now:
+        what = pop(times, whats, scalars)
         if what < 0:
-            count = touch_users(fabric, agenda, -1 - what, count)
+            begin, end = fabric.user_first[-1 - what], fabric.user_first[-what]
+            count = touch(fabric, agenda, fabric.user, begin, end, count)
         else:
             count = _arrive(fabric, agenda, levels, logs, what, count)
     if policy == EARLIEST:
         for h in range(logs.asleep.size):
             if logs.asleep[h]:
                 logs.asleep[h] = False
-                count = touch(agenda, h, count)
+                count = touch(fabric, agenda, np.array([h]), 0, 1, count)
     return count
 
 
@@ -245,10 +241,7 @@ def match(fabric, agenda, levels, logs, policy, most):
     regions = levels.row.size > fabric.source.size
     while agenda.scalars[EVENTS] > 0 and agenda.scalars[SENT] < limit:
         count = _collect(fabric, agenda, levels, logs, policy)
-        now = agenda.scalars[NOW]
         order = in_turn(fabric, agenda, count)
         if regions:
-            for h in order:
-                _offer(fabric, agenda, levels, logs, h, True, policy, now)
-        for h in order:
-            _offer(fabric, agenda, levels, logs, h, False, policy, now)
+            _offer(fabric, agenda, levels, logs, order, True, policy)
+        _offer(fabric, agenda, levels, logs, order, False, policy)

@@ -26,7 +26,6 @@ from colsynth.kernels.events import (
     ready,
     send,
     touch,
-    touch_users,
 )
 
 
@@ -77,7 +76,7 @@ class Piles(NamedTuple):
     left: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _before(tasks, piles, a, b):
     if tasks.tail[a] != tasks.tail[b]:
         return tasks.tail[a] > tasks.tail[b]
@@ -129,16 +128,18 @@ def _take(tasks, piles, h):
 @njit(cache=True, nogil=True)
 def _collect(fabric, agenda, tasks, piles):
     """Take all events of the next moment; return the number of hops in the queue."""
-    now, room = agenda.heap_time[0], agenda.start.size
-    agenda.scalars[NOW] = now
+    times, whats, scalars = agenda.heap_time, agenda.heap_what, agenda.scalars
+    now, room = times[0], agenda.start.size
+    scalars[NOW] = now
     count = 0
-    while agenda.scalars[EVENTS] > 0 and agenda.heap_time[0] == now:
-        what = pop(agenda)
+    while scalars[EVENTS] > 0 and times[0] == now:
+        what = pop(times, whats, scalars)
         if what < 0:
-            count = touch_users(fabric, agenda, -1 - what, count)
+            begin, end = fabric.user_first[-1 - what], fabric.user_first[-what]
+            count = touch(fabric, agenda, fabric.user, begin, end, count)
             continue
         if what < room:
-            count = touch(agenda, agenda.hop[what], count)
+            count = touch(fabric, agenda, agenda.hop, what, what + 1, count)
             task = agenda.chunk[what]
             begin, end, below = tasks.child_first[task], tasks.child_first[task + 1], tasks.child
         else:
@@ -146,12 +147,12 @@ def _collect(fabric, agenda, tasks, piles):
             begin, end, below = tasks.root_first[chunk], tasks.root_first[chunk + 1], tasks.root
         for i in range(begin, end):
             _add(tasks, piles, below[i])
-            count = touch(agenda, tasks.hop[below[i]], count)
+            count = touch(fabric, agenda, tasks.hop, below[i], below[i] + 1, count)
     return count
 
 
 @njit(cache=True, nogil=True)
-def _by_urgency(fabric, tasks, piles, order):
+def _by_urgency(fabric, piles, order):
     """Return the hops that have a task, those with the fullest links first."""
     count = 0
     for h in order:
@@ -183,7 +184,7 @@ def send_tasks(fabric, agenda, tasks, piles, most):
     while agenda.scalars[EVENTS] > 0 and agenda.scalars[SENT] < limit:
         count = _collect(fabric, agenda, tasks, piles)
         now = agenda.scalars[NOW]
-        for h in _by_urgency(fabric, tasks, piles, in_turn(fabric, agenda, count)):
-            if ready(fabric, agenda, h, now) == now:
+        for h in _by_urgency(fabric, piles, in_turn(fabric, agenda, count)):
+            if ready(fabric.first, fabric.links, fabric.begin, agenda.busy, h, now) == now:
                 add_left(fabric, piles, h, -1)
                 send(fabric, agenda, h, _take(tasks, piles, h), now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,18 @@ def group_by(keys: NDArray[Any], size: int) -> tuple[Ints, Ints]:
 def fabric_of(hops: Hops, gpus: int, links: int) -> Fabric:
     """Return the hops with their lookups by GPU and by shared link."""
     out_first, out = group_by(hops.source, gpus)
+    duration, direct = hops.duration, np.diff(hops.first) == 1
+    hops = _without_followers(hops, links)
     hop = np.repeat(np.arange(len(hops)), np.diff(hops.first))
     # A hop of one link that nobody else uses is free when its chunk arrives.
-    alone = (np.diff(hops.first) == 1)[hop] & (np.bincount(hops.links, minlength=links) == 1)[
-        hops.links
-    ]
+    alone = direct[hop] & (np.bincount(hops.links, minlength=links) == 1)[hops.links]
     shared, users, begins = hops.links[~alone], hop[~alone], hops.begin[~alone]
     user_first, order = group_by(shared, links)
     pairs = np.unique(np.stack((shared, begins), axis=1), axis=0).reshape(-1, 2)
     return Fabric(
         source=hops.source,
         target=hops.target,
+        duration=duration,
         first=hops.first,
         links=hops.links,
         begin=hops.begin,
@@ -46,6 +48,46 @@ def fabric_of(hops: Hops, gpus: int, links: int) -> Fabric:
         offset_first=group_by(pairs[:, 0], links)[0],
         offset=pairs[:, 1].astype(np.int64),
     )
+
+
+def _without_followers(hops: Hops, links: int) -> Hops:
+    """Return the hops without links that are free whenever another one is.
+
+    Links used by the same hops, each always equally late, fall free together but for
+    a constant; the one that is occupied longest stands for all of them.
+    """
+    user_first, order = group_by(hops.links, links)
+    hop = np.repeat(np.arange(len(hops)), np.diff(hops.first))[order]
+    begin, end = hops.begin[order], hops.end[order]
+    leader: dict[bytes, tuple[int, int]] = {}
+    for link in range(links):
+        used = slice(user_first[link], user_first[link + 1])
+        if used.start < used.stop and (begin[used] == begin[used][0]).all():
+            key, held = hop[used].tobytes(), int(end[used][0] - begin[used][0])
+            if key not in leader or held > leader[key][0]:
+                leader[key] = held, link
+    leads = np.zeros(links, np.bool_)
+    leads[[link for _, link in leader.values()]] = True
+    uneven = np.zeros(links, np.bool_)
+    np.logical_or.at(uneven, hops.links, hops.begin != _first_begin(hops, links)[hops.links])
+    keep = (leads | uneven)[hops.links]
+    sizes = np.add.reduceat(keep, hops.first[:-1])
+    first = np.zeros(len(hops) + 1, np.int64)
+    np.cumsum(sizes, out=first[1:])
+    return replace(
+        hops,
+        first=first,
+        links=hops.links[keep],
+        begin=hops.begin[keep],
+        end=hops.end[keep],
+    )
+
+
+def _first_begin(hops: Hops, links: int) -> Ints:
+    """Return how late the first of its hops uses each link."""
+    begin = np.zeros(links, np.int64)
+    begin[hops.links[::-1]] = hops.begin[::-1]
+    return begin
 
 
 def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> Agenda:
@@ -64,10 +106,11 @@ def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> A
         Which target chooses first.
     """
     hops, links = len(fabric.source), len(busy)
-    # A link is reserved by as many transfers at once as a route has links, and falls free
-    # once for each and for each way of using it.
-    longest = int(np.diff(fabric.first).max(initial=1))
-    events = len(born) + hops * (longest + 1) + len(fabric.offset) * (longest + 2) + links
+    # Transfers on their way on one hop at once, each with its arrival and, for each of its
+    # links and for each way of using it, the time when that falls free.
+    stride = np.maximum.reduceat(fabric.end - fabric.begin, fabric.first[:-1])
+    overlap = int((fabric.duration // stride).max()) + 2
+    events = len(born) + overlap * (hops + len(fabric.offset)) + links
     agenda = Agenda(
         busy=busy.copy(),
         pointer=np.zeros(len(fabric.into) - 1, np.int32),
@@ -81,9 +124,15 @@ def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> A
         scalars=np.array([0, 0, 0, turn]),
     )
     for number, time in enumerate(born.tolist()):
-        push(agenda, time, room + number)
+        push(agenda.heap_time, agenda.heap_what, agenda.scalars, time, room + number)
     for link, time in enumerate(busy.tolist()):
         if time:
             for offset in fabric.offset[fabric.offset_first[link] : fabric.offset_first[link + 1]]:
-                push(agenda, max(0, time - int(offset)), -1 - link)
+                push(
+                    agenda.heap_time,
+                    agenda.heap_what,
+                    agenda.scalars,
+                    max(0, time - int(offset)),
+                    -1 - link,
+                )
     return agenda
