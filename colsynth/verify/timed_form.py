@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.model import Hops, TimedPhase, TimedSchedule
-from colsynth.verify.timed_names import failure
+from colsynth.verify.timed_names import failure, told
 
 Ints = NDArray[np.int64]
 
@@ -106,8 +106,8 @@ def check_ticks(schedule: TimedSchedule) -> None:
         same = np.diff(np.repeat(np.arange(runs.size), runs)) == 0
         wrong = np.flatnonzero(same & (phase.run_start[1:] < last[:-1]))
         if wrong.size:
-            text = f"run {int(wrong[0]) + 1} of the {phase.direction} phase"
-            raise failure("CS510", f"{text} starts before the last transfer of the run it follows")
+            text = told(schedule, phase, int(phase.run_length[: wrong[0] + 1].sum()))
+            raise failure("CS510", f"{text}, and is listed after one that starts later")
         latest = max(latest, int((last + np.repeat(phase.hops.duration, runs)).max()))
     if schedule.ticks != latest:
         text = f"the last transfer ends at tick {latest}"
