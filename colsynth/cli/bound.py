@@ -17,12 +17,15 @@ from colsynth.cli._common import (
 )
 from colsynth.cli.compile import CollectiveOption, RootOption
 from colsynth.cli.progress import progress
+from colsynth.model import Bound, FlowBound
 from colsynth.units import exact_gbps, format_bandwidth, gbps, plural
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from colsynth.model import Bound, Cut, Problem, Topology
+    from rich.table import Table
+
+    from colsynth.model import Cut, Problem, Topology
 
 _SHOWN = 8
 """Names that are listed before the rest is counted."""
@@ -51,28 +54,48 @@ def bound_(
         _show(problem, found)
 
 
-def _as_object(problem: Problem, found: Bound) -> dict[str, Any]:
+def _as_object(problem: Problem, found: Bound | FlowBound) -> dict[str, Any]:
+    topology = problem.topology
+    bottleneck = _slowest(found)[0] if isinstance(found, Bound) else found.cut
     phases = [
-        {"direction": cut.direction.value, "algbw": exact_gbps(rate), **_cut(problem.topology, cut)}
-        for cut, rate in zip(found.cuts, found.rates, strict=True)
+        {"direction": cut.direction.value, "algbw": exact_gbps(rate), **_cut(topology, cut)}
+        for cut, rate in _phases(found)
     ]
     return {
-        "topology": problem.topology.name,
+        "topology": topology.name,
         "collective": problem.collective.value,
         "root": problem.root,
-        "ranks": problem.topology.size,
+        "ranks": topology.size,
         "algbw_gbps": gbps(found.algbw),
         "algbw": exact_gbps(found.algbw),
-        "trees_per_gpu": found.trees_per_root,
-        "bottleneck": _cut(problem.topology, _slowest(found)[0]),
+        "trees_per_gpu": found.trees_per_root if isinstance(found, Bound) else None,
+        "bottleneck": _cut(topology, bottleneck),
         "phases": phases,
+        **({} if isinstance(found, Bound) else _flow_fields(topology, found)),
     }
+
+
+def _flow_fields(topology: Topology, found: FlowBound) -> dict[str, Any]:
+    """Return how the bound of a flow is proven, and whether flows reach it."""
+    prices = {topology.link_name(i): price for i, price in enumerate(found.prices) if price}
+    return {
+        "exact": found.exact,
+        "cut_gbps": gbps(found.cut_algbw),
+        "lp_gbps": None if found.reached is None else round(found.reached / 10**9, 6),
+        "prices": prices or None,
+    }
+
+
+def _phases(found: Bound | FlowBound) -> list[tuple[Cut, Fraction]]:
+    """Return the cut and the rate of every phase."""
+    if isinstance(found, Bound):
+        return list(zip(found.cuts, found.rates, strict=True))
+    return [(found.cut, found.cut_algbw)]
 
 
 def _slowest(found: Bound) -> tuple[Cut, Fraction]:
     """Return cut and rate of the slowest phase, the first among equals."""
-    pairs = list(zip(found.cuts, found.rates, strict=True))
-    return min(pairs, key=lambda pair: pair[1])
+    return min(_phases(found), key=lambda pair: pair[1])
 
 
 def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
@@ -83,29 +106,55 @@ def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
     }
 
 
-def _show(problem: Problem, found: Bound) -> None:
+def _show(problem: Problem, found: Bound | FlowBound) -> None:
     from rich.table import Table
 
     topology = problem.topology
     table = Table.grid(padding=(0, 2))
-    root = "" if problem.root is None else f" from rank {problem.root}"
     where = f"on {topology.name} ({topology.size} GPUs)"
-    table.add_row("optimum of", f"{problem.collective}{root} {where}")
+    title = "optimum of" if isinstance(found, Bound) or found.exact else "at most, for"
+    table.add_row(title, f"{problem.collective}{_root(problem)} {where}")
     exact = f"exactly {exact_gbps(found.algbw)} GB/s"
     table.add_row("algbw", f"{format_bandwidth(found.algbw)}, {exact}")
-    table.add_row("trees per GPU", str(found.trees_per_root))
-    for cut, rate in zip(found.cuts, found.rates, strict=True):
-        phase = (
-            "" if len(found.cuts) == 1 else f", {cut.direction} phase at {exact_gbps(rate)} GB/s"
-        )
-        names = _cut(topology, cut)
-        way = "leaving" if cut.direction == "out" else "entering"
-        sizes = f"{plural(len(cut.links), 'link')} {way} {plural(len(cut.gpus), 'GPU')}"
-        head = f"{sizes}, {format_bandwidth(cut.bandwidth)}"
-        table.add_row("bottleneck", head + phase)
-        table.add_row("  GPUs", _listed(names["gpus"]))
-        table.add_row("  links", _listed(names["links"]))
+    if isinstance(found, Bound):
+        table.add_row("trees per GPU", str(found.trees_per_root))
+        for cut, rate in _phases(found):
+            phase = f", {cut.direction} phase at {exact_gbps(rate)} GB/s"
+            _add_cut(table, topology, "bottleneck", cut, phase if len(found.cuts) > 1 else "")
+    else:
+        table.add_row("reached", _reached(found))
+        if found.prices:
+            table.add_row("proof", "prices of links, listed by --json")
+            allowed = f", which allow {format_bandwidth(found.cut_algbw)}"
+            _add_cut(table, topology, "tightest cut", found.cut, allowed)
+        else:
+            _add_cut(table, topology, "bottleneck", found.cut, "")
     answer_console().print(table)
+
+
+def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str) -> None:
+    names = _cut(topology, cut)
+    way = "leaving" if cut.direction == "out" else "entering"
+    sizes = f"{plural(len(cut.links), 'link')} {way} {plural(len(cut.gpus), 'GPU')}"
+    table.add_row(label, f"{sizes}, {format_bandwidth(cut.bandwidth)}{remark}")
+    table.add_row("  GPUs", _listed(names["gpus"]))
+    table.add_row("  links", _listed(names["links"]))
+
+
+def _root(problem: Problem) -> str:
+    if problem.root is None:
+        return ""
+    way = "to" if problem.collective in ("reduce", "gather") else "from"
+    return f" {way} rank {problem.root}"
+
+
+def _reached(found: FlowBound) -> str:
+    """Return whether flows reach the bound of a collective, and how that is known."""
+    if found.reached is None:
+        known = "yes, by flows (maximum flow, minimum cut)"
+        return known if found.exact else "not known: too large for the linear program"
+    reach = "yes" if found.exact else f"{found.reached / 10**9:.6g} GB/s"
+    return f"{reach}, by flows (linear program)"
 
 
 def _listed(names: list[str]) -> str:

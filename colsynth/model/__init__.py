@@ -4,7 +4,7 @@ Lookups only, no algorithms. Every stage takes one of these and returns another;
 nothing else passes between rooms.
 """
 
-from colsynth.model.bound import Bound, Cut
+from colsynth.model.bound import Bound, Cut, FlowBound
 from colsynth.model.chunks import ChunkProgram, Origin, Slot, Transfer
 from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
 from colsynth.model.problem import Collective, Demand, Direction, Problem
@@ -21,6 +21,7 @@ __all__ = [
     "Demand",
     "Direction",
     "Finding",
+    "FlowBound",
     "Forest",
     "Gpu",
     "Header",

@@ -54,3 +54,37 @@ class Bound:
     trees_per_root: int
     cuts: tuple[Cut, ...]
     rates: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBound:
+    """A bandwidth that no schedule beats, of a collective that gives each pair its own data.
+
+    Parameters
+    ----------
+    algbw : Fraction
+        Bytes per second: message size over time. The message is what each rank sends in
+        an all-to-all, and what the root sends or receives in a scatter or gather, its own
+        part included.
+    cut : Cut
+        The most limiting cut of those tried. `Cut.direction` says which way its links run.
+    cut_algbw : Fraction
+        What the cut allows; `algbw` or more.
+    prices : tuple of int
+        Of every link, where prices prove less than the cut: the bandwidths times the
+        prices, over the cheapest ways of all pairs added up, are the rate of one pair.
+        Empty where the cut proves `algbw`.
+    reached : float or None
+        Algorithm bandwidth of the flow that a linear program found, bytes per second;
+        None where none was solved.
+    exact : bool
+        Whether flows reach `algbw`: proven by the theorem of maximum flows for scatter
+        and gather, to a millionth by `reached` for all-to-all.
+    """
+
+    algbw: Fraction
+    cut: Cut
+    cut_algbw: Fraction
+    prices: tuple[int, ...]
+    reached: float | None
+    exact: bool

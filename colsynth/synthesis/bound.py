@@ -76,7 +76,8 @@ def bound(problem: Problem) -> Bound:
         parts = [_phase_bound(problem, direction) for direction in directions]
     rates = tuple(part[0] for part in parts)
     cuts = tuple(
-        _cut(problem, direction, part[2]) for direction, part in zip(directions, parts, strict=True)
+        cut_of(problem, direction, part[2])
+        for direction, part in zip(directions, parts, strict=True)
     )
     return Bound(
         algbw=1 / sum((1 / rate for rate in rates), Fraction(0)),
@@ -96,7 +97,8 @@ def _phase_bound(problem: Problem, direction: Direction) -> tuple[Fraction, int,
     return rate * len(problem.roots), int(trees), inside
 
 
-def _cut(problem: Problem, direction: Direction, inside: NDArray[np.bool_]) -> Cut:
+def cut_of(problem: Problem, direction: Direction, inside: NDArray[np.bool_]) -> Cut:
+    """Return the cut around a set of nodes."""
     topology = problem.topology
     forward = direction is Direction.OUT
     crossing = tuple(

@@ -56,3 +56,45 @@ def test_a_root_is_for_rooted_collectives_alone(capsys):
     assert run(["bound", "dgx-a100", "-c", "broadcast", "--root", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["root"] == 3
     assert run(["bound", "dgx-a100", "-c", "allgather", "--root", "3"]) == 2
+
+
+def test_alltoall_of_two_boxes(capsys):
+    """Eight times eight pairs over one NIC of 12.5 GB/s, sixteen messages."""
+    assert run(["bound", "ndv2", "--nodes", "2", "-c", "alltoall", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["algbw"] == "25/8"
+    assert answer["algbw_gbps"] == answer["cut_gbps"] == 3.125
+    assert answer["lp_gbps"] == pytest.approx(3.125)
+    assert answer["exact"] is True
+    assert answer["trees_per_gpu"] is answer["prices"] is None
+    assert len(answer["bottleneck"]["gpus"]) == 8
+    assert [phase["algbw"] for phase in answer["phases"]] == ["25/8"]
+
+
+def test_people_read_whether_flows_reach_the_bound(capsys):
+    assert run(["bound", "dgx-a100", "-c", "alltoall"]) == 0
+    assert "yes, by flows (linear program)" in capsys.readouterr().out
+    assert run(["bound", "torus:9x9", "-c", "alltoall"]) == 0
+    shown = capsys.readouterr().out
+    assert "at most, for" in shown
+    assert "not known: too large" in shown
+    assert run(["bound", "dgx-a100", "-c", "gather", "--root", "3"]) == 0
+    assert "gather to rank 3" in capsys.readouterr().out
+
+
+def test_prices_are_listed_where_they_prove_more_than_cuts(capsys, tmp_path):
+    file = tmp_path / "circle.yaml"
+    names = [f"g{i}" for i in range(5)]
+    links = [(i, (i + step) % 5) for i in range(5) for step in (1, 2)]
+    lines = ["version: 1", "name: circle", "nodes:"]
+    lines += [f"  - {{name: {name}, kind: gpu}}" for name in names]
+    lines += ["links:"]
+    lines += [f"  - {{from: g{a}, to: g{b}, bandwidth: 1 GB/s, one-way: true}}" for a, b in links]
+    file.write_text("\n".join(lines) + "\n")
+    assert run(["bound", str(file), "-c", "alltoall", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["algbw"] == "3/2"
+    assert answer["cut_gbps"] == 2.5
+    assert len(answer["prices"]) == 3
+    assert run(["bound", str(file), "-c", "alltoall"]) == 0
+    assert "prices of links" in capsys.readouterr().out

@@ -42,10 +42,10 @@ def on(machine, collective, **options):
     return Problem(machine, collective, root, **options)
 
 
-def small(seed):
-    """Three or four GPUs, strongly connected by one-step links, few of them."""
+def small(seed, most=4):
+    """Three GPUs or more, strongly connected by one-step links, few of them."""
     rng = random.Random(seed)
-    size = rng.randint(3, 4)
+    size = rng.randint(3, most)
     order = rng.sample(range(size), size)
     ends = set(zip(order, (*order[1:], order[0]), strict=True))
     ends |= {tuple(rng.sample(range(size), 2)) for _ in range(rng.randint(0, 2))}
@@ -57,10 +57,8 @@ def small(seed):
 @pytest.mark.parametrize("collective", COPYING)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_schedule_beats_the_bound(seed, collective):
-    machine = small(seed)
+    machine = small(seed, 3 if collective is Collective.ALLTOALL else 4)
     chunks = 2 if collective is Collective.BROADCAST else 1
-    if collective is Collective.ALLTOALL and machine.size > 3:
-        pytest.skip("too many schedules to try")
     steps = fewest_steps(machine, copies_of(collective, machine.size, chunks))
     found = bound_of(on(machine, collective), chunks)
     assert found.seconds <= Fraction(steps, 1000)
