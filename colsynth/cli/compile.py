@@ -19,30 +19,34 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
+from colsynth.cli._options import (
+    BudgetOption,
+    ChunksOption,
+    CollectiveOption,
+    CustomOption,
+    GroupOption,
+    GroupsOption,
+    PolicyOption,
+    RootOption,
+    SeedOption,
+    SizeOption,
+    TransitOption,
+    TriesOption,
+    make_problem,
+    read_size,
+)
 from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, write_stdout
-from colsynth.cli.progress import progress
+from colsynth.cli.progress import OF_TIME, OF_TREES, progress
+from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.units import parse_size, plural
+from colsynth.units import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from colsynth.api import Compilation
 
-CollectiveOption = Annotated[
-    str,
-    typer.Option(
-        "-c",
-        "--collective",
-        metavar="COLL",
-        help="allgather, reduce-scatter, allreduce, broadcast or reduce.",
-        show_default=False,
-    ),
-]
-RootOption = Annotated[
-    int | None,
-    typer.Option("--root", metavar="R", help="Rank, for broadcast and reduce.", show_default="0"),
-]
+__all__ = ["CollectiveOption", "RootOption", "compile_"]
 
 
 def compile_(
@@ -64,7 +68,13 @@ def compile_(
     latency: LatencyOption = None,
     root: RootOption = None,
     algorithm: Annotated[
-        str, typer.Option("-a", "--algorithm", metavar="NAME", help="The synthesizer.")
+        str,
+        typer.Option(
+            "-a",
+            "--algorithm",
+            metavar="forest|ten",
+            help="The synthesizer: spanning trees, or chunks matched to links in time.",
+        ),
     ] = "forest",
     trees: Annotated[
         str | None,
@@ -75,6 +85,11 @@ def compile_(
             show_default="auto",
         ),
     ] = None,
+    size: SizeOption = None,
+    chunks_per_gpu: ChunksOption = None,
+    policy: PolicyOption = None,
+    tries: TriesOption = None,
+    budget: BudgetOption = None,
     mode: Annotated[
         str,
         typer.Option(
@@ -115,7 +130,11 @@ def compile_(
     time_passes: Annotated[
         bool, typer.Option("--time-passes", help="Show the seconds of every pass.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random choices.")] = 0,
+    seed: SeedOption = 0,
+    group: GroupOption = None,
+    groups: GroupsOption = None,
+    transit: TransitOption = False,
+    custom: CustomOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -127,24 +146,28 @@ def compile_(
         phrase = "--json and --output - both want stdout"
         raise InputError(Diagnostic("CS214", phrase, help="write the schedule to a file"))
     _check_dump_name(dump_ir, api.pass_names(algorithm, passes))
-    problem = api.make_problem(
-        load_topology(topology, nodes, settings, bandwidth, latency), collective, root
-    )
+    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    problem = make_problem(value, collective, root, group, groups, transit, custom)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
     refuse_to_overwrite(destination.paths(names), force)
-    with progress() as show:
+    with progress(OF_TIME if algorithm == "ten" else OF_TREES) as show:
         done = api.compile(
             problem,
             runtime,
             algorithm=algorithm,
             trees=trees,
+            size=read_size("--size", size),
+            chunks_per_gpu=chunks_per_gpu,
+            policy=policy,
+            tries=tries,
+            budget=budget,
             mode=mode,
             several=several,
             instances=instances,
             protocol=protocol,
-            min_bytes=_size("--min-bytes", min_bytes),
-            max_bytes=_size("--max-bytes", max_bytes),
+            min_bytes=read_size("--min-bytes", min_bytes),
+            max_bytes=read_size("--max-bytes", max_bytes),
             passes=passes,
             seed=seed,
             progress=show,
@@ -200,16 +223,6 @@ def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
         raise InputError(Diagnostic("CS202", phrase, help=did_you_mean(name, (*known, "all"))))
 
 
-def _size(option: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return parse_size(text)
-    except ValueError as fault:
-        phrase = f"{option} cannot be {text!r}"
-        raise InputError(Diagnostic("CS212", phrase, notes=(str(fault),))) from None
-
-
 _SIZES = ("chunk", "channel", "threadblock", "step")
 
 
@@ -219,14 +232,13 @@ def _show(summary: dict[str, Any], console: Console) -> None:
 
     table = Table.grid(padding=(0, 2))
     root = "" if summary["root"] is None else f" from rank {summary['root']}"
-    gap = f"{100 * summary['gap']:.2f} % from" if summary["gap"] else "proven optimal:"
     modes = " and ".join(summary["modes"]).replace("both", "in-place and out-of-place")
     rows = {
         "schedule": f"{summary['collective']}{root} on {summary['topology']}",
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
-        "trees": f"{summary['trees_per_gpu']} per GPU, height {summary['max_height']} at most, "
-        f"{summary['mean_height']:.2f} on average",
-        "algbw": f"{summary['algbw_gbps']:.3f} GB/s, {gap} the bound {summary['bound_gbps']:.3f}",
+        **(_of_trees(summary) if summary["trees_per_gpu"] is not None else _of_time(summary)),
+        "algbw": f"{summary['algbw_gbps']:.3f} GB/s, {nearness(summary['gap'])} "
+        f"{summary['bound_gbps']:.3f}",
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
         "verified": "yes",
     }
@@ -235,6 +247,17 @@ def _show(summary: dict[str, Any], console: Console) -> None:
     for path in summary["files"]:
         table.add_row("file", path)
     console.print(table)
+
+
+def _of_trees(summary: dict[str, Any]) -> dict[str, str]:
+    height = f"height {summary['max_height']} at most, {summary['mean_height']:.2f} on average"
+    return {"trees": f"{summary['trees_per_gpu']} per GPU, {height}"}
+
+
+def _of_time(summary: dict[str, Any]) -> dict[str, str]:
+    cut = f"{plural(summary['chunks_per_gpu'], 'chunk')} per GPU"
+    times = f"{summary['time_us']:.6g} us, at least {summary['bound_us']:.6g} us are needed"
+    return {"time": f"{times} ({summary['size_bytes']} bytes, {cut})"}
 
 
 def _show_times(seconds: dict[str, float]) -> None:

@@ -24,6 +24,21 @@ _REPORT_IT = (
 )
 
 
+class Interrupted(BaseException):
+    """Ctrl-C, with how far the work had come; nothing of it was written.
+
+    No KeyboardInterrupt, since typer ends a command on one without a word.
+    """
+
+
+def interrupted(stop: BaseException | None = None) -> None:
+    """Say in one line that the user ended the command, and what was reached."""
+    reached = str(stop) if isinstance(stop, Interrupted) else ""
+    text = f"interrupted: {reached}; nothing was written" if reached else "interrupted"
+    with suppress(OSError):
+        print(text, file=sys.stderr)
+
+
 def usage_error(phrase: str, command: str) -> InputError:
     """Return the error for arguments that do not fit a command."""
     lowered = phrase[:1].lower() + phrase[1:]

@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 
 from colsynth import __version__
 from colsynth.cli._common import SuggestingGroup, UsageError
-from colsynth.cli.failure import report, system_error, usage_error
+from colsynth.cli.failure import Interrupted, interrupted, report, system_error, usage_error
 from colsynth.cli.streams import prepare_streams, settle_streams
 from colsynth.errors import EXIT_DONE
 
@@ -38,6 +38,10 @@ class _Command:
 _COMMANDS = {
     "compile": _Command(
         "colsynth.cli.compile:compile_", "Compile a schedule, verify it, and write its file."
+    ),
+    "synthesize": _Command(
+        "colsynth.cli.synthesize:synthesize",
+        "Find a timed schedule for any collective, group and size.",
     ),
     "verify": _Command("colsynth.cli.verify:verify", "Check schedule files against a runtime."),
     "bound": _Command(
@@ -127,7 +131,8 @@ def run(arguments: list[str]) -> int:
         print(end="", flush=True)  # what cannot be written is noticed here, not at exit
     except SystemExit as leaving:  # click and rich leave with 1 when stdout's reader has gone
         return BROKEN_PIPE if leaving.code == 1 else int(leaving.code or EXIT_DONE)
-    except (KeyboardInterrupt, typer.Abort):
+    except (Interrupted, KeyboardInterrupt, typer.Abort) as stop:
+        interrupted(stop)
         return INTERRUPTED
     except _ClickError as error:
         return _usage(error, as_json)
@@ -135,6 +140,8 @@ def run(arguments: list[str]) -> int:
         return _refused(error, as_json)
     except Exception as error:  # noqa: BLE001 - ours, or else a defect of ours
         return report(error, as_json)
+    if result == INTERRUPTED:  # typer took the interrupt
+        interrupted()
     return result if isinstance(result, int) else EXIT_DONE
 
 

@@ -2,42 +2,121 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from colsynth.cli.failure import Interrupted
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 COMPILING = "compiling kernels, first run only"
+OF_TREES, OF_TIME = ("maxflow",), ("rounds", "matching", "sending")
+"""Kernels of the algorithms; where none is compiled, the first run is the slow one."""
+
+Show = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Give a function that shows (what, done, total) while the block runs."""
-    if not sys.stderr.isatty():
-        yield _silent
-        return
+def progress(kernels: tuple[str, ...] = OF_TREES) -> Iterator[Show]:
+    """Give a function that shows (what, done, total) while the block runs.
+
+    Parameters
+    ----------
+    kernels : tuple of str
+        Modules of kernels that the work needs.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C, with what was shown last.
+    """
+    last = _Last()
+    try:
+        if sys.stderr.isatty():
+            with _display() as display:
+                yield _Bar(display, last, kernels)
+        else:
+            yield last
+    except KeyboardInterrupt:
+        raise Interrupted(str(last)) from None
+
+
+@dataclass
+class _Last:
+    """Remembers what was shown last."""
+
+    what: str = ""
+    done: int = 0
+    total: int = 0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self.what, self.done, self.total = what, done, total
+
+    def __str__(self) -> str:
+        return f"{self.what}, {self.done} of {self.total}" if self.total else self.what
+
+
+class _Bar:
+    """Shows one bar; work of another size starts it anew, so that the time left is its own."""
+
+    def __init__(self, display: Progress, last: _Last, kernels: tuple[str, ...]) -> None:
+        self.display, self.last = display, last
+        self.notice = "" if kernels_are_compiled(kernels) else f"{COMPILING}: "
+        self.task = display.add_task(f"{self.notice}starting", total=None)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if total != self.last.total or done < self.last.done:
+            self.display.reset(self.task, total=total or None)
+        self.last(what, done, total)
+        self.display.update(self.task, description=self.notice + what, completed=done)
+
+
+def _display() -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
 
-    notice = "" if kernels_are_compiled() else f"{COMPILING}: "
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task(f"{notice}starting", total=None)
+    start = time.monotonic()
 
-        def show(what: str, done: int, total: int) -> None:
-            display.update(task, description=notice + what, completed=done, total=total or None)
+    class Elapsed(ProgressColumn):
+        """Time since the command began, whatever bar it is at."""
 
-        yield show
+        def render(self, task: Any) -> Text:
+            return Text(f"{time.monotonic() - start:.0f} s")
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Elapsed(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
+    )
 
 
-def kernels_are_compiled() -> bool:
-    """Whether an earlier run left compiled kernels where numba will look for them."""
-    from colsynth.kernels import maxflow
+def kernels_are_compiled(kernels: tuple[str, ...] = OF_TREES) -> bool:
+    """Whether an earlier run left one of the kernels compiled where numba will look for it."""
+    return any(_is_compiled(name) for name in kernels)
 
-    stats = (getattr(item, "stats", None) for item in vars(maxflow).values())
+
+def _is_compiled(name: str) -> bool:
+    module = importlib.import_module(f"colsynth.kernels.{name}")
+    stats = (getattr(item, "stats", None) for item in vars(module).values())
     folders = {path for path in (getattr(stat, "cache_path", None) for stat in stats) if path}
-    return any(any(Path(folder).glob("maxflow.*.nbi")) for folder in sorted(folders))
-
-
-def _silent(_what: str, _done: int, _total: int) -> None:
-    """Show nothing."""
+    return any(any(Path(folder).glob(f"{name}.*.nbi")) for folder in sorted(folders))

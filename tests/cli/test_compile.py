@@ -29,6 +29,28 @@ def test_json_has_what_was_promised_and_the_file_is_there(tmp_path, capsys):
     assert path.read_bytes().startswith(b"<algo ")
 
 
+def test_json_of_a_timed_schedule(tmp_path, capsys):
+    options = ["-a", "ten", "--size", "8MB", "--chunks-per-gpu", "2", "--instances", "2"]
+    assert run([*CASE, *options, "-r", "rccl", "-o", str(tmp_path / "a.xml"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert set(answer) >= KEYS
+    assert (answer["algorithm"], answer["verified"]) == ("ten", True)
+    assert (answer["trees_per_gpu"], answer["max_height"], answer["mean_height"]) == (None,) * 3
+    assert (answer["size_bytes"], answer["chunks_per_gpu"], answer["chunks"]) == (8 * 10**6, 2, 32)
+    assert answer["algbw_gbps"] == pytest.approx(8 * 10**3 / answer["time_us"])
+    assert answer["gap"] == pytest.approx(answer["time_us"] / answer["bound_us"] - 1)
+    assert {"match-chunks", "lower-timed", "verify"} <= set(answer["seconds"])
+
+
+def test_the_summary_of_a_timed_schedule_shows_times_instead_of_trees(tmp_path, capsys):
+    path = tmp_path / "a.xml"
+    assert run([*CASE, "-c", "alltoall", "-a", "ten", "-r", "rccl", "-o", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "us are needed (1000000000 bytes, 1 chunk per GPU)" in shown
+    assert "trees" not in shown
+    assert path.exists()
+
+
 def test_the_summary_is_the_answer_and_names_the_file(tmp_path, capsys):
     path = tmp_path / "new" / "a.xml"
     assert run([*CASE, "-r", "rccl", "-o", str(path)]) == 0
@@ -97,6 +119,16 @@ ONE = ["-r", "msccl"]
         ([*ONE, "--passes", "pack-tree"], 2, "CS202"),
         ([*ONE, "--passes", "pack-trees"], 2, "CS205"),
         ([*ONE, "--passes", "pack-trees,lower-forest", "--trees", "2"], 2, "CS206"),
+        ([*ONE, "--passes", "match-chunks,lower-timed", "--size", "1MB"], 2, "CS206"),
+        ([*ONE, "--size", "1MB"], 2, "CS217"),
+        ([*ONE, "-a", "forest", "--chunks-per-gpu", "2"], 2, "CS217"),
+        ([*ONE, "--policy", "rarest"], 2, "CS217"),
+        ([*ONE, "-a", "ten", "--trees", "2"], 2, "CS217"),
+        ([*ONE, "-a", "ten", "--size", "much"], 2, "CS212"),
+        ([*ONE, "-a", "ten", "--chunks-per-gpu", "0"], 2, "CS210"),
+        ([*ONE, "-a", "ten", "-c", "scatter"], 1, "CS220"),
+        ([*ONE, "-a", "ten", "--group", "0-3"], 1, "CS404"),
+        ([*ONE, "-c", "alltoall"], 2, "CS303"),
         ([*ONE, "--dump-ir", "pack-tree"], 2, "CS202"),
         (["-r", "mscl"], 2, "CS501"),
         ([*ONE, "--nodes", "2", "-c", "broadcast"], 1, "CS221"),

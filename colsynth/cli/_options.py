@@ -1,0 +1,162 @@
+"""Options that say what is asked of a synthesizer, and how hard it tries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.units import parse_size
+
+if TYPE_CHECKING:
+    from colsynth.model import Problem, Topology
+
+CollectiveOption = Annotated[
+    str,
+    typer.Option(
+        "-c",
+        "--collective",
+        metavar="COLL",
+        help="allgather, reduce-scatter, allreduce, broadcast, reduce or alltoall.",
+        show_default=False,
+    ),
+]
+AnyCollectiveOption = Annotated[
+    str | None,
+    typer.Option(
+        "-c",
+        "--collective",
+        metavar="COLL",
+        help="allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, scatter, "
+        "gather, or custom with --custom.",
+        show_default=False,
+    ),
+]
+RootOption = Annotated[
+    int | None,
+    typer.Option(
+        "--root",
+        metavar="R",
+        help="Rank, for broadcast, reduce, scatter and gather; with groups, place in the group.",
+        show_default="0",
+    ),
+]
+GroupOption = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="RANKS",
+        help="A process group such as 0-7,16-23, in this order; other GPUs take no part.",
+        show_default=False,
+    ),
+]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="LISTS",
+        help="Groups of equal size at the same time, such as '0-7;8-15'.",
+        show_default=False,
+    ),
+]
+TransitOption = Annotated[
+    bool,
+    typer.Option("--transit", help="Let GPUs outside all groups pass chunks on."),
+]
+CustomOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--custom",
+        metavar="FILE",
+        help="A YAML file that says who holds and who wants which chunks.",
+        show_default=False,
+    ),
+]
+SizeOption = Annotated[
+    str | None,
+    typer.Option("--size", metavar="SIZE", help="Of the message.", show_default="1GB"),
+]
+ChunksOption = Annotated[
+    int | None,
+    typer.Option(
+        "--chunks-per-gpu",
+        metavar="N",
+        help="Chunks that the data of a GPU is cut into.",
+        show_default="1",
+    ),
+]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="oldest|rarest|earliest",
+        help="Which chunk goes first.",
+        show_default="oldest",
+    ),
+]
+TriesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--tries",
+        metavar="N",
+        help="Schedules made; the best is kept. Fewer where one meets the bound.",
+        show_default=False,
+    ),
+]
+BudgetOption = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        metavar="N",
+        help="Transfers placed after which no further try begins; 0 is no limit.",
+        show_default=False,
+    ),
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of random choices.")]
+
+
+def make_problem(
+    topology: Topology,
+    collective: str | None,
+    root: int | None,
+    group: str | None,
+    groups: str | None,
+    transit: bool,
+    custom: Path | None,
+) -> Problem:
+    """Return the problem that the options of a command ask for.
+
+    Raises
+    ------
+    InputError
+        Whatever is wrong with them.
+    """
+    from colsynth import api
+    from colsynth.topology.groups import read_groups
+
+    if group is not None and groups is not None:
+        phrase = "--group and --groups both say who takes part"
+        raise InputError(Diagnostic("CS217", phrase, help="put all groups into --groups"))
+    named = {"--group": group, "--groups": groups}
+    given = [read_groups(text, option) for option, text in named.items() if text is not None]
+    return api.make_problem(
+        topology,
+        collective,
+        root,
+        groups=given[0] if given else None,
+        transit=transit,
+        custom=custom,
+    )
+
+
+def read_size(option: str, text: str | None) -> int | None:
+    """Return a size in bytes; raise InputError CS212 where the text is none."""
+    if text is None:
+        return None
+    try:
+        return parse_size(text)
+    except ValueError as fault:
+        phrase = f"{option} cannot be {text!r}"
+        raise InputError(Diagnostic("CS212", phrase, notes=(str(fault),))) from None

@@ -1,0 +1,165 @@
+"""``colsynth synthesize``: from a topology to a checked timed schedule."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli._common import (
+    BandwidthOption,
+    JsonOption,
+    LatencyOption,
+    NodesOption,
+    SetOption,
+    TopologyArgument,
+    answer_console,
+    emit_json,
+    load_topology,
+)
+from colsynth.cli._options import (
+    AnyCollectiveOption,
+    BudgetOption,
+    ChunksOption,
+    CustomOption,
+    GroupOption,
+    GroupsOption,
+    PolicyOption,
+    RootOption,
+    SeedOption,
+    SizeOption,
+    TransitOption,
+    TriesOption,
+    make_problem,
+    read_size,
+)
+from colsynth.cli.output import refuse_to_overwrite
+from colsynth.cli.progress import OF_TIME, progress
+from colsynth.errors import Diagnostic, InputError
+from colsynth.units import format_duration, plural
+
+if TYPE_CHECKING:
+    from colsynth.model import TimedSchedule
+
+
+def synthesize(
+    topology: TopologyArgument,
+    collective: AnyCollectiveOption = None,
+    size: SizeOption = None,
+    chunks_per_gpu: ChunksOption = None,
+    root: RootOption = None,
+    group: GroupOption = None,
+    groups: GroupsOption = None,
+    transit: TransitOption = False,
+    custom: CustomOption = None,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(
+            "--schedule",
+            metavar="FILE",
+            help="Write the timed schedule here, as a numpy archive (.npz).",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    policy: PolicyOption = None,
+    tries: TriesOption = None,
+    budget: BudgetOption = None,
+    seed: SeedOption = 0,
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find a timed schedule for any collective, group and size, and check it."""
+    from colsynth import api
+
+    _check_place(schedule, force)
+    problem = make_problem(
+        load_topology(topology, nodes, settings, bandwidth, latency),
+        collective,
+        root,
+        group,
+        groups,
+        transit,
+        custom,
+    )
+    with progress(OF_TIME) as show:
+        done = api.synthesize(
+            problem,
+            size=read_size("--size", size),
+            chunks_per_gpu=chunks_per_gpu,
+            policy=policy,
+            tries=tries,
+            budget=budget,
+            seed=seed,
+            progress=show,
+        )
+        if schedule is not None:
+            api.write_schedule(done.schedule, schedule, show)
+    summary = done.summary(schedule)
+    if json:
+        emit_json(summary)
+    else:
+        _show(done.schedule, summary)
+
+
+def _check_place(path: Path | None, force: bool) -> None:
+    """Refuse, before any work, a place that could not be written to after it."""
+    if path is None:
+        return
+    if path.is_dir():
+        phrase = f"cannot write {path}"
+        advice = "name a file, such as schedule.npz"
+        raise InputError(Diagnostic("CS208", phrase, notes=("it is a directory",), help=advice))
+    refuse_to_overwrite((path,), force)
+
+
+def _show(schedule: TimedSchedule, summary: dict[str, Any]) -> None:
+    """Print the figures as a small table."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in _rows(schedule, summary).items():
+        table.add_row(name, value)
+    answer_console().print(table)
+
+
+def _rows(schedule: TimedSchedule, summary: dict[str, Any]) -> dict[str, str]:
+    moved = f"{plural(schedule.chunks, 'chunk')} of {_bytes(schedule.chunk_bytes)}"
+    rows = {
+        "schedule": f"{_asked(summary)} on {summary['topology']} ({summary['ranks']} GPUs)",
+        "size": f"{summary['size_bytes']} bytes, {moved}, {plural(schedule.transfers, 'transfer')}",
+        "time": f"{format_duration(schedule.seconds)}, {nearness(summary['gap'])} "
+        f"{format_duration(schedule.bound.seconds)}",
+        "bound by": summary["bound_reason"],
+        "algbw": f"{summary['algbw_gbps']:.3f} GB/s",
+        "verified": "yes",
+    }
+    if summary["schedule"] is not None:
+        rows["file"] = summary["schedule"]
+    return rows
+
+
+def _asked(summary: dict[str, Any]) -> str:
+    """Return the collective, its root and its groups in words."""
+    root, groups = summary["root"], summary["groups"]
+    words = summary["collective"]
+    if root is not None:
+        words += f" with root {root}" if not groups else f" with member {root} as root"
+    if groups:
+        words += f" in {plural(len(groups), 'group')} of {len(groups[0])}"
+    return f"{words}, with transit," if summary["transit"] else words
+
+
+def nearness(gap: float) -> str:
+    """Return how far a result is from its bound, to be followed by the bound."""
+    return f"{100 * gap:.2f} % from the bound" if gap else "proven optimal: the bound"
+
+
+def _bytes(size: Fraction) -> str:
+    whole = size.denominator == 1
+    return f"{size} bytes" if whole else f"{float(size):.6g} bytes"
