@@ -39,9 +39,10 @@ class Fabric(NamedTuple):
     into, out_first, out : int64 (N + 1,), int64 (N + 1,), int32 (H,)
         Hops into GPU v are ``into[v]`` to ``into[v + 1]``; those out of it are in `out`.
     user_first, user : int64, int32
-        Hops through each link that more than one hop uses; none for other links.
+        Hops through each link.
     offset_first, offset : int64, int64
-        For the same links, the distinct times after their start at which hops use them.
+        The distinct times after their start at which hops use each link; none where the
+        link falls free when its only hop's transfer arrives.
     """
 
     source: np.ndarray
@@ -102,6 +103,13 @@ def push(times, whats, scalars, time, what):
         times[i], whats[i] = times[up], whats[up]
         i = up
     times[i], whats[i] = time, what
+
+
+@njit(cache=True, nogil=True)
+def push_all(times, whats, scalars, new_times, new_whats):
+    """Add events."""
+    for i in range(new_times.size):
+        push(times, whats, scalars, new_times[i], new_whats[i])
 
 
 @njit(cache=True, nogil=True)

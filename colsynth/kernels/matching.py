@@ -31,9 +31,6 @@ from colsynth.kernels.events import (
 OLDEST, RAREST, EARLIEST = 0, 1, 2
 """Policies: which of the chunks that a hop may send it sends."""
 
-_AHEAD = 16
-"""Chunks that the policy `EARLIEST` looks at before a hop is left waiting."""
-
 
 class Levels(NamedTuple):
     """Who wants what; constant.
@@ -70,6 +67,8 @@ class Logs(NamedTuple):
         Logs, their lengths, and where each begins.
     cursor : int32
         Per hop and level, aligned with `Levels.row`.
+    missing : int64 (N,)
+        Chunks that each GPU wants and is not being sent.
     asleep : bool (H,)
         Hops that `EARLIEST` left waiting.
     """
@@ -80,12 +79,8 @@ class Logs(NamedTuple):
     held: np.ndarray
     first: np.ndarray
     cursor: np.ndarray
+    missing: np.ndarray
     asleep: np.ndarray
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _lacks(row, chunk):
-    return (row[chunk >> 6] >> np.uint64(chunk & 63)) & np.uint64(1) == 0
 
 
 @njit(cache=True, nogil=True)
@@ -94,6 +89,7 @@ def hold(levels, logs, v, chunk):
     for i in range(levels.member_first[v], levels.member_first[v + 1]):
         logs.has[levels.member[i], chunk >> 6] |= np.uint64(1) << np.uint64(chunk & 63)
     logs.holders[chunk] += 1
+    logs.missing[v] -= 1
 
 
 @njit(cache=True, nogil=True)
@@ -115,17 +111,16 @@ def _first_new(has, row, log, i, end):
 
 
 @njit(cache=True, nogil=True)
-def _is_late(fabric, agenda, logs, h, chunk, now):
-    """Whether another holder of the chunk could bring it to the target sooner."""
+def _is_late(fabric, busy, h, missing, now):
+    """Whether the other hops into a target could bring all it lacks before this one ends."""
     v = fabric.target[h]
     most = fabric.duration[h]
+    brought = 0
     for g in range(fabric.into[v], fabric.into[v + 1]):
-        last = fabric.duration[g]
-        if last < most and not _lacks(logs.has[fabric.source[g]], chunk):
-            free = ready(fabric.first, fabric.links, fabric.begin, agenda.busy, g, now)
-            if free + last < now + most:
-                return True
-    return False
+        if g != h:
+            wait = ready(fabric.first, fabric.links, fabric.begin, busy, g, now) - now
+            brought += max(0, (most - 1 - wait) // fabric.duration[g])
+    return brought >= missing
 
 
 @njit(cache=True, nogil=True)
@@ -138,20 +133,6 @@ def _rarest(has, row, log, holders, i, end):
             best = chunk
         i = _first_new(has, row, log, i + 1, end)
     return best
-
-
-@njit(cache=True, nogil=True)
-def _in_time(fabric, agenda, logs, h, row, i, end, now):
-    """Return the first lacking chunk that nobody brings sooner; else put the hop to sleep."""
-    for _ in range(_AHEAD):
-        if i == end:
-            break
-        chunk = logs.log[i]
-        if not _is_late(fabric, agenda, logs, h, chunk, now):
-            return chunk
-        i = _first_new(logs.has, row, logs.log, i + 1, end)
-    logs.asleep[h] = True
-    return np.int32(-1)
 
 
 @njit(cache=True, nogil=True)
@@ -180,11 +161,13 @@ def _offer(fabric, agenda, levels, logs, order, widest, policy):
             elif policy == RAREST:
                 chunk = _rarest(has, row, log, holders, i, end)
             else:
-                chunk = _in_time(fabric, agenda, logs, h, row, i, end, now)
-            if chunk >= 0:
-                hold(levels, logs, fabric.target[h], chunk)
-                send(fabric, agenda, h, chunk, now)
-                break
+                chunk = log[i]
+                if _is_late(fabric, busy, h, logs.missing[fabric.target[h]], now):
+                    logs.asleep[h] = True
+                    break
+            hold(levels, logs, fabric.target[h], chunk)
+            send(fabric, agenda, h, chunk, now)
+            break
 
 
 @njit(cache=True, nogil=True)
@@ -216,12 +199,15 @@ def _collect(fabric, agenda, levels, logs, policy):
             count = touch(fabric, agenda, fabric.user, begin, end, count)
         else:
             count = _arrive(fabric, agenda, levels, logs, what, count)
-    if policy == EARLIEST:
-        for h in range(logs.asleep.size):
-            if logs.asleep[h]:
-                logs.asleep[h] = False
-                count = touch(fabric, agenda, np.array([h]), 0, 1, count)
-    return count
+    return count if policy != EARLIEST else _wake(fabric, agenda, logs, count)
+
+
+@njit(cache=True, nogil=True)
+def _wake(fabric, agenda, logs, count):
+    """Put the hops that were left waiting into the queue; return how many there are."""
+    hops = np.nonzero(logs.asleep)[0]
+    logs.asleep[:] = False
+    return touch(fabric, agenda, hops, 0, hops.size, count)
 
 
 @njit(cache=True, nogil=True)
@@ -245,3 +231,7 @@ def match(fabric, agenda, levels, logs, policy, most):
         if regions:
             _offer(fabric, agenda, levels, logs, order, True, policy)
         _offer(fabric, agenda, levels, logs, order, False, policy)
+        if agenda.scalars[EVENTS] == 0:
+            # Whoever waits for others now waits in vain.
+            order = in_turn(fabric, agenda, _wake(fabric, agenda, logs, 0))
+            _offer(fabric, agenda, levels, logs, order, False, OLDEST)

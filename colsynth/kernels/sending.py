@@ -168,13 +168,6 @@ def _by_urgency(fabric, piles, order):
 
 
 @njit(cache=True, nogil=True)
-def add_left(fabric, piles, h, sign):
-    """Add the times that a task takes the links of its hop to what they still have to do."""
-    for i in range(fabric.first[h], fabric.first[h + 1]):
-        piles.left[fabric.links[i]] += sign * (fabric.end[i] - fabric.begin[i])
-
-
-@njit(cache=True, nogil=True)
 def send_tasks(fabric, agenda, tasks, piles, most):
     """Send until no event is left or `most` more transfers have been started.
 
@@ -186,5 +179,6 @@ def send_tasks(fabric, agenda, tasks, piles, most):
         now = agenda.scalars[NOW]
         for h in _by_urgency(fabric, piles, in_turn(fabric, agenda, count)):
             if ready(fabric.first, fabric.links, fabric.begin, agenda.busy, h, now) == now:
-                add_left(fabric, piles, h, -1)
+                for i in range(fabric.first[h], fabric.first[h + 1]):
+                    piles.left[fabric.links[i]] -= fabric.end[i] - fabric.begin[i]
                 send(fabric, agenda, h, _take(tasks, piles, h), now)

@@ -85,9 +85,12 @@ class Setting:
 
     def transfers(self, item: Wants) -> int:
         """Return the transfers that a phase needs at least."""
-        if item.wanted is None:
-            return len(item.number) * (len(self.problem.members[0]) - 1)
-        return len(item.wanted.items)
+        if item.wanted is not None:
+            return len(item.wanted.items)
+        others = np.zeros(self.gpus, np.int64)
+        for group in self.problem.members:
+            others[list(group)] = len(group) - 1
+        return int(others[item.holders.items].sum())
 
     def tasks(self, pace: Pace) -> tuple[Task, ...]:
         """Return the phases, with trees where chunks need them.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.kernels.events import Agenda, Fabric, push
+from colsynth.kernels.events import Agenda, Fabric, push_all
 from colsynth.model import Hops
 
 Ints = NDArray[np.int64]
@@ -29,9 +29,8 @@ def fabric_of(hops: Hops, gpus: int, links: int) -> Fabric:
     hop = np.repeat(np.arange(len(hops)), np.diff(hops.first))
     # A hop of one link that nobody else uses is free when its chunk arrives.
     alone = direct[hop] & (np.bincount(hops.links, minlength=links) == 1)[hops.links]
-    shared, users, begins = hops.links[~alone], hop[~alone], hops.begin[~alone]
-    user_first, order = group_by(shared, links)
-    pairs = np.unique(np.stack((shared, begins), axis=1), axis=0).reshape(-1, 2)
+    user_first, order = group_by(hops.links, links)
+    pairs = np.unique(np.stack((hops.links, hops.begin), axis=1)[~alone], axis=0)
     return Fabric(
         source=hops.source,
         target=hops.target,
@@ -44,7 +43,7 @@ def fabric_of(hops: Hops, gpus: int, links: int) -> Fabric:
         out_first=out_first,
         out=out.astype(np.int32),
         user_first=user_first,
-        user=users[order].astype(np.int32),
+        user=hop[order].astype(np.int32),
         offset_first=group_by(pairs[:, 0], links)[0],
         offset=pairs[:, 1].astype(np.int64),
     )
@@ -123,16 +122,11 @@ def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> A
         queue=np.empty(hops, np.int32),
         scalars=np.array([0, 0, 0, turn]),
     )
-    for number, time in enumerate(born.tolist()):
-        push(agenda.heap_time, agenda.heap_what, agenda.scalars, time, room + number)
-    for link, time in enumerate(busy.tolist()):
-        if time:
-            for offset in fabric.offset[fabric.offset_first[link] : fabric.offset_first[link + 1]]:
-                push(
-                    agenda.heap_time,
-                    agenda.heap_what,
-                    agenda.scalars,
-                    max(0, time - int(offset)),
-                    -1 - link,
-                )
+    heap = agenda.heap_time, agenda.heap_what, agenda.scalars
+    push_all(*heap, born, room + np.arange(len(born)))
+    link = np.repeat(np.arange(links), np.diff(fabric.offset_first))
+    alone = np.nonzero(np.diff(fabric.offset_first) == 0)[0]
+    free = np.maximum(0, np.concatenate((busy[link] - fabric.offset, busy[alone])))
+    link = np.concatenate((link, alone))
+    push_all(*heap, free[free > 0], -1 - link[free > 0])
     return agenda

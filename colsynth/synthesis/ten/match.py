@@ -147,5 +147,6 @@ def _logs(levels: Levels, spread: Spread) -> Logs:
         held=np.zeros(gpus, np.int64),
         first=first,
         cursor=np.zeros(len(levels.row), np.int32),
+        missing=held,
         asleep=np.zeros(len(levels.first) - 1, np.bool_),
     )

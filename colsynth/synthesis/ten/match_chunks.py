@@ -15,6 +15,9 @@ from colsynth.synthesis.ten.match import POLICIES
 from colsynth.synthesis.ten.pace import Pace
 from colsynth.synthesis.ten.phases import last_end
 
+AUTO = "auto"
+"""The policy that leaves the choice to the tries."""
+
 
 @dataclass(frozen=True, slots=True)
 class MatchChunks:
@@ -32,19 +35,21 @@ class MatchChunks:
     chunks_per_gpu : int
         Chunks that every shard is cut into.
     policy : str
-        Which chunk goes first: the oldest its sender has, the rarest, or the earliest to
-        finish: the oldest that no other holder could bring sooner.
+        Which chunk goes first: the ``oldest`` its sender has, the ``rarest`` of them, or
+        for the ``earliest`` finish the oldest, unless the other links into the receiver
+        could bring all that it still lacks before this one is done. With ``auto`` the
+        first two tries take the oldest, the next two the rarest, and so on.
     tries : int
         Schedules made, of which the best is kept; fewer where one meets the bound.
     budget : int
-        Transfers after which no further try begins; 0 sets no such limit.
+        Transfers placed after which no further try begins; 0 sets no such limit.
     """
 
     size: int = 10**9
     chunks_per_gpu: int = 1
-    policy: str = "oldest"
+    policy: str = AUTO
     tries: int = 4
-    budget: int = 2**24
+    budget: int = 250_000
 
     name: ClassVar[str] = "match-chunks"
     takes: ClassVar[type] = Problem
@@ -53,9 +58,10 @@ class MatchChunks:
     def __post_init__(self) -> None:
         for option, least in (("size", 1), ("chunks_per_gpu", 1), ("tries", 1), ("budget", 0)):
             require_least(option.replace("_", "-"), getattr(self, option), least)
-        if self.policy not in POLICIES:
+        known = (AUTO, *POLICIES)
+        if self.policy not in known:
             phrase = f"there is no policy {self.policy!r}"
-            raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.policy, POLICIES)))
+            raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.policy, known)))
 
     def run(self, value: Problem, target: Target) -> TimedSchedule:
         """Return the best schedule found.
@@ -65,7 +71,7 @@ class MatchChunks:
         InfeasibleError
             CS302: some chunk cannot reach somebody who wants it.
         InputError
-            CS117: fewer than two GPUs.
+            CS117: fewer than two GPUs. CS307: nothing to do.
         """
         if value.topology.size < 2:
             raise InputError(Diagnostic("CS117", "a collective needs two GPUs or more"))
@@ -80,14 +86,19 @@ class MatchChunks:
         ticks = 0
         for number in range(self.tries):
             pace.begin()
-            phases = attempt(setting, tasks, self.policy, number, target.seed, pace)
+            policy = ("oldest", "rarest")[number // 2 % 2] if self.policy == AUTO else self.policy
+            phases = attempt(setting, tasks, policy, number, target.seed, pace)
             end = max(map(last_end, phases), default=0) if phases is not None else 0
             if phases is not None and (best is None or end < ticks):
                 best, ticks = phases, end
             if best is not None and self._suffices(setting, ticks, bound, pace):
                 break
         if best is None:
-            raise DefectError(Diagnostic("CS901", "matching left some chunk undelivered"))
+            raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
+        if ticks == 0:
+            phrase = "no chunk has to move"
+            note = "whoever wants a chunk holds it from the beginning"
+            raise InputError(Diagnostic("CS307", phrase, notes=(note,)))
         return TimedSchedule(
             problem=value,
             size=self.size,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from colsynth.kernels.events import NOW, SENT
 from colsynth.kernels.routing import Ways, route_pass
-from colsynth.kernels.sending import Piles, Tasks, add_left, send_tasks
+from colsynth.kernels.sending import Piles, Tasks, send_tasks
 from colsynth.kernels.trees import link_tasks
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.ten.demands import Lists, Wants
@@ -72,7 +72,7 @@ def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: 
     for number in range(_PASSES):
         new = np.zeros(chunks + 1, np.int64), np.empty(room, np.int32)
         # Shortest ways first; from then on full is what the last pass filled most.
-        reference = int(load.max()) if number else _NEVER_FULL
+        reference = max(1, int(load.max())) if number else _NEVER_FULL
         edges = route_pass(
             ways,
             hops.source,
@@ -141,8 +141,8 @@ def send_along(
         made=np.zeros(1, np.int64),
         left=np.zeros(len(busy), np.int64),
     )
-    for h in trees.hop:
-        add_left(fabric, piles, h, 1)
+    uses = np.repeat(np.diff(first), np.diff(fabric.first))
+    np.add.at(piles.left, fabric.links, uses * (fabric.end - fabric.begin))
     agenda = agenda_of(fabric, busy, total, born, turn)
     before = -1
     while before < agenda.scalars[SENT]:
