@@ -19,7 +19,8 @@ CollectiveOption = Annotated[
         "-c",
         "--collective",
         metavar="COLL",
-        help="allgather, reduce-scatter, allreduce, broadcast, reduce or alltoall.",
+        help="allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, "
+        "scatter or gather.",
         show_default=False,
     ),
 ]

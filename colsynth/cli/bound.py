@@ -15,7 +15,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli.compile import CollectiveOption, RootOption
+from colsynth.cli._options import CollectiveOption, RootOption
 from colsynth.cli.progress import progress
 from colsynth.model import Bound, FlowBound
 from colsynth.units import exact_gbps, format_bandwidth, gbps, plural

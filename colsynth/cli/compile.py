@@ -20,9 +20,9 @@ from colsynth.cli._common import (
     load_topology,
 )
 from colsynth.cli._options import (
+    AnyCollectiveOption,
     BudgetOption,
     ChunksOption,
-    CollectiveOption,
     CustomOption,
     GroupOption,
     GroupsOption,
@@ -46,12 +46,9 @@ if TYPE_CHECKING:
 
     from colsynth.api import Compilation
 
-__all__ = ["CollectiveOption", "RootOption", "compile_"]
-
 
 def compile_(
     topology: TopologyArgument,
-    collective: CollectiveOption,
     runtime: Annotated[
         str,
         typer.Option("-r", "--runtime", metavar="RUNTIME", help="msccl, msccl-executor or rccl."),
@@ -62,6 +59,7 @@ def compile_(
             "-o", "--output", metavar="PATH", help="A file, a directory/, or - for stdout."
         ),
     ],
+    collective: AnyCollectiveOption = None,
     nodes: NodesOption = None,
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,

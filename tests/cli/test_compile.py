@@ -144,6 +144,18 @@ def test_what_does_not_fit_is_diagnosed_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_collective_of_one_s_own_has_no_file_but_a_schedule(tmp_path, capsys):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("version: 1\nchunks: [{held-by: [0], wanted-by: [1]}]\n")
+    out = tmp_path / "a.xml"
+    case = ["compile", "dgx-a100", "--custom", str(mine), "-a", "ten", "-r", "rccl"]
+    assert run([*case, "-o", str(out)]) == 1
+    shown = capsys.readouterr().err
+    assert "error[CS220]" in shown
+    assert "'colsynth synthesize'" in shown
+    assert not out.exists()
+
+
 def test_json_and_schedule_do_not_share_stdout(capsys):
     assert run([*CASE, *ONE, "-o", "-", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "CS214"

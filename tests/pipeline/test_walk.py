@@ -112,3 +112,32 @@ def test_what_verification_warns_of_is_said_once():
     notes = api.compile(rooted, "msccl").notes
     assert sum(note.startswith("A15: ") for note in notes) == 1
     assert not [note for note in api.compile(RING, "msccl").notes if note.startswith("A15")]
+
+
+def test_the_walk_of_ten_takes_its_options_and_shares_one_schedule():
+    seen = []
+    done = api.compile(
+        RING,
+        "msccl",
+        algorithm="ten",
+        size=4 * 10**6,
+        chunks_per_gpu=2,
+        policy="rarest",
+        instances=2,
+        watch=lambda _mode, _place, name, _value: seen.append(name),
+    )
+    assert done.pipeline.startswith(
+        "match-chunks{size=4000000,chunks-per-gpu=2,policy=rarest},lower-timed{instances=2},"
+    )
+    assert (seen.count("match-chunks"), seen.count("lower-timed")) == (1, 2)
+    assert (done.schedule.size, done.schedule.chunks) == (4 * 10**6, 8)
+    for artefact in done.artefacts:
+        assert api.verify(artefact.data, "msccl", single_node=True).ok
+
+
+def test_options_of_another_algorithm_are_refused():
+    with pytest.raises(InputError, match="--chunks-per-gpu does not go with -a forest") as caught:
+        api.compile(RING, "rccl", chunks_per_gpu=2)
+    assert caught.value.diagnostic.help == "it is an option of -a ten"
+    with pytest.raises(InputError, match="--trees does not go with -a ten"):
+        api.compile(RING, "rccl", algorithm="ten", trees="2")
