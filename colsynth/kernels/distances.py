@@ -23,9 +23,9 @@ FAR = np.int64(2**62)
 def spread(first, head, length, label):
     """Lower `label` (n,) in place to min over nodes u of label[u] + distance(u, v)."""
     heap = [(np.int64(0), np.int64(0)) for _ in range(0)]  # empty, of a known type
-    for v in range(label.size):
-        if label[v] < FAR:
-            heap.append((label[v], np.int64(v)))  # noqa: PERF401 - extend is slow in numba
+    for u in range(label.size):
+        if label[u] < FAR:
+            heap.append((label[u], np.int64(u)))  # noqa: PERF401 - extend is slow in numba
     heapq.heapify(heap)
     while heap:
         reached, v = heapq.heappop(heap)

@@ -110,7 +110,8 @@ def tightest(wires: Wires, targets: Ints, others: Ints) -> Flags:
     residual = np.empty(2 * len(capacity), np.int64)
     reset(residual, capacity)
     max_flow(first, arcs, to, residual, source, sink, wide)
-    return ~source_side(first, arcs, to, residual, source)[: wires.nodes]
+    near: Flags = source_side(first, arcs, to, residual, source)[: wires.nodes]
+    return ~near
 
 
 def sweeps(topology: Topology, wires: Wires, group: Ints) -> Iterator[Named]:
