@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Collective, Direction, Hops, Problem, TimedPhase
 from colsynth.synthesis.ten.demands import Wants, chunk_size, wants
 from colsynth.synthesis.ten.hops import hops_of, reverse, select
@@ -23,7 +24,7 @@ from colsynth.synthesis.ten.phases import (
 )
 from colsynth.synthesis.ten.play import is_uniform, play
 from colsynth.synthesis.ten.reach import refuse_unreachable
-from colsynth.synthesis.ten.regions import Region, regions
+from colsynth.synthesis.ten.regions import Region, held_together, regions
 from colsynth.synthesis.ten.route import Trees, route, send_along
 from colsynth.synthesis.ten.ticks import Ticks, choose_ticks
 
@@ -113,7 +114,7 @@ class Setting:
             return Task(item, hops, was, (), None)
         topology = self.topology.reversed() if inwards else self.topology
         found = _within(self.problem, regions(topology, hops))
-        return Task(item, hops, was, found, None)
+        return Task(item, hops, was, held_together(found, hops), None)
 
     def rounds(self, hops: Hops) -> bool:
         """Whether everybody can be served round by round."""
@@ -133,8 +134,8 @@ def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
 
 def attempt(
     setting: Setting, tasks: tuple[Task, ...], policy: str, number: int, seed: int, pace: Pace
-) -> tuple[TimedPhase, ...] | None:
-    """Return the phases of one try, None where it leaves some chunk undelivered.
+) -> tuple[TimedPhase, ...]:
+    """Return the phases of one try.
 
     Tries differ in who chooses first, and in whether a chunk may enter a region twice
     when there is nothing new for it.
@@ -142,9 +143,8 @@ def attempt(
     done: list[TimedPhase] = []
     for task in tasks:
         phase = _phase(setting, task, done, policy, number, seed, pace)
-        short = task.wants.wanted is None and phase.transfers < setting.transfers(task.wants)
-        if short:
-            return None
+        if phase.transfers < setting.transfers(task.wants) and task.trees is None:
+            raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
         if task.wants.direction is Direction.IN:
             phase = backwards(phase, setting.hops, task.was, last_end(phase))
         done.append(phase)

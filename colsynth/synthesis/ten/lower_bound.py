@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,12 @@ _PAIR_WORK = 20_000_000
 
 
 def time_bound(
-    problem: Problem, chunks_per_gpu: int, chunk_bytes: Fraction, hops: Hops, ticks: Ticks
+    problem: Problem,
+    chunks_per_gpu: int,
+    chunk_bytes: Fraction,
+    hops: Hops,
+    ticks: Ticks,
+    reached: int | None = None,
 ) -> TimeBound:
     """Return the largest lower bound found, in whole ticks, and its reason.
 
@@ -65,6 +71,9 @@ def time_bound(
         Of the topology, in the direction data takes.
     ticks : Ticks
         The unit of `hops`.
+    reached : int, optional
+        Ticks that some schedule takes: no bound beyond it can exist, so the search ends
+        when one meets it.
 
     Raises
     ------
@@ -78,14 +87,18 @@ def time_bound(
     distance = largest_distance(problem, graph)
     names = [problem.topology.nodes[problem.topology.ranks[rank]].name for rank in distance.ranks]
     wires = wires_of(problem, chunk_bytes, hops, ticks, *_edges(phases, graph))
-    found = [
-        *_each_rank(problem, phases, wires),
-        *_each_set(problem, phases, wires),
-        *_together(problem, phases, wires),
-        *_pairs(problem, chunks_per_gpu, wires),
-        (distance.ticks, f"distance from {' to '.join(names)}"),
-    ]
-    most, reason = max(found, key=lambda item: item[0])
+    most, reason = distance.ticks, f"distance from {' to '.join(names)}"
+    cheapest_first = (
+        _each_rank(problem, phases, wires),
+        _together(problem, phases, wires),
+        _pairs(problem, chunks_per_gpu, wires),
+        _each_set(problem, phases, wires),
+    )
+    for time, what in chain.from_iterable(cheapest_first):
+        if time > most:
+            most, reason = time, what
+        if most == reached:
+            break
     return TimeBound(most * ticks.unit, reason if most else "nothing has to move")
 
 

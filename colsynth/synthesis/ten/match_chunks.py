@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
-from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
+from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.model import Problem, TimeBound, TimedPhase, TimedSchedule
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.ten.attempt import Setting, attempt
@@ -79,26 +80,19 @@ class MatchChunks:
         total = sum(setting.transfers(item) for item in setting.wants)
         pace = Pace(total, setting.ticks.unit, target.progress)
         tasks = setting.tasks(pace)
-        bound = time_bound(
-            value, self.chunks_per_gpu, setting.chunk_bytes, setting.all_hops, setting.ticks
-        )
-        best: tuple[TimedPhase, ...] | None = None
+        best: tuple[TimedPhase, ...] = ()
+        bound = TimeBound(Fraction(0), "")
         ticks = 0
         for number in range(self.tries):
             pace.begin()
-            policy = ("oldest", "rarest")[number // 2 % 2] if self.policy == AUTO else self.policy
-            phases = attempt(setting, tasks, policy, number, target.seed, pace)
-            end = max(map(last_end, phases), default=0) if phases is not None else 0
-            if phases is not None and (best is None or end < ticks):
+            phases = attempt(setting, tasks, self._policy(number), number, target.seed, pace)
+            end = max(map(last_end, phases))
+            if not best or end < ticks:
                 best, ticks = phases, end
-            if best is not None and self._suffices(setting, ticks, bound, pace):
+            if number == 0:
+                bound = self._bound(setting, ticks)
+            if self._suffices(setting, ticks, bound, pace):
                 break
-        if best is None:
-            raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
-        if ticks == 0:
-            phrase = "no chunk has to move"
-            note = "whoever wants a chunk holds it from the beginning"
-            raise InputError(Diagnostic("CS307", phrase, notes=(note,)))
         return TimedSchedule(
             problem=value,
             size=self.size,
@@ -110,6 +104,19 @@ class MatchChunks:
             phases=best,
             bound=bound,
         )
+
+    def _policy(self, number: int) -> str:
+        """Return the policy of one try."""
+        return ("oldest", "rarest")[number // 2 % 2] if self.policy == AUTO else self.policy
+
+    def _bound(self, setting: Setting, ticks: int) -> TimeBound:
+        """Return the bound that a schedule of so many ticks is measured against."""
+        if ticks == 0:
+            note = "whoever wants a chunk holds it from the beginning"
+            raise InputError(Diagnostic("CS307", "no chunk has to move", notes=(note,)))
+        problem, hops = setting.problem, setting.all_hops
+        chunks, size = self.chunks_per_gpu, setting.chunk_bytes
+        return time_bound(problem, chunks, size, hops, setting.ticks, ticks)
 
     def _suffices(self, setting: Setting, ticks: int, bound: TimeBound, pace: Pace) -> bool:
         """Whether no further try is worth it."""

@@ -54,6 +54,35 @@ def _candidates(size: int, hops: Hops) -> tuple[Region, ...]:
     return tuple(found)
 
 
+def held_together(found: tuple[Region, ...], hops: Hops) -> tuple[Region, ...]:
+    """Return the regions inside which every GPU reaches every other one.
+
+    Only then does a chunk that enters a region once get to all of it.
+    """
+    leaving: dict[int, list[int]] = {}
+    for source, target in zip(hops.source.tolist(), hops.target.tolist(), strict=True):
+        leaving.setdefault(source, []).append(target)
+    entering: dict[int, list[int]] = {}
+    for source, targets in leaving.items():
+        for target in targets:
+            entering.setdefault(target, []).append(source)
+    return tuple(
+        part
+        for part in found
+        if all(_spans(set(part), part[0], ways) for ways in (leaving, entering))
+    )
+
+
+def _spans(part: set[int], start: int, ways: dict[int, list[int]]) -> bool:
+    """Whether `ways` lead from one rank to all of a part without leaving it."""
+    seen, stack = {start}, [start]
+    while stack:
+        new = [rank for rank in ways.get(stack.pop(), ()) if rank in part and rank not in seen]
+        seen.update(new)
+        stack += new
+    return seen == part
+
+
 def _root(parent: list[int], x: int) -> int:
     while parent[x] != x:
         parent[x] = x = parent[parent[x]]
