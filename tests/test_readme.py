@@ -6,9 +6,10 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 import yaml
 
-from colsynth import topology
+from colsynth import api, topology
 from colsynth.cli.main import run
 
 README = Path(__file__).parent.parent / "README.md"
@@ -38,9 +39,21 @@ def test_examples_print_what_they_show(tmp_path, monkeypatch, capsys):
         assert "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n")) == expected
 
 
-def test_the_cluster_of_the_readme_loads(tmp_path):
-    (text,) = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
-    assert yaml.safe_load(text)["version"] == 1
-    file = tmp_path / "lab.yaml"
-    file.write_text(text)
-    assert topology.load(str(file)).size == 8
+def test_the_files_of_the_readme_load(tmp_path):
+    collective, cluster = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
+    for name, text in (("lab", cluster), ("mine", collective)):
+        assert yaml.safe_load(text)["version"] == 1
+        (tmp_path / f"{name}.yaml").write_text(text)
+    assert topology.load(str(tmp_path / "lab.yaml")).size == 8
+    problem = api.make_problem(topology.load("dgx-a100"), None, custom=tmp_path / "mine.yaml")
+    assert [len(demand.wanted) for demand in problem.demands] == [3, 1]
+
+
+def test_the_python_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    done = api.synthesize(api.make_problem(topology.load("mesh:3x3"), "allgather"))
+    api.write_schedule(done.schedule, "mesh.npz")
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    exec(code, {})
+    seconds = float(capsys.readouterr().out.split()[0])
+    assert seconds == pytest.approx(float(done.schedule.seconds))

@@ -162,4 +162,4 @@ def nearness(gap: float) -> str:
 
 def _bytes(size: Fraction) -> str:
     whole = size.denominator == 1
-    return f"{size} bytes" if whole else f"{float(size):.6g} bytes"
+    return f"{size} bytes" if whole else f"{round(float(size), 2)} bytes"
