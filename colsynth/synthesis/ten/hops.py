@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from colsynth.model import Hops, Kind, Topology
 from colsynth.synthesis.ten.routes import Route, routes
-from colsynth.synthesis.ten.ticks import Ticks
+from colsynth.synthesis.ten.ticks import Ticks, link_kinds
 
 STORE_AND_FORWARD = "store-and-forward"
 """Capability of a switch or NIC that sends a chunk on only when all of it is there."""
@@ -49,11 +49,11 @@ class _Clock:
     """When the links of a route are occupied; remembers routes of the same kinds of link."""
 
     def __init__(self, topology: Topology, chunk_bytes: Fraction, ticks: Ticks) -> None:
+        kinds, kind_of = link_kinds(topology)
         stores = [STORE_AND_FORWARD in node.capabilities for node in topology.nodes]
-        kinds: dict[tuple[Fraction, Fraction, bool], int] = {}
         self._kind = [
-            kinds.setdefault((x.bandwidth, x.latency, stores[x.source]), len(kinds))
-            for x in topology.links
+            2 * kind + stores[link.source]
+            for kind, link in zip(kind_of, topology.links, strict=True)
         ]
         self._costs = [
             (
@@ -62,7 +62,8 @@ class _Clock:
                 ticks.at_least(latency + chunk_bytes / bandwidth),
                 waits,
             )
-            for bandwidth, latency, waits in kinds
+            for bandwidth, latency in kinds
+            for waits in (False, True)
         ]
         self._known: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from colsynth.errors import Diagnostic, InfeasibleError
-from colsynth.kernels.reach import first_unreached
+from colsynth.kernels.reach import first_unreached, reach
 from colsynth.model import Direction, Hops, Problem
-from colsynth.synthesis.ten.demands import Lists, Wants
+from colsynth.synthesis.ten.demands import Wants
 from colsynth.synthesis.ten.fabric import group_by
 
 
@@ -26,17 +26,10 @@ def refuse_unreachable(problem: Problem, hops: Hops, wants: Wants) -> None:
     InfeasibleError
         CS302.
     """
-    holders, wanted = wants.holders, wants.wanted
-    if wanted is None:
-        holders, wanted = _all_to_first_to_all(problem, wants)
-    first, out = group_by(hops.source, problem.topology.size)
-    chunk, rank = first_unreached(
-        first, out, hops.target, holders.first, holders.items, wanted.first, wanted.items
-    )
-    if chunk < 0:
+    pair = _first_apart(problem, hops, wants)
+    if pair is None:
         return
-    ends = (int(holders.items[holders.first[chunk]]), int(rank))
-    source, target = ends if wants.direction is Direction.OUT else ends[::-1]
+    source, target = pair if wants.direction is Direction.OUT else pair[::-1]
     names = [problem.topology.nodes[problem.topology.ranks[r]].name for r in (source, target)]
     confined = bool(problem.groups) and not problem.transit
     raise InfeasibleError(
@@ -51,14 +44,25 @@ def refuse_unreachable(problem: Problem, hops: Hops, wants: Wants) -> None:
     )
 
 
-def _all_to_first_to_all(problem: Problem, wants: Wants) -> tuple[Lists, Lists]:
-    """Return pairs that, if joined, join every holder with all of its group."""
-    holding = set(wants.holders.items.tolist())
-    pairs: list[tuple[int, int]] = []
+def _first_apart(problem: Problem, hops: Hops, wants: Wants) -> tuple[int, int] | None:
+    """Return (holder, rank) of a chunk's holder and somebody it cannot reach."""
+    ways = (*group_by(hops.source, problem.topology.size), hops.target)
+    holders, wanted = wants.holders, wants.wanted
+    if wanted is not None:
+        chunk, rank = first_unreached(
+            *ways, holders.first, holders.items, wanted.first, wanted.items
+        )
+        return None if chunk < 0 else (int(holders.items[holders.first[chunk]]), int(rank))
+    back = (*group_by(hops.target, problem.topology.size), hops.source)
+    holding = set(holders.items.tolist())
     for group in problem.members:
-        holders = [rank for rank in group if rank in holding]
-        pairs += [(holders[0], rank) for rank in group]
-        pairs += [(rank, holders[0]) for rank in holders]
-    first = np.arange(len(pairs) + 1)
-    ends = np.array(pairs, np.int32).reshape(-1, 2)
-    return Lists(first, ends[:, 0].copy()), Lists(first, ends[:, 1].copy())
+        # All reach all where the first holder reaches all, and all holders reach it.
+        first = next(rank for rank in group if rank in holding)
+        start = np.array([first], np.int32)
+        reached, reaching = reach(*ways, start), reach(*back, start)
+        for rank in group:
+            if not reached[rank]:
+                return first, rank
+            if rank in holding and not reaching[rank]:
+                return rank, first
+    return None

@@ -47,7 +47,27 @@ def choose_ticks(topology: Topology, chunk_bytes: Fraction) -> Ticks:
 
 
 def _times(topology: Topology, chunk_bytes: Fraction) -> Iterable[Fraction]:
-    kinds = {(link.bandwidth, link.latency) for link in topology.links}
+    kinds = link_kinds(topology)[0]
     return {t for bandwidth, latency in kinds for t in (chunk_bytes / bandwidth, latency)} - {
         Fraction(0)
     }
+
+
+def link_kinds(topology: Topology) -> tuple[list[tuple[Fraction, Fraction]], list[int]]:
+    """Return the distinct (bandwidth, latency) of links, and which of them each link has."""
+    # Integers are hashed many times faster than fractions.
+    known: dict[tuple[int, int, int, int], int] = {}
+    kinds: list[tuple[Fraction, Fraction]] = []
+    kind_of: list[int] = []
+    for link in topology.links:
+        bandwidth, latency = link.bandwidth, link.latency
+        key = (
+            bandwidth.numerator,
+            bandwidth.denominator,
+            latency.numerator,
+            latency.denominator,
+        )
+        kind_of.append(known.setdefault(key, len(known)))
+        if len(known) > len(kinds):
+            kinds.append((bandwidth, latency))
+    return kinds, kind_of
