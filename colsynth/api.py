@@ -311,7 +311,8 @@ def synthesize(
     chunks_per_gpu : int, optional
         Chunks that every shard is cut into; 1 unless given.
     policy : str, optional
-        Which chunk goes first: ``"oldest"`` (the default), ``"rarest"`` or ``"earliest"``.
+        Which chunk goes first: ``"oldest"``, ``"rarest"`` or ``"earliest"``; with
+        ``"auto"``, the default, tries take turns.
     tries : int, optional
         Schedules made, of which the best is kept.
     budget : int, optional

@@ -92,9 +92,9 @@ PolicyOption = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        metavar="oldest|rarest|earliest",
-        help="Which chunk goes first.",
-        show_default="oldest",
+        metavar="auto|oldest|rarest|earliest",
+        help="Which chunk goes first; with auto, tries take turns.",
+        show_default="auto",
     ),
 ]
 TriesOption = Annotated[

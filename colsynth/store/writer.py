@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.lib.format import write_array
@@ -67,15 +67,41 @@ def write_npz(schedule: TimedSchedule, path: Path, progress: Progress | None = N
 
 def _write(schedule: TimedSchedule, stream: BinaryIO, progress: Progress | None) -> None:
     members = dict(_members(schedule))
-    total, done = sum(array.nbytes for array in members.values()), 0
+    told = _Told(progress, sum(array.nbytes for array in members.values()))
     # Members opened by name alone carry no time, so that equal schedules are equal bytes.
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for name, array in members.items():
-            if progress is not None:
-                progress("writing the schedule", done, total)
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                write_array(member, array, allow_pickle=False)
-            done += array.nbytes
+            told.tell()
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as told.member:
+                write_array(told, array, allow_pickle=False)
+
+
+class _Told:
+    """A member of the archive that tells how much has been written to all of them.
+
+    Parameters
+    ----------
+    progress : callable or None
+    total : int
+        Bytes of all arrays.
+    """
+
+    member: IO[bytes]
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def write(self, data: bytes) -> int:
+        """Write a block; headers of arrays are not counted."""
+        written = self.member.write(data)
+        self.done = min(self.done + written, self.total)
+        self.tell()
+        return written
+
+    def tell(self) -> None:
+        """Tell how far the writing is."""
+        if self.progress is not None:
+            self.progress("writing the schedule, bytes", self.done, self.total)
 
 
 def _members(schedule: TimedSchedule) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

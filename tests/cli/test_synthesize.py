@@ -20,13 +20,14 @@ def answer(capsys, *arguments):
 
 
 def test_json_has_what_was_promised(capsys):
-    found = answer(capsys, *CASE, "--size", "4MB", "--latency", "0 s")
+    options = ["--size", "4MB", "--latency", "0 s", "--policy", "rarest", "--seed", "3"]
+    found = answer(capsys, *CASE, *options)
     assert list(found)[: len(KEYS)] == KEYS
     assert (found["chunks"], found["transfers"], found["schedule"]) == (4, 12, None)
     # One shard of 1 MB comes in over two links of 50 GB/s, two of three over one of them.
     assert found["time_us"] == found["bound_us"] * (found["gap"] + 1) == 40
     assert found["peak_memory_mb"] > 10
-    assert (found["verified"], found["policy"], found["seed"]) == (True, "oldest", 0)
+    assert (found["verified"], found["policy"], found["seed"]) == (True, "rarest", 3)
 
 
 def test_the_schedule_is_written_and_can_be_read(tmp_path, capsys):
