@@ -183,7 +183,8 @@ def _least_ratio(problem: Problem, wires: Wires) -> Iterator[Named]:
     # Rounding is harmless: whatever set comes out is worked out exactly afterwards.
     scale = 2**58 / (len(gpus) * np.sum(1 / wires.busy))
     capacity = np.maximum(scale / wires.busy, 1).astype(np.int64)
-    for direction in PHASES[problem.collective]:
+    directions = PHASES[problem.collective]
+    for direction in directions[:1] if problem.topology.is_symmetric else directions:
         ends = (wires.tail, wires.head)
         tail, head = ends if direction is Direction.OUT else ends[::-1]
         _, _, found = smallest_cut_ratio(wires.nodes, tail, head, capacity, gpus, weight)
