@@ -37,8 +37,9 @@ format: $(VENV)/.dev ## Put the code into the shape that lint asks for
 
 check: lint test run ## All that continuous integration does
 
-bench: $(VENV)/.run ## Time every stage on the presets, beside the proven bound
-	$(BIN)/python tests/bench/bench.py
+bench: $(VENV)/.run ## Time both synthesizers beside their bounds and published figures; plot growth
+	$(BIN)/python -m tests.bench.bench
+	$(BIN)/python -m tests.bench.bench_ten --svg $(OUT)/bench-ten.svg
 
 clean: ## Remove the environment, caches and outputs
 	rm -rf $(VENV) $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

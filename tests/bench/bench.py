@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tests.bench.harness import in_process_of_its_own, peak_mebibytes, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 CASES = (
     *(("dgx-a100", boxes) for boxes in (1, 2, 4, 8)),
@@ -74,27 +76,21 @@ def measure(preset: str, boxes: int, collective: str) -> dict[str, Any]:
         stage: sum(seconds.pop(name, 0.0) for name in names) for stage, names in STAGES.items()
     }
     figures["seconds"]["other"] = sum(seconds.values())
-    # ru_maxrss is in KiB, on macOS in bytes.
-    scale = 1 if sys.platform == "darwin" else 1024
-    figures["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+    figures["peak_mib"] = peak_mebibytes()
     return figures
 
 
-def in_process_of_its_own(preset: str, boxes: int, collective: str) -> dict[str, Any]:
-    """Return the figures of one case, with the wall time of the whole process."""
-    command = [sys.executable, __file__, "--one", preset, str(boxes), collective]
-    start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    elapsed = time.perf_counter() - start
-    if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1]}
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return {"case": [preset, boxes, collective], **figures, "wall": elapsed}
+def run(preset: str, boxes: int, collective: str) -> dict[str, Any]:
+    """Return the figures of one case."""
+    case = (preset, str(boxes), collective)
+    return {
+        "case": [preset, boxes, collective],
+        **in_process_of_its_own("tests.bench.bench", ["--one", *case]),
+    }
 
 
-def show(results: list[dict[str, Any]]) -> None:
-    """Print one row for each case."""
-    from rich.console import Console
+def table_of(results: list[dict[str, Any]]) -> Table:
+    """Return one row for each case."""
     from rich.table import Table
 
     table = Table(title=f"{RUNTIME}, one in-place file; seconds, MiB, GB/s", title_justify="left")
@@ -103,19 +99,19 @@ def show(results: list[dict[str, Any]]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for figures in results:
         table.add_row(*row(figures))
-    Console(width=None if sys.stdout.isatty() else 180).print(table)
+    return table
 
 
 def row(figures: dict[str, Any]) -> list[str]:
     """Return the cells of one case; a refusal or a failure says so instead of figures."""
     if "failed" in figures:
-        return ["failed", str(figures["failed"])]
+        return [" ".join(map(str, figures["case"])), "failed", str(figures["failed"])]
     preset, boxes, collective = figures["case"]
     seconds = figures["seconds"]
     start = figures["wall"] - sum(seconds.values())
     cells = [f"{preset} x{boxes} {collective}", str(figures.get("ranks", "")), f"{start:.2f}"]
     cells += [f"{seconds[stage]:.3f}" for stage in COLUMNS]
-    cells += [f"{figures['wall']:.2f}", f"{figures['peak_bytes'] / 2**20:.0f}"]
+    cells += [f"{figures['wall']:.2f}", f"{figures['peak_mib']:.0f}"]
     if "refused" in figures:
         return [*cells, "", "refused", f"{figures['bound_gbps']:.3f}", ""]
     cells += [str(figures["trees_per_gpu"]), f"{figures['algbw_gbps']:.3f}"]
@@ -135,13 +131,13 @@ def main() -> int:
         return 0
     cases = [case for case in CASES if not options.presets or case[0] in options.presets]
     print("compiling kernels, first run only ...", file=sys.stderr)
-    in_process_of_its_own("dgx-a100", 2, "allreduce")
+    run("dgx-a100", 2, "allreduce")
     results = []
     for preset, boxes in cases:
         for collective in COLLECTIVES:
             print(f"{preset} x{boxes} {collective} ...", file=sys.stderr)
-            results.append(in_process_of_its_own(preset, boxes, collective))
-    show(results)
+            results.append(run(preset, boxes, collective))
+    show(table_of(results))
     if options.json:
         options.json.write_text(json.dumps(results, indent=2))
     return int(any("failed" in figures for figures in results))

@@ -1,0 +1,58 @@
+"""What the benchmarks share: a process for every case, its peak memory, a wide table."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from colsynth.pipeline.memory import peak_megabytes
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDTH = 190
+"""Columns of a table that goes to a file."""
+
+
+def in_process_of_its_own(
+    module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the figures that a module prints as JSON, with the wall time of its process.
+
+    A process that fails gives the last line of its error as ``failed``.
+    """
+    command = [sys.executable, "-m", module, *arguments]
+    start = time.perf_counter()
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    elapsed = time.perf_counter() - start
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        return {"failed": lines[-1], "wall": elapsed}
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return {**figures, "wall": elapsed}
+
+
+def peak_mebibytes() -> float:
+    """Return the most memory this process has held, in MiB; 0 where the system does not tell."""
+    return (peak_megabytes() or 0.0) * 10**6 / 2**20
+
+
+def show(table: Table) -> None:
+    """Print a table, on a terminal in its width."""
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
