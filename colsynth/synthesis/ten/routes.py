@@ -17,49 +17,46 @@ def routes(topology: Topology) -> Iterator[tuple[int, int, Route]]:
     """Yield (source rank, target rank, route), at most `MOST_ROUTES` for a pair.
 
     The shortest routes are kept, and longer ones that share neither their first nor their
-    last link with a kept one, since only those add bandwidth. A route never leaves the box
-    that holds both of its ends, unless the box has no way of its own between them: a
+    last link with a kept one, since only those add bandwidth. A route never leaves a box
+    between two GPUs that the box by itself joins both ways, be it through other GPUs: a
     fabric between boxes is not wasted inside one. Equal routes are spread over parallel
     switches by starting the search of each GPU at another one.
     """
-    leaving: list[list[int]] = [[] for _ in topology.nodes]
-    for index, link in enumerate(topology.links):
-        leaving[link.source].append(index)
-    inside = _reached_inside(topology)
+    leaving, staying = _links_from(topology)
+    inside = {
+        node: _routes_from(topology, staying, node, rank)
+        for rank, node in enumerate(topology.ranks)
+    }
+    piece = _pieces(inside)
     for rank, node in enumerate(topology.ranks):
         found = _routes_from(topology, leaving, node, rank)
         for target in sorted(found):
-            within = inside[node] is not None and inside[node] == inside[target]
-            candidates = [r for r in found[target] if not within or _stays(topology, r)]
-            for route in _useful(candidates):
+            within = piece[node] == piece[target]
+            for route in _useful(inside[node].get(target, []) if within else found[target]):
                 yield rank, topology.rank_of[target], route
 
 
-def _reached_inside(topology: Topology) -> list[tuple[int, int] | None]:
-    """Return, for every GPU, its box and the part of the box that is one piece by itself."""
-    part: list[tuple[int, int] | None] = [None] * len(topology.nodes)
-    neighbours: list[list[int]] = [[] for _ in topology.nodes]
-    for link in topology.links:
-        if topology.nodes[link.source].box == topology.nodes[link.target].box:
-            neighbours[link.source].append(link.target)
-            neighbours[link.target].append(link.source)
-    for start in topology.ranks:
-        box = topology.nodes[start].box
-        if part[start] is not None or box is None:
-            continue
-        part[start], stack = (box, start), [start]
-        while stack:
-            for node in neighbours[stack.pop()]:
-                if part[node] is None:
-                    part[node] = (box, start)
-                    stack.append(node)
-    return part
+def _links_from(topology: Topology) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the links that leave each node, all and those that stay in its box."""
+    leaving: list[list[int]] = [[] for _ in topology.nodes]
+    staying: list[list[int]] = [[] for _ in topology.nodes]
+    for index, link in enumerate(topology.links):
+        leaving[link.source].append(index)
+        box = topology.nodes[link.source].box
+        if box is not None and box == topology.nodes[link.target].box:
+            staying[link.source].append(index)
+    return leaving, staying
 
 
-def _stays(topology: Topology, route: Route) -> bool:
-    """Whether a route keeps to the box of its first node."""
-    box = topology.nodes[topology.links[route[0]].source].box
-    return all(topology.nodes[topology.links[i].target].box == box for i in route)
+def _pieces(inside: dict[int, dict[int, list[Route]]]) -> dict[int, int]:
+    """Return a number for every GPU, equal for those that routes in their box join."""
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(inside)
+    graph.add_edges_from((node, target) for node in inside for target in inside[node])
+    joined = enumerate(nx.strongly_connected_components(graph))
+    return {node: number for number, nodes in joined for node in nodes}
 
 
 def _routes_from(
