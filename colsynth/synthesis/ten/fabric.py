@@ -89,6 +89,22 @@ def _first_begin(hops: Hops, links: int) -> Ints:
     return begin
 
 
+def _most_events(fabric: Fabric, links: int) -> int:
+    """Return a number that events of transfers on their way never exceed.
+
+    Each has its arrival and, for each of its links and each way of using that, an event.
+    Transfers on their way end within the longest use of a link, and apart from each other
+    by as long as each occupies it; the same holds for the arrivals of a hop.
+    """
+    held = fabric.end - fabric.begin
+    stride = np.maximum.reduceat(held, fabric.first[:-1])
+    arrivals = int((fabric.duration // stride + 2).sum())
+    last, least = np.zeros(links, np.int64), np.full(links, np.iinfo(np.int64).max)
+    np.maximum.at(last, fabric.links, fabric.end)
+    np.minimum.at(least, fabric.links, held)
+    return arrivals + int(((last // least + 2) * np.diff(fabric.offset_first)).sum())
+
+
 def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> Agenda:
     """Return an agenda on which only the chunks of the beginning stand.
 
@@ -105,11 +121,7 @@ def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> A
         Which target chooses first.
     """
     hops, links = len(fabric.source), len(busy)
-    # Transfers on their way on one hop at once, each with its arrival and, for each of its
-    # links and for each way of using it, the time when that falls free.
-    stride = np.maximum.reduceat(fabric.end - fabric.begin, fabric.first[:-1])
-    overlap = int((fabric.duration // stride).max()) + 2
-    events = len(born) + overlap * (hops + len(fabric.offset)) + links
+    events = len(born) + links + _most_events(fabric, links)
     agenda = Agenda(
         busy=busy.copy(),
         pointer=np.zeros(len(fabric.into) - 1, np.int32),
