@@ -105,7 +105,7 @@ class _Cuts:
         self._index = residual_index(nodes + 2, np.array(tail), np.array(head))
 
     def tightness(self, ranks: Region) -> Fraction:
-        """Return GPUs outside per bytes/s into the set."""
+        """Return GPUs outside per bytes/s into the set, 0 where nothing can enter."""
         size, total = self._topology.size, int(self._capacity.sum())
         inside = np.zeros(size, np.bool_)
         inside[list(ranks)] = True
@@ -114,4 +114,4 @@ class _Cuts:
         residual[::2] = np.concatenate((self._capacity, ends))
         first, arcs, to = self._index
         flow = max_flow(first, arcs, to, residual, self._source, self._sink, total)
-        return Fraction(size - len(ranks)) / (int(flow) * self._unit)
+        return Fraction(size - len(ranks)) / (int(flow) * self._unit) if flow else Fraction(0)
