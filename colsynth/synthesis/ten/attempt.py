@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Collective, Direction, Hops, Problem, TimedPhase
-from colsynth.synthesis.ten.demands import Wants, chunk_size, wants
+from colsynth.synthesis.ten.demands import Lists, Wants, chunk_size, wants
 from colsynth.synthesis.ten.hops import hops_of, reverse, select
 from colsynth.synthesis.ten.match import Choice, Spread, match_events
 from colsynth.synthesis.ten.pace import Pace
@@ -87,7 +87,8 @@ class Setting:
     def transfers(self, item: Wants) -> int:
         """Return the transfers that a phase needs at least."""
         if item.wanted is not None:
-            return len(item.wanted.items)
+            held, wanted = (_pairs(lists, self.gpus) for lists in (item.holders, item.wanted))
+            return len(np.setdiff1d(wanted, held))
         others = np.zeros(self.gpus, np.int64)
         for group in self.problem.members:
             others[list(group)] = len(group) - 1
@@ -121,6 +122,12 @@ class Setting:
         return not self.problem.groups and is_uniform(hops)
 
 
+def _pairs(lists: Lists, gpus: int) -> Ints:
+    """Return a number for every pair of a chunk and a GPU of its list."""
+    chunk: Ints = np.repeat(np.arange(len(lists.first) - 1), np.diff(lists.first))
+    return chunk * gpus + lists.items
+
+
 def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
     """Return the parts of regions that lie in one group, short of the whole group."""
     parts = {
@@ -143,7 +150,7 @@ def attempt(
     done: list[TimedPhase] = []
     for task in tasks:
         phase = _phase(setting, task, done, policy, number, seed, pace)
-        if phase.transfers < setting.transfers(task.wants) and task.trees is None:
+        if task.trees is None and phase.transfers < setting.transfers(task.wants):
             raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
         if task.wants.direction is Direction.IN:
             phase = backwards(phase, setting.hops, task.was, last_end(phase))

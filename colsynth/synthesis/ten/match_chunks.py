@@ -78,6 +78,9 @@ class MatchChunks:
             raise InputError(Diagnostic("CS117", "a collective needs two GPUs or more"))
         setting = Setting(value, self.size, self.chunks_per_gpu)
         total = sum(setting.transfers(item) for item in setting.wants)
+        if total == 0:
+            note = "whoever wants a chunk holds it from the beginning"
+            raise InputError(Diagnostic("CS307", "no chunk has to move", notes=(note,)))
         pace = Pace(total, setting.ticks.unit, target.progress)
         tasks = setting.tasks(pace)
         best: tuple[TimedPhase, ...] = ()
@@ -111,9 +114,6 @@ class MatchChunks:
 
     def _bound(self, setting: Setting, ticks: int) -> TimeBound:
         """Return the bound that a schedule of so many ticks is measured against."""
-        if ticks == 0:
-            note = "whoever wants a chunk holds it from the beginning"
-            raise InputError(Diagnostic("CS307", "no chunk has to move", notes=(note,)))
         problem, hops = setting.problem, setting.all_hops
         chunks, size = self.chunks_per_gpu, setting.chunk_bytes
         return time_bound(problem, chunks, size, hops, setting.ticks, ticks)

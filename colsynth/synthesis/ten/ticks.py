@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -41,12 +40,13 @@ def choose_ticks(topology: Topology, chunk_bytes: Fraction) -> Ticks:
     Where that unit is too fine for 64-bit sums, a coarser one is taken, about a trillionth
     of the slowest transfer; times are then rounded up, which keeps schedules valid.
     """
-    times = sorted(_times(topology, chunk_bytes))
-    unit = common_divisor(times)
-    return Ticks(max(unit, times[-1] / _MOST_TICKS))
+    times = _times(topology, chunk_bytes)
+    if not times:
+        return Ticks(Fraction(1))
+    return Ticks(max(common_divisor(times), max(times) / _MOST_TICKS))
 
 
-def _times(topology: Topology, chunk_bytes: Fraction) -> Iterable[Fraction]:
+def _times(topology: Topology, chunk_bytes: Fraction) -> set[Fraction]:
     kinds = link_kinds(topology)[0]
     return {t for bandwidth, latency in kinds for t in (chunk_bytes / bandwidth, latency)} - {
         Fraction(0)
