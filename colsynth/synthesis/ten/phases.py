@@ -71,7 +71,8 @@ def backwards(phase: TimedPhase, hops: Hops, was: Ints, ticks: int) -> TimedPhas
     """
     now = np.empty_like(was)
     now[was] = np.arange(len(was))
-    first = _offsets(np.repeat(was, np.diff(phase.first)), len(hops))
+    first = np.zeros(len(hops) + 1, np.int64)
+    np.cumsum(np.diff(phase.first)[now], out=first[1:])
     runs = np.diff(phase.run_first)[now]
     run_first = np.zeros(len(hops) + 1, np.int64)
     np.cumsum(runs, out=run_first[1:])
