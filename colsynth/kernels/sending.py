@@ -1,11 +1,12 @@
 """Sending chunks along given trees: who goes first on each hop, event by event.
 
 Tasks are the edges of the chunks' trees, each one transfer on one hop. A task is ready
-when its chunk has arrived at the hop's source; a hop that can start takes its ready task
-with the longest way still to go behind it, the longest ready first among equals. Where
-hops compete for links, the one whose links have most left to carry goes first (the
-longest-port-first rule of switches, Mekkittikul and McKeown 1998; see `events` for ties).
-That is list scheduling: no link idles while a task could use it.
+when its chunk has arrived at the hop's source. A task is as urgent as the hop, its own or
+one that its chunk still has to take, whose links have most left to carry from when the
+chunk reaches them: busy links are fed first (on one switch this is the longest-port-first
+rule, Mekkittikul and McKeown 1998). Among equals the longest way goes first, then who was
+ready first; see `events` for ties between hops. That is list scheduling: no link idles
+while a task could use it.
 
 Time O(T * (log T + hops per GPU)). Twin: tests/reference/ten.py.
 """
@@ -38,6 +39,9 @@ class Tasks(NamedTuple):
     tail : int64 (T,)
         Ticks from the start of a task until the last chunk below it has arrived, were
         there no waiting.
+    lead, crux, urgency : int64 (T,), int32 (T,), int64 (T,)
+        The hop that has most to do from when the task's chunk reaches it, and when that
+        is (`trees.link_tasks`); both together at the beginning, in ticks.
     child_first, child : int64 (T + 1,), int32
         Tasks that a task's arrival makes ready.
     root_first, root : int64 (R + 1,), int32
@@ -46,6 +50,9 @@ class Tasks(NamedTuple):
 
     hop: np.ndarray
     tail: np.ndarray
+    lead: np.ndarray
+    crux: np.ndarray
+    urgency: np.ndarray
     child_first: np.ndarray
     child: np.ndarray
     root_first: np.ndarray
@@ -78,6 +85,8 @@ class Piles(NamedTuple):
 
 @njit(cache=True, nogil=True, inline="always")
 def _before(tasks, piles, a, b):
+    if tasks.urgency[a] != tasks.urgency[b]:
+        return tasks.urgency[a] > tasks.urgency[b]
     if tasks.tail[a] != tasks.tail[b]:
         return tasks.tail[a] > tasks.tail[b]
     return piles.place[a] < piles.place[b]
@@ -152,19 +161,23 @@ def _collect(fabric, agenda, tasks, piles):
 
 
 @njit(cache=True, nogil=True)
-def _by_urgency(fabric, piles, order):
-    """Return the hops that have a task, those with the fullest links first."""
+def _by_urgency(fabric, tasks, piles, order):
+    """Return the hops that have a task, the most urgent first."""
     count = 0
     for h in order:
         if piles.size[h] > 0:
             order[count] = h
             count += 1
-    full = np.zeros(count, np.int64)
+    first, links, left = fabric.first, fabric.links, piles.left
+    urgency = np.empty(count, np.int64)
     for i in range(count):
-        h = order[i]
-        for k in range(fabric.first[h], fabric.first[h + 1]):
-            full[i] -= piles.left[fabric.links[k]]
-    return order[:count][np.argsort(full, kind="mergesort")]
+        task = piles.task[piles.first[order[i]]]
+        h = tasks.crux[task]
+        total = np.int64(0)
+        for k in range(first[h], first[h + 1]):
+            total += left[links[k]]
+        urgency[i] = -tasks.lead[task] - total // (first[h + 1] - first[h])
+    return order[:count][np.argsort(urgency, kind="mergesort")]
 
 
 @njit(cache=True, nogil=True)
@@ -177,7 +190,7 @@ def send_tasks(fabric, agenda, tasks, piles, most):
     while agenda.scalars[EVENTS] > 0 and agenda.scalars[SENT] < limit:
         count = _collect(fabric, agenda, tasks, piles)
         now = agenda.scalars[NOW]
-        for h in _by_urgency(fabric, piles, in_turn(fabric, agenda, count)):
+        for h in _by_urgency(fabric, tasks, piles, in_turn(fabric, agenda, count)):
             if ready(fabric.first, fabric.links, fabric.begin, agenda.busy, h, now) == now:
                 for i in range(fabric.first[h], fabric.first[h + 1]):
                     piles.left[fabric.links[i]] -= fabric.end[i] - fabric.begin[i]

@@ -130,19 +130,21 @@ def send_along(
     """
     busy, born = start
     fabric = fabric_of(hops, gpus, len(busy))
-    tasks, chunk = _tasks(hops, gpus, trees)
     first, _ = group_by(trees.hop, len(hops))
     total = len(trees.hop)
+    left = np.zeros(len(busy), np.int64)
+    uses = np.repeat(np.diff(first), np.diff(fabric.first))
+    np.add.at(left, fabric.links, uses * (fabric.end - fabric.begin))
+    load = np.add.reduceat(left[fabric.links], fabric.first[:-1]) // np.diff(fabric.first)
+    tasks, chunk = _tasks(hops, gpus, trees, load)
     piles = Piles(
         first=first,
         size=np.zeros(len(hops), np.int64),
         task=np.empty(total, np.int32),
         place=np.empty(total, np.int64),
         made=np.zeros(1, np.int64),
-        left=np.zeros(len(busy), np.int64),
+        left=left,
     )
-    uses = np.repeat(np.diff(first), np.diff(fabric.first))
-    np.add.at(piles.left, fabric.links, uses * (fabric.end - fabric.begin))
     agenda = agenda_of(fabric, busy, total, born, turn)
     before = -1
     while before < agenda.scalars[SENT]:
@@ -153,10 +155,12 @@ def send_along(
     return phase_of(wants.direction, hops, agenda.start, agenda.hop, number)
 
 
-def _tasks(hops: Hops, gpus: int, trees: Trees) -> tuple[Tasks, NDArray[np.int64]]:
+def _tasks(hops: Hops, gpus: int, trees: Trees, load: Ints) -> tuple[Tasks, NDArray[np.int64]]:
     """Return the edges as tasks, and the chunk of each."""
     chunk = np.repeat(np.arange(len(trees.first) - 1), np.diff(trees.first))
-    parent, tail = link_tasks(trees.first, trees.hop, hops.source, hops.target, hops.duration, gpus)
+    parent, tail, lead, crux = link_tasks(
+        trees.first, trees.hop, hops.source, hops.target, hops.duration, load, gpus
+    )
     rooted = parent < 0
     child_first, child = group_by(parent[~rooted], len(parent))
     root_first, root = group_by(chunk[rooted], len(trees.first) - 1)
@@ -165,6 +169,9 @@ def _tasks(hops: Hops, gpus: int, trees: Trees) -> tuple[Tasks, NDArray[np.int64
         Tasks(
             hop=trees.hop,
             tail=tail,
+            lead=lead,
+            crux=crux,
+            urgency=lead + load[crux],
             child_first=child_first,
             child=below.astype(np.int32),
             root_first=root_first,
