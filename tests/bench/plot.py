@@ -7,7 +7,7 @@ so that a viewer that ignores the preference shows a whole picture all the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil, floor, log, log10
 from xml.sax.saxutils import escape
 
@@ -17,8 +17,8 @@ PAD = 0.04
 """Share of an axis kept free at both of its ends."""
 
 # Colours that stay apart for all kinds of sight (Okabe and Ito), lighter on dark.
-LIGHT = ("#0072b2", "#d55e00", "#7a7a7a", "#009e73", "#b0578d")
-DARK = ("#56b4e9", "#ff9d4d", "#a8b0b8", "#2bc79a", "#e08cbd")
+LIGHT = ("#0072b2", "#d55e00", "#009e73", "#b0578d")
+DARK = ("#56b4e9", "#ff9d4d", "#2bc79a", "#e08cbd")
 
 STYLE = """
 text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #24292f }
@@ -50,14 +50,20 @@ class Series:
         Above zero.
     joined : bool
         By a line from each to the next; otherwise the points have hollow marks.
+    colour : int
+        Series of one colour belong together.
     notes : tuple of str
         Beside the points, in their order; may end early.
+    left : bool
+        Whether notes stand left of their points.
     """
 
     label: str
     points: tuple[Point, ...]
     joined: bool = True
-    notes: tuple[str, ...] = field(default=())
+    colour: int = 0
+    notes: tuple[str, ...] = ()
+    left: bool = False
 
 
 def exponent(points: Iterable[Point]) -> float:
@@ -159,20 +165,19 @@ def _grid(x: Axis, y: Axis) -> Iterator[str]:
 
 
 def _series(item: Series, number: int, x: Axis, y: Axis) -> Iterator[str]:
-    colour = number % len(LIGHT)
     places = [(x.at(a), y.at(b)) for a, b in item.points]
     if item.joined and len(places) > 1:
         path = "L".join(f"{a} {b}" for a, b in places)
-        yield f'<path class="line s{colour}" d="M{path}"/>'
+        yield f'<path class="line s{item.colour % len(LIGHT)}" d="M{path}"/>'
     for a, b in places:
         yield _mark(item, number, a, b)
     for (a, b), note in zip(places, item.notes, strict=False):
-        left = a > WIDTH - RIGHT - 150
+        left = item.left or a > WIDTH - RIGHT - 150
         yield _text(a + (-10 if left else 10), b + 4, note, "small", "end" if left else "start")
 
 
 def _mark(item: Series, number: int, a: float, b: float) -> str:
-    colour = number % len(LIGHT)
+    colour = item.colour % len(LIGHT)
     shape = DISC if item.joined else SHAPES[number % len(SHAPES)]
     hollow = "" if item.joined else " hollow"
     return f'<path class="mark s{colour} d{colour}{hollow}" d="M{a} {b}{shape}"/>'
@@ -182,6 +187,6 @@ def _legend(series: tuple[Series, ...]) -> Iterator[str]:
     for number, item in enumerate(series):
         at = TOP + 20 + 20 * number
         if item.joined:
-            yield f'<path class="line s{number % len(LIGHT)}" d="M{LEFT + 12} {at}h26"/>'
+            yield f'<path class="line s{item.colour % len(LIGHT)}" d="M{LEFT + 12} {at}h26"/>'
         yield _mark(item, number, LEFT + 25, at)
         yield _text(LEFT + 48, at + 4, item.label)

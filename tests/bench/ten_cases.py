@@ -31,7 +31,7 @@ class Source:
 
 
 RELEASE = Source(
-    "TACOS as released, this class of machine",
+    "TACOS as released",
     "released C++ of TACOS (astra-sim/tacos 1811f1f), -O3, one thread, run on two cores of an "
     "AMD EPYC: links alike, one chunk per GPU, a time and no schedule",
 )
@@ -44,6 +44,10 @@ PCCL = Source(
     "PCCL, arXiv 2606.07019v1, abstract: a machine and a fabric we do not know",
 )
 SOURCES = (RELEASE, TACOS, PCCL)
+
+
+MESHES, TORI = "2-D meshes", "3-D tori"
+"""The lines of the plot."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Published:
     text : str
         As published.
     source : Source
+    line : str
+        Of the plot that it is to be compared with.
     """
 
     label: str
@@ -66,17 +72,18 @@ class Published:
     seconds: float
     text: str
     source: Source
+    line: str = ""
 
 
 PUBLISHED = {
-    "mesh:8x8 allgather": Published("mesh 8x8", 64, 0.009, "0.009 s", RELEASE),
-    "mesh:16x16 allgather": Published("mesh 16x16", 256, 0.70, "0.70 s", RELEASE),
-    "mesh:23x23 allgather": Published("mesh 23x23", 529, 6.8, "6.8 s", RELEASE),
-    "mesh:32x32 allgather": Published("mesh 32x32", 1024, 57, "57 s", RELEASE),
+    "mesh:8x8 allgather": Published("mesh 8x8", 64, 0.009, "0.009 s", RELEASE, MESHES),
+    "mesh:16x16 allgather": Published("mesh 16x16", 256, 0.70, "0.70 s", RELEASE, MESHES),
+    "mesh:23x23 allgather": Published("mesh 23x23", 529, 6.8, "6.8 s", RELEASE, MESHES),
+    "mesh:32x32 allgather": Published("mesh 32x32", 1024, 57, "57 s", RELEASE, MESHES),
     "torus:16x16 allgather": Published("torus 16x16", 256, 0.65, "0.65 s", RELEASE),
-    "torus:8x8x8 allgather": Published("torus 8x8x8", 512, 3.3, "3.3 s", RELEASE),
-    "torus:8x8x16 allgather": Published("torus 8x8x16", 1024, 37, "37 s", RELEASE),
-    "torus:16x16x8 allgather": Published("torus 16x16x8", 2048, 396, "396 s", RELEASE),
+    "torus:8x8x8 allgather": Published("torus 8x8x8", 512, 3.3, "3.3 s", RELEASE, TORI),
+    "torus:8x8x16 allgather": Published("torus 8x8x16", 1024, 37, "37 s", RELEASE, TORI),
+    "torus:16x16x8 allgather": Published("torus 16x16x8", 2048, 396, "396 s", RELEASE, TORI),
     "torus:8x8x8 axes 1:2:4 allreduce": Published(
         "heterogeneous, allreduce", 512, 6.09 * 60, "6.09 min", TACOS
     ),
@@ -84,9 +91,6 @@ PUBLISHED = {
     "torus:8x8x8 alltoall": Published("alltoall", 512, 11.68 * 60, "11.7 min", PCCL),
 }
 """By the name of the case; a fabric the papers do not name is taken to be the one named here."""
-
-MESHES, TORI = "2-D meshes", "3-D tori"
-"""The lines of the plot."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,11 @@ class Case:
 
         found = api.load_topology(self.spec, nodes=self.nodes)
         return CHANGES[self.change](found) if self.change else found
+
+    @property
+    def alike(self) -> bool:
+        """Whether all links are alike, so that time can be counted in chunks."""
+        return ":" in self.spec and not self.change
 
 
 def unequal_axes(topology: Topology) -> Topology:
