@@ -176,7 +176,7 @@ def table_of(results: Sequence[dict[str, Any]]) -> Table:
     from rich.table import Table
 
     title = "timed schedules of 1 GB; seconds in one thread, microseconds, MiB"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("case", no_wrap=True)
     names = ("GPUs", "chunks", "transfers", "tries", *STAGES, "synthesis", "published")
     for name in (*names, "time", "bound", "gap", "late", "to bw", "peak"):
@@ -227,7 +227,8 @@ def plot_of(results: Sequence[dict[str, Any]]) -> str | None:
     if not ours:
         return None
     title = "Synthesis time of a 1 GB allgather, one chunk per GPU, one try"
-    return draw(title, "GPUs", "seconds", (*ours, *_theirs()))
+    note = "One thread; TACOS as released: one thread of an AMD EPYC; papers: machines unknown."
+    return draw(title, note, ("GPUs", "seconds"), (*ours, *_theirs()))
 
 
 def _line(results: Sequence[dict[str, Any]], line: str) -> Series | None:
@@ -250,12 +251,12 @@ def _theirs() -> Iterator[Series]:
                 joined=False,
                 colour=COLOURS[line] + (0 if line else SOURCES.index(source) - 1),
                 notes=tuple(item.label for item in items),
-                left=line == MESHES,
+                left=line != TORI,
             )
 
 
 def _growth(points: Sequence[tuple[float, float]]) -> str:
-    return f": seconds ~ GPUs^{exponent(points):.1f}" if len(points) > 1 else ""
+    return f": ~ GPUs^{exponent(points):.1f}" if len(points) > 1 else ""
 
 
 def main() -> int:

@@ -12,7 +12,10 @@ from math import ceil, floor, log, log10
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 860, 560
-LEFT, RIGHT, TOP, BOTTOM = 76, 28, 54, 60
+LEFT, RIGHT, TOP, BOTTOM = 76, 28, 66, 56
+LEGEND_ROW = 24
+"""The legend stands below these; two entries share a row."""
+NOTE_ROOM = 150
 PAD = 0.04
 """Share of an axis kept free at both of its ends."""
 
@@ -96,8 +99,16 @@ class Axis:
                     yield digit * 10.0**power, digit == 1
 
 
-def draw(title: str, x_label: str, y_label: str, series: tuple[Series, ...]) -> str:
+def draw(title: str, note: str, labels: tuple[str, str], series: tuple[Series, ...]) -> str:
     """Return the SVG text of a plot.
+
+    Parameters
+    ----------
+    title, note : str
+        Above the plot, the note in small print.
+    labels : (str, str)
+        Of the axes, x and y.
+    series : tuple of Series
 
     Raises
     ------
@@ -110,21 +121,23 @@ def draw(title: str, x_label: str, y_label: str, series: tuple[Series, ...]) -> 
         raise ValueError("a plot needs a point")
     x = _axis([a for a, _ in points], LEFT, WIDTH - RIGHT)
     y = _axis([b for _, b in points], HEIGHT - BOTTOM, TOP)
+    height = HEIGHT + LEGEND_ROW * ((len(series) + 1) // 2) + 8
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{WIDTH}" height="{HEIGHT}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}" role="img">'
     )
     parts = [
         head,
         f"<title>{escape(title)}</title>",
         f"<style>{STYLE}{_colours(LIGHT)}",
         f"@media (prefers-color-scheme: dark) {{{STYLE_DARK}{_colours(DARK)}}}</style>",
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>',
+        f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
         _text(LEFT, 30, title, "title"),
+        _text(LEFT, 51, note, "small"),
         *_grid(x, y),
-        _text(middle[0], HEIGHT - 16, x_label, anchor="middle"),
+        _text(middle[0], HEIGHT - 14, labels[0], anchor="middle"),
         f'<g transform="translate(20 {middle[1]}) rotate(-90)">',
-        _text(0, 0, y_label, anchor="middle"),
+        _text(0, 0, labels[1], anchor="middle"),
         "</g>",
     ]
     for number, item in enumerate(series):
@@ -172,7 +185,7 @@ def _series(item: Series, number: int, x: Axis, y: Axis) -> Iterator[str]:
     for a, b in places:
         yield _mark(item, number, a, b)
     for (a, b), note in zip(places, item.notes, strict=False):
-        left = item.left or a > WIDTH - RIGHT - 150
+        left = a > WIDTH - RIGHT - NOTE_ROOM or (item.left and a > LEFT + NOTE_ROOM)
         yield _text(a + (-10 if left else 10), b + 4, note, "small", "end" if left else "start")
 
 
@@ -185,8 +198,8 @@ def _mark(item: Series, number: int, a: float, b: float) -> str:
 
 def _legend(series: tuple[Series, ...]) -> Iterator[str]:
     for number, item in enumerate(series):
-        at = TOP + 20 + 20 * number
+        x, y = LEFT + number % 2 * (WIDTH - LEFT) // 2, HEIGHT + 6 + LEGEND_ROW * (number // 2)
         if item.joined:
-            yield f'<path class="line s{item.colour % len(LIGHT)}" d="M{LEFT + 12} {at}h26"/>'
-        yield _mark(item, number, LEFT + 25, at)
-        yield _text(LEFT + 48, at + 4, item.label)
+            yield f'<path class="line s{item.colour % len(LIGHT)}" d="M{x} {y}h26"/>'
+        yield _mark(item, number, x + 13, y)
+        yield _text(x + 34, y + 4, item.label)

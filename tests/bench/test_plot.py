@@ -13,7 +13,7 @@ THEIRS = Series("theirs", ((64, 0.1), (1024, 57.0)), joined=False, notes=("small
 
 
 def parsed(*series):
-    return ET.fromstring(draw("time & size", "GPUs", "seconds", series))
+    return ET.fromstring(draw("time & size", "one < two", ("GPUs", "seconds"), series))
 
 
 def texts(root):
@@ -21,7 +21,7 @@ def texts(root):
 
 
 def marks(root):
-    """Return the places of all marks but those of the legend, which stand on its left edge."""
+    """Return the places of all marks; those of the legend are below the plot."""
     paths = [p.get("d") for p in root.iter(f"{SVG}path") if "mark" in p.get("class")]
     return [tuple(map(float, d[1:].split("m")[0].split())) for d in paths]
 
@@ -29,7 +29,17 @@ def marks(root):
 def test_every_point_has_a_mark_and_every_series_its_line_of_the_legend():
     root = parsed(OURS, THEIRS)
     assert len(marks(root)) == len(OURS.points) + len(THEIRS.points) + 2
-    assert {"ours <fast>", "theirs", "small", "a & b", "GPUs", "seconds"} <= set(texts(root))
+    shown = {
+        "time & size",
+        "one < two",
+        "ours <fast>",
+        "theirs",
+        "small",
+        "a & b",
+        "GPUs",
+        "seconds",
+    }
+    assert shown <= set(texts(root))
     joined = [p for p in root.iter(f"{SVG}path") if "L" in p.get("d")]
     assert [p.get("d").count("L") for p in joined] == [len(OURS.points) - 1]
 
@@ -58,7 +68,7 @@ def test_light_and_dark_each_have_a_colour_for_every_series():
 def test_one_point_alone_can_be_drawn_and_none_cannot():
     assert len(marks(parsed(Series("one", ((5, 5.0),))))) == 2
     with pytest.raises(ValueError, match="point"):
-        draw("t", "x", "y", (Series("none", ()),))
+        draw("t", "n", ("x", "y"), (Series("none", ()),))
 
 
 def test_the_exponent_of_a_power_is_found():
