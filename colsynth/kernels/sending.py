@@ -85,10 +85,10 @@ class Piles(NamedTuple):
 
 @njit(cache=True, nogil=True, inline="always")
 def _before(tasks, piles, a, b):
-    if tasks.urgency[a] != tasks.urgency[b]:
-        return tasks.urgency[a] > tasks.urgency[b]
     if tasks.tail[a] != tasks.tail[b]:
         return tasks.tail[a] > tasks.tail[b]
+    if tasks.urgency[a] != tasks.urgency[b]:
+        return tasks.urgency[a] > tasks.urgency[b]
     return piles.place[a] < piles.place[b]
 
 

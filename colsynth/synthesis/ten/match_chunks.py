@@ -82,6 +82,7 @@ class MatchChunks:
             note = "whoever wants a chunk holds it from the beginning"
             raise InputError(Diagnostic("CS307", "no chunk has to move", notes=(note,)))
         pace = Pace(total, setting.ticks.unit, target.progress)
+        target.progress("preparing routes", 0, total)
         tasks = setting.tasks(pace)
         best: tuple[TimedPhase, ...] = ()
         bound = TimeBound(Fraction(0), "")
