@@ -96,9 +96,8 @@ def microseconds(duration: Fraction) -> float:
 
 def format_duration(duration: Fraction) -> str:
     """Return a duration for people, such as ``"12.345 us"`` or ``"3.2 ms"``."""
-    for unit, scale in (("s", 1), ("ms", 10**3), ("us", 10**6)):
-        if duration * scale >= 1:
-            break
+    scales = (("s", 1), ("ms", 10**3), ("us", 10**6))
+    unit, scale = next((item for item in scales if duration * item[1] >= 1), scales[-1])
     return f"{float(duration * scale):.6g} {unit}"
 
 
