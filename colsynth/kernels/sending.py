@@ -4,8 +4,9 @@ Tasks are the edges of the chunks' trees, each one transfer on one hop. A task i
 when its chunk has arrived at the hop's source. A task is as urgent as the hop, its own or
 one that its chunk still has to take, whose links have most left to carry from when the
 chunk reaches them: busy links are fed first (on one switch this is the longest-port-first
-rule, Mekkittikul and McKeown 1998). Among equals the longest way goes first, then who was
-ready first; see `events` for ties between hops. That is list scheduling: no link idles
+rule, Mekkittikul and McKeown 1998). That decides between hops that compete for a link (see
+`events` for ties); on one hop the task with the longest way to go is first, of equals the
+more urgent, then the one that was ready first. That is list scheduling: no link idles
 while a task could use it.
 
 Time O(T * (log T + hops per GPU)). Twin: tests/reference/ten.py.
