@@ -110,7 +110,7 @@ def test_distances_are_those_of_networkx(seed):
         assert nearest == -1
 
 
-def check_tree(n, graph, price, ends, hops, held, wanted):
+def check_tree(graph, price, ends, hops, held, wanted):
     """Check that a tree grows by shortest ways to the nearest that still lacks the chunk."""
     source, target = ends
     reached, left = set(held), set(wanted) - set(held)
@@ -165,7 +165,7 @@ def test_every_chunk_takes_the_cheapest_way_past_the_loads_of_the_others(seed):
             set_prices(ways, others, reference, search)
             graph = graph_of(n, source, ways, search.price)
             ends = source, ways.target
-            check_tree(n, graph, search.price, ends, list(after[c]), held[c], wanted[c])
+            check_tree(graph, search.price, ends, list(after[c]), held[c], wanted[c])
         old = new[0], new[1][:room].copy()
 
 

@@ -204,62 +204,81 @@ class Sending(Play):
         self.hop = trees.hop.tolist()
         first = trees.first.tolist()
         self.chunk = [c for c in range(len(times)) for _ in range(first[c], first[c + 1])]
-        self.parent, self.tail = tree_links(first, self.hop, hops)
+        load = [self.left(h) for h in range(len(hops))]
+        self.parent, self.tail, self.lead, self.crux = tree_links(first, self.hop, hops, load)
+        self.urgency = [a + load[h] for a, h in zip(self.lead, self.crux, strict=True)]
         self.ready = []
 
     def left(self, h):
-        """Return the ticks that the links of a hop will yet be occupied, tasks not begun."""
+        """Return the ticks for which tasks not yet begun will occupy a hop's links, on average."""
         begun = {task for _, _, (_, task) in self.sent}
         ahead = [self.hop[task] for task in range(len(self.hop)) if task not in begun]
-        total = 0
-        for link in self.kept(h):
-            total += sum(end - begin for g in ahead for x, begin, end in self.kept_uses(g, link))
-        return total
+        some = self.fabric.links[self.fabric.first[h] : self.fabric.first[h + 1]].tolist()
+        total = sum(end - begin for g in ahead for link, begin, end in self.uses[g] if link in some)
+        return total // len(some)
 
-    def kept(self, h):
-        """Return the links of a hop that are not left out as followers of others."""
-        return self.fabric.links[self.fabric.first[h] : self.fabric.first[h + 1]].tolist()
+    def first_of(self, h):
+        """Return the ready task that goes first on a hop, None for none."""
+        mine = [task for task in self.ready if self.hop[task] == h]
+        return max(mine, key=lambda task: (self.tail[task], self.urgency[task]), default=None)
 
-    def kept_uses(self, h, link):
-        return [use for use in self.uses[h] if use[0] == link]
+    def pressure(self, h):
+        """Return when the most loaded hop ahead would be done if no more came."""
+        task = self.first_of(h)
+        return self.lead[task] + self.left(self.crux[task])
+
+    def arrive(self, kind, number):
+        """Note the tasks that a task, or a chunk of the beginning, makes ready."""
+        for task in range(len(self.hop)):
+            root = self.parent[task] < 0 and self.chunk[task] == number
+            if root if kind == "chunk" else self.parent[task] == number:
+                self.ready.append(task)
 
     def run(self):
         """Return (hop, start, chunk) of all transfers."""
         while self.moments:
             now, arrived = self.next()
-            for _, (kind, number) in arrived:
-                self.ready += [
-                    task
-                    for task in range(len(self.hop))
-                    if (kind == "task" and self.parent[task] == number)
-                    or (kind == "chunk" and self.parent[task] < 0 and self.chunk[task] == number)
-                ]
-            order = [h for h in self.served() if any(self.hop[task] == h for task in self.ready)]
+            for _, what in arrived:
+                self.arrive(*what)
+            order = [h for h in self.served() if self.first_of(h) is not None]
             order = [h for h in order if self.wait(h, now) == 0]
-            for h in sorted(order, key=lambda h: -self.left(h)):
+            for h in sorted(order, key=self.pressure, reverse=True):
                 if self.wait(h, now) == 0:
-                    mine = [task for task in self.ready if self.hop[task] == h]
-                    task = max(mine, key=lambda task: self.tail[task])
+                    task = self.first_of(h)
                     self.ready.remove(task)
                     self.send(h, now, ("task", task))
         return [(h, start, self.chunk[task]) for h, start, (_, task) in self.sent]
 
 
-def tree_links(first, hop, hops):
-    """Return (parent, tail) of every tree edge: the edge before it, the longest way after."""
-    parent, tail = [], []
+def tree_links(first, hop, hops, load):
+    """Return, for every tree edge, its parent, the longest way below it, and its crux.
+
+    The crux is the hop from here on that would be done last if it carried its load from
+    when the chunk reaches it: (when that is, which hop); of equals this edge's own, then
+    that of the last child.
+    """
+    parent = []
     for c in range(len(first) - 1):
         edges = range(first[c], first[c + 1])
         for e in edges:
             before = [d for d in edges if hops.target[hop[d]] == hops.source[hop[e]]]
             parent.append(before[0] if before else -1)
 
-    def way(e):
-        after = [way(d) for d in range(len(hop)) if parent[d] == e]
-        return int(hops.duration[hop[e]]) + max(after, default=0)
+    def children(e):
+        return [d for d in range(len(hop)) if parent[d] == e]
 
-    tail = [way(e) for e in range(len(hop))]
-    return parent, tail
+    def tail(e):
+        return int(hops.duration[hop[e]]) + max(map(tail, children(e)), default=0)
+
+    def crux(e):
+        further = [crux(d) for d in reversed(children(e))]
+        moved = int(hops.duration[hop[e]])
+        found = [(0, hop[e]), *((moved + lead, h) for lead, h in further)]
+        return max(found, key=lambda item: item[0] + load[item[1]])
+
+    edges = range(len(hop))
+    lead, last = [crux(e)[0] for e in edges], [crux(e)[1] for e in edges]
+    return parent, [tail(e) for e in edges], lead, last
 
 
 def prices(ways, load, reference, steep):
