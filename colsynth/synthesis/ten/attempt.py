@@ -70,16 +70,17 @@ class Setting:
         self.gpus, self.links = self.topology.size, len(self.topology.links)
         self.chunk_bytes: Fraction = chunk_size(problem, size, chunks_per_gpu)
         self.ticks: Ticks = choose_ticks(self.topology, self.chunk_bytes)
-        self.all_hops: Hops = hops_of(self.topology, self.chunk_bytes, self.ticks)
+        self._confined = () if problem.transit else problem.groups
+        self.all_hops: Hops = hops_of(self.topology, self.chunk_bytes, self.ticks, self._confined)
         self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
 
     @cached_property
     def hops(self) -> Hops:
         """Hops that the problem may use."""
-        if not self.problem.groups or self.problem.transit:
+        if not self._confined:
             return self.all_hops
         group = np.full(self.gpus, -1)
-        for number, ranks in enumerate(self.problem.groups):
+        for number, ranks in enumerate(self._confined):
             group[list(ranks)] = number
         source, target = group[self.all_hops.source], group[self.all_hops.target]
         return select(self.all_hops, (source == target) & (source >= 0))
@@ -102,17 +103,24 @@ class Setting:
         InfeasibleError
             CS302: some chunk cannot reach somebody who wants it.
         """
+        for item in self.wants:
+            refuse_unreachable(self.problem, self._outwards(item)[0], item)
         return tuple(self._task(item, pace) for item in self.wants)
 
+    def _outwards(self, item: Wants) -> tuple[Hops, Ints]:
+        """Return the hops as chunks of a phase take them outwards, and which each was."""
+        if item.direction is Direction.IN:
+            return reverse(self.hops)
+        return self.hops, np.arange(len(self.hops))
+
     def _task(self, item: Wants, pace: Pace) -> Task:
-        inwards = item.direction is Direction.IN
-        hops, was = reverse(self.hops) if inwards else (self.hops, np.arange(len(self.hops)))
-        refuse_unreachable(self.problem, hops, item)
+        hops, was = self._outwards(item)
         if item.wanted is not None:
             trees = route(hops, self.gpus, self.links, item, item.wanted, pace)
             return Task(item, hops, was, (), trees)
         if self.rounds(hops):
             return Task(item, hops, was, (), None)
+        inwards = item.direction is Direction.IN
         topology = self.topology.reversed() if inwards else self.topology
         found = _within(self.problem, regions(topology, hops))
         return Task(item, hops, was, held_together(found, hops), None)

@@ -9,19 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.model import Hops, Kind, Topology
-from colsynth.synthesis.ten.routes import Route, routes
+from colsynth.topology.routes import Route, routes
 from colsynth.synthesis.ten.ticks import Ticks, link_kinds
 
 STORE_AND_FORWARD = "store-and-forward"
 """Capability of a switch or NIC that sends a chunk on only when all of it is there."""
 
 
-def hops_of(topology: Topology, chunk_bytes: Fraction, ticks: Ticks) -> Hops:
+def hops_of(
+    topology: Topology,
+    chunk_bytes: Fraction,
+    ticks: Ticks,
+    groups: tuple[tuple[int, ...], ...] = (),
+) -> Hops:
     """Return all hops of a topology, sorted by (target, source, links).
 
     A link is occupied for latency + bytes / bandwidth. A cut-through switch sends on as
     soon as the head of the chunk has arrived, but no faster than the chunk comes in;
     onto a faster link it waits so long that it can send at full speed.
+
+    Parameters
+    ----------
+    topology : Topology
+    chunk_bytes : Fraction
+    ticks : Ticks
+    groups : tuple of tuple of int
+        Ranks between which no others may pass chunks on; empty for no such limit.
     """
     if all(node.kind is Kind.GPU for node in topology.nodes):
         found: Iterable[tuple[int, int, Route]] = (
@@ -29,7 +42,7 @@ def hops_of(topology: Topology, chunk_bytes: Fraction, ticks: Ticks) -> Hops:
             for index, link in enumerate(topology.links)
         )
     else:
-        found = routes(topology)
+        found = routes(topology, groups)
     ordered = sorted(found, key=lambda item: (item[1], item[0], item[2]))
     clock = _Clock(topology, chunk_bytes, ticks)
     times = [clock.times(route) for _, _, route in ordered]
