@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.model import Hops, Kind, Topology
-from colsynth.topology.routes import Route, routes
 from colsynth.synthesis.ten.ticks import Ticks, link_kinds
+from colsynth.topology.routes import Route, routes
 
 STORE_AND_FORWARD = "store-and-forward"
 """Capability of a switch or NIC that sends a chunk on only when all of it is there."""

@@ -1,0 +1,6 @@
+"""When does each step of a program run on this topology: time by message size."""
+
+from colsynth.simulate.model import Model, default_model, ideal_model
+from colsynth.simulate.points import Point, Simulation, bus_factor
+
+__all__ = ["Model", "Point", "Simulation", "bus_factor", "default_model", "ideal_model"]

@@ -1,0 +1,105 @@
+"""Routes from GPU to GPU through switches and NICs, none through a third GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from colsynth.model import Kind, Topology
+
+MOST_ROUTES = 4
+"""Routes kept for one pair of GPUs."""
+
+Route = tuple[int, ...]
+"""Link indices in the order data takes them."""
+
+
+def routes(
+    topology: Topology, groups: tuple[tuple[int, ...], ...] = ()
+) -> Iterator[tuple[int, int, Route]]:
+    """Yield (source rank, target rank, route), at most `MOST_ROUTES` for a pair.
+
+    The shortest routes are kept, and longer ones that share neither their first nor their
+    last link with a kept one, since only those add bandwidth. A route never leaves a box
+    between two GPUs that the box by itself joins both ways, be it through other GPUs: a
+    fabric between boxes is not wasted inside one. Where there are `groups`, by their
+    ranks, those other GPUs must be of the same one. Equal routes are spread over parallel
+    switches by starting the search of each GPU at another one.
+    """
+    leaving, staying = _links_from(topology)
+    inside = {
+        node: _routes_from(topology, staying, node, rank)
+        for rank, node in enumerate(topology.ranks)
+    }
+    piece = _pieces(inside, [[topology.ranks[rank] for rank in group] for group in groups])
+    for rank, node in enumerate(topology.ranks):
+        found = _routes_from(topology, leaving, node, rank)
+        for target in sorted(found):
+            within = piece[node] == piece[target]
+            for route in _useful(inside[node].get(target, []) if within else found[target]):
+                yield rank, topology.rank_of[target], route
+
+
+def _links_from(topology: Topology) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the links that leave each node, all and those that stay in its box."""
+    leaving: list[list[int]] = [[] for _ in topology.nodes]
+    staying: list[list[int]] = [[] for _ in topology.nodes]
+    for index, link in enumerate(topology.links):
+        leaving[link.source].append(index)
+        box = topology.nodes[link.source].box
+        if box is not None and box == topology.nodes[link.target].box:
+            staying[link.source].append(index)
+    return leaving, staying
+
+
+def _pieces(inside: dict[int, dict[int, list[Route]]], groups: list[list[int]]) -> dict[int, int]:
+    """Return a number for every GPU, equal for those that routes in their box join."""
+    import networkx as nx
+
+    group_of = {node: number for number, group in enumerate(groups) for node in group}
+    graph = nx.DiGraph()
+    graph.add_nodes_from(inside)
+    graph.add_edges_from(
+        (node, target)
+        for node in inside
+        for target in inside[node]
+        if group_of.get(node) == group_of.get(target)
+    )
+    joined = enumerate(nx.strongly_connected_components(graph))
+    return {node: number for number, nodes in joined for node in nodes}
+
+
+def _routes_from(
+    topology: Topology, leaving: list[list[int]], start: int, turn: int
+) -> dict[int, list[Route]]:
+    """Return routes by GPU reached, breadth first: shortest to every switch and NIC."""
+    found: dict[int, list[Route]] = {}
+    shortest: dict[int, list[Route]] = {start: [()]}
+    layer = [start]
+    while layer:
+        reached: dict[int, list[Route]] = {}
+        for node in layer:
+            ways = leaving[node]
+            shift = turn % len(ways) if ways else 0
+            for index in (*ways[shift:], *ways[:shift]):
+                target = topology.links[index].target
+                grown = [(*route, index) for route in shortest[node]]
+                if topology.nodes[target].kind is Kind.GPU:
+                    if target != start:
+                        found.setdefault(target, []).extend(grown)
+                elif target not in shortest:
+                    kept = reached.setdefault(target, [])
+                    kept.extend(grown[: MOST_ROUTES - len(kept)])
+        shortest.update(reached)
+        layer = list(reached)
+    return found
+
+
+def _useful(candidates: list[Route]) -> list[Route]:
+    """Return the shortest routes, and longer ones that add bandwidth."""
+    ordered = sorted(candidates, key=len)
+    kept: list[Route] = []
+    for route in ordered:
+        apart = all(route[0] != other[0] and route[-1] != other[-1] for other in kept)
+        if len(kept) < MOST_ROUTES and (len(route) == len(ordered[0]) or apart):
+            kept.append(route)
+    return kept
