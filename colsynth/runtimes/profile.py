@@ -65,6 +65,11 @@ class Profile:
         Environment variables a job needs beside the one that names the files.
     out_of_place_only : tuple of Collective
         Collectives whose in-place calls the runtime refuses.
+    config : str or None
+        Root element of the file that lists schedules with ranges, where the runtime reads one.
+    built_in : dict
+        Algorithms of the library that colsynth models, by collective: what runs where no
+        file serves a call.
     sources : dict
         Where each number comes from, by field name.
     """
@@ -100,6 +105,8 @@ class Profile:
     max_files: int | None = None
     exports: tuple[tuple[str, str], ...] = ()
     out_of_place_only: tuple[Collective, ...] = ()
+    config: str | None = None
+    built_in: dict[Collective, tuple[str, ...]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
