@@ -30,6 +30,9 @@ from colsynth.synthesis.ten.ticks import Ticks, choose_ticks
 
 Ints = NDArray[np.int64]
 
+AUTO = "auto"
+"""The policy that leaves the choice to the tries."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -147,17 +150,32 @@ def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
     return tuple(parts)
 
 
-def attempt(
-    setting: Setting, tasks: tuple[Task, ...], policy: str, number: int, seed: int, pace: Pace
-) -> tuple[TimedPhase, ...]:
-    """Return the phases of one try.
+def choose(tasks: tuple[Task, ...], policy: str, number: int, seed: int) -> Choice:
+    """Return how a try chooses: by each policy in turn, strictly first where that differs.
 
-    Tries differ in who chooses first, and in whether a chunk may enter a region twice
-    when there is nothing new for it.
+    Parameters
+    ----------
+    tasks : tuple of Task
+    policy : str
+        `AUTO` or a key of `match.POLICIES`.
+    number, seed : int
+        Of the try.
     """
+    matched = [task for task in tasks if task.trees is None]
+    policies = ("oldest", "rarest") if policy == AUTO else (policy,)
+    strictness = (True, False) if any(task.regions for task in matched) else (False,)
+    ways = [(p, strict) for strict in strictness for p in policies][: None if matched else 1]
+    turn, place = divmod(number, len(ways))
+    return Choice(*ways[place], turn=seed + turn)
+
+
+def attempt(
+    setting: Setting, tasks: tuple[Task, ...], choice: Choice, pace: Pace
+) -> tuple[TimedPhase, ...]:
+    """Return the phases of one try."""
     done: list[TimedPhase] = []
     for task in tasks:
-        phase = _phase(setting, task, done, policy, number, seed, pace)
+        phase = _phase(setting, task, done, choice, pace)
         if task.trees is None and phase.transfers < setting.transfers(task.wants):
             raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
         if task.wants.direction is Direction.IN:
@@ -167,27 +185,18 @@ def attempt(
 
 
 def _phase(
-    setting: Setting,
-    task: Task,
-    before: list[TimedPhase],
-    policy: str,
-    number: int,
-    seed: int,
-    pace: Pace,
+    setting: Setting, task: Task, before: list[TimedPhase], choice: Choice, pace: Pace
 ) -> TimedPhase:
     """Return one phase, outwards."""
-    item = task.wants
-    if task.trees is None and policy == "oldest" and setting.rounds(task.hops):
-        phase = play(task.hops, setting.gpus, item, number + seed, pace)
+    item, turn = task.wants, choice.turn
+    if task.trees is None and choice.policy == "oldest" and setting.rounds(task.hops):
+        phase = play(task.hops, setting.gpus, item, turn, pace)
         return delayed(phase, max((last_end(other) for other in before), default=0))
-    busy, born = _start(setting, item, before)
+    start = _start(setting, item, before)
     if task.trees is not None:
-        turn = number + seed
-        return send_along(task.hops, setting.gpus, item, task.trees, (busy, born), turn, pace)
+        return send_along(task.hops, setting.gpus, item, task.trees, start, turn, pace)
     spread = Spread(task.hops, setting.problem.members, setting.gpus, item, task.regions)
-    strict = bool(task.regions) and number % 2 == 0
-    choice = Choice(policy, strict, seed + (number // 2 if task.regions else number))
-    return match_events(spread, (busy, born), choice, pace)
+    return match_events(spread, start, choice, pace)
 
 
 def _start(setting: Setting, item: Wants, before: list[TimedPhase]) -> tuple[Ints, Ints]:

@@ -9,15 +9,12 @@ from typing import ClassVar
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.model import Problem, TimeBound, TimedPhase, TimedSchedule
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.ten.attempt import Setting, attempt
+from colsynth.synthesis.ten.attempt import AUTO, Setting, attempt, choose
 from colsynth.synthesis.ten.demands import count_chunks
 from colsynth.synthesis.ten.lower_bound import time_bound
 from colsynth.synthesis.ten.match import POLICIES
 from colsynth.synthesis.ten.pace import Pace
 from colsynth.synthesis.ten.phases import last_end
-
-AUTO = "auto"
-"""The policy that leaves the choice to the tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +35,12 @@ class MatchChunks:
     policy : str
         Which chunk goes first: the ``oldest`` its sender has, the ``rarest`` of them, or
         for the ``earliest`` finish the oldest, unless the other links into the receiver
-        could bring all that it still lacks before this one is done. With ``auto`` the
-        first two tries take the oldest, the next two the rarest, and so on.
+        could bring all that it still lacks before this one is done. With ``auto`` tries
+        take the oldest and the rarest in turn.
     tries : int
-        Schedules made, of which the best is kept; fewer where one meets the bound.
+        Schedules made, of which the best is kept; fewer where one meets the bound. They
+        differ in who chooses first, in the policy where that is ``auto``, and in whether
+        a chunk may enter a region twice when there is nothing new for it.
     budget : int
         Transfers placed after which no further try begins; 0 sets no such limit.
     """
@@ -50,7 +49,7 @@ class MatchChunks:
     chunks_per_gpu: int = 1
     policy: str = AUTO
     tries: int = 4
-    budget: int = 250_000
+    budget: int = 500_000
 
     name: ClassVar[str] = "match-chunks"
     takes: ClassVar[type] = Problem
@@ -89,7 +88,8 @@ class MatchChunks:
         ticks = 0
         for number in range(self.tries):
             pace.begin()
-            phases = attempt(setting, tasks, self._policy(number), number, target.seed, pace)
+            choice = choose(tasks, self.policy, number, target.seed)
+            phases = attempt(setting, tasks, choice, pace)
             end = max(map(last_end, phases))
             if not best or end < ticks:
                 best, ticks = phases, end
@@ -108,10 +108,6 @@ class MatchChunks:
             phases=best,
             bound=bound,
         )
-
-    def _policy(self, number: int) -> str:
-        """Return the policy of one try."""
-        return ("oldest", "rarest")[number // 2 % 2] if self.policy == AUTO else self.policy
 
     def _bound(self, setting: Setting, ticks: int) -> TimeBound:
         """Return the bound that a schedule of so many ticks is measured against."""
