@@ -15,6 +15,47 @@ from tests.verify.timed_schedules import random_demand
 LATENCIES = (Fraction(0), Fraction(1, 10**7), Fraction(3, 10**7), Fraction(1, 10**6))
 
 
+def network(links, boxes=(), stores=()) -> Topology:
+    """Return a small topology by hand; names that begin with "s" are switches.
+
+    Parameters
+    ----------
+    links : dict
+        ``{"a b": (GB/s, microseconds)}``, or GB/s alone for no latency.
+    boxes : tuple of str
+        Names of the nodes of each box, such as ``("a b s", "c d")``.
+    stores : tuple of str
+        Switches that store and forward.
+    """
+    names = sorted({name for ends in links for name in ends.split()})
+    box_of = {name: i for i, inside in enumerate(boxes) for name in inside.split()}
+    nodes = tuple(
+        Node(
+            name,
+            Kind.SWITCH if name.startswith("s") else Kind.GPU,
+            box_of.get(name),
+            ("store-and-forward",) if name in stores else (),
+        )
+        for name in names
+    )
+    costs = {
+        tuple(map(names.index, ends.split())): cost if isinstance(cost, tuple) else (cost, 0)
+        for ends, cost in links.items()
+    }
+    made = tuple(
+        Link(*ends, Fraction(rate) * 10**9, Fraction(late) / 10**6)
+        for ends, (rate, late) in sorted(costs.items())
+    )
+    ranks = tuple(i for i, node in enumerate(nodes) if node.kind is Kind.GPU)
+    return Topology("by hand", nodes, made, ranks)
+
+
+def both_ways(*ends, cost=1):
+    """Return links there and back."""
+    turned = [" ".join(reversed(pair.split())) for pair in ends]
+    return dict.fromkeys((*ends, *turned), cost)
+
+
 def wild_topology(seed: int) -> Topology:
     """Return GPUs, switches and NICs in and between boxes, joined by one-way links.
 
