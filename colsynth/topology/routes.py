@@ -21,9 +21,14 @@ def routes(
     The shortest routes are kept, and longer ones that share neither their first nor their
     last link with a kept one, since only those add bandwidth. A route never leaves a box
     between two GPUs that the box by itself joins both ways, be it through other GPUs: a
-    fabric between boxes is not wasted inside one. Where there are `groups`, by their
-    ranks, those other GPUs must be of the same one. Equal routes are spread over parallel
+    fabric between boxes is not wasted inside one. Equal routes are spread over parallel
     switches by starting the search of each GPU at another one.
+
+    Parameters
+    ----------
+    topology : Topology
+    groups : tuple of tuple of int
+        Ranks between which no others may pass chunks on; empty for no such limit.
     """
     leaving, staying = _links_from(topology)
     inside = {
