@@ -36,7 +36,8 @@ class MatchChunks:
         Which chunk goes first: the ``oldest`` its sender has, the ``rarest`` of them, or
         for the ``earliest`` finish the oldest, unless the other links into the receiver
         could bring all that it still lacks before this one is done. With ``auto`` tries
-        take the oldest and the rarest in turn.
+        take the oldest and the rarest in turn, beginning with the oldest where all links
+        take equally long and with the rarest elsewhere.
     tries : int
         Schedules made, of which the best is kept; fewer where one meets the bound. They
         differ in who chooses first, in the policy where that is ``auto``, and in whether
