@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.model import Bound, Collective, FlowBound, Problem, Report, Topology
 from colsynth.pipeline.modes import Mode, parse_mode, plan_modes
 from colsynth.pipeline.result import Artefact, Compilation, file_name
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from colsynth.pipeline.synthesize import Synthesis
     from colsynth.pipeline.target import Progress
     from colsynth.pipeline.walk import Watch
+    from colsynth.simulate import Model
     from colsynth.store import LinkRows
+    from colsynth.tuning import Bundle, Comparison
 
 __all__ = [
     "Artefact",
     "Compilation",
     "Mode",
     "bound",
+    "compare",
     "compile",
     "file_names",
     "link_rows",
@@ -45,7 +48,9 @@ __all__ = [
     "pass_names",
     "read_schedule",
     "synthesize",
+    "tune",
     "verify",
+    "write_bundle",
     "write_schedule",
 ]
 
@@ -217,7 +222,8 @@ def compile(  # noqa: A001 - the verb of this package
     mode: str = "auto",
     several: bool = True,
     instances: int | None = None,
-    protocol: str = "Simple",
+    channels: int | None = None,
+    protocol: str | None = None,
     min_bytes: int | None = None,
     max_bytes: int | None = None,
     passes: str | None = None,
@@ -233,20 +239,24 @@ def compile(  # noqa: A001 - the verb of this package
     runtime : str
         ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``.
     algorithm : str
-        The synthesizer: ``"forest"`` packs trees, ``"ten"`` matches chunks to links in time.
+        The synthesizer: ``"forest"`` packs trees, ``"ten"`` matches chunks to links in time;
+        or a baseline, what libraries use: ``"ring"``, ``"tree"``, ... (README).
     trees : str, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
         the runtime; ``"optimal"``: the exact optimum; a number: so many. For forest alone.
     size, chunks_per_gpu, policy, tries, budget : optional
-        As for `synthesize`. For ten alone.
+        As for `synthesize`. For ten alone; with auto, `size` is the message to be fast at and
+        `budget` the most evaluations.
     mode : str
         ``"auto"``, ``"both"``, ``"in-place"`` or ``"out-of-place"`` calls.
     several : bool
         Whether there may be one file per mode where one cannot serve both.
     instances : int, optional
         Parallel copies of the program, each with a part of every chunk.
-    protocol : str
-        ``"Simple"``, ``"LL"`` or ``"LL128"``.
+    channels : int, optional
+        Rings, or pairs of trees; as many as are fastest unless given. For baselines alone.
+    protocol : str, optional
+        ``"Simple"`` (the default), ``"LL"`` or ``"LL128"``.
     min_bytes, max_bytes : int, optional
         Message sizes served, inclusive, counted as the runtime counts them.
     passes : str, optional
@@ -279,6 +289,7 @@ def compile(  # noqa: A001 - the verb of this package
         passes=passes,
         trees=trees,
         instances=instances,
+        channels=channels,
         size=size,
         chunks_per_gpu=chunks_per_gpu,
         policy=policy,

@@ -70,8 +70,9 @@ def compile_(
         typer.Option(
             "-a",
             "--algorithm",
-            metavar="forest|ten",
-            help="The synthesizer: spanning trees, or chunks matched to links in time.",
+            metavar="NAME",
+            help="forest packs spanning trees, ten matches chunks to links in time; the "
+            "others are baselines, see 'colsynth passes'.",
         ),
     ] = "forest",
     trees: Annotated[
@@ -100,6 +101,12 @@ def compile_(
         int | None,
         typer.Option(
             "--instances", metavar="N", help="Parallel copies of the program.", show_default="1"
+        ),
+    ] = None,
+    channels: Annotated[
+        int | None,
+        typer.Option(
+            "--channels", metavar="N", help="Rings of a baseline.", show_default="the fastest"
         ),
     ] = None,
     protocol: Annotated[
@@ -163,6 +170,7 @@ def compile_(
             mode=mode,
             several=several,
             instances=instances,
+            channels=channels,
             protocol=protocol,
             min_bytes=read_size("--min-bytes", min_bytes),
             max_bytes=read_size("--max-bytes", max_bytes),

@@ -36,12 +36,16 @@ class AssignThreadblocks:
         Whether receive-and-send steps may be used where the runtime has them. They tie
         two connections to one threadblock, so programs with an order of their own
         (`ChunkProgram.ordered`) have none.
+    share : bool
+        Whether a threadblock that fuses relays may from the start serve one connection in
+        each direction, as it does on a ring; else only where the limits ask for it.
     """
 
     max_channels: int = 0
     max_threadblocks: int = 0
     max_steps: int = 0
     fuse: bool = True
+    share: bool = False
 
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
@@ -94,7 +98,7 @@ class AssignThreadblocks:
         )
         hard = min(self.max_threadblocks or profile.max_threadblocks, profile.max_threadblocks)
         if fuses:
-            yield limits, True
+            yield replace(limits, share=self.share), True
         yield limits, False
         yield replace(limits, share=True), False
         yield replace(limits, share=True, threadblocks=hard), False

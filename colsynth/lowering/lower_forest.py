@@ -24,9 +24,13 @@ class LowerForest:
     ----------
     instances : int
         Parallel copies of the whole program, each with its own part of every shard.
+    apart : bool
+        Whether the first trees of all roots, the second ones and so on have channels of
+        their own, as parallel copies do.
     """
 
     instances: int = 1
+    apart: bool = False
 
     name: ClassVar[str] = "lower-forest"
     takes: ClassVar[type] = Forest
@@ -52,10 +56,25 @@ class LowerForest:
         arrived: dict[tuple[int, int], list[int]] = {}
         for number, phase in enumerate(value.phases):
             ready, arrived = arrived, {}
-            for piece in _pieces(value, phase, number, self.instances, target.profile.max_count):
+            for piece in self._pieces(value, phase, number, target.profile.max_count):
                 _lower_tree(piece, transfers, ready, arrived)
         order = _by_level(transfers)
         return ChunkProgram(value.problem, chunks, order)
+
+    def _pieces(self, forest: Forest, phase: Phase, number: int, most: int) -> Iterator[_Piece]:
+        """Yield every tree with its chunks, at most `most` chunks at a time."""
+        shard = forest.trees_per_root * self.instances
+        index = {root: i for i, root in enumerate(forest.problem.roots)}
+        for instance in range(self.instances):
+            used = dict.fromkeys(index, instance * forest.trees_per_root)
+            for tree_id, tree in enumerate(phase.trees):
+                place = used[tree.root]
+                used[tree.root] += tree.weight
+                lane = place if self.apart else instance
+                for done in range(0, tree.weight, most):
+                    origin = Origin(number, phase.direction, tree_id, lane)
+                    chunk = index[tree.root] * shard + place + done
+                    yield _Piece(tree, origin, chunk, min(most, tree.weight - done))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +85,6 @@ class _Piece:
     origin: Origin
     chunk: int
     count: int
-
-
-def _pieces(
-    forest: Forest, phase: Phase, number: int, instances: int, most: int
-) -> Iterator[_Piece]:
-    """Yield every tree with its chunks, at most `most` chunks at a time."""
-    shard = forest.trees_per_root * instances
-    index = {root: i for i, root in enumerate(forest.problem.roots)}
-    for instance in range(instances):
-        used = dict.fromkeys(index, instance * forest.trees_per_root)
-        for tree_id, tree in enumerate(phase.trees):
-            first = index[tree.root] * shard + used[tree.root]
-            used[tree.root] += tree.weight
-            for done in range(0, tree.weight, most):
-                origin = Origin(number, phase.direction, tree_id, instance)
-                yield _Piece(tree, origin, first + done, min(most, tree.weight - done))
 
 
 def _lower_tree(

@@ -18,6 +18,7 @@ from colsynth.pipeline.spec import TEXT_NAME, OptionSpec, PassSpec
 _PASSES = {
     "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
     "match-chunks": "colsynth.synthesis.ten.match_chunks:MatchChunks",
+    "build-ring": "colsynth.synthesis.baselines.build_ring:BuildRing",
     "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
     "lower-timed": "colsynth.lowering.lower_timed:LowerTimed",
     "coalesce-chunks": "colsynth.lowering.coalesce_chunks:CoalesceChunks",
@@ -28,10 +29,12 @@ _PASSES = {
 }
 
 _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
+_SHARING = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{share=true}")
 
 ALGORITHMS = {
     "forest": f"pack-trees,lower-forest,{_LOWERING}",
     "ten": f"match-chunks,lower-timed,{_LOWERING}",
+    "ring": f"build-ring,lower-forest{{apart=true}},{_SHARING}",
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
 

@@ -37,7 +37,10 @@ SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
 """What the synthesizers give, and lowering takes."""
 
 _PACKER = "pack-trees"
-_SETTINGS = ("trees", "instances", "size", "chunks_per_gpu", "policy", "tries", "budget")
+_SETTINGS = (
+    *("trees", "channels", "instances"),
+    *("size", "chunks_per_gpu", "policy", "tries", "budget"),
+)
 """Fields of a request that are options of passes, by the same names."""
 
 
@@ -54,6 +57,8 @@ class Request:
     trees : str or None
         ``"auto"``, ``"optimal"`` or a number. This and all below: None leaves it to the
         pipeline.
+    channels : int or None
+        Rings or pairs of trees of a baseline.
     instances : int or None
         Parallel copies of the program.
     size, chunks_per_gpu, policy, tries, budget
@@ -66,6 +71,7 @@ class Request:
     algorithm: str = "forest"
     passes: str | None = None
     trees: str | None = None
+    channels: int | None = None
     instances: int | None = None
     size: int | None = None
     chunks_per_gpu: int | None = None
@@ -180,7 +186,7 @@ def _owners(name: str) -> str:
         for item in Pipeline.from_text(text).passes
         if name in {option.field for option in options_of(type(item))}
     ]
-    return f"it is an option of -a {' and '.join(found)}"
+    return f"it is an option of -a {', '.join(found)}"
 
 
 def _set(item: Pass, **values: Any) -> Pass:

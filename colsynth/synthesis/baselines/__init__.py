@@ -1,0 +1,1 @@
+"""The algorithms that collective libraries use, as synthesizers to measure others against."""

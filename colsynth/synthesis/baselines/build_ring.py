@@ -1,0 +1,77 @@
+"""Pass build-ring: Problem -> Forest of rings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from colsynth.errors import require_least
+from colsynth.model import Direction, Forest, Problem, Tree, TreeEdge
+from colsynth.model.problem import PHASES
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.forests import forest_of
+from colsynth.synthesis.baselines.refusals import require_collective, unfit
+from colsynth.synthesis.baselines.rings import Ring, find_rings
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRing:
+    """Send everything around rings of all GPUs.
+
+    Rings lead through each box along its least busy ways and from box to box in their order,
+    each through other NICs than those before it: the rings of NCCL (Patarasuk and Yuan 2009).
+    A root's shard walks all of each ring, a part of it on every one.
+
+    Parameters
+    ----------
+    channels : int
+        Number of rings; 0 takes as many as make it fastest.
+    """
+
+    channels: int = 0
+
+    name: ClassVar[str] = "build-ring"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = Forest
+
+    def __post_init__(self) -> None:
+        require_least("channels", self.channels, 0)
+
+    def run(self, value: Problem, target: Target) -> Forest:
+        """Return one path per root and ring.
+
+        Raises
+        ------
+        InputError
+            CS311: rings do not serve the collective. CS312: no ring was found.
+        """
+        require_collective("ring", value, tuple(PHASES))
+        rings = find_rings(value.topology, self.channels)
+        if not rings:
+            note = "every GPU must have a way to the next one through no third"
+            raise unfit("ring", value.topology, "no ring through all GPUs was found", note)
+        return forest_of(
+            value,
+            {
+                direction: tuple(
+                    _path(ring, root, direction) for root in value.roots for ring in rings
+                )
+                for direction in PHASES[value.collective]
+            },
+        )
+
+
+def _path(ring: Ring, root: int, direction: Direction) -> Tree:
+    """Return a ring as a path from its root; data takes it in the same sense either way."""
+    size = len(ring.ranks)
+    place = ring.ranks.index(root)
+    edges = []
+    for step in range(size - 1):
+        if direction is Direction.OUT:
+            here, hop = (place + step) % size, (place + step) % size
+            there = (here + 1) % size
+        else:
+            here = (place - step) % size
+            there = hop = (here - 1) % size
+        edges.append(TreeEdge(ring.ranks[here], ring.ranks[there], ring.routes[hop]))
+    return Tree(root, 1, tuple(edges))

@@ -1,0 +1,39 @@
+"""Forests whose trees are given by their shape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+
+from colsynth.model import Direction, Forest, Phase, Problem, Tree
+from colsynth.synthesis.bound import bound
+
+
+def forest_of(problem: Problem, trees: dict[Direction, tuple[Tree, ...]]) -> Forest:
+    """Return a forest of the given trees, as fast as its fullest link allows.
+
+    Parameters
+    ----------
+    problem : Problem
+    trees : dict
+        Of every phase in order. Every root's trees weigh the same.
+    """
+    phases = tuple(
+        Phase(direction, grown, _unit_bandwidth(problem, grown))
+        for direction, grown in trees.items()
+    )
+    first = phases[0].trees
+    share = sum(tree.weight for tree in first if tree.root == first[0].root)
+    return Forest(problem, bound(problem), share, phases)
+
+
+def _unit_bandwidth(problem: Problem, trees: Iterable[Tree]) -> Fraction:
+    """Return the bandwidth of a unit of weight at which no link is overfull."""
+    carried: Counter[int] = Counter()
+    for tree in trees:
+        for edge in tree.edges:
+            for link in edge.route:
+                carried[link] += tree.weight
+    links = problem.topology.links
+    return min(links[link].bandwidth / weight for link, weight in carried.items())

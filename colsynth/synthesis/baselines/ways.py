@@ -1,0 +1,71 @@
+"""Direct ways between GPUs, and how full their links are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from colsynth.model import Topology
+from colsynth.topology.routes import Route, routes
+
+
+class Ways:
+    """Ways from GPU to GPU through no third, and the loads that were put on them so far.
+
+    Parameters
+    ----------
+    topology : Topology
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self._routes: dict[tuple[int, int], list[Route]] = {}
+        for source, target, route in routes(topology):
+            self._routes.setdefault((source, target), []).append(route)
+        self._load = [0] * len(topology.links)
+
+    def joins(self, source: int, target: int) -> bool:
+        """Whether a way leads from one rank to another."""
+        return (source, target) in self._routes
+
+    def targets(self, source: int) -> list[int]:
+        """Return the ranks that ways from a rank lead to, ascending."""
+        return sorted(target for start, target in self._routes if start == source)
+
+    def cost(self, source: int, target: int) -> Fraction:
+        """Return how long the fullest link of the best way is busy with one load more."""
+        return min(self._fullest(route) for route in self._routes[source, target])
+
+    def best(self, source: int, target: int) -> Route:
+        """Return the way whose fullest link is least so with one load more, first of equals."""
+        return min(self._routes[source, target], key=self._fullest)
+
+    def take(self, pairs: Iterable[tuple[int, int]]) -> tuple[Route, ...]:
+        """Put one load on the best way of each pair, and return these ways."""
+        taken = []
+        for source, target in pairs:
+            route = self.best(source, target)
+            for link in route:
+                self._load[link] += 1
+            taken.append(route)
+        return tuple(taken)
+
+    @property
+    def fullest(self) -> Fraction:
+        """How long the fullest link is busy with its loads."""
+        links = self.topology.links
+        busy = (Fraction(n) / links[i].bandwidth for i, n in enumerate(self._load))
+        return max(busy, default=Fraction(0))
+
+    def _fullest(self, route: Route) -> Fraction:
+        links = self.topology.links
+        return max((self._load[link] + 1) / links[link].bandwidth for link in route)
+
+
+def boxes(topology: Topology) -> tuple[tuple[int, ...], ...]:
+    """Return the ranks of every box; GPUs outside all boxes come last, as one."""
+    found: dict[tuple[bool, int], list[int]] = {}
+    for rank, node in enumerate(topology.ranks):
+        box = topology.nodes[node].box
+        found.setdefault((box is None, box or 0), []).append(rank)
+    return tuple(tuple(found[key]) for key in sorted(found))

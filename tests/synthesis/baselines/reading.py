@@ -1,0 +1,23 @@
+"""What programs of baselines look like."""
+
+from itertools import pairwise
+
+
+def connections(program):
+    """Return all (channel, source, target) of a program."""
+    return {
+        (block.channel, gpu.rank, block.send)
+        for gpu in program.gpus
+        for block in gpu.threadblocks
+        if block.send is not None
+    }
+
+
+def circle(nexts):
+    """Return how many ranks a walk along `nexts` visits before it is back where it began."""
+    first = here = min(nexts)
+    seen = [first]
+    while (here := nexts[here]) != first:
+        seen.append(here)
+    assert all(nexts[a] == b for a, b in pairwise(seen))
+    return len(set(seen))

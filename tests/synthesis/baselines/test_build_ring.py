@@ -1,0 +1,100 @@
+"""Rings visit every GPU once, spread over links and NICs, and get a channel each."""
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import InputError
+from colsynth.synthesis.baselines.rings import find_rings
+from colsynth.verify import check_forest
+from tests.synthesis.baselines.reading import circle, connections
+
+COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
+
+
+def loads(phase):
+    found = Counter()
+    for tree in phase.trees:
+        for edge in tree.edges:
+            found.update(dict.fromkeys(edge.route, tree.weight))
+    return found
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 17])
+def test_a_ring_of_gpus_is_loaded_evenly(schedule, size):
+    forest = schedule("ring", f"ring:{size}", "allreduce")
+    topology = forest.problem.topology
+    for phase in forest.phases:
+        found = loads(phase)
+        assert len(found) == len(topology.links)
+        assert len(set(found.values())) == 1
+    assert forest.gap == 0
+
+
+def test_one_ring_takes_the_time_of_the_textbook(schedule):
+    forest = schedule("ring", "ring:8", "allreduce", channels=1)
+    link = forest.problem.topology.links[0].bandwidth
+    assert forest.algbw == link * Fraction(8, 2 * 7)
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize(
+    ("name", "boxes"),
+    [("dgx-a100", 1), ("dgx-a100", 2), ("mi250", 1), ("mi300x", 1), ("mi300x", 3), ("ndv2", 2)],
+)
+def test_rings_prove_themselves(schedule, name, boxes, collective):
+    root = 5 if collective in ("broadcast", "reduce") else None
+    forest = schedule("ring", name, collective, boxes, root)
+    check_forest(forest)
+    heights = {tree.height for phase in forest.phases for tree in phase.trees}
+    assert heights == {forest.problem.topology.size - 1}
+
+
+def test_rings_of_channels_use_different_nics():
+    topology = api.load_topology("dgx-a100", nodes=4)
+    taken = Counter(link for ring in find_rings(topology, 8) for way in ring.routes for link in way)
+    nics = [
+        taken[number]
+        for number, link in enumerate(topology.links)
+        if topology.nodes[link.source].kind == "nic" and topology.nodes[link.target].kind != "gpu"
+    ]
+    assert nics == [1] * 32
+
+
+def test_rings_of_a_cube_mesh_take_double_links_twice():
+    topology = api.load_topology("ndv2")
+    taken = Counter(link for ring in find_rings(topology, 6) for way in ring.routes for link in way)
+    for link, rings in taken.items():
+        assert rings * 25 * 10**9 <= topology.links[link].bandwidth
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+@pytest.mark.parametrize(
+    ("name", "boxes"), [("dgx-a100", 1), ("dgx-a100", 2), ("mi250", 1), ("mi300x", 1), ("ndv2", 2)]
+)
+def test_files_of_rings_verify(compiled, name, boxes, collective):
+    for done in compiled("ring", name, collective, boxes):
+        rings = done.schedule.trees_per_root
+        program = done.artefacts[0].program
+        nexts = [{} for _ in range(rings)]
+        for channel, source, target in connections(program):
+            nexts[channel][source] = target
+        assert [circle(ring) for ring in nexts] == [program.header.ranks] * rings
+        if done.runtime != "rccl":
+            assert program.max_threadblocks == rings
+
+
+@pytest.mark.parametrize("name", ["mesh:3x3", "mesh:1x4"])
+def test_where_no_ring_is_there_is_none(schedule, name):
+    """A walk on a chessboard changes colour, so no circle has an odd number of fields."""
+    with pytest.raises(InputError) as refused:
+        schedule("ring", name, "allreduce")
+    assert refused.value.diagnostic.code == "CS312"
+
+
+def test_rings_serve_no_alltoall(schedule):
+    with pytest.raises(InputError) as refused:
+        schedule("ring", "ring:4", "alltoall")
+    assert refused.value.diagnostic.code == "CS311"
