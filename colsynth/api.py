@@ -240,7 +240,9 @@ def compile(  # noqa: A001 - the verb of this package
         ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``.
     algorithm : str
         The synthesizer: ``"forest"`` packs trees, ``"ten"`` matches chunks to links in time;
-        or a baseline, what libraries use: ``"ring"``, ``"tree"``, ... (README).
+        or a baseline, what libraries use: ``"ring"``, ``"tree"``, ... (README). ``"auto"``
+        takes what the simulator predicts to be fastest at `size` (10**9 bytes unless given),
+        with the protocol and the settings that go with it.
     trees : str, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
         the runtime; ``"optimal"``: the exact optimum; a number: so many. For forest alone.
@@ -281,24 +283,186 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.pipeline.walk import Request, compile_problem
     from colsynth.runtimes.catalog import profile
 
+    settings: dict[str, Any] = {
+        "trees": trees,
+        "instances": instances,
+        "channels": channels,
+        "size": size,
+        "chunks_per_gpu": chunks_per_gpu,
+        "policy": policy,
+        "tries": tries,
+        "budget": budget,
+    }
+    if algorithm == "auto" and passes is None:
+        taken = {**settings, "protocol": protocol}
+        settings = _fastest(problem, runtime, taken, seed, progress)
+        algorithm, protocol = settings.pop("algorithm"), settings.pop("protocol")
     target = aim(
-        problem, profile(runtime), protocol, min_bytes, max_bytes, seed=seed, progress=progress
+        problem,
+        profile(runtime),
+        protocol or "Simple",
+        min_bytes,
+        max_bytes,
+        seed=seed,
+        progress=progress,
     )
     request = Request(
-        algorithm=algorithm,
-        passes=passes,
-        trees=trees,
-        instances=instances,
-        channels=channels,
-        size=size,
-        chunks_per_gpu=chunks_per_gpu,
-        policy=policy,
-        tries=tries,
-        budget=budget,
-        mode=parse_mode(mode),
-        several=several,
+        algorithm=algorithm, passes=passes, mode=parse_mode(mode), several=several, **settings
     )
     return compile_problem(problem, target, request, watch)
+
+
+def _fastest(
+    problem: Problem,
+    runtime: str,
+    given: Mapping[str, Any],
+    seed: int,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """Return algorithm, protocol and settings that are fastest at a size; CS217 beside others."""
+    from colsynth.tuning import Case, Means, choose
+    from colsynth.tuning.search import SMALL_BUDGET
+
+    others = [name for name, value in given.items() if value is not None]
+    for name in others:
+        if name not in ("size", "budget"):
+            phrase = f"--{name.replace('_', '-')} does not go with -a auto"
+            raise InputError(Diagnostic("CS217", phrase, help="auto chooses it; leave it out"))
+    size, budget = given["size"], given["budget"]
+    require_least("--size", 1 if size is None else size, 1)
+    case = Case(problem, runtime, (DEFAULT_SIZE if size is None else size,), seed=seed)
+    means = Means(budget=SMALL_BUDGET if budget is None else budget, progress=progress)
+    return choose(case, means).settings()
+
+
+DEFAULT_SIZE = 10**9
+"""Bytes of the message where none are given."""
+
+
+def compare(
+    problem: Problem,
+    sizes: Sequence[int],
+    *,
+    runtime: str = "msccl",
+    algorithms: Sequence[str] | None = None,
+    budget: int | None = None,
+    jobs: int = 1,
+    model: Model | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Return what every algorithm reaches at every size, beside the bound.
+
+    Parameters
+    ----------
+    problem : Problem
+    sizes : sequence of int
+        Bytes of the message, as nccl-tests counts them.
+    runtime : str
+    algorithms : sequence of str, optional
+        All unless given.
+    budget : int, optional
+        Most evaluations.
+    jobs : int
+        Processes that evaluate; the answer does not depend on them.
+    model : Model, optional
+        Constants of the simulator.
+    seed : int
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        Wrong options.
+    LimitError
+        The runtime serves no such problem, or no algorithm gives a program (CS601).
+    """
+    from colsynth.tuning import Case, Means, Workers
+    from colsynth.tuning import compare as measure
+    from colsynth.tuning.search import BUDGET
+
+    ordered = tuple(sorted(set(sizes)))
+    require_least("--sizes", min(ordered, default=0), 1)
+    ceiling = bound(problem).algbw
+    with Workers(jobs) as workers:
+        case = Case(problem, runtime, ordered, model, seed)
+        means = Means(BUDGET if budget is None else budget, workers, progress=progress)
+        return measure(case, ceiling, means, algorithms)
+
+
+def tune(
+    topology: Topology,
+    collectives: Sequence[str],
+    runtime: str,
+    sizes: Sequence[int],
+    *,
+    root: int | None = None,
+    algorithms: Sequence[str] | None = None,
+    budget: int | None = None,
+    jobs: int = 1,
+    model: Model | None = None,
+    seed: int = 0,
+    journal: Path | None = None,
+    progress: Progress | None = None,
+) -> Bundle:
+    """Return the fewest verified files that serve messages of every size.
+
+    Parameters
+    ----------
+    topology : Topology
+    collectives : sequence of str
+    runtime : str
+    sizes : sequence of int
+        Messages to measure; what the runtime serves no files for is left out.
+    root : int, optional
+        Of broadcast and reduce.
+    algorithms, budget, jobs, model, seed, progress : optional
+        As for `compare`; `budget` is shared out among the collectives.
+    journal : Path, optional
+        A file in which measurements are kept and found again.
+
+    Raises
+    ------
+    InputError
+        Wrong options.
+    LimitError
+        The runtime serves no such problem, or no algorithm gives a program (CS601).
+    """
+    from colsynth.tuning import Case, Journal, Means, Workers, usable_sizes
+    from colsynth.tuning import tune as make
+    from colsynth.tuning.search import BUDGET
+
+    names = tuple(dict.fromkeys(collectives))
+    if not names:
+        phrase = "which collectives?"
+        raise InputError(Diagnostic("CS217", phrase, help="give -c allreduce,allgather"))
+    fitting = usable_sizes(runtime, sizes)
+    problems = [make_problem(topology, name, _root_if_any(name, root)) for name in names]
+    cases = [Case(problem, runtime, fitting, model, seed) for problem in problems]
+    most = BUDGET * len(cases) if budget is None else budget
+    with Workers(jobs) as workers:
+        return make(cases, Means(most, workers, Journal(journal), progress), algorithms)
+
+
+def _root_if_any(collective: str, root: int | None) -> int | None:
+    """Return the root for a collective that has one."""
+    rooted = collective in [item.value for item in Collective if item.rooted]
+    return root if rooted else None
+
+
+def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:
+    """Write a bundle as a directory, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        CS207 where something stands in its place (`force` replaces a bundle), CS208 when the
+        system refuses.
+    """
+    from colsynth.tuning import publish, refuse_to_replace
+
+    refuse_to_replace(Path(path), force)
+    publish(bundle, Path(path))
 
 
 def synthesize(

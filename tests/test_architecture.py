@@ -21,6 +21,7 @@ LADDER = [
     {"topology", "verify", "simulate"},
     {"synthesis", "lowering"},
     {"pipeline"},
+    {"tuning"},
     {"api"},
     {"cli"},
     {"__main__"},

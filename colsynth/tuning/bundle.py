@@ -1,0 +1,235 @@
+"""The files of a job, tuned: what serves which messages, and what the library keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from colsynth.errors import InputError, LimitError
+from colsynth.model import Collective, Problem
+from colsynth.pipeline.modes import Mode, plan_modes
+from colsynth.pipeline.result import Artefact
+from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.profile import Profile
+from colsynth.simulate import Point
+from colsynth.tuning.candidates import Candidate, algorithm_names, knobs
+from colsynth.tuning.evaluate import Case, Measured, build, predict
+from colsynth.tuning.ranges import Choice, Plan, Segment, plan_ranges
+from colsynth.tuning.search import Means, nothing_fits, refusals, search
+
+
+@dataclass(frozen=True)
+class TunedFile:
+    """A verified file of a bundle, and what it is predicted to do.
+
+    Parameters
+    ----------
+    name : str
+    candidate : Candidate
+    trees_per_gpu : int or None
+    min_bytes : int
+        Inclusive, as `max_bytes`.
+    max_bytes : int or None
+    artefact : Artefact
+    predicted : tuple of Point
+        At the measured sizes of its range.
+    """
+
+    name: str
+    candidate: Candidate
+    trees_per_gpu: int | None
+    min_bytes: int
+    max_bytes: int | None
+    artefact: Artefact
+    predicted: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class LeftOver:
+    """Messages of a collective for which there is no file.
+
+    Parameters
+    ----------
+    collective : Collective
+    min_bytes : int
+        Inclusive, as `max_bytes`.
+    max_bytes : int or None
+    reason : str
+    """
+
+    collective: Collective
+    min_bytes: int
+    max_bytes: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The tuned files of a job.
+
+    Parameters
+    ----------
+    cases : tuple of Case
+        One per collective.
+    files : tuple of TunedFile
+    left_to_library : tuple of LeftOver
+        With `files`, every message size once for each mode of the call.
+    evaluations : tuple of int
+        Per case.
+    budget : int
+    left_out : dict
+        Why algorithms gave no program, by collective.
+    """
+
+    cases: tuple[Case, ...]
+    files: tuple[TunedFile, ...]
+    left_to_library: tuple[LeftOver, ...]
+    evaluations: tuple[int, ...]
+    budget: int
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def profile(self) -> Profile:
+        """The runtime."""
+        return profile(self.cases[0].runtime)
+
+
+def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None = None) -> Bundle:
+    """Return the fewest verified files that serve every size, one case per collective.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        For one runtime, with different collectives.
+    means : Means
+        Its budget is shared out evenly.
+    algorithms : sequence of str, optional
+        To try; all unless given.
+
+    Raises
+    ------
+    InputError
+        CS210 and CS213 for a wrong budget or algorithm.
+    LimitError
+        CS601 where no algorithm gives a program for a collective.
+    """
+    runtime = profile(cases[0].runtime)
+    share = replace(means, budget=max(means.budget // len(cases), min(means.budget, 1)))
+    found = [search(case, algorithm_names(algorithms), share) for case in cases]
+    for case, measured in zip(cases, found, strict=True):
+        if all(m.refusal is not None for m in measured):
+            raise nothing_fits(case, measured)
+    modes = [_modes(case, runtime) for case in cases]
+    pairs = list(zip(cases, found, modes, strict=True))
+    choices = [_choice(case, measured, runtime, len(served)) for case, measured, served in pairs]
+    plans = plan_ranges(choices, runtime.max_files)
+    made = [
+        _Maker(case, runtime, served).make(plan)
+        for (case, _, served), plan in zip(pairs, plans, strict=True)
+    ]
+    return Bundle(
+        cases=tuple(cases),
+        files=tuple(file for files, _ in made for file in files),
+        left_to_library=tuple(left for _, lefts in made for left in lefts),
+        evaluations=tuple(len(measured) for measured in found),
+        budget=means.budget,
+        left_out={str(case.problem.collective): refusals(measured) for case, measured, _ in pairs},
+    )
+
+
+def _modes(case: Case, runtime: Profile) -> tuple[Mode, ...]:
+    return plan_modes(runtime, Mode.AUTO, True, case.problem.collective)
+
+
+def _choice(case: Case, found: tuple[Measured, ...], runtime: Profile, files: int) -> Choice:
+    """Return what may serve a case; what the library has itself needs no file."""
+    own = runtime.built_in.get(case.problem.collective, ())
+    library = tuple(
+        min(
+            (x for m in found if m.candidate.algorithm in own and (x := m.seconds[i])), default=None
+        )
+        for i in range(len(case.sizes))
+    )
+    written = tuple(m for m in found if m.refusal is None and m.candidate.algorithm not in own)
+    return Choice(written, library, files)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Compiles the files of one case."""
+
+    case: Case
+    runtime: Profile
+    modes: tuple[Mode, ...]
+
+    def make(self, plan: Plan) -> tuple[list[TunedFile], list[LeftOver]]:
+        """Return the files of a plan, and the ranges without one."""
+        files: list[TunedFile] = []
+        left: list[LeftOver] = []
+        for segment in plan.segments:
+            least, most = self._range(segment)
+            made = self._files(segment, least, most, len(files) // len(self.modes) + 1)
+            files += made
+            if not made:
+                self._leave(left, least, most, _reason(segment))
+            elif made[0].max_bytes != most:
+                above = (made[0].max_bytes or 0) + 1
+                self._leave(left, above, most, "larger than what was measured")
+        return files, left
+
+    def _leave(self, left: list[LeftOver], least: int, most: int | None, reason: str) -> None:
+        left.append(LeftOver(self.case.problem.collective, least, most, reason))
+
+    def _range(self, segment: Segment) -> tuple[int, int | None]:
+        """Return the bytes that a segment stands for, inclusive."""
+        sizes = self.case.sizes
+        least = sizes[segment.first] if segment.first else self.runtime.least_min_bytes
+        if segment.last + 1 < len(sizes):
+            return least, sizes[segment.last + 1] - 1
+        return least, self.runtime.default_max_bytes
+
+    def _files(
+        self, segment: Segment, least: int, most: int | None, number: int
+    ) -> list[TunedFile]:
+        """Return the files of a segment; the next candidate where one does not fit its range."""
+        for measured in segment.ranking:
+            limit = knobs().protocols[measured.candidate.protocol]
+            end = most if limit is None or (most is not None and most <= limit) else limit
+            try:
+                return self._compile(measured.candidate, segment, least, end, number)
+            except (InputError, LimitError):
+                continue
+        return []
+
+    def _compile(
+        self, candidate: Candidate, segment: Segment, least: int, most: int | None, number: int
+    ) -> list[TunedFile]:
+        case = self.case
+        done = build(case, candidate, mode=Mode.AUTO, several=True, min_bytes=least, max_bytes=most)
+        trees = done.summary()["trees_per_gpu"]
+        sizes = case.sizes[segment.first : segment.last + 1]
+        return [
+            TunedFile(
+                name=item.name.replace(".xml", f"-{number}.xml"),
+                candidate=candidate,
+                trees_per_gpu=trees,
+                min_bytes=least,
+                max_bytes=most,
+                artefact=item,
+                predicted=points(case, item, sizes),
+            )
+            for item in done.artefacts
+        ]
+
+
+def points(case: Case, item: Artefact, sizes: Sequence[int]) -> tuple[Point, ...]:
+    """Return what a file is predicted to do at each size."""
+    problem: Problem = case.problem
+    timed = zip(sizes, predict(case, item, sizes), strict=True)
+    return tuple(Point(n, t, problem.topology.size, problem.collective) for n, t in timed)
+
+
+def _reason(segment: Segment) -> str:
+    if segment.ranking:
+        return "no candidate fits the range"
+    return "an algorithm of the library is as fast, or the files allowed are better spent"

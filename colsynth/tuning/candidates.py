@@ -1,0 +1,162 @@
+"""What tuning may try: algorithms with the settings of their passes, as data says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.runtimes.data import read_data
+from colsynth.units import parse_size
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to compile a problem.
+
+    Parameters
+    ----------
+    algorithm, protocol : str
+    instances : int
+    trees : str or None
+        Of a forest; None is the pipeline's own choice. So below.
+    chunks_per_gpu, size : int or None
+        Of a timed schedule.
+    """
+
+    algorithm: str
+    protocol: str = "Simple"
+    instances: int = 1
+    trees: str | None = None
+    chunks_per_gpu: int | None = None
+    size: int | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return what differs from the defaults, by field; algorithm and protocol always."""
+        pairs = ((field, getattr(self, field.name)) for field in fields(self))
+        always = ("algorithm", "protocol")
+        return {f.name: value for f, value in pairs if f.name in always or value != f.default}
+
+    def __str__(self) -> str:
+        named = self.settings()
+        head = f"{named.pop('algorithm')} {named.pop('protocol')}"
+        rest = (f"{name.replace('_', '-')}={value}" for name, value in named.items())
+        return " ".join([head, *rest])
+
+
+@dataclass(frozen=True)
+class Knob:
+    """Values of one field; a ladder is climbed, of other knobs all values are tried."""
+
+    field: str
+    values: tuple[Any, ...]
+    ladder: bool
+
+    def beside(self, value: Any) -> tuple[Any, ...]:
+        """Return the values to try next to `value`."""
+        if not self.ladder:
+            return tuple(other for other in self.values if other != value)
+        place = self.values.index(value) if value in self.values else 0
+        return self.values[max(place - 1, 0) : place] + self.values[place + 1 : place + 2]
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The content of ``knobs.yaml``; sizes in bytes.
+
+    Parameters
+    ----------
+    protocols : dict
+        Of each protocol the largest message it is tried at, None without limit.
+    shared : tuple of Knob
+        Of every algorithm.
+    algorithms : dict
+        Knobs of single algorithms.
+    own : tuple of str
+        Algorithms that are no baselines.
+    promising : int
+        Factor behind the best within which an algorithm is tried further.
+    tolerance : Fraction
+        Share of time within which two files are equally good.
+    """
+
+    protocols: dict[str, int | None]
+    shared: tuple[Knob, ...]
+    algorithms: dict[str, tuple[Knob, ...]]
+    own: tuple[str, ...]
+    promising: int
+    tolerance: Fraction
+
+    def of(self, algorithm: str) -> tuple[Knob, ...]:
+        """Return the knobs of an algorithm."""
+        return (*self.algorithms.get(algorithm, ()), *self.shared)
+
+
+@cache
+def knobs() -> Knobs:
+    """Return what ``knobs.yaml`` says."""
+    data = read_data("tuning", "knobs.yaml")
+    limits = {name: entry["most"] for name, entry in data["protocols"].items()}
+    return Knobs(
+        protocols={
+            name: None if most is None else parse_size(most) for name, most in limits.items()
+        },
+        shared=_knobs(data["shared"]),
+        algorithms={name: _knobs(entry) for name, entry in data["algorithms"].items()},
+        own=tuple(data["own"]),
+        promising=data["promising"],
+        tolerance=Fraction(data["tolerance"]),
+    )
+
+
+def _knobs(entry: dict[str, dict[str, list[Any]]]) -> tuple[Knob, ...]:
+    return tuple(
+        Knob(field, tuple(_value(field, value) for value in values), kind == "ladder")
+        for field, described in entry.items()
+        for kind, values in described.items()
+    )
+
+
+def _value(field: str, value: Any) -> Any:
+    return parse_size(str(value)) if field == "size" else value
+
+
+def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the algorithms to try: all, our own first, or those chosen.
+
+    Raises
+    ------
+    InputError
+        CS213 for an algorithm that does not exist.
+    """
+    for name in chosen or ():
+        if name not in ALGORITHMS:
+            phrase = f"there is no algorithm {name!r}"
+            raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(name, ALGORITHMS)))
+    names = ALGORITHMS if chosen is None else dict.fromkeys(chosen)
+    return tuple(sorted(names, key=lambda name: name not in knobs().own))
+
+
+def is_baseline(algorithm: str) -> bool:
+    """Whether an algorithm stands for what libraries have."""
+    return algorithm not in knobs().own
+
+
+def starts(algorithms: Sequence[str], least: int) -> Iterator[Candidate]:
+    """Yield each algorithm with each protocol that suits some size from `least` bytes up."""
+    for protocol, most in knobs().protocols.items():
+        if most is None or least <= most:
+            for algorithm in algorithms:
+                first = {knob.field: knob.values[0] for knob in knobs().of(algorithm)}
+                yield Candidate(algorithm, protocol, **first)
+
+
+def neighbours(candidate: Candidate) -> Iterator[Candidate]:
+    """Yield what differs from a candidate in one knob, by one step."""
+    for knob in knobs().of(candidate.algorithm):
+        for value in knob.beside(getattr(candidate, knob.field)):
+            yield replace(candidate, **{knob.field: value})

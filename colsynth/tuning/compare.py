@@ -1,0 +1,98 @@
+"""Algorithms beside each other and beside the bound, by message size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from colsynth.tuning.candidates import algorithm_names, is_baseline
+from colsynth.tuning.evaluate import Case, Measured
+from colsynth.tuning.search import Means, fastest, nothing_fits, refusals, search
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What every algorithm reaches at its best, at every size.
+
+    Parameters
+    ----------
+    case : Case
+    winners : dict
+        By algorithm, the fastest of its candidates at every size; None where none is tried.
+    bound : Fraction
+        Bytes per second that no schedule beats.
+    left_out : dict
+        Why algorithms gave no program.
+    """
+
+    case: Case
+    winners: dict[str, tuple[Measured | None, ...]]
+    bound: Fraction
+    left_out: dict[str, str]
+
+    def seconds(self, algorithm: str, place: int) -> float | None:
+        """Return the least time of an algorithm at one size."""
+        winner = self.winners[algorithm][place]
+        return None if winner is None else winner.seconds[place]
+
+    def algbw(self, algorithm: str) -> tuple[float | None, ...]:
+        """Return bytes per second of an algorithm at every size."""
+        times = (self.seconds(algorithm, i) for i in range(len(self.case.sizes)))
+        return tuple(
+            None if t is None else size / t for size, t in zip(self.case.sizes, times, strict=True)
+        )
+
+    @property
+    def best(self) -> tuple[str | None, ...]:
+        """The fastest algorithm at every size; our own among equals."""
+        return tuple(self._best(i, tuple(self.winners)) for i in range(len(self.case.sizes)))
+
+    def over_baseline(self, place: int) -> float | None:
+        """Return best baseline's time over best own time, less one; None without either."""
+        theirs = self._best(place, tuple(filter(is_baseline, self.winners)))
+        ours = self._best(place, tuple(x for x in self.winners if not is_baseline(x)))
+        if ours is None or theirs is None:
+            return None
+        own, other = self.seconds(ours, place), self.seconds(theirs, place)
+        return other / own - 1 if own and other else None
+
+    def _best(self, place: int, names: tuple[str, ...]) -> str | None:
+        timed = ((t, name) for name in names if (t := self.seconds(name, place)) is not None)
+        return min(timed, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def compare(
+    case: Case, bound: Fraction, means: Means, algorithms: Sequence[str] | None = None
+) -> Comparison:
+    """Return what every algorithm reaches at every size.
+
+    Parameters
+    ----------
+    case : Case
+    bound : Fraction
+        Bytes per second.
+    means : Means
+    algorithms : sequence of str, optional
+        All unless given.
+
+    Raises
+    ------
+    InputError
+        CS210 and CS213 for a wrong budget or algorithm.
+    LimitError
+        CS601 where no algorithm gives a program.
+    """
+    found = search(case, algorithm_names(algorithms), means)
+    left_out = refusals(found)
+    names = dict.fromkeys(m.candidate.algorithm for m in found)
+    winners = {name: _winners(case, found, name) for name in names if name not in left_out}
+    if not winners:
+        raise nothing_fits(case, found)
+    return Comparison(case, winners, bound, left_out)
+
+
+def _winners(case: Case, found: Sequence[Measured], name: str) -> tuple[Measured | None, ...]:
+    own = [m for m in found if m.candidate.algorithm == name]
+    best = (fastest(own, place) for place in range(len(case.sizes)))
+    return tuple(None if pair is None else pair[1] for pair in best)

@@ -1,0 +1,99 @@
+"""A bundle as plain values, for JSON and the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from typing import Any
+
+from colsynth import __version__
+from colsynth.simulate import Point
+from colsynth.tuning.bundle import Bundle, LeftOver, TunedFile
+from colsynth.units import gbps, microseconds
+
+FORMAT, VERSION = "colsynth bundle", 1
+FOLDER = "schedules"
+"""Where the schedule files of a bundle lie, and nothing else."""
+
+
+def describe_file(file: TunedFile) -> dict[str, Any]:
+    """Return what a file serves and is predicted to do; `path` is within the bundle."""
+    candidate, mode = file.candidate, file.artefact.mode
+    return {
+        "path": f"{FOLDER}/{file.name}",
+        "collective": file.artefact.program.header.collective.value,
+        "algorithm": candidate.algorithm,
+        "protocol": candidate.protocol,
+        "instances": candidate.instances,
+        "trees_per_gpu": file.trees_per_gpu,
+        "chunks_per_gpu": candidate.chunks_per_gpu,
+        "min_bytes": file.min_bytes,
+        "max_bytes": file.max_bytes,
+        "inplace": mode.in_place,
+        "outofplace": mode.out_of_place,
+        "predicted": [describe_point(point) for point in file.predicted],
+    }
+
+
+def describe_point(point: Point) -> dict[str, Any]:
+    """Return a predicted time and bandwidth."""
+    return {
+        "size_bytes": point.size_bytes,
+        "time_us": microseconds(Fraction(point.seconds)),
+        "algbw_gbps": gbps(Fraction(point.algbw)),
+        "busbw_gbps": gbps(Fraction(point.busbw)),
+    }
+
+
+def describe_left(left: LeftOver) -> dict[str, Any]:
+    """Return a range without a file."""
+    return {
+        "collective": left.collective.value,
+        "min_bytes": left.min_bytes,
+        "max_bytes": left.max_bytes,
+        "reason": left.reason,
+    }
+
+
+def describe_bundle(bundle: Bundle) -> dict[str, Any]:
+    """Return files and ranges left to the library."""
+    return {
+        "files": [describe_file(file) for file in bundle.files],
+        "left_to_library": [describe_left(left) for left in bundle.left_to_library],
+    }
+
+
+def manifest_of(bundle: Bundle) -> dict[str, Any]:
+    """Return what a bundle was made from and holds, without checksums of what lies beside it."""
+    case, described = bundle.cases[0], describe_bundle(bundle)
+    topology = case.problem.topology
+    for entry, file in zip(described["files"], bundle.files, strict=True):
+        entry["sha256"] = sha256(file.artefact.data)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_by": {"colsynth": __version__, "runtime": bundle.profile.version},
+        "inputs": {
+            "topology": topology.name,
+            "topology_sha256": sha256(repr(topology).encode()),
+            "ranks": topology.size,
+            "runtime": case.runtime,
+            "collectives": [item.problem.collective.value for item in bundle.cases],
+            "root": case.problem.root,
+            "sizes": list(case.sizes),
+            "budget": bundle.budget,
+            "seed": case.seed,
+            "model": "default" if case.model is None else sha256(repr(case.model).encode()),
+        },
+        "evaluations": {
+            item.problem.collective.value: count
+            for item, count in zip(bundle.cases, bundle.evaluations, strict=True)
+        },
+        **described,
+        "left_out": bundle.left_out,
+    }
+
+
+def sha256(data: bytes) -> str:
+    """Return the checksum of bytes, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,196 @@
+"""From times by size to byte ranges: the fewest files that serve every size well enough.
+
+A measured size stands for the messages from itself up to the next measured size, the first also
+for all below it and the last for all above. A segment is a run of sizes served by one
+candidate, which costs files, or left to the library, which costs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import inf, log
+
+from colsynth.tuning.candidates import knobs
+from colsynth.tuning.evaluate import Measured
+
+_UNSERVED = 1e6
+"""The excess of leaving a size to a library of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Adjacent sizes with one answer.
+
+    Parameters
+    ----------
+    first, last : int
+        Places of the sizes, inclusive.
+    ranking : tuple of Measured
+        Who serves them all, best first; empty where they are left to the library.
+    """
+
+    first: int
+    last: int
+    ranking: tuple[Measured, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The segments of one collective, and what they cost.
+
+    Parameters
+    ----------
+    segments : tuple of Segment
+        In order; they cover every size once.
+    served : int
+        Segments that are not left to the library.
+    excess : float
+        Sum over sizes of the logarithm of time over best time, beyond the tolerance.
+    loss : float
+        The same without a tolerance.
+    """
+
+    segments: tuple[Segment, ...] = ()
+    served: int = 0
+    excess: float = 0.0
+    loss: float = 0.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What may serve the sizes of one collective.
+
+    Parameters
+    ----------
+    measured : tuple of Measured
+    library : tuple of float or None
+        The library's own time at every size; None where it is not known.
+    files : int
+        Files per segment: one for each mode of the call that needs its own.
+    """
+
+    measured: tuple[Measured, ...]
+    library: tuple[float | None, ...]
+    files: int
+
+
+def plan_ranges(choices: Sequence[Choice], most_files: int | None) -> tuple[Plan, ...]:
+    """Return the plan of every collective.
+
+    Least excess beyond the tolerance comes first, then fewest files, then least time.
+
+    Parameters
+    ----------
+    choices : sequence of Choice
+    most_files : int or None
+        That a job may load, all collectives together; None is no limit.
+    """
+    tables = [_plans(choice) for choice in choices]
+    if most_files is None:
+        return tuple(min(table, key=lambda p: (p.excess, p.served, p.loss)) for table in tables)
+    fitting = (plans for plans in product(*tables) if _files(plans, choices) <= most_files)
+    return min(
+        fitting,
+        key=lambda plans: (
+            sum(plan.excess for plan in plans),
+            _files(plans, choices),
+            sum(plan.loss for plan in plans),
+        ),
+    )
+
+
+def _files(plans: Sequence[Plan], choices: Sequence[Choice]) -> int:
+    return sum(p.served * choice.files for p, choice in zip(plans, choices, strict=True))
+
+
+def _plans(choice: Choice) -> tuple[Plan, ...]:
+    """Return the best plan for every number of segments served, from none upwards.
+
+    Dynamic programming over prefixes of the sizes; what a further file does not improve is
+    left out.
+    """
+    sizes = len(choice.library)
+    costs = _Costs(choice)
+    rows: list[list[Plan | None]] = [[Plan(), *[None] * sizes]]
+    for end in range(1, sizes + 1):
+        row: list[Plan | None] = [None] * (sizes + 1)
+        for begin in range(end):
+            for served, plan in enumerate(rows[begin]):
+                if plan is None:
+                    continue
+                _keep(row, _extend(plan, costs.library(begin, end - 1), 0))
+                if served < sizes:
+                    _keep(row, _extend(plan, costs.best(begin, end - 1), 1))
+        rows.append(row)
+    found: list[Plan] = []
+    for last in rows[sizes]:
+        if last is not None and (not found or _cost(last) < _cost(found[-1])):
+            found.append(last)
+    return tuple(found)
+
+
+def _cost(plan: Plan) -> tuple[float, float]:
+    return plan.excess, plan.loss
+
+
+def _keep(row: list[Plan | None], plan: Plan | None) -> None:
+    if plan is None:
+        return
+    other = row[plan.served]
+    if other is None or _cost(plan) < _cost(other):
+        row[plan.served] = plan
+
+
+def _extend(plan: Plan, found: tuple[Segment, float, float] | None, served: int) -> Plan | None:
+    if found is None:
+        return None
+    segment, excess, loss = found
+    segments = plan.segments
+    if segments and not segments[-1].ranking and not segment.ranking:
+        segment = Segment(segments[-1].first, segment.last)
+        segments = segments[:-1]
+    return Plan((*segments, segment), plan.served + served, plan.excess + excess, plan.loss + loss)
+
+
+class _Costs:
+    """What segments cost: (segment, excess, loss)."""
+
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
+        self.slack = log(1 + knobs().tolerance)
+        rows = [*(m.seconds for m in choice.measured), choice.library]
+        columns = zip(*rows, strict=True)
+        self.least = [min((x for x in column if x is not None), default=None) for column in columns]
+        self.losses = [self._losses(m.seconds) for m in choice.measured]
+        self.own = [_UNSERVED if loss == inf else loss for loss in self._losses(choice.library)]
+        self.found: dict[tuple[int, int], tuple[Segment, float, float] | None] = {}
+
+    def _losses(self, row: Sequence[float | None]) -> list[float]:
+        return [
+            inf if x is None or best is None else log(x / best) if x > best else 0.0
+            for x, best in zip(row, self.least, strict=True)
+        ]
+
+    def library(self, first: int, last: int) -> tuple[Segment, float, float]:
+        """Return the cost of leaving sizes to the library."""
+        excess, loss = self._sums(self.own[first : last + 1])
+        return Segment(first, last), excess, loss
+
+    def best(self, first: int, last: int) -> tuple[Segment, float, float] | None:
+        """Return the best candidate for sizes and its cost; None where none serves all."""
+        if (first, last) not in self.found:
+            self.found[first, last] = self._rank(first, last)
+        return self.found[first, last]
+
+    def _rank(self, first: int, last: int) -> tuple[Segment, float, float] | None:
+        sums = (self._sums(losses[first : last + 1]) for losses in self.losses)
+        served = [(*s, m) for s, m in zip(sums, self.choice.measured, strict=True) if s[1] < inf]
+        if not served:
+            return None
+        served.sort(key=lambda item: item[:2])
+        return Segment(first, last, tuple(item[2] for item in served)), *served[0][:2]
+
+    def _sums(self, losses: Sequence[float]) -> tuple[float, float]:
+        return sum(max(loss - self.slack, 0.0) for loss in losses), sum(losses)

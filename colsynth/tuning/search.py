@@ -1,0 +1,153 @@
+"""Which candidates are the fastest, without trying all.
+
+Every algorithm starts with every protocol and its first settings. Then the neighbours of
+whatever is best of its algorithm at some size are tried, the most promising first, until
+nothing new is left or the budget is spent. Only predictions decide, never the clock, so equal
+inputs try equal candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from colsynth.errors import Diagnostic, LimitError, require_least
+from colsynth.pipeline.target import aim
+from colsynth.runtimes.catalog import profile
+from colsynth.tuning.candidates import Candidate, algorithm_names, knobs, neighbours, starts
+from colsynth.tuning.evaluate import Case, Measured
+from colsynth.tuning.journal import Journal
+from colsynth.tuning.workers import Workers
+
+BUDGET, SMALL_BUDGET = 96, 40
+"""Evaluations of a search for all sizes, and of one for a single size."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a search works with.
+
+    Parameters
+    ----------
+    budget : int
+        Most evaluations, those of the journal included.
+    workers : Workers
+    journal : Journal
+    progress : callable or None
+        Told (what, evaluations done, most evaluations).
+    """
+
+    budget: int = BUDGET
+    workers: Workers = field(default_factory=Workers)
+    journal: Journal = field(default_factory=Journal)
+    progress: Progress | None = None
+
+    def tell(self, what: str, done: int) -> None:
+        """Report progress, where somebody listens."""
+        if self.progress is not None:
+            self.progress(what, done, self.budget)
+
+
+def search(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:
+    """Return everything that was measured, in the order it was decided on.
+
+    Parameters
+    ----------
+    case : Case
+    algorithms : sequence of str
+    means : Means
+
+    Raises
+    ------
+    InputError
+        CS210 where the budget is no number from 1.
+    LimitError
+        The runtime serves no such problem.
+    """
+    require_least("--budget", means.budget, 1)
+    aim(case.problem, profile(case.runtime), "LL")  # refuses what no candidate could serve
+    found: dict[Candidate, Measured] = {}
+    batch = list(starts(algorithms, case.sizes[0]))
+    while batch:
+        for measured in _measure(case, batch[: means.budget - len(found)], means, len(found)):
+            found[measured.candidate] = measured
+        batch = _next(found) if len(found) < means.budget else []
+    return tuple(found.values())
+
+
+def _measure(case: Case, batch: Sequence[Candidate], means: Means, done: int) -> Iterator[Measured]:
+    """Yield the measurements of a batch in its order."""
+    what = f"tuning {case.problem.collective}"
+    known = {candidate: means.journal.recall(case, candidate) for candidate in batch}
+    open_ = [candidate for candidate, measured in known.items() if measured is None]
+    done += len(batch) - len(open_)
+    means.tell(what, done)
+    for measured in means.workers.run(case, open_):
+        means.journal.keep(case, measured)
+        known[measured.candidate] = measured
+        done += 1
+        means.tell(what, done)
+    yield from (measured for measured in known.values() if measured is not None)
+
+
+def _next(found: dict[Candidate, Measured]) -> list[Candidate]:
+    """Return new neighbours of the best of each algorithm, the most promising first."""
+    ranked: dict[Candidate, float] = {}
+    for place in range(len(next(iter(found.values())).seconds)):
+        best = fastest(found.values(), place)
+        for algorithm in dict.fromkeys(candidate.algorithm for candidate in found):
+            of_it = (m for m in found.values() if m.candidate.algorithm == algorithm)
+            own = fastest(of_it, place)
+            if own is None or best is None:
+                continue
+            behind = own[0] / best[0]
+            if behind <= knobs().promising:
+                parent = own[1].candidate
+                ranked[parent] = min(behind, ranked.get(parent, behind))
+    parents = sorted(ranked, key=lambda parent: ranked[parent])  # stable: ties by size, name
+    new = (candidate for parent in parents for candidate in neighbours(parent))
+    return [candidate for candidate in dict.fromkeys(new) if candidate not in found]
+
+
+def fastest(measured: Iterable[Measured], place: int) -> tuple[float, Measured] | None:
+    """Return least time and who takes it at one size, the first among equals."""
+    timed = ((m.seconds[place], m) for m in measured)
+    known = ((seconds, m) for seconds, m in timed if seconds is not None)
+    return min(known, key=lambda pair: pair[0], default=None)
+
+
+def choose(case: Case, means: Means | None = None) -> Candidate:
+    """Return the best candidate for the one size of a case.
+
+    Raises
+    ------
+    LimitError
+        CS601 when no algorithm gives a program.
+    """
+    means = replace(Means(), budget=SMALL_BUDGET) if means is None else means
+    found = search(case, algorithm_names(), means)
+    best = fastest(found, 0)
+    if best is None:
+        raise nothing_fits(case, found)
+    return best[1].candidate
+
+
+def nothing_fits(case: Case, found: Iterable[Measured]) -> LimitError:
+    """Return the error that no algorithm gives a program, with the reason of each."""
+    phrase = f"no algorithm gives a program for {case.problem.collective} on {case.runtime}"
+    reasons = refusals(found)
+    notes = tuple(f"{name}: {reason}" for name, reason in reasons.items())
+    return LimitError(Diagnostic("CS601", phrase, notes=notes))
+
+
+def refusals(found: Iterable[Measured]) -> dict[str, str]:
+    """Return why algorithms gave no program at all: the reason of their first candidate."""
+    measured = tuple(found)
+    served = {m.candidate.algorithm for m in measured if m.refusal is None}
+    reasons: dict[str, str] = {}
+    for m in measured:
+        if m.candidate.algorithm not in served and m.refusal is not None:
+            reasons.setdefault(m.candidate.algorithm, m.refusal)
+    return reasons
