@@ -2,5 +2,14 @@
 
 from colsynth.simulate.model import Model, default_model, ideal_model
 from colsynth.simulate.points import Point, Simulation, bus_factor
+from colsynth.simulate.simulate import simulate
 
-__all__ = ["Model", "Point", "Simulation", "bus_factor", "default_model", "ideal_model"]
+__all__ = [
+    "Model",
+    "Point",
+    "Simulation",
+    "bus_factor",
+    "default_model",
+    "ideal_model",
+    "simulate",
+]

@@ -1,0 +1,354 @@
+"""Execution of a threadblock program in time, event by event.
+
+Threadblocks run their units (steps other than nops) in order, once per tile. A unit is one
+or more calls, a call one or more slices. A slice waits for the dependencies of its unit, for
+the slice it receives, and for a free slot of the connection it sends on; then it keeps its
+threadblock busy for a fixed time, and then moves its data: over the network at the max-min
+fair rate of its connection (`sharing`), or within the GPU at a rate of its own. When it is
+through, the slot it received from is free for the sender after the connection's return
+time, and what it sent can be received after the connection's latency.
+
+Only threadblocks have events: one at most for each, in a binary heap by (time, number).
+Events within `INSTANT` of each other happen at once, in the order of their numbers, before
+any rate is worked out anew. Times are float64 nanoseconds, data is in bytes of payload.
+
+Time O(slices * (log B + flows on the links of a route)) where levels settle at once.
+Twin: tests/reference/playing.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from colsynth.kernels.sharing import enter, leave, rate_of, settle
+
+INSTANT = 1e-3
+PASS = 1 << 32
+"""Flags hold tile * PASS + ordinal, which compares first by tile, as in the runtime."""
+
+IDLE, READY, BUSY, FLOWING, COPYING = 0, 1, 2, 3, 4
+"""Phases: blocked by another threadblock, about to look, in its fixed time, moving data."""
+
+ORDER, MESSAGE, SLOT, FLAG = 0, 1, 2, 3
+"""Why a slice started when it did: it was its turn, or the last thing that was missing."""
+
+INTEGERS, TIMES = 8, 5
+"""Columns of the trace: (threadblock, unit, tile, call, slice, cause, causing slice, link)
+and (when its turn came, when nothing was missing any more, begin and end of moving, bytes)."""
+
+
+@njit(cache=True, nogil=True)
+def _swap(heap, where, i, j):
+    a, b = heap[i], heap[j]
+    heap[i], heap[j] = b, a
+    where[a], where[b] = j, i
+
+
+@njit(cache=True, nogil=True)
+def _above(heap, key, i, j):
+    a, b = heap[i], heap[j]
+    return key[a] < key[b] or (key[a] == key[b] and a < b)
+
+
+@njit(cache=True, nogil=True)
+def _sink(heap, where, key, size, i):
+    while True:
+        down = 2 * i + 1
+        if down >= size:
+            return
+        if down + 1 < size and _above(heap, key, down + 1, down):
+            down += 1
+        if not _above(heap, key, down, i):
+            return
+        _swap(heap, where, i, down)
+        i = down
+
+
+@njit(cache=True, nogil=True)
+def _schedule(heap, where, key, sizes, b, time):
+    """Give threadblock b its event, or move it."""
+    key[b] = time
+    i = where[b]
+    if i < 0:
+        i = sizes[0]
+        heap[i], where[b] = b, i
+        sizes[0] = i + 1
+    while i > 0 and _above(heap, key, i, (i - 1) >> 1):
+        _swap(heap, where, i, (i - 1) >> 1)
+        i = (i - 1) >> 1
+    _sink(heap, where, key, sizes[0], i)
+
+
+@njit(cache=True, nogil=True)
+def _take(heap, where, key, sizes):
+    b = heap[0]
+    size = sizes[0] - 1
+    _swap(heap, where, 0, size)
+    where[b] = -1
+    sizes[0] = size
+    _sink(heap, where, key, size, 0)
+    return b
+
+
+@njit(cache=True, nogil=True)
+def execute(
+    block_first, receives, sends, pieces, signals, ordinal, busy, speed,
+    wait_first, wait_block, wait_ordinal,
+    group, chunk, tile_bytes, last_tile_bytes, tiles, slices, least_slice, depth,
+    latency, give_back, cap, route_first, route, owner, capacity,
+    block_end, tile_end, integers, times,
+):  # fmt: skip
+    """Run a program and fill in when it ends.
+
+    Parameters
+    ----------
+    block_first : int64 (B + 1,)
+        Units of each threadblock.
+    receives, sends : int32 (U,), int32 (U,)
+        Connection of each unit, -1 for none.
+    pieces, ordinal : int64 (U,), int64 (U,)
+        Chunks moved by each unit; its place in the file.
+    signals : bool (U,)
+    busy, speed : float64 (U,), float64 (U,)
+        Fixed time of every slice with data; bytes per nanosecond where it sends nothing.
+    wait_first, wait_block, wait_ordinal : int64 (U + 1,), int32, int64
+        Dependencies of each unit.
+    group : int
+        Chunks that one call moves.
+    chunk : float
+        Bytes of a chunk, where the program has one tile.
+    tile_bytes, last_tile_bytes, tiles : float, float, int
+        Bytes of a chunk in a pass of the program, in the last pass, and passes.
+    slices, least_slice, depth : int, float, int
+        Slices of a call, least bytes of one, and slots of a connection in slices.
+    latency, give_back, cap : float64 (C,), float64 (C,), float64 (C,)
+        Of each connection: until a slice has arrived, until its slot is known to be free,
+        and the most its sender sends.
+    route_first, route, owner : int64 (C + 1,), int32, int32
+        Links of each connection, and the connection of each such entry.
+    capacity : float64 (L,)
+    block_end, tile_end : float64 (B,), float64 (tiles,)
+        Filled in: when each threadblock is through, and all are with a tile; -1 for never.
+    integers, times : int32 (S, INTEGERS), float64 (S, TIMES)
+        Filled in where S is above zero: one row per slice, in order of completion.
+
+    Returns
+    -------
+    int
+        Threadblocks that did not finish.
+    """
+    blocks, links, connections = block_first.size - 1, capacity.size, latency.size
+    at, tile = block_first[:-1].copy(), np.zeros(blocks, np.int64)
+    call, part = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+    phase = np.full(blocks, READY, np.int8)
+    size = np.zeros(blocks)
+    heap, where = np.empty(blocks, np.int32), np.full(blocks, -1, np.int32)
+    key, sizes = np.zeros(blocks), np.zeros(1, np.int64)
+    flag = np.full(blocks + 1, -1, np.int64)
+    waiter, following = np.full(blocks + 1, -1, np.int32), np.full(blocks, -1, np.int32)
+    flag_slice = np.full(blocks + 1, -1, np.int64)
+    sent, taken = np.zeros(connections, np.int64), np.zeros(connections, np.int64)
+    arrival, freed = np.zeros(connections * depth), np.zeros(connections * depth)
+    sent_slice = np.full(connections * depth, -1, np.int64)
+    freed_slice = np.full(connections * depth, -1, np.int64)
+    reader, writer = np.full(connections, -1, np.int32), np.full(connections, -1, np.int32)
+    flow_block = np.full(connections, -1, np.int32)
+    left, rate, since = np.zeros(connections), np.zeros(connections), np.zeros(connections)
+    limiting = np.full(connections, -1, np.int32)
+    base, load = np.zeros(links + 1, np.int64), np.zeros(links, np.int32)
+    for h in range(route.size):
+        base[route[h] + 1] += 1
+    widest = 1
+    for link in range(links):
+        widest = max(widest, base[link + 1])
+        base[link + 1] += base[link]
+    member, place = np.empty(route.size, np.int32), np.empty(route.size, np.int64)
+    level, limits = np.full(links, np.inf), np.empty(widest)
+    queue, queued = np.empty(max(links, 1), np.int32), np.zeros(links, np.bool_)
+    visits, touched = np.zeros(links, np.int32), np.zeros(links, np.int32)
+    stale, stale_list = np.zeros(connections, np.bool_), np.empty(connections, np.int32)
+    tracing = times.shape[0] > 0
+    turn, start, begin = np.zeros(blocks), np.zeros(blocks), np.zeros(blocks)
+    cause, causing = np.zeros(blocks, np.int8), np.full(blocks, -1, np.int64)
+    last_slice = np.full(blocks, -1, np.int64)
+    done_slices = 0
+    running = 0
+    through = np.zeros(tiles, np.int64)
+    for b in range(blocks):
+        if block_first[b] < block_first[b + 1]:
+            running += 1
+            _schedule(heap, where, key, sizes, b, 0.0)
+        else:
+            block_end[b] = 0.0
+            for t in range(tiles):
+                through[t] += 1
+    while sizes[0] > 0:
+        now = key[heap[0]]
+        dirty, found = 0, 0
+        while sizes[0] > 0 and key[heap[0]] <= now + INSTANT:
+            b = _take(heap, where, key, sizes)
+            u = at[b]
+            if phase[b] == FLOWING or phase[b] == COPYING:
+                number = done_slices
+                done_slices += 1
+                into, out = receives[u], sends[u]
+                if phase[b] == FLOWING:
+                    leave(route_first, route, place, base, load, member, out)
+                    flow_block[out] = -1
+                    for k in range(route_first[out], route_first[out + 1]):
+                        if not queued[route[k]]:
+                            queued[route[k]] = True
+                            queue[dirty] = route[k]
+                            dirty += 1
+                if tracing:
+                    integers[number, 0], integers[number, 1] = b, u
+                    integers[number, 2], integers[number, 3] = tile[b], call[b]
+                    integers[number, 4], integers[number, 5] = part[b], cause[b]
+                    integers[number, 6] = causing[b]
+                    integers[number, 7] = limiting[out] if phase[b] == FLOWING else -1
+                    times[number, 0], times[number, 1] = turn[b], start[b]
+                    times[number, 2], times[number, 3] = begin[b], now
+                    times[number, 4] = size[b]
+                if into >= 0:
+                    slot = into * depth + taken[into] % depth
+                    freed[slot], freed_slice[slot] = now + give_back[into], number
+                    taken[into] += 1
+                    if writer[into] >= 0:
+                        _schedule(heap, where, key, sizes, writer[into], now + give_back[into])
+                        phase[writer[into]] = READY
+                        writer[into] = -1
+                if out >= 0:
+                    slot = out * depth + sent[out] % depth
+                    arrival[slot], sent_slice[slot] = now + latency[out], number
+                    sent[out] += 1
+                    if reader[out] >= 0:
+                        _schedule(heap, where, key, sizes, reader[out], now + latency[out])
+                        phase[reader[out]] = READY
+                        reader[out] = -1
+                last_slice[b] = number
+                turn[b], cause[b], causing[b] = now, ORDER, number
+                part[b] += 1
+                if part[b] == slices or (into < 0 and out < 0):
+                    part[b] = 0
+                    call[b] += 1
+                    if call[b] * group >= pieces[u]:
+                        call[b] = 0
+                        if signals[u]:
+                            flag[b], flag_slice[b] = tile[b] * PASS + ordinal[u], number
+                            other = waiter[b]
+                            waiter[b] = -1
+                            while other >= 0:
+                                _schedule(heap, where, key, sizes, other, now)
+                                phase[other] = READY
+                                other = following[other]
+                        at[b] += 1
+                        if at[b] == block_first[b + 1]:
+                            at[b] = block_first[b]
+                            through[tile[b]] += 1
+                            if through[tile[b]] == blocks:
+                                tile_end[tile[b]] = now
+                            tile[b] += 1
+                            if tile[b] == tiles:
+                                block_end[b] = now
+                                running -= 1
+                                continue
+                        u = at[b]
+                phase[b] = READY
+            if phase[b] == READY:
+                u = at[b]
+                into, out = receives[u], sends[u]
+                blocked = False
+                if call[b] == 0 and part[b] == 0:
+                    for w in range(wait_first[u], wait_first[u + 1]):
+                        other = wait_block[w]
+                        if flag[other] < tile[b] * PASS + wait_ordinal[w]:
+                            following[b] = waiter[other]
+                            waiter[other] = b
+                            cause[b] = FLAG
+                            causing[b] = -2 - other
+                            blocked = True
+                            break
+                        if causing[b] == -2 - other:
+                            causing[b] = flag_slice[other]
+                if not blocked and into >= 0:
+                    if sent[into] == taken[into]:
+                        reader[into] = b
+                        blocked = True
+                    else:
+                        slot = into * depth + taken[into] % depth
+                        if arrival[slot] >= now and arrival[slot] > turn[b]:
+                            cause[b], causing[b] = MESSAGE, sent_slice[slot]
+                        if arrival[slot] > now + INSTANT:
+                            _schedule(heap, where, key, sizes, b, arrival[slot])
+                            continue
+                if not blocked and out >= 0:
+                    if sent[out] - taken[out] == depth:
+                        writer[out] = b
+                        blocked = True
+                    elif sent[out] >= depth:
+                        slot = out * depth + sent[out] % depth
+                        if freed[slot] >= now and freed[slot] > turn[b]:
+                            cause[b], causing[b] = SLOT, freed_slice[slot]
+                        if freed[slot] > now + INSTANT:
+                            _schedule(heap, where, key, sizes, b, freed[slot])
+                            continue
+                if blocked:
+                    phase[b] = IDLE
+                    continue
+                chunks = min(group, pieces[u] - call[b] * group)
+                full = last_tile_bytes if tile[b] == tiles - 1 else tile_bytes
+                whole = chunks * (chunk if group > 1 else full)
+                if into < 0 and out < 0:
+                    size[b] = whole
+                else:
+                    width = max(np.ceil(whole / slices), least_slice)
+                    size[b] = max(0.0, min(width, whole - part[b] * width))
+                start[b] = now
+                phase[b] = BUSY
+                fixed = busy[u] if size[b] > 0 else 0.0
+                if fixed > 0:
+                    _schedule(heap, where, key, sizes, b, now + fixed)
+                    continue
+            if phase[b] == BUSY:
+                u = at[b]
+                out = sends[u]
+                begin[b] = now
+                if out < 0 or size[b] == 0.0:
+                    phase[b] = COPYING
+                    _schedule(heap, where, key, sizes, b, now + size[b] / speed[u])
+                    continue
+                phase[b] = FLOWING
+                flow_block[out] = b
+                left[out], since[out], rate[out] = size[b], now, 0.0
+                limiting[out] = -1
+                enter(route_first, route, place, base, load, member, out)
+                if not stale[out]:
+                    stale[out] = True
+                    stale_list[found] = out
+                    found += 1
+                for k in range(route_first[out], route_first[out + 1]):
+                    if not queued[route[k]]:
+                        queued[route[k]] = True
+                        queue[dirty] = route[k]
+                        dirty += 1
+        if dirty == 0:
+            continue
+        found = settle(
+            queue, dirty, queued, visits, touched,
+            capacity, route_first, route, owner, base, load, member, level, cap, limits,
+            stale, stale_list, found,
+        )  # fmt: skip
+        for i in range(found):
+            c = stale_list[i]
+            stale[c] = False
+            b = flow_block[c]
+            if b < 0:
+                continue
+            new, by = rate_of(c, route_first, route, level, cap)
+            if new == rate[c]:
+                continue
+            left[c] = max(0.0, left[c] - rate[c] * (now - since[c]))
+            since[c], rate[c], limiting[c] = now, new, by
+            _schedule(heap, where, key, sizes, b, now + left[c] / new)
+    return running

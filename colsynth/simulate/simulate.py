@@ -1,0 +1,59 @@
+"""Program + topology + model -> time per message size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.simulate.model import Model, default_model
+from colsynth.simulate.points import Point
+
+if TYPE_CHECKING:
+    from colsynth.model import ThreadblockProgram, Topology
+    from colsynth.runtimes.profile import Profile
+
+
+def simulate(
+    program: ThreadblockProgram,
+    topology: Topology,
+    profile: Profile,
+    sizes: Sequence[int],
+    model: Model | None = None,
+) -> tuple[Point, ...]:
+    """Return the time of a program at each message size.
+
+    Parameters
+    ----------
+    program : ThreadblockProgram
+        With its dependencies spelt or not.
+    topology : Topology
+        Of as many ranks.
+    profile : Profile
+        The runtime that executes it.
+    sizes : sequence of int
+        Bytes, as nccl-tests counts them; whether the file serves them is not looked at.
+    model : Model, optional
+        `default_model` of the runtime unless given.
+
+    Raises
+    ------
+    InputError
+        CS600: the ranks differ; CS602: the program cannot be connected; CS604: no size.
+    InfeasibleError
+        CS601: the program sends where no links lead.
+    VerificationError
+        CS603: the program does not finish.
+    """
+    from colsynth.simulate.machine import build
+    from colsynth.simulate.run import run
+
+    for size in sizes:
+        if size < 1:
+            raise InputError(Diagnostic("CS604", f"a message of {size} bytes is no message"))
+    machine = build(program, topology, model or default_model(profile))
+    header = program.header
+    return tuple(
+        Point(size, run(machine, profile, size).seconds, header.ranks, header.collective)
+        for size in sizes
+    )
