@@ -375,7 +375,7 @@ def compare(
     InputError
         Wrong options.
     LimitError
-        The runtime serves no such problem, or no algorithm gives a program (CS601).
+        The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
     from colsynth.tuning import Case, Means, Workers
     from colsynth.tuning import compare as measure
@@ -426,7 +426,7 @@ def tune(
     InputError
         Wrong options.
     LimitError
-        The runtime serves no such problem, or no algorithm gives a program (CS601).
+        The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
     from colsynth.tuning import Case, Journal, Means, Workers, usable_sizes
     from colsynth.tuning import tune as make

@@ -111,7 +111,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     InputError
         CS210 and CS213 for a wrong budget or algorithm.
     LimitError
-        CS601 where no algorithm gives a program for a collective.
+        CS611 where no algorithm gives a program for a collective.
     """
     runtime = profile(cases[0].runtime)
     share = replace(means, budget=max(means.budget // len(cases), min(means.budget, 1)))

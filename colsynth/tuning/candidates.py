@@ -9,6 +9,8 @@ from functools import cache
 from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.pipeline.manager import Pipeline
+from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.data import read_data
 from colsynth.units import parse_size
@@ -22,8 +24,10 @@ class Candidate:
     ----------
     algorithm, protocol : str
     instances : int
+    channels : int or None
+        Of a baseline; None is the pipeline's own choice. So below.
     trees : str or None
-        Of a forest; None is the pipeline's own choice. So below.
+        Of a forest.
     chunks_per_gpu, size : int or None
         Of a timed schedule.
     """
@@ -31,6 +35,7 @@ class Candidate:
     algorithm: str
     protocol: str = "Simple"
     instances: int = 1
+    channels: int | None = None
     trees: str | None = None
     chunks_per_gpu: int | None = None
     size: int | None = None
@@ -92,8 +97,17 @@ class Knobs:
     tolerance: Fraction
 
     def of(self, algorithm: str) -> tuple[Knob, ...]:
-        """Return the knobs of an algorithm."""
-        return (*self.algorithms.get(algorithm, ()), *self.shared)
+        """Return the knobs of an algorithm: its own, and those shared that its passes have."""
+        known = _options(algorithm)
+        shared = (knob for knob in self.shared if knob.field in known)
+        return (*self.algorithms.get(algorithm, ()), *shared)
+
+
+@cache
+def _options(algorithm: str) -> frozenset[str]:
+    """Return the options of all passes of an algorithm."""
+    passes = Pipeline.from_text(ALGORITHMS[algorithm]).passes
+    return frozenset(option.field for item in passes for option in options_of(type(item)))
 
 
 @cache

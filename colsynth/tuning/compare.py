@@ -81,7 +81,7 @@ def compare(
     InputError
         CS210 and CS213 for a wrong budget or algorithm.
     LimitError
-        CS601 where no algorithm gives a program.
+        CS611 where no algorithm gives a program.
     """
     found = search(case, algorithm_names(algorithms), means)
     left_out = refusals(found)

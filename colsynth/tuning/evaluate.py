@@ -139,7 +139,7 @@ def build(
 
 def predict(case: Case, artefact: Artefact, sizes: Iterable[int]) -> tuple[float, ...]:
     """Return the predicted seconds of a file at each size."""
-    from colsynth.simulate import simulate  # type: ignore[attr-defined]
+    from colsynth.simulate import simulate
 
     topology, runtime = case.problem.topology, profile(case.runtime)
     points = simulate(artefact.program, topology, runtime, tuple(sizes), model=case.model)

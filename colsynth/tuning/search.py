@@ -124,7 +124,7 @@ def choose(case: Case, means: Means | None = None) -> Candidate:
     Raises
     ------
     LimitError
-        CS601 when no algorithm gives a program.
+        CS611 when no algorithm gives a program.
     """
     means = replace(Means(), budget=SMALL_BUDGET) if means is None else means
     found = search(case, algorithm_names(), means)
@@ -139,7 +139,7 @@ def nothing_fits(case: Case, found: Iterable[Measured]) -> LimitError:
     phrase = f"no algorithm gives a program for {case.problem.collective} on {case.runtime}"
     reasons = refusals(found)
     notes = tuple(f"{name}: {reason}" for name, reason in reasons.items())
-    return LimitError(Diagnostic("CS601", phrase, notes=notes))
+    return LimitError(Diagnostic("CS611", phrase, notes=notes))
 
 
 def refusals(found: Iterable[Measured]) -> dict[str, str]:
