@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from colsynth.pipeline.synthesize import Synthesis
     from colsynth.pipeline.target import Progress
     from colsynth.pipeline.walk import Watch
-    from colsynth.simulate import Model
+    from colsynth.simulate import Model, Simulation
     from colsynth.store import LinkRows
     from colsynth.tuning import Bundle, Comparison
 
@@ -47,6 +47,7 @@ __all__ = [
     "make_problem",
     "pass_names",
     "read_schedule",
+    "simulate",
     "synthesize",
     "tune",
     "verify",
@@ -624,3 +625,47 @@ def verify(
     from colsynth.verify import verify_bytes
 
     return verify_bytes(data, profile(runtime), subject=subject, single_node=single_node)
+
+
+def simulate(
+    data: bytes,
+    runtime: str,
+    topology: Topology,
+    sizes: Sequence[int],
+    *,
+    model: Model | None = None,
+    subject: str = "schedule",
+) -> Simulation:
+    """Return the predicted time of a schedule file at each message size.
+
+    Parameters
+    ----------
+    data : bytes
+    runtime : str
+    topology : Topology
+        Of as many ranks as the file is for.
+    sizes : sequence of int
+        Bytes, as nccl-tests counts them.
+    model : Model, optional
+        The constants of the simulator; those of the runtime unless given.
+    subject : str
+        Name of the file, for the answer.
+
+    Raises
+    ------
+    InputError
+        CS605: the file holds no program; CS600: it is for another number of ranks; CS602: it
+        cannot be connected; CS604: a size is below one byte.
+    InfeasibleError
+        CS601: the program sends where no links lead.
+    VerificationError
+        CS603: the program does not finish at one of the sizes.
+    """
+    from colsynth.runtimes.catalog import profile
+    from colsynth.simulate import Simulation, read_program
+    from colsynth.simulate import simulate as execute
+
+    target = profile(runtime)
+    program = read_program(data, target, subject)
+    points = execute(program, topology, target, sizes, model)
+    return Simulation(subject, program.header.ranks, program.header.collective, points)

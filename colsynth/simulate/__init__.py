@@ -3,6 +3,7 @@
 from colsynth.simulate.model import Model, default_model, ideal_model
 from colsynth.simulate.points import Point, Simulation, bus_factor
 from colsynth.simulate.simulate import simulate
+from colsynth.simulate.source import read_program, read_sizes
 
 __all__ = [
     "Model",
@@ -11,5 +12,7 @@ __all__ = [
     "bus_factor",
     "default_model",
     "ideal_model",
+    "read_program",
+    "read_sizes",
     "simulate",
 ]
