@@ -44,6 +44,12 @@ _COMMANDS = {
         "Find a timed schedule for any collective, group and size.",
     ),
     "verify": _Command("colsynth.cli.verify:verify", "Check schedule files against a runtime."),
+    "compare": _Command(
+        "colsynth.cli.compare:compare", "Compare predicted bandwidths of all algorithms by size."
+    ),
+    "tune": _Command(
+        "colsynth.cli.tune:tune", "Tune by message size; write a bundle of files for a job."
+    ),
     "bound": _Command(
         "colsynth.cli.bound:bound_", "Print the proven optimum and the cut that proves it."
     ),

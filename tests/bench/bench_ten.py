@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from colsynth.cli.plot import Series, draw, exponent
 from tests.bench.harness import in_process_of_its_own, peak_mebibytes, show
-from tests.bench.plot import Series, draw, exponent
 from tests.bench.ten_cases import (
     CASES,
     MESHES,

@@ -19,9 +19,9 @@ NOTE_ROOM = 150
 PAD = 0.04
 """Share of an axis kept free at both of its ends."""
 
-# Colours that stay apart for all kinds of sight (Okabe and Ito), lighter on dark.
-LIGHT = ("#0072b2", "#d55e00", "#009e73", "#b0578d")
-DARK = ("#56b4e9", "#ff9d4d", "#2bc79a", "#e08cbd")
+# Colours that stay apart for all kinds of sight (after Okabe and Ito), lighter on dark.
+LIGHT = ("#0072b2", "#d55e00", "#009e73", "#b0578d", "#8a6d00", "#57606a", "#5b4bb5", "#7a3b10")
+DARK = ("#56b4e9", "#ff9d4d", "#2bc79a", "#e08cbd", "#e6c84a", "#b1bac4", "#a99bf5", "#c98a5b")
 
 STYLE = """
 text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #24292f }
@@ -59,6 +59,8 @@ class Series:
         Beside the points, in their order; may end early.
     left : bool
         Whether notes stand left of their points.
+    marked : bool
+        Whether points that are joined have marks.
     """
 
     label: str
@@ -67,6 +69,7 @@ class Series:
     colour: int = 0
     notes: tuple[str, ...] = ()
     left: bool = False
+    marked: bool = True
 
 
 def exponent(points: Iterable[Point]) -> float:
@@ -89,7 +92,7 @@ class Axis:
     def at(self, value: float) -> float:
         """Return the pixel of a value."""
         share = (log10(value) - self.low) / (self.high - self.low)
-        return round(self.first + share * (self.last - self.first), 2)
+        return float(round(self.first + share * (self.last - self.first), 2))
 
     def ticks(self) -> Iterator[tuple[float, bool]]:
         """Yield (value, whether it is a power of ten) of the grid."""
@@ -182,7 +185,7 @@ def _series(item: Series, number: int, x: Axis, y: Axis) -> Iterator[str]:
     if item.joined and len(places) > 1:
         path = "L".join(f"{a} {b}" for a, b in places)
         yield f'<path class="line s{item.colour % len(LIGHT)}" d="M{path}"/>'
-    for a, b in places:
+    for a, b in places if item.marked or not item.joined else ():
         yield _mark(item, number, a, b)
     for (a, b), note in zip(places, item.notes, strict=False):
         left = a > WIDTH - RIGHT - NOTE_ROOM or (item.left and a > LEFT + NOTE_ROOM)
@@ -201,5 +204,6 @@ def _legend(series: tuple[Series, ...]) -> Iterator[str]:
         x, y = LEFT + number % 2 * (WIDTH - LEFT) // 2, HEIGHT + 6 + LEGEND_ROW * (number // 2)
         if item.joined:
             yield f'<path class="line s{item.colour % len(LIGHT)}" d="M{x} {y}h26"/>'
-        yield _mark(item, number, x + 13, y)
+        if item.marked or not item.joined:
+            yield _mark(item, number, x + 13, y)
         yield _text(x + 34, y + 4, item.label)

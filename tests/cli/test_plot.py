@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench.plot import DARK, HEIGHT, LIGHT, WIDTH, Series, draw, exponent
+from colsynth.cli.plot import DARK, HEIGHT, LIGHT, WIDTH, Series, draw, exponent
 
 SVG = "{http://www.w3.org/2000/svg}"
 OURS = Series("ours <fast>", ((64, 0.01), (1024, 0.3), (4096, 3.0)))
@@ -74,3 +74,10 @@ def test_one_point_alone_can_be_drawn_and_none_cannot():
 def test_the_exponent_of_a_power_is_found():
     assert exponent((n, 3e-9 * n**2.5) for n in (64, 529, 4096)) == pytest.approx(2.5)
     assert exponent([(1, math.e), (10, math.e)]) == pytest.approx(0)
+
+
+def test_a_line_without_marks_is_a_line_alone():
+    bound = Series("bound", ((1, 5.0), (100, 5.0)), marked=False)
+    root = parsed(OURS, bound)
+    assert len(marks(root)) == len(OURS.points) + 1
+    assert "bound" in texts(root)

@@ -1,0 +1,195 @@
+"""``colsynth compare``: algorithms beside each other and the bound, by message size."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli._common import (
+    BandwidthOption,
+    JsonOption,
+    LatencyOption,
+    NodesOption,
+    SetOption,
+    TopologyArgument,
+    answer_console,
+    emit_json,
+    load_topology,
+)
+from colsynth.cli._options import CollectiveOption, RootOption, SeedOption
+from colsynth.cli.output import refuse_to_overwrite, write_files
+from colsynth.cli.progress import OF_TUNING, progress
+from colsynth.cli.sizes import read_sizes
+from colsynth.units import format_bandwidth, format_size, gbps
+
+if TYPE_CHECKING:
+    from colsynth.tuning import Comparison
+
+SizesOption = Annotated[
+    str,
+    typer.Option(
+        "--sizes",
+        metavar="LIST",
+        help="Of messages: sizes and ranges such as 1KiB..4GiB, which double.",
+    ),
+]
+AlgorithmsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithms",
+        metavar="NAMES",
+        help="To try, separated by commas.",
+        show_default="all",
+    ),
+]
+EvaluationsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        metavar="N",
+        help="Most evaluations: programs that are compiled and simulated.",
+        show_default="96 per collective",
+    ),
+]
+JobsOption = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", help="Processes that evaluate.", show_default="all cores"),
+]
+DEFAULT_SIZES = "1KiB..4GiB"
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the names of a list separated by commas."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def cores(jobs: int | None) -> int:
+    """Return the number of processes asked for, or the cores this process may use."""
+    if jobs is not None:
+        return jobs
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable is not None else os.cpu_count() or 1
+
+
+def compare(
+    topology: TopologyArgument,
+    collective: CollectiveOption,
+    runtime: Annotated[
+        str,
+        typer.Option("-r", "--runtime", metavar="RUNTIME", help="msccl, msccl-executor or rccl."),
+    ] = "msccl",
+    sizes: SizesOption = DEFAULT_SIZES,
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    root: RootOption = None,
+    algorithms: AlgorithmsOption = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE.svg", help="Write a plot.", show_default=False),
+    ] = None,
+    budget: EvaluationsOption = None,
+    jobs: JobsOption = None,
+    seed: SeedOption = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing plot.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Compare the predicted bandwidth of all algorithms at every message size."""
+    from colsynth import api
+
+    wanted = read_sizes("--sizes", sizes)
+    if plot is not None:
+        refuse_to_overwrite((plot,), force)
+    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    problem = api.make_problem(value, collective, root)
+    with progress(OF_TUNING) as show:
+        found = api.compare(
+            problem,
+            wanted,
+            runtime=runtime,
+            algorithms=None if algorithms is None else split(algorithms),
+            budget=budget,
+            jobs=cores(jobs),
+            seed=seed,
+            progress=show,
+        )
+    if plot is not None:
+        write_files({plot: _plot(found).encode()})
+    if json:
+        emit_json(_as_object(found))
+    else:
+        _show(found)
+
+
+def _as_object(found: Comparison) -> dict[str, Any]:
+    case = found.case
+    return {
+        "topology": case.problem.topology.name,
+        "collective": case.problem.collective.value,
+        "sizes": list(case.sizes),
+        "algorithms": {
+            name: [None if x is None else gbps(Fraction(x)) for x in found.algbw(name)]
+            for name in found.winners
+        },
+        "bound_gbps": gbps(found.bound),
+        "best": list(found.best),
+        "over_baseline": [found.over_baseline(i) for i in range(len(case.sizes))],
+        "settings": {
+            name: [None if m is None else str(m.candidate) for m in row]
+            for name, row in found.winners.items()
+        },
+        "left_out": found.left_out,
+        "runtime": case.runtime,
+    }
+
+
+def _show(found: Comparison) -> None:
+    from rich import box
+    from rich.table import Table
+
+    case = found.case
+    console = answer_console()
+    console.print(
+        f"{case.problem.collective} on {case.problem.topology.name}, algbw in GB/s as predicted "
+        f"for {case.runtime}; the bound is {format_bandwidth(found.bound)}"
+    )
+    table = Table("size", *found.winners, "best", "gain", box=box.SIMPLE_HEAD, pad_edge=False)
+    columns = [found.algbw(name) for name in found.winners]
+    for place, size in enumerate(case.sizes):
+        cells = (_cell(column[place]) for column in columns)
+        table.add_row(format_size(size), *cells, found.best[place] or "-", _gain(found, place))
+    console.print(table)
+    console.print("gain: of the best of our own (forest, ten) over the best baseline")
+    for name, reason in found.left_out.items():
+        console.print(f"left out: {name}: {reason}", soft_wrap=True)
+
+
+def _cell(algbw: float | None) -> str:
+    return "-" if algbw is None else f"{algbw / 1e9:.4g}"
+
+
+def _gain(found: Comparison, place: int) -> str:
+    gain = found.over_baseline(place)
+    return "-" if gain is None else f"{100 * gain:+.1f} %"
+
+
+def _plot(found: Comparison) -> str:
+    """Return bandwidth over size as SVG, with the bound as a level line."""
+    from colsynth.cli.plot import Series, draw
+
+    sizes = found.case.sizes
+    ceiling = float(found.bound) / 1e9
+    series = [Series("bound", tuple((float(size), ceiling) for size in sizes), marked=False)]
+    for number, name in enumerate(found.winners, 1):
+        pairs = zip(sizes, found.algbw(name), strict=True)
+        points = tuple((float(size), x / 1e9) for size, x in pairs if x)
+        series.append(Series(name, points, colour=number))
+    problem = found.case.problem
+    title = f"{problem.collective} on {problem.topology.name}"
+    note = f"predicted for {found.case.runtime}, each algorithm with its best settings"
+    return draw(title, note, ("message size, bytes", "algbw, GB/s"), tuple(series))

@@ -1,0 +1,136 @@
+"""``colsynth tune``: the fewest files that are fastest at every message size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli._common import (
+    BandwidthOption,
+    JsonOption,
+    LatencyOption,
+    NodesOption,
+    SetOption,
+    TopologyArgument,
+    answer_console,
+    emit_json,
+    load_topology,
+)
+from colsynth.cli._options import RootOption, SeedOption
+from colsynth.cli.compare import (
+    DEFAULT_SIZES,
+    AlgorithmsOption,
+    EvaluationsOption,
+    JobsOption,
+    SizesOption,
+    cores,
+    split,
+)
+from colsynth.cli.output import refuse_to_overwrite
+from colsynth.cli.progress import OF_TUNING, progress
+from colsynth.cli.sizes import read_sizes
+from colsynth.cli.verify import RuntimeOption
+from colsynth.units import plural
+
+if TYPE_CHECKING:
+    from colsynth.tuning import Bundle
+
+
+def tune(
+    topology: TopologyArgument,
+    collectives: Annotated[
+        str,
+        typer.Option(
+            "-c",
+            "--collective",
+            metavar="NAMES",
+            help="One or several, separated by commas: allreduce,allgather.",
+            show_default=False,
+        ),
+    ],
+    runtime: RuntimeOption,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="DIR", help="The bundle.", show_default=False),
+    ],
+    sizes: SizesOption = DEFAULT_SIZES,
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    root: RootOption = None,
+    algorithms: AlgorithmsOption = None,
+    budget: EvaluationsOption = None,
+    jobs: JobsOption = None,
+    seed: SeedOption = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing bundle.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Tune algorithm and settings by message size; write files, env.sh and a manifest."""
+    from colsynth import api
+    from colsynth.tuning import draft_folder, refuse_to_replace
+
+    wanted = read_sizes("--sizes", sizes)
+    refuse_to_replace(output, force)
+    refuse_to_overwrite((output.absolute(),), force)
+    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    with progress(OF_TUNING) as show:
+        bundle = api.tune(
+            value,
+            split(collectives),
+            runtime,
+            wanted,
+            root=root,
+            algorithms=None if algorithms is None else split(algorithms),
+            budget=budget,
+            jobs=cores(jobs),
+            seed=seed,
+            journal=draft_folder(output) / "journal.jsonl",
+            progress=show,
+        )
+    api.write_bundle(bundle, output, force=force)
+    if json:
+        emit_json(_as_object(bundle, output))
+    else:
+        _show(bundle, output)
+
+
+def _as_object(bundle: Bundle, output: Path) -> dict[str, Any]:
+    from colsynth.tuning.describe import describe_bundle
+
+    described = describe_bundle(bundle)
+    for entry in described["files"]:
+        entry["path"] = str(output / entry["path"])
+    return {**described, "left_out": bundle.left_out, "bundle": str(output)}
+
+
+def _show(bundle: Bundle, output: Path) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from colsynth.tuning.describe import describe_left
+
+    console = answer_console()
+    table = Table(
+        "messages, bytes", "collective", "", "served by", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for file in bundle.files:
+        collective = file.artefact.program.header.collective.value
+        mode = str(file.artefact.mode).replace("both", "both modes")
+        table.add_row(_range(file.min_bytes, file.max_bytes), collective, mode, str(file.candidate))
+    for left in map(describe_left, bundle.left_to_library):
+        span = _range(left["min_bytes"], left["max_bytes"])
+        table.add_row(span, left["collective"], "", "the library itself")
+    console.print(table)
+    for collective, reasons in bundle.left_out.items():
+        for name, reason in reasons.items():
+            console.print(f"left out: {collective}: {name}: {reason}", soft_wrap=True)
+    evaluated = plural(sum(bundle.evaluations), "evaluation")
+    console.print(f"{plural(len(bundle.files), 'file')} after {evaluated}, all verified")
+    console.print(f"use: . {output / 'env.sh'}", soft_wrap=True)
+
+
+def _range(least: int, most: int | None) -> str:
+    return f"{least} and more" if most is None else f"{least} to {most}"
