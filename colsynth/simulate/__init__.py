@@ -3,7 +3,7 @@
 from colsynth.simulate.model import Model, default_model, ideal_model
 from colsynth.simulate.points import Point, Simulation, bus_factor
 from colsynth.simulate.simulate import simulate
-from colsynth.simulate.source import read_program, read_sizes
+from colsynth.simulate.source import read_program
 
 __all__ = [
     "Model",
@@ -13,6 +13,5 @@ __all__ = [
     "default_model",
     "ideal_model",
     "read_program",
-    "read_sizes",
     "simulate",
 ]
