@@ -141,11 +141,12 @@ def _pairs(lists: Lists, gpus: int) -> Ints:
 
 def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
     """Return the parts of regions that lie in one group, short of the whole group."""
+    groups = [set(group) for group in problem.members]
     parts = {
         part: None
         for region in found
-        for group in problem.members
-        if 1 < len(part := tuple(r for r in region if r in set(group))) < len(group)
+        for group in groups
+        if 1 < len(part := tuple(rank for rank in region if rank in group)) < len(group)
     }
     return tuple(parts)
 
