@@ -50,6 +50,9 @@ _COMMANDS = {
     "tune": _Command(
         "colsynth.cli.tune:tune", "Tune by message size; write a bundle of files for a job."
     ),
+    "simulate": _Command(
+        "colsynth.cli.simulate:simulate", "Predict how long a schedule file takes."
+    ),
     "bound": _Command(
         "colsynth.cli.bound:bound_", "Print the proven optimum and the cut that proves it."
     ),

@@ -1,11 +1,16 @@
-"""When does each step of a program run on this topology: time by message size."""
+"""When does each step of a program run on this topology: time by message size.
 
-from colsynth.simulate.model import Model, default_model, ideal_model
+`simulate` gives the time of a program at several sizes, `trace` what happens at one of
+them slice by slice; `break_down` and `timeline` say more about a trace.
+"""
+
+from colsynth.simulate.model import NAMES, Model, default_model, ideal_model
 from colsynth.simulate.points import Point, Simulation, bus_factor
 from colsynth.simulate.simulate import simulate
 from colsynth.simulate.source import read_program
 
 __all__ = [
+    "NAMES",
     "Model",
     "Point",
     "Simulation",

@@ -1,0 +1,300 @@
+"""``colsynth simulate``: the predicted time of a schedule file, by message size."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli._common import (
+    BandwidthOption,
+    JsonOption,
+    LatencyOption,
+    NodesOption,
+    SetOption,
+    answer_console,
+    emit_json,
+    load_topology,
+)
+from colsynth.cli.output import refuse_to_overwrite, write_files
+from colsynth.cli.progress import progress
+from colsynth.cli.sizes import read_sizes
+from colsynth.errors import Diagnostic, InputError
+from colsynth.units import format_size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from colsynth.runtimes import Profile
+    from colsynth.simulate import Model, Simulation
+    from colsynth.simulate.breakdown import Breakdown
+    from colsynth.simulate.trace import Trace
+
+_KERNELS = ("execution",)
+_SHOWN = 5
+"""Links and threadblocks of the critical path that are listed."""
+
+_UNITS = {
+    "rate": "GB/s",
+    "local_rate": "GB/s",
+    "launch": "us",
+    "step": "us",
+    "hop": "us",
+    "network_hop": "us",
+    "wait": "us",
+    "least_slice": "bytes",
+}
+
+FileArgument = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="A schedule file.", show_default=False)
+]
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        "-t",
+        "--topology",
+        metavar="TOPOLOGY",
+        help="A preset (dgx-a100), a YAML file, or a generator (ring:8).",
+        show_default=False,
+    ),
+]
+
+
+def simulate(
+    file: FileArgument = None,
+    topology: OnOption = None,
+    runtime: Annotated[
+        str | None,
+        typer.Option(
+            "-r",
+            "--runtime",
+            metavar="RUNTIME",
+            help="msccl, msccl-executor or rccl.",
+            show_default="the first that reads the file",
+        ),
+    ] = None,
+    sizes: Annotated[
+        str,
+        typer.Option(
+            "--sizes",
+            metavar="LIST",
+            help="Of messages: sizes and ranges such as 1KiB..4GiB, which double.",
+        ),
+    ] = "1KiB..4GiB",
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            metavar="FILE.yaml",
+            help="Constants that replace those of the runtime.",
+            show_default=False,
+        ),
+    ] = None,
+    show_model: Annotated[
+        bool, typer.Option("--show-model", help="Print the constants with their sources.")
+    ] = False,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            "--timeline",
+            metavar="OUT.json",
+            help="Write the largest size as a Chrome trace, for Perfetto.",
+            show_default=False,
+        ),
+    ] = None,
+    breakdown: Annotated[
+        bool, typer.Option("--breakdown", help="Say where the time of the largest size goes.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing timeline.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Predict how long a schedule file takes on a topology."""
+    if show_model:
+        _show_model(runtime or "msccl-executor", model, json)
+        return
+    if file is None or topology is None:
+        phrase = "which file, on which topology?"
+        advice = "colsynth simulate FILE -t dgx-a100 --nodes 2"
+        raise InputError(Diagnostic("CS607", phrase, help=advice))
+    from colsynth.runtimes import read_file
+    from colsynth.simulate import Simulation, read_program
+    from colsynth.simulate import simulate as execute
+    from colsynth.simulate.breakdown import break_down
+    from colsynth.simulate.trace import trace
+
+    wanted = read_sizes("--sizes", sizes)
+    if timeline is not None:
+        refuse_to_overwrite((timeline,), force)
+    data = read_file(file)
+    target = _target(data, runtime, str(file))
+    constants = _model(target, model)
+    program = read_program(data, target, str(file))
+    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    with progress(_KERNELS) as show:
+        show("simulating", 0, 0)
+        points = execute(program, value, target, wanted, constants)
+        needed = breakdown or timeline is not None
+        traced = trace(program, value, target, wanted[-1], constants) if needed else None
+    header = program.header
+    answer = Simulation(str(file), header.ranks, header.collective, points)
+    if timeline is not None and traced is not None:
+        _write_timeline(timeline, traced)
+    found = break_down(traced) if breakdown and traced is not None else None
+    if json:
+        extra = {} if found is None or traced is None else {"breakdown": _parts(found, traced)}
+        emit_json({**simulation_object(answer), **extra})
+        return
+    console = answer_console()
+    _show_points(console, answer, value.name, target.name)
+    if found is not None and traced is not None:
+        _show_breakdown(console, found, traced)
+
+
+def simulation_object(answer: Simulation) -> dict[str, Any]:
+    """Return a simulation for ``--json``."""
+    return {
+        "file": answer.file,
+        "ranks": answer.ranks,
+        "collective": answer.collective.value,
+        "points": [
+            {
+                "size_bytes": point.size_bytes,
+                "time_us": round(point.seconds * 1e6, 6),
+                "algbw_gbps": round(point.algbw / 1e9, 6),
+                "busbw_gbps": round(point.busbw / 1e9, 6),
+            }
+            for point in answer.points
+        ],
+    }
+
+
+def _target(data: bytes, runtime: str | None, subject: str) -> Profile:
+    """Return the runtime asked for, or the first that reads the file without a fault."""
+    from colsynth.model import Severity
+    from colsynth.runtimes import profile, profiles, read
+
+    if runtime is not None:
+        return profile(runtime)
+    for candidate in profiles():
+        reading = read(data, candidate, file=subject)
+        faults = [item for item in reading.findings if item.severity is Severity.ERROR]
+        if reading.program is not None and not faults:
+            return candidate
+    return profiles()[0]
+
+
+def _model(target: Profile, path: Path | None) -> Model:
+    from colsynth.simulate import default_model
+    from colsynth.simulate.model_file import read_model
+
+    base = default_model(target)
+    return base if path is None else read_model(path, base)
+
+
+def _write_timeline(path: Path, traced: Trace) -> None:
+    from colsynth.simulate.timeline import timeline
+
+    write_files({path: json_text.dumps(timeline(traced)).encode()})
+
+
+def _show_model(runtime: str, path: Path | None, json: bool) -> None:
+    """Print the constants of a runtime's model."""
+    from colsynth.runtimes import profile
+    from colsynth.simulate import NAMES
+
+    found = _model(profile(runtime), path)
+    if json:
+        constants = {
+            name: {
+                "value": getattr(found, name),
+                "unit": _UNITS.get(name),
+                "source": found.sources[name],
+            }
+            for name in NAMES
+        }
+        emit_json({"runtime": runtime, "model": constants})
+        return
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name in NAMES:
+        value = getattr(found, name)
+        rows = value.items() if isinstance(value, dict) else [("", value)]
+        for place, (protocol, number) in enumerate(rows):
+            words = f"{number:g} {_UNITS.get(name, '')}".strip()
+            source = "" if place else found.sources[name]
+            table.add_row("" if place else name, protocol, words, source)
+    answer_console().print(f"model of {runtime}")
+    answer_console().print(table)
+
+
+def _show_points(console: Console, answer: Simulation, topology: str, runtime: str) -> None:
+    from rich import box
+    from rich.table import Table
+
+    head = f"{answer.collective} of {answer.ranks} ranks on {topology}, as {runtime} runs it"
+    console.print(f"{answer.file}: {head}", soft_wrap=True)
+    table = Table("size", "time", "algbw", "busbw", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns:
+        column.justify = "right"
+    for point in answer.points:
+        table.add_row(
+            format_size(point.size_bytes),
+            _duration(point.seconds),
+            f"{point.algbw / 1e9:.3f} GB/s",
+            f"{point.busbw / 1e9:.3f} GB/s",
+        )
+    console.print(table)
+
+
+def _parts(found: Breakdown, traced: Trace) -> dict[str, Any]:
+    """Return a breakdown for ``--json``; times in microseconds."""
+    topology = traced.machine.topology
+    return {
+        "size_bytes": found.size,
+        "time_us": round(found.seconds * 1e6, 6),
+        "launch_us": found.launch * 1e6,
+        "simulated_share": found.simulated,
+        "path_us": {name: round(value * 1e6, 6) for name, value in found.classes.items()},
+        "links_us": {
+            topology.link_name(link): round(value * 1e6, 6) for link, value in found.links.items()
+        },
+        "threadblocks_us": {
+            traced.place(block): round(value * 1e6, 6) for block, value in found.blocks.items()
+        },
+        "legs_by_cause": found.causes,
+        "threadblock_time": {name: round(share, 6) for name, share in found.waiting.items()},
+    }
+
+
+def _show_breakdown(console: Console, found: Breakdown, traced: Trace) -> None:
+    from rich.table import Table
+
+    topology = traced.machine.topology
+    whole = found.seconds
+    console.print(f"critical path of {format_size(found.size)}, {_duration(whole)}:")
+    if found.simulated < 1:
+        console.print(f"  (of the {100 * found.simulated:.1f} % of the tiles that were simulated)")
+    table = Table.grid(padding=(0, 2))
+    rows = [("launch", found.launch), *found.classes.items()]
+    rows += [(f"  by link {topology.link_name(i)}", t) for i, t in [*found.links.items()][:_SHOWN]]
+    rows += [(f"  by {traced.place(b)}", t) for b, t in [*found.blocks.items()][:_SHOWN]]
+    for name, seconds in rows:
+        if seconds:
+            table.add_row(f"  {name}", _duration(seconds), f"{100 * seconds / whole:.1f} %")
+    console.print(table)
+    counts = ", ".join(f"{cause} {count}" for cause, count in found.causes.items() if count)
+    console.print(f"  {len(found.path)} slices, each held up last by: {counts}")
+    shares = ", ".join(f"{k} {100 * v:.1f} %" for k, v in found.waiting.items() if v >= 0.0005)
+    console.print(f"time of all threadblocks: {shares}")
+
+
+def _duration(seconds: float) -> str:
+    micro = seconds * 1e6
+    return f"{micro:.2f} us" if micro < 1e4 else f"{micro / 1e3:.2f} ms"
