@@ -242,9 +242,7 @@ def _show(summary: dict[str, Any], console: Console) -> None:
     rows = {
         "schedule": f"{summary['collective']}{root} on {summary['topology']}",
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
-        **(_of_trees(summary) if summary["trees_per_gpu"] is not None else _of_time(summary)),
-        "algbw": f"{summary['algbw_gbps']:.3f} GB/s, {nearness(summary['gap'])} "
-        f"{summary['bound_gbps']:.3f}",
+        **_of_schedule(summary),
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
         "verified": "yes",
     }
@@ -253,6 +251,15 @@ def _show(summary: dict[str, Any], console: Console) -> None:
     for path in summary["files"]:
         table.add_row("file", path)
     console.print(table)
+
+
+def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
+    """Return rows on what the algorithm knows of its schedule, which may be nothing."""
+    if summary["algbw_gbps"] is None:
+        return {"transfers": f"as -a {summary['algorithm']} has them; their speed is not proven"}
+    figures = f"{summary['algbw_gbps']:.3f} GB/s, {nearness(summary['gap'])} "
+    rows = _of_trees(summary) if summary["trees_per_gpu"] is not None else _of_time(summary)
+    return {**rows, "algbw": f"{figures}{summary['bound_gbps']:.3f}"}
 
 
 def _of_trees(summary: dict[str, Any]) -> dict[str, str]:

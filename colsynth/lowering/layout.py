@@ -23,7 +23,10 @@ class Layout:
 
     @property
     def shard(self) -> int:
-        """Chunks of a message that belong to one root; of an alltoall, go to one rank."""
+        """Chunks of a message that belong to one root; of an alltoall, go to one rank.
+
+        0 where an allreduce has fewer chunks than ranks, which may be added up anywhere.
+        """
         return self.chunks // len(self.problem.roots)
 
     @property
@@ -39,7 +42,7 @@ class Layout:
         overwrites what a rank sends to another by what it gets from there, which may
         travel in other portions: there, every chunk stands for itself.
         """
-        return 1 if self.exchanges else self.shard
+        return 1 if self.exchanges else max(1, self.shard)
 
     def owner(self, chunk: int) -> int:
         """Return the rank that has a chunk at first, or where its sum is gathered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -21,6 +22,11 @@ class PlaceSlots:
     of a chunk is added to its own input, later ones to the partial sum. All of this is
     right in place and out of place; only the sender's own data differs: out of place it
     must be copied to the output, and a program for both modes sends that copy.
+
+    Where a rank sends its own contribution by itself and also adds up those of others, the
+    sum is kept in scratch and copied to the output when all contributions have left. Its
+    own is added after those of lower ranks, so that where these come in order, all ranks add
+    in the same order and get the same bits.
 
     Chunks of an alltoall pass through scratch. In place, what a rank gets from another
     overwrites what it sends there, so input that leaves later is copied to scratch first.
@@ -42,6 +48,7 @@ class PlaceSlots:
         placer.begin_exchange()
         for number in range(len(value.transfers)):
             placer.place(number)
+        placer.publish_sums()
         scratch = tuple(placer.scratch)
         return replace(value, transfers=tuple(placer.placed), scratch=scratch)
 
@@ -60,14 +67,24 @@ class _Placer:
     became: list[tuple[int, ...]] = field(default_factory=list)
     copies: dict[tuple[int, int], int] = field(default_factory=dict)
     rests: dict[tuple[int, int], Slot] = field(default_factory=dict)
+    passed: set[tuple[int, int]] = field(default_factory=set)
+    apart: dict[tuple[int, int], int] = field(default_factory=dict)
+    unpublished: list[tuple[Transfer, Slot, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.scratch = [0] * self.layout.problem.topology.size
+        alone: set[tuple[int, int]] = set()
+        lower: Counter[tuple[int, int]] = Counter()
         for transfer in self.transfers:
             for chunk in _chunks(transfer) if transfer.reduces else ():
                 self.arrivals.setdefault((transfer.target, chunk), [0, 0])[1] += 1
+                (self.passed if transfer.after else alone).add((transfer.source, chunk))
+                if transfer.source < transfer.target:
+                    lower[transfer.target, chunk] += 1
+        self.apart = {key: max(1, lower[key]) for key in sorted(alone & self.arrivals.keys())}
         for rank, chunk in sorted(self.arrivals):
-            if self._fuses and self.layout.sums_in_output(rank, chunk):
+            in_output = self.layout.sums_in_output(rank, chunk)
+            if self._fuses and in_output and (rank, chunk) not in self.apart:
                 self.sums[rank, chunk] = self.layout.output(rank, chunk)
             else:
                 self.sums[rank, chunk] = Slot("s", self._reserve(rank, 1))
@@ -104,9 +121,12 @@ class _Placer:
 
     def begin_sums(self) -> None:
         """Start the partial sums of a runtime that cannot add while receiving."""
+        if self._weak:
+            self._set_aside(list(self.apart))
         if self._fuses:
             return
-        for run in _runs(sorted(self.sums), self.target.profile.max_count):
+        begun = sorted(self.sums.keys() - self.apart.keys())
+        for run in _runs(begun, self.target.profile.max_count):
             rank, chunk = run[0]
             read, write = self.layout.input(rank, chunk), self.sums[rank, chunk]
             number = self._local(rank, chunk, len(run), read, write)
@@ -120,10 +140,19 @@ class _Placer:
             self.rests[rank, chunk] = Slot("s", self._reserve(rank, 1))
         if not self.target.in_place:
             return
-        # On RCCL the flag of an LL send does not say that its source was read (rule B07).
-        weak = not self._fuses and self.target.protocol == "LL"
-        saved = overwritten(self.layout, self.transfers, every=weak)
-        for run in _runs(saved, self.target.profile.max_count):
+        self._set_aside(overwritten(self.layout, self.transfers, every=self._weak))
+
+    @property
+    def _weak(self) -> bool:
+        """Whether what is sent may not be overwritten afterwards.
+
+        On RCCL the flag of an LL send does not say that its source was read (rule B07).
+        """
+        return self.target.in_place and not self._fuses and self.target.protocol == "LL"
+
+    def _set_aside(self, keys: list[tuple[int, int]]) -> None:
+        """Copy input to scratch, to be sent from there."""
+        for run in _runs(keys, self.target.profile.max_count):
             rank, chunk = run[0]
             aside = Slot("s", self._reserve(rank, len(run)))
             number = self._local(rank, chunk, len(run), self.layout.input(rank, chunk), aside)
@@ -172,16 +201,20 @@ class _Placer:
         key = transfer.target, chunk
         done, total = self.arrivals[key]
         where, place = self.sums[key]
-        owned = transfer.target == self.layout.owner(chunk)
-        return buffer, offset - chunk, where, place - chunk, done == 0, done + 1 == total, owned
+        owned = key not in self.passed
+        own = self.apart.get(key, 0)
+        ends = done == 0, done + 1 == own, done + 1 == total
+        return buffer, offset - chunk, where, place - chunk, *ends, owned
 
     def _read(self, transfer: Transfer, chunk: int) -> Slot:
         """Return where the source keeps a chunk of a transfer."""
         rank = transfer.source
-        if transfer.reduces:
+        if transfer.reduces and (rank, chunk) not in self.apart:
             return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
         if (rank, chunk) in self.rests:
             return self.rests[rank, chunk]
+        if transfer.reduces:
+            return self.layout.input(rank, chunk)
         summed = self.layout.problem.collective is Collective.ALLREDUCE
         published = self.target.in_place and not self.layout.exchanges
         if summed or rank != self.layout.owner(chunk) or published:
@@ -203,14 +236,37 @@ class _Placer:
         for key in keys:
             self.arrivals[key][0] += 1
         total = self.sums[keys[0]]
+        if keys[0] in self.apart:
+            return self._collect(part, total, done + 1, expected)
         if self._fuses:
             own = self.layout.input(part.target, part.chunk)
             operand = own if done == 0 else total
             return [self._append(replace(part, write=total, operand=operand))]
         added = self._add_landed(part, total, [self.copies[key] for key in keys])
-        if part.target != self.layout.owner(part.chunk) or done + 1 < expected:
+        if keys[0] in self.passed or done + 1 < expected:
             return [added]
         return [added, self._publish_sum(part, total, added)]
+
+    def _collect(self, part: Transfer, total: Slot, number: int, expected: int) -> list[int]:
+        """Add the contribution of this number, and after some of them the rank's own."""
+        if number == 1:
+            added = self._append(replace(part, reduces=False, write=total))
+        elif self._fuses:
+            added = self._append(replace(part, write=total, operand=total))
+        else:
+            added = self._add_landed(part, total, [])
+        if number == self.apart[part.target, part.chunk]:
+            own = self.layout.input(part.target, part.chunk)
+            local = replace(part, source=part.target, after=(added,), read=own)
+            added = self._append(replace(local, write=total, operand=total))
+        if number == expected:
+            self.unpublished.append((part, total, added))
+        return [added]
+
+    def publish_sums(self) -> None:
+        """Copy the sums that had to wait until all contributions had left."""
+        for part, total, added in self.unpublished:
+            self._publish_sum(part, total, added)
 
     def _add_landed(self, part: Transfer, total: Slot, begun: list[int]) -> int:
         """Receive into scratch and add from there to the sum."""

@@ -86,7 +86,10 @@ class Pipeline:
     def split_after(self, *given: type) -> tuple[Pipeline, Pipeline]:
         """Return the part up to the last pass that gives one of `given`, and the rest."""
         places = [i for i, item in enumerate(self.passes, 1) if item.gives in given]
-        cut = places[-1] if places else 0
+        return self.split_at(places[-1] if places else 0)
+
+    def split_at(self, cut: int) -> tuple[Pipeline, Pipeline]:
+        """Return the first `cut` passes, and the rest."""
         head, tail = self.passes[:cut], self.passes[cut:]
         return Pipeline(head, self.first), Pipeline(tail, self.first + cut)
 

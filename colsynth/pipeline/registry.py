@@ -19,6 +19,8 @@ _PASSES = {
     "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
     "match-chunks": "colsynth.synthesis.ten.match_chunks:MatchChunks",
     "build-ring": "colsynth.synthesis.baselines.build_ring:BuildRing",
+    "build-stars": "colsynth.synthesis.baselines.build_stars:BuildStars",
+    "build-all-pairs": "colsynth.synthesis.baselines.build_all_pairs:BuildAllPairs",
     "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
     "lower-timed": "colsynth.lowering.lower_timed:LowerTimed",
     "coalesce-chunks": "colsynth.lowering.coalesce_chunks:CoalesceChunks",
@@ -35,6 +37,8 @@ ALGORITHMS = {
     "forest": f"pack-trees,lower-forest,{_LOWERING}",
     "ten": f"match-chunks,lower-timed,{_LOWERING}",
     "ring": f"build-ring,lower-forest{{apart=true}},{_SHARING}",
+    "allpairs": f"build-all-pairs,{_LOWERING}",
+    "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
 

@@ -6,13 +6,23 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from colsynth.model import Forest, Problem, Report, ThreadblockProgram, TimedSchedule
+from colsynth.model import (
+    ChunkProgram,
+    Forest,
+    Problem,
+    Report,
+    ThreadblockProgram,
+    TimedSchedule,
+)
 from colsynth.pipeline.modes import Mode
 from colsynth.units import gbps, microseconds
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _LONGEST = 160
 """Letters of a topology's name that file names keep; file systems take 255 in all."""
+
+Schedule = Forest | TimedSchedule | ChunkProgram
+"""What an algorithm finds; a program of transfers says nothing of its speed."""
 
 _FIGURES = (
     *("trees_per_gpu", "max_height", "mean_height", "algbw_gbps", "bound_gbps", "gap"),
@@ -53,7 +63,7 @@ class Compilation:
     runtime, algorithm : str
     pipeline : str
         Text of the pipeline that was run; fixes the number of trees, where there are any.
-    schedule : Forest or TimedSchedule
+    schedule : Forest, TimedSchedule or ChunkProgram
         What the synthesizer found, as the algorithm has it.
     artefacts : tuple of Artefact
         One, or one per mode of the call.
@@ -67,7 +77,7 @@ class Compilation:
     runtime: str
     algorithm: str
     pipeline: str
-    schedule: Forest | TimedSchedule
+    schedule: Schedule
     artefacts: tuple[Artefact, ...]
     seconds: dict[str, float]
     notes: tuple[str, ...] = ()
@@ -81,8 +91,8 @@ class Compilation:
         """Return the figures as plain values, ready for JSON.
 
         Bandwidths are in GB/s, counts are maxima over ranks and files, and ``gap`` is
-        the share of time lost to the bound, 0 exactly when the bound is reached. What one
-        algorithm alone has is None with the other.
+        the share of time lost to the bound, 0 exactly when the bound is reached. What an
+        algorithm does not have is None.
         """
         programs = [artefact.program for artefact in self.artefacts]
         return {
@@ -106,10 +116,12 @@ class Compilation:
         }
 
 
-def _figures(schedule: Forest | TimedSchedule) -> dict[str, Any]:
+def _figures(schedule: Schedule) -> dict[str, Any]:
     """Return what the algorithms say about their schedules; all have the same keys."""
-    found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
-    found |= {"algbw_gbps": gbps(schedule.algbw), "gap": float(schedule.gap)}
+    found: dict[str, Any] = {}
+    if not isinstance(schedule, ChunkProgram):
+        found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
+        found |= {"algbw_gbps": gbps(schedule.algbw), "gap": float(schedule.gap)}
     return {name: found.get(name) for name in _FIGURES}
 
 

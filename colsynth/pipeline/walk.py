@@ -27,14 +27,14 @@ from colsynth.pipeline.manager import Pipeline, findings
 from colsynth.pipeline.modes import Mode, mode_notes, plan_modes
 from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS
-from colsynth.pipeline.result import Artefact, Compilation, file_name
+from colsynth.pipeline.result import Artefact, Compilation, Schedule, file_name
 from colsynth.runtimes.target import Target
 
 Watch = Callable[[str, int, str, Any], None]
 """Told (mode when there are several, place, name, value) of every intermediate value."""
 
 SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
-"""What the synthesizers give, and lowering takes."""
+"""What synthesizers give that prove how fast it is; baselines may give plain transfers."""
 
 _PACKER = "pack-trees"
 _SETTINGS = (
@@ -218,6 +218,8 @@ def _attempt(walk: _Walk, pipeline: Pipeline, notes: list[str]) -> Compilation:
     """Return what one walk gives; the schedule is shared by all modes."""
     problem, target = walk.problem, walk.target
     head, tail = pipeline.split_after(*SCHEDULES)
+    if not head.passes:
+        head, tail = pipeline.split_at(1)
     schedule = head.run(problem, target, walk.clock, _observer(walk, ""))
     artefacts = tuple(_artefact(walk, tail, schedule, mode) for mode in walk.modes)
     notes = [*notes, *mode_notes(target.profile, walk.request.mode, walk.modes)]
@@ -246,9 +248,7 @@ def _observer(walk: _Walk, mode: str) -> Callable[[int, str, Any], None] | None:
     return lambda place, name, value: watch(mode, place, name, value)
 
 
-def _artefact(
-    walk: _Walk, tail: Pipeline, schedule: Forest | TimedSchedule, mode: Mode
-) -> Artefact:
+def _artefact(walk: _Walk, tail: Pipeline, schedule: Schedule, mode: Mode) -> Artefact:
     """Return the verified file for one mode of the call."""
     from colsynth.runtimes.writer import write
 

@@ -15,14 +15,23 @@ class Ways:
     Parameters
     ----------
     topology : Topology
+    known : dict, optional
+        The ways of every pair, where they have been searched for already.
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(
+        self, topology: Topology, known: dict[tuple[int, int], list[Route]] | None = None
+    ) -> None:
         self.topology = topology
         self._routes: dict[tuple[int, int], list[Route]] = {}
-        for source, target, route in routes(topology):
+        for source, target, route in routes(topology) if known is None else ():
             self._routes.setdefault((source, target), []).append(route)
+        self._routes.update(known or {})
         self._load = [0] * len(topology.links)
+
+    def unloaded(self) -> Ways:
+        """Return the same ways without loads."""
+        return Ways(self.topology, self._routes)
 
     def joins(self, source: int, target: int) -> bool:
         """Whether a way leads from one rank to another."""

@@ -1,0 +1,76 @@
+"""Pass build-all-pairs: Problem -> ChunkProgram of transfers between all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from colsynth.errors import require_least
+from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.refusals import require_collective
+from colsynth.synthesis.baselines.script import Script
+
+SERVED = (
+    Collective.ALLREDUCE,
+    Collective.ALLGATHER,
+    Collective.REDUCE_SCATTER,
+    Collective.ALLTOALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildAllPairs:
+    """Send everything straight to whoever needs it: the one-shot all-pairs of libraries.
+
+    In an allreduce every rank sends its whole message to all others and adds up what they
+    send, in the order of ranks: one step and no waiting, for N - 1 times the data. Other
+    collectives follow the order of pairwise exchange: in round k each rank sends to the one
+    k places on, so that no two send to the same. Ways between GPUs are left to the runtime.
+
+    Parameters
+    ----------
+    instances : int
+        Parallel copies of the whole program, each with its own part of every shard.
+    """
+
+    instances: int = 1
+
+    name: ClassVar[str] = "build-all-pairs"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = ChunkProgram
+
+    def __post_init__(self) -> None:
+        require_least("instances", self.instances, 1)
+
+    def run(self, value: Problem, target: Target) -> ChunkProgram:
+        """Return one transfer per pair.
+
+        Raises
+        ------
+        InputError
+            CS311: the collective has a root.
+        """
+        require_collective("allpairs", value, SERVED)
+        size, collective = value.topology.size, value.collective
+        script = Script(value, 1 if collective is Collective.ALLREDUCE else size, self.instances)
+        inwards = collective in (Collective.ALLREDUCE, Collective.REDUCE_SCATTER)
+        order = sorted(pairs(size)) if collective is Collective.ALLREDUCE else pairs(size)
+        for source, sink in order:
+            chunk = {
+                Collective.ALLREDUCE: 0,
+                Collective.ALLGATHER: source,
+                Collective.REDUCE_SCATTER: sink,
+                Collective.ALLTOALL: source * size + sink,
+            }[collective]
+            origin = Origin(0, Direction.IN if inwards else Direction.OUT, chunk)
+            script.send(source, sink, chunk, origin=origin)
+        return script.program(ordered=True)
+
+
+def pairs(size: int) -> Iterator[tuple[int, int]]:
+    """Yield all pairs of ranks, in rounds in which everyone sends to one and hears of one."""
+    for distance in range(1, size):
+        for source in range(size):
+            yield source, (source + distance) % size

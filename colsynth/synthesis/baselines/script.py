@@ -1,0 +1,73 @@
+"""Programs written down transfer by transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from colsynth.model import ChunkProgram, Direction, Origin, Problem, Transfer
+
+
+@dataclass(slots=True)
+class Script:
+    """Transfers so far, each written down once for every parallel copy.
+
+    Chunks are numbered as for one copy; `program` makes room for the others beside each.
+
+    Parameters
+    ----------
+    problem : Problem
+    chunks : int
+        Chunks of a message in one copy, `ChunkProgram.chunks`.
+    instances : int
+        Parallel copies.
+    """
+
+    problem: Problem
+    chunks: int
+    instances: int = 1
+    transfers: list[Transfer] = field(default_factory=list)
+
+    def send(
+        self,
+        source: int,
+        target: int,
+        chunk: int,
+        after: Iterable[int] = (),
+        *,
+        origin: Origin | None = None,
+    ) -> int:
+        """Append a transfer of one chunk; return its number.
+
+        Parameters
+        ----------
+        source, target, chunk : int
+        after : iterable of int
+            Numbers of earlier transfers into `source`.
+        origin : Origin, optional
+            Phase 0 outwards, a tree per chunk, unless given. A phase inwards adds up.
+        """
+        origin = Origin(0, Direction.OUT, chunk) if origin is None else origin
+        reduces = origin.direction is Direction.IN
+        number = len(self.transfers)
+        needed = tuple(sorted(after))
+        self.transfers.append(Transfer(source, target, chunk, 1, reduces, needed, origin))
+        return number
+
+    def program(self, *, ordered: bool) -> ChunkProgram:
+        """Return the program of all copies; `ordered` as in `ChunkProgram`."""
+        copies = self.instances
+        transfers = tuple(
+            Transfer(
+                one.source,
+                one.target,
+                one.chunk * copies + copy,
+                one.count,
+                one.reduces,
+                tuple(number * copies + copy for number in one.after),
+                one.origin._replace(instance=one.origin.instance * copies + copy),
+            )
+            for one in self.transfers
+            for copy in range(copies)
+        )
+        return ChunkProgram(self.problem, self.chunks * copies, transfers, ordered=ordered)

@@ -1,0 +1,71 @@
+"""One-shot all-pairs: everyone sends once to everyone, and all add in the same order."""
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import InputError, LimitError
+from tests.synthesis.baselines.reading import connections
+
+COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall")
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_every_pair_is_served_once_and_waits_for_nobody(schedule, collective):
+    program = schedule("allpairs", "clique:5", collective)
+    pairs = [(transfer.source, transfer.target) for transfer in program.transfers]
+    assert sorted(pairs) == [(a, b) for a in range(5) for b in range(5) if a != b]
+    assert all(transfer.after == () for transfer in program.transfers)
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "alltoall"])
+def test_nobody_is_sent_to_twice_in_a_round(schedule, collective):
+    transfers = schedule("allpairs", "clique:6", collective).transfers
+    for first in range(0, len(transfers), 6):
+        together = transfers[first : first + 6]
+        assert len({one.source for one in together}) == 6
+        assert len({one.target for one in together}) == 6
+
+
+def test_copies_have_their_own_chunks(schedule):
+    program = schedule("allpairs", "clique:4", "alltoall", instances=3)
+    assert program.chunks == 12
+    moved = [(one.source, one.chunk // 3, one.origin.instance) for one in program.transfers]
+    assert len(set(moved)) == len(moved) == 3 * 12
+    assert all(one.chunk % 3 == one.origin.instance for one in program.transfers)
+
+
+@pytest.mark.parametrize("protocol", ["Simple", "LL", "LL128"])
+@pytest.mark.parametrize("mode", ["auto", "in-place", "out-of-place"])
+def test_all_ranks_of_an_allreduce_get_the_same_bits(compiled, protocol, mode):
+    for done in compiled("allpairs", "clique:5", "allreduce", protocol=protocol, mode=mode):
+        assert not [note for note in done.notes if note.startswith("B05")]
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize(
+    ("name", "boxes"), [("dgx-a100", 1), ("dgx-a100", 2), ("mi250", 1), ("mi300x", 1), ("ndv2", 2)]
+)
+def test_files_verify(compiled, name, boxes, collective, instances):
+    for done in compiled("allpairs", name, collective, boxes, instances=instances):
+        program = done.artefacts[0].program
+        size = program.header.ranks
+        ends = {(source, target) for _, source, target in connections(program)}
+        assert len(ends) == size * (size - 1)
+        figures = done.summary()
+        assert (figures["algbw_gbps"], figures["gap"]) == (None, None)
+        if collective == "allreduce":
+            assert program.header.chunks == instances
+
+
+def test_many_ranks_do_not_fit_rccl():
+    problem = api.make_problem(api.load_topology("mi250", nodes=4), "allreduce")
+    with pytest.raises(LimitError) as refused:
+        api.compile(problem, "rccl", algorithm="allpairs", instances=2)
+    assert refused.value.diagnostic.code.startswith("CS4")
+
+
+def test_roots_are_refused(schedule):
+    with pytest.raises(InputError) as refused:
+        schedule("allpairs", "clique:4", "broadcast", root=0)
+    assert refused.value.diagnostic.code == "CS311"
