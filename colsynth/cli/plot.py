@@ -77,7 +77,7 @@ def exponent(points: Iterable[Point]) -> float:
     logs = [(log(x), log(y)) for x, y in points]
     x_mean, y_mean = (sum(values) / len(logs) for values in zip(*logs, strict=True))
     spread = sum((x - x_mean) ** 2 for x, _ in logs)
-    return sum((x - x_mean) * (y - y_mean) for x, y in logs) / spread
+    return float(sum((x - x_mean) * (y - y_mean) for x, y in logs) / spread)
 
 
 @dataclass(frozen=True)

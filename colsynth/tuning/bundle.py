@@ -15,7 +15,7 @@ from colsynth.simulate import Point
 from colsynth.tuning.candidates import Candidate, algorithm_names, knobs
 from colsynth.tuning.evaluate import Case, Measured, build, predict
 from colsynth.tuning.ranges import Choice, Plan, Segment, plan_ranges
-from colsynth.tuning.search import Means, nothing_fits, refusals, search
+from colsynth.tuning.search import Means, fastest, nothing_fits, refusals, search
 
 
 @dataclass(frozen=True)
@@ -144,14 +144,10 @@ def _modes(case: Case, runtime: Profile) -> tuple[Mode, ...]:
 def _choice(case: Case, found: tuple[Measured, ...], runtime: Profile, files: int) -> Choice:
     """Return what may serve a case; what the library has itself needs no file."""
     own = runtime.built_in.get(case.problem.collective, ())
-    library = tuple(
-        min(
-            (x for m in found if m.candidate.algorithm in own and (x := m.seconds[i])), default=None
-        )
-        for i in range(len(case.sizes))
-    )
+    inside = [m for m in found if m.candidate.algorithm in own]
+    best = (fastest(inside, place) for place in range(len(case.sizes)))
     written = tuple(m for m in found if m.refusal is None and m.candidate.algorithm not in own)
-    return Choice(written, library, files)
+    return Choice(written, tuple(None if pair is None else pair[0] for pair in best), files)
 
 
 @dataclass(frozen=True)

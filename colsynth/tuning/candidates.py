@@ -87,6 +87,8 @@ class Knobs:
         Factor behind the best within which an algorithm is tried further.
     tolerance : Fraction
         Share of time within which two files are equally good.
+    element_bytes : int
+        Of the numbers in a message.
     """
 
     protocols: dict[str, int | None]
@@ -95,6 +97,7 @@ class Knobs:
     own: tuple[str, ...]
     promising: int
     tolerance: Fraction
+    element_bytes: int
 
     def of(self, algorithm: str) -> tuple[Knob, ...]:
         """Return the knobs of an algorithm: its own, and those shared that its passes have."""
@@ -124,6 +127,7 @@ def knobs() -> Knobs:
         own=tuple(data["own"]),
         promising=data["promising"],
         tolerance=Fraction(data["tolerance"]),
+        element_bytes=data["element_bytes"],
     )
 
 

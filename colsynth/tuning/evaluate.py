@@ -80,11 +80,21 @@ class Measured:
         Predicted time at every size of the case; None where it is not tried.
     refusal : str or None
         Why there is no program, such as ``"CS402: ..."``; then all `seconds` are None.
+    usable : tuple of bool
+        At every size, whether calls of round messages near it use the file.
     """
 
     candidate: Candidate
     seconds: tuple[float | None, ...]
     refusal: str | None = None
+    usable: tuple[bool, ...] = ()
+
+    @property
+    def served(self) -> tuple[float | None, ...]:
+        """The times at sizes whose calls use the file."""
+        pairs = zip(self.seconds, self.usable, strict=False)
+        known = tuple(x if usable else None for x, usable in pairs)
+        return known or self.seconds
 
 
 def evaluate(case: Case, candidate: Candidate) -> Measured:
@@ -104,7 +114,29 @@ def evaluate(case: Case, candidate: Candidate) -> Measured:
     except ColsynthError as fault:
         told = fault.diagnostic
         return Measured(candidate, nothing, f"{told.code}: {told.phrase}")
-    return Measured(candidate, tuple(found.get(size) for size in case.sizes))
+    chunks = made.artefacts[0].program.header.chunks
+    return Measured(
+        candidate,
+        tuple(found.get(size) for size in case.sizes),
+        usable=tuple(is_usable(size, chunks, case.problem.topology.size) for size in case.sizes),
+    )
+
+
+def is_usable(size: int, chunks: int, ranks: int) -> bool:
+    """Return whether messages of a round size use a file of so many chunks.
+
+    Parameters
+    ----------
+    size : int
+        Bytes; the power of two from there is looked at.
+    chunks : int
+        Of the file; they must divide the elements of the call (contract 1.4).
+    ranks : int
+        An odd factor of these, which every file has, is allowed for.
+    """
+    odd = ranks // (ranks & -ranks)
+    elements = (1 << (size - 1).bit_length()) // knobs().element_bytes
+    return elements > 0 and elements * odd % chunks == 0
 
 
 def sizes_of(case: Case, candidate: Candidate) -> tuple[int, ...]:

@@ -9,6 +9,9 @@ from pathlib import Path
 from colsynth.tuning.candidates import Candidate
 from colsynth.tuning.evaluate import Case, Measured
 
+_Entry = tuple[tuple[float | None, ...], str | None, tuple[bool, ...]]
+"""What `Measured` holds beside its candidate."""
+
 
 class Journal:
     """Measurements by the hash of all they depend on; one line of JSON each.
@@ -22,11 +25,12 @@ class Journal:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self.known: dict[str, tuple[tuple[float | None, ...], str | None]] = {}
+        self.known: dict[str, _Entry] = {}
         for line in self._lines():
             with suppress(ValueError, KeyError, TypeError):
                 entry = json.loads(line)
-                self.known[entry["key"]] = (tuple(entry["seconds"]), entry["refusal"])
+                rows = tuple(entry["seconds"]), entry["refusal"], tuple(entry["usable"])
+                self.known[entry["key"]] = rows
 
     def _lines(self) -> list[str]:
         if self.path is None or not self.path.exists():
@@ -41,10 +45,15 @@ class Journal:
     def keep(self, case: Case, measured: Measured) -> None:
         """Append a measurement."""
         key = case.key(measured.candidate)
-        self.known[key] = (measured.seconds, measured.refusal)
+        self.known[key] = (measured.seconds, measured.refusal, measured.usable)
         if self.path is None:
             return
-        entry = {"key": key, "seconds": measured.seconds, "refusal": measured.refusal}
+        entry = {
+            "key": key,
+            "seconds": measured.seconds,
+            "refusal": measured.refusal,
+            "usable": measured.usable,
+        }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as stream:
             # Begins a line of its own, so that a line that was cut off spoils no other.

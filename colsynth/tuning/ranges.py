@@ -160,10 +160,10 @@ class _Costs:
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
         self.slack = log(1 + knobs().tolerance)
-        rows = [*(m.seconds for m in choice.measured), choice.library]
+        rows = [*(m.served for m in choice.measured), choice.library]
         columns = zip(*rows, strict=True)
         self.least = [min((x for x in column if x is not None), default=None) for column in columns]
-        self.losses = [self._losses(m.seconds) for m in choice.measured]
+        self.losses = [self._losses(m.served) for m in choice.measured]
         self.own = [_UNSERVED if loss == inf else loss for loss in self._losses(choice.library)]
         self.found: dict[tuple[int, int], tuple[Segment, float, float] | None] = {}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.pipeline.target import aim
@@ -93,27 +94,39 @@ def _measure(case: Case, batch: Sequence[Candidate], means: Means, done: int) ->
 
 
 def _next(found: dict[Candidate, Measured]) -> list[Candidate]:
-    """Return new neighbours of the best of each algorithm, the most promising first."""
+    """Return new neighbours of the best of each algorithm, the most promising first.
+
+    Once by all times, and once by those of calls that use the file.
+    """
     ranked: dict[Candidate, float] = {}
-    for place in range(len(next(iter(found.values())).seconds)):
-        best = fastest(found.values(), place)
-        for algorithm in dict.fromkeys(candidate.algorithm for candidate in found):
-            of_it = (m for m in found.values() if m.candidate.algorithm == algorithm)
-            own = fastest(of_it, place)
-            if own is None or best is None:
-                continue
-            behind = own[0] / best[0]
-            if behind <= knobs().promising:
-                parent = own[1].candidate
-                ranked[parent] = min(behind, ranked.get(parent, behind))
+    algorithms = dict.fromkeys(candidate.algorithm for candidate in found)
+    for times in (_SECONDS, _SERVED):
+        for place in range(len(next(iter(found.values())).seconds)):
+            best = fastest(found.values(), place, times)
+            for algorithm in algorithms:
+                of_it = (m for m in found.values() if m.candidate.algorithm == algorithm)
+                own = fastest(of_it, place, times)
+                if own is None or best is None:
+                    continue
+                behind = own[0] / best[0]
+                if behind <= knobs().promising:
+                    parent = own[1].candidate
+                    ranked[parent] = min(behind, ranked.get(parent, behind))
     parents = sorted(ranked, key=lambda parent: ranked[parent])  # stable: ties by size, name
     new = (candidate for parent in parents for candidate in neighbours(parent))
     return [candidate for candidate in dict.fromkeys(new) if candidate not in found]
 
 
-def fastest(measured: Iterable[Measured], place: int) -> tuple[float, Measured] | None:
+_SECONDS, _SERVED = attrgetter("seconds"), attrgetter("served")
+
+
+def fastest(
+    measured: Iterable[Measured],
+    place: int,
+    times: Callable[[Measured], tuple[float | None, ...]] = _SECONDS,
+) -> tuple[float, Measured] | None:
     """Return least time and who takes it at one size, the first among equals."""
-    timed = ((m.seconds[place], m) for m in measured)
+    timed = ((times(m)[place], m) for m in measured)
     known = ((seconds, m) for seconds, m in timed if seconds is not None)
     return min(known, key=lambda pair: pair[0], default=None)
 
@@ -128,7 +141,7 @@ def choose(case: Case, means: Means | None = None) -> Candidate:
     """
     means = replace(Means(), budget=SMALL_BUDGET) if means is None else means
     found = search(case, algorithm_names(), means)
-    best = fastest(found, 0)
+    best = fastest(found, 0, _SERVED) or fastest(found, 0)
     if best is None:
         raise nothing_fits(case, found)
     return best[1].candidate
