@@ -55,7 +55,7 @@ def programs(draw, runtime):
     ranks = draw(st.integers(1, 3))
     header = Header(
         name=draw(NAMES),
-        collective=draw(st.sampled_from(list(Collective))),
+        collective=draw(st.sampled_from(list(runtime.collectives))),
         protocol=draw(st.sampled_from(["Simple", "LL", "LL128"])),
         ranks=ranks,
         chunks=draw(st.integers(1, 5000)),

@@ -1,0 +1,43 @@
+"""colsynth from Python: plain functions that return values.
+
+::
+
+    from colsynth import api
+
+    topology = api.load_topology("dgx-a100", nodes=2)
+    problem = api.make_problem(topology, "allreduce")
+    print(api.bound(problem).algbw)
+    done = api.compile(problem, "msccl", mode="in-place")
+    Path("allreduce.xml").write_bytes(done.artefacts[0].data)
+    found = api.synthesize(problem, size=64 * 10**6, chunks_per_gpu=4)
+    api.write_schedule(found.schedule, "allreduce.npz")
+"""
+
+from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
+from colsynth.api.files import simulate, verify
+from colsynth.api.problem import bound, load_topology, make_problem
+from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
+from colsynth.api.tuning import compare, tune, write_bundle
+from colsynth.pipeline.modes import Mode
+from colsynth.pipeline.result import Artefact, Compilation
+
+__all__ = [
+    "Artefact",
+    "Compilation",
+    "Mode",
+    "bound",
+    "compare",
+    "compile",
+    "file_names",
+    "link_rows",
+    "load_topology",
+    "make_problem",
+    "pass_names",
+    "read_schedule",
+    "simulate",
+    "synthesize",
+    "tune",
+    "verify",
+    "write_bundle",
+    "write_schedule",
+]

@@ -1,0 +1,163 @@
+"""What is asked: a topology, a collective on it, and the best that any schedule can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.model import Bound, Collective, FlowBound, Problem, Topology
+
+
+def load_topology(
+    spec: str,
+    *,
+    nodes: int | None = None,
+    settings: Mapping[str, str] | None = None,
+    bandwidth: str | None = None,
+    latency: str | None = None,
+) -> Topology:
+    """Return the topology that a preset, a YAML file or a generator describes.
+
+    Parameters
+    ----------
+    spec : str
+        ``"dgx-a100"``, ``"cluster.yaml"``, ``"torus:4x4x4"``, ...
+    nodes : int, optional
+        Number of boxes.
+    settings : mapping, optional
+        Values of the parameters that a preset or a file declares.
+    bandwidth, latency : str, optional
+        Of the links of a generator, such as ``"50 GB/s"`` and ``"0.7 us"``.
+
+    Raises
+    ------
+    InputError
+        Whatever is wrong, at its place.
+    """
+    from colsynth.topology.load import load
+
+    return load(spec, nodes=nodes, settings=settings, bandwidth=bandwidth, latency=latency)
+
+
+def make_problem(
+    topology: Topology,
+    collective: str | None,
+    root: int | None = None,
+    *,
+    groups: Sequence[Sequence[int]] | None = None,
+    transit: bool = False,
+    custom: str | Path | None = None,
+) -> Problem:
+    """Return a collective on a topology.
+
+    Parameters
+    ----------
+    topology : Topology
+    collective : str or None
+        A name such as ``"reduce-scatter"``; None or ``"custom"`` beside `custom`.
+    root : int, optional
+        Rank, or place in every group; 0 unless given. For broadcast, reduce, scatter and
+        gather alone.
+    groups : sequence of sequences of int, optional
+        Process groups of equal size that run the collective at the same time, each by its
+        ranks in order.
+    transit : bool
+        Whether GPUs outside all groups may pass chunks on.
+    custom : path, optional
+        A YAML file with a collective of one's own.
+
+    Raises
+    ------
+    InputError
+        CS213 for an unknown collective, CS211 for a root that does not fit, CS216 for
+        groups that do not, CS217 for options that do not go together, and whatever is wrong
+        with the file, at its place.
+    """
+    if custom is not None or collective in (None, Collective.CUSTOM):
+        _check_custom(collective, custom, {"root": root, "groups": groups, "transit": transit})
+        from colsynth.topology.custom import read_custom
+
+        demands = read_custom(Path(str(custom)), topology)
+        return Problem(topology, Collective.CUSTOM, demands=demands)
+    names = [item.value for item in Collective]
+    if collective not in names:
+        phrase = f"there is no collective {collective!r}"
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(str(collective), names)))
+    if transit and groups is None:
+        phrase = "--transit is about GPUs outside a group, and there is none"
+        raise InputError(Diagnostic("CS217", phrase, help="give --group or --groups"))
+    members: tuple[tuple[int, ...], ...] = ()
+    if groups is not None:
+        from colsynth.topology.groups import check_groups
+
+        members = check_groups(groups, topology)
+    problem = Problem(
+        topology, Collective(str(collective)), None, members, transit and members != ()
+    )
+    return replace(problem, root=_root(problem, root))
+
+
+def _check_custom(
+    collective: str | None, custom: str | Path | None, beside: Mapping[str, object]
+) -> None:
+    """Refuse options that make no sense beside a collective of one's own (CS217)."""
+    if custom is None:
+        given = collective is not None
+        phrase = "a custom collective is described by a file" if given else "which collective?"
+        advice = (
+            "give the file with --custom FILE.yaml" if given else "give -c NAME, or --custom FILE"
+        )
+        raise InputError(Diagnostic("CS217", phrase, help=advice))
+    if collective not in (None, Collective.CUSTOM):
+        phrase = f"--custom and --collective {collective} both name the collective"
+        raise InputError(Diagnostic("CS217", phrase, help="leave one of them out"))
+    for name, value in beside.items():
+        if value is not None and value is not False:
+            phrase = f"--{name} does not go with --custom"
+            raise InputError(
+                Diagnostic("CS217", phrase, help="the file names every GPU that takes part")
+            )
+
+
+def _root(problem: Problem, root: int | None) -> int | None:
+    """Return the root of a problem; refuse one that does not fit (CS211)."""
+    if not problem.collective.rooted:
+        if root is not None:
+            phrase = f"{problem.collective} has no root"
+            raise InputError(Diagnostic("CS211", phrase, help="leave --root out"))
+        return None
+    root = 0 if root is None else root
+    size = len(problem.members[0])
+    if 0 <= root < size:
+        return root
+    if problem.groups:
+        phrase = f"no group has a member {root} to be the root"
+        advice = f"members of a group are counted from 0 to {size - 1}"
+    else:
+        phrase = f"there is no rank {root} to be the root"
+        advice = f"ranks of {problem.topology.name} are 0 to {size - 1}"
+    raise InputError(Diagnostic("CS211", phrase, help=advice))
+
+
+def bound(problem: Problem) -> Bound | FlowBound:
+    """Return the proven optimum of a problem, with the cuts that prove it.
+
+    Of an alltoall, scatter or gather it is a `FlowBound`: a bandwidth that no schedule
+    beats, which for alltoall need not be reached where it is not `exact`.
+
+    Raises
+    ------
+    InfeasibleError
+        No data can pass between some two GPUs.
+    InputError
+        No bound is known for such a problem, or its numbers do not fit 64 bits.
+    """
+    if problem.collective in (Collective.ALLTOALL, Collective.SCATTER, Collective.GATHER):
+        from colsynth.synthesis.flow_bound import flow_bound
+
+        return flow_bound(problem)
+    from colsynth.synthesis.bound import bound as solve
+
+    return solve(problem)

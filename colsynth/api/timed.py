@@ -1,0 +1,118 @@
+"""Timed schedules: made, checked, kept and read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from colsynth.model import Problem
+
+if TYPE_CHECKING:
+    from colsynth.model import TimedPhase, TimedSchedule
+    from colsynth.pipeline.synthesize import Synthesis
+    from colsynth.pipeline.target import Progress
+    from colsynth.store import LinkRows
+
+
+def synthesize(
+    problem: Problem,
+    *,
+    size: int | None = None,
+    chunks_per_gpu: int | None = None,
+    policy: str | None = None,
+    tries: int | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Synthesis:
+    """Return a timed schedule that was checked, for any collective, group and size.
+
+    Parameters
+    ----------
+    problem : Problem
+    size : int, optional
+        Bytes of the message, as nccl-tests counts them; 10**9 unless given.
+    chunks_per_gpu : int, optional
+        Chunks that every shard is cut into; 1 unless given.
+    policy : str, optional
+        Which chunk goes first: ``"oldest"``, ``"rarest"`` or ``"earliest"``; with
+        ``"auto"``, the default, tries take turns.
+    tries : int, optional
+        Schedules made, of which the best is kept.
+    budget : int, optional
+        Transfers after which no further try begins; 0 sets no limit.
+    seed : int
+        Of every random choice; equal seeds give equal schedules.
+    progress : callable, optional
+        Told of long work.
+
+    Raises
+    ------
+    InputError
+        Wrong options, or numbers that do not fit 64 bits.
+    InfeasibleError
+        Some chunk cannot reach a GPU that wants it.
+    DefectError
+        colsynth made a wrong schedule and kept it from you.
+    """
+    from colsynth.pipeline.synthesize import synthesize_problem
+    from colsynth.runtimes.target import Context
+
+    context = Context(seed=seed) if progress is None else Context(seed=seed, progress=progress)
+    options = {
+        "size": size,
+        "chunks_per_gpu": chunks_per_gpu,
+        "policy": policy,
+        "tries": tries,
+        "budget": budget,
+    }
+    return synthesize_problem(problem, context, options)
+
+
+def write_schedule(
+    schedule: TimedSchedule, path: str | Path, progress: Progress | None = None
+) -> None:
+    """Write a timed schedule as a numpy archive, whole or not at all.
+
+    Equal schedules give equal bytes; the arrays are described in `colsynth.store`.
+
+    Raises
+    ------
+    InputError
+        CS208 when the system refuses.
+    """
+    from colsynth.store import write_npz
+
+    write_npz(schedule, Path(path), progress)
+
+
+def read_schedule(path: str | Path) -> TimedSchedule:
+    """Return the timed schedule of a file that `write_schedule` wrote.
+
+    Raises
+    ------
+    InputError
+        CS240: the file cannot be read, or is no schedule file.
+    """
+    from colsynth.store import read_npz
+
+    return read_npz(Path(path))
+
+
+def link_rows(phase: TimedPhase, first: int = 0, last: int | None = None) -> LinkRows:
+    """Return one row (start, end, link, chunk, transfer) for every occupied link of a phase.
+
+    Parameters
+    ----------
+    phase : TimedPhase
+    first, last : int, optional
+        Hops to read, from `first` to before `last`; all unless given.
+
+    Returns
+    -------
+    LinkRows
+        Arrays; times in ticks of the schedule, links as indices into the topology's.
+    """
+    from colsynth.store import link_rows as spell_out
+
+    return spell_out(phase, first, last)

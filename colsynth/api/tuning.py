@@ -1,0 +1,142 @@
+"""Which algorithm, with which settings, for which sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from colsynth.api.problem import bound, make_problem
+from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.model import Collective, Problem, Topology
+
+if TYPE_CHECKING:
+    from colsynth.pipeline.target import Progress
+    from colsynth.simulate import Model
+    from colsynth.tuning import Bundle, Comparison
+
+
+def compare(
+    problem: Problem,
+    sizes: Sequence[int],
+    *,
+    runtime: str = "msccl",
+    algorithms: Sequence[str] | None = None,
+    budget: int | None = None,
+    jobs: int = 1,
+    model: Model | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Return what every algorithm reaches at every size, beside the bound.
+
+    Parameters
+    ----------
+    problem : Problem
+    sizes : sequence of int
+        Bytes of the message, as nccl-tests counts them.
+    runtime : str
+    algorithms : sequence of str, optional
+        All unless given.
+    budget : int, optional
+        Most evaluations.
+    jobs : int
+        Processes that evaluate; the answer does not depend on them.
+    model : Model, optional
+        Constants of the simulator.
+    seed : int
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        Wrong options.
+    LimitError
+        The runtime serves no such problem, or no algorithm gives a program (CS611).
+    """
+    from colsynth.tuning import Case, Means, Workers
+    from colsynth.tuning import compare as measure
+    from colsynth.tuning.search import BUDGET
+
+    ordered = tuple(sorted(set(sizes)))
+    require_least("--sizes", min(ordered, default=0), 1)
+    ceiling = bound(problem).algbw
+    with Workers(jobs) as workers:
+        case = Case(problem, runtime, ordered, model, seed)
+        means = Means(BUDGET if budget is None else budget, workers, progress=progress)
+        return measure(case, ceiling, means, algorithms)
+
+
+def tune(
+    topology: Topology,
+    collectives: Sequence[str],
+    runtime: str,
+    sizes: Sequence[int],
+    *,
+    root: int | None = None,
+    algorithms: Sequence[str] | None = None,
+    budget: int | None = None,
+    jobs: int = 1,
+    model: Model | None = None,
+    seed: int = 0,
+    journal: Path | None = None,
+    progress: Progress | None = None,
+) -> Bundle:
+    """Return the fewest verified files that serve messages of every size.
+
+    Parameters
+    ----------
+    topology : Topology
+    collectives : sequence of str
+    runtime : str
+    sizes : sequence of int
+        Messages to measure; what the runtime serves no files for is left out.
+    root : int, optional
+        Of broadcast and reduce.
+    algorithms, budget, jobs, model, seed, progress : optional
+        As for `compare`; `budget` is shared out among the collectives.
+    journal : Path, optional
+        A file in which measurements are kept and found again.
+
+    Raises
+    ------
+    InputError
+        Wrong options.
+    LimitError
+        The runtime serves no such problem, or no algorithm gives a program (CS611).
+    """
+    from colsynth.tuning import Case, Journal, Means, Workers, usable_sizes
+    from colsynth.tuning import tune as make
+    from colsynth.tuning.search import BUDGET
+
+    names = tuple(dict.fromkeys(collectives))
+    if not names:
+        phrase = "which collectives?"
+        raise InputError(Diagnostic("CS217", phrase, help="give -c allreduce,allgather"))
+    fitting = usable_sizes(runtime, sizes)
+    problems = [make_problem(topology, name, _root_if_any(name, root)) for name in names]
+    cases = [Case(problem, runtime, fitting, model, seed) for problem in problems]
+    most = BUDGET * len(cases) if budget is None else budget
+    with Workers(jobs) as workers:
+        return make(cases, Means(most, workers, Journal(journal), progress), algorithms)
+
+
+def _root_if_any(collective: str, root: int | None) -> int | None:
+    """Return the root for a collective that has one."""
+    rooted = collective in [item.value for item in Collective if item.rooted]
+    return root if rooted else None
+
+
+def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:
+    """Write a bundle as a directory, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        CS207 where something stands in its place (`force` replaces a bundle), CS208 when the
+        system refuses.
+    """
+    from colsynth.tuning import publish, refuse_to_replace
+
+    refuse_to_replace(Path(path), force)
+    publish(bundle, Path(path))
