@@ -19,10 +19,12 @@ _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?|\d+/[1-9]\d*)"
 _BANDWIDTH = re.compile(_NUMBER + r"\s*(?P<prefix>[KMGT]i|[kKMGT]?)(?P<unit>B|b|bit)(?:/s|ps)")
 _DURATION = re.compile(_NUMBER + r"\s*(?P<unit>ns|us|µs|ms|s)")
 _SIZE = re.compile(_NUMBER + r"\s*(?P<prefix>[KMGT]i|[kKMGT]?)(?P<unit>B?)")
+_PERCENT = re.compile(_NUMBER + r"\s*%")
 
 BANDWIDTH_FORMS = '"25 GB/s", "200 Gb/s" or "50 GiB/s"'
 DURATION_FORMS = '"0.7 us", "700 ns" or "0 s"'
 SIZE_FORMS = '"64MB" (10**6), "64MiB" or "64M" (2**20), "4096"'
+PERCENT_FORMS = '"50%", "12.5%" or "200/3%"'
 
 
 def parse_bandwidth(text: str) -> Fraction:
@@ -60,6 +62,25 @@ def parse_size(text: str) -> int:
     if value.denominator != 1:
         raise ValueError("expected a whole number of bytes")
     return int(value)
+
+
+def parse_percent(text: str) -> Fraction:
+    """Return a share, 1/2 for ``"50%"``; raise ValueError with the accepted forms."""
+    match = _PERCENT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"expected a percentage such as {PERCENT_FORMS}")
+    return Fraction(match["number"]) / 100
+
+
+def spell_percent(share: Fraction) -> str:
+    """Return a share as a percentage that `parse_percent` reads back exactly."""
+    exact = _terminating(share * 100)
+    return f"{exact if exact is not None else share * 100}%"
+
+
+def percent(share: Fraction) -> float:
+    """Return a share in percent, rounded to six decimals, for tables and JSON."""
+    return round(float(share * 100), 6)
 
 
 def gbps(bandwidth: Fraction) -> float:

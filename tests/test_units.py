@@ -72,3 +72,25 @@ fractions = st.fractions(min_value=Fraction(1, 1000), max_value=10**6)
 def test_what_is_spelt_is_read_back(value):
     assert units.parse_bandwidth(units.spell_bandwidth(value * 10**9)) == value * 10**9
     assert units.parse_duration(units.spell_duration(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("50%", Fraction(1, 2)),
+        ("12.5 %", Fraction(1, 8)),
+        ("200/3%", Fraction(2, 3)),
+        ("0%", 0),
+        ("1e-1%", Fraction(1, 1000)),
+    ],
+)
+def test_percentages(text, share):
+    assert units.parse_percent(text) == share
+    assert units.parse_percent(units.spell_percent(share)) == share
+    assert units.percent(share) == pytest.approx(float(share) * 100, abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["50", "%", "-5%", "1/0%", "half", ""])
+def test_percentages_without_meaning_are_refused(text):
+    with pytest.raises(ValueError, match="expected a percentage"):
+        units.parse_percent(text)

@@ -1,0 +1,161 @@
+"""Broken parts of a cluster: a Topology and its failures -> the Topology that is left.
+
+What a failure takes with it goes too: the links of a GPU or NIC that is gone, then NICs and
+switches that no way from GPU to GPU can pass any more. The GPUs that are left keep their order
+and get the ranks 0, 1, ... anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from colsynth.errors import Diagnostic, InfeasibleError, InputError
+from colsynth.model import Kind, Link, Topology
+from colsynth.topology.damage import NAMED, Damage, Ends, Failures, link_labels, listed
+
+
+def apply_failures(topology: Topology, failures: Failures) -> Damage:
+    """Return what failures leave of a topology.
+
+    Raises
+    ------
+    InfeasibleError
+        CS302: some GPUs can no longer be reached, or can reach nobody; they are named.
+    InputError
+        CS117: fewer than two GPUs are left. CS135: a link is degraded that is gone.
+    """
+    if not failures:
+        return Damage(topology, failures, topology, tuple(range(topology.size)))
+    gone = {*failures.gpus, *failures.nics}
+    links = _links_left(topology, failures, gone)
+    _refuse_few(topology, gone)
+    pruned = _useless(topology, links, gone)
+    gone |= pruned
+    places = {old: new for new, old in enumerate(_without(range(len(topology.nodes)), gone))}
+    kept = tuple(
+        replace(link, source=places[link.source], target=places[link.target])
+        for link in links
+        if link.source in places and link.target in places
+    )
+    ranks = tuple(places[node] for node in topology.ranks if node in places)
+    nodes = tuple(topology.nodes[old] for old in places)
+    damage = Damage(
+        topology,
+        failures,
+        Topology(topology.name, nodes, kept, ranks),
+        tuple(rank for rank, node in enumerate(topology.ranks) if node in places),
+        tuple(sorted(pruned)),
+    )
+    _refuse_unreachable(damage)
+    return replace(damage, topology=replace(damage.topology, name=damage.name))
+
+
+def _links_left(topology: Topology, failures: Failures, gone: set[int]) -> tuple[Link, ...]:
+    """Return the links that are left, with the bandwidth that they have."""
+    dropped = set(failures.links)
+    left = {
+        ends: link
+        for link in topology.links
+        if (ends := (link.source, link.target)) not in dropped and gone.isdisjoint(ends)
+    }
+    for ends, share in failures.degraded:
+        if ends not in left:
+            label = link_labels(topology, {ends: share})[ends]
+            phrase = f"{label} is degraded, but it is dropped as well"
+            raise InputError(Diagnostic("CS135", phrase, help="leave one of the two out"))
+        left[ends] = replace(left[ends], bandwidth=left[ends].bandwidth * share)
+    return tuple(left.values())
+
+
+def _useless(topology: Topology, links: Iterable[Link], gone: set[int]) -> set[int]:
+    """Return NICs and switches next to a failure that lead nowhere any more."""
+    into: dict[int, set[int]] = {}
+    out: dict[int, set[int]] = {}
+    for link in links:
+        into.setdefault(link.target, set()).add(link.source)
+        out.setdefault(link.source, set()).add(link.target)
+    before = {(link.source, link.target) for link in links}
+    lost = [x for x in topology.links if (x.source, x.target) not in before]
+    front = {end for link in lost for end in (link.source, link.target)} - gone
+    useless: set[int] = set()
+    while front:
+        node = front.pop()
+        around = into.get(node, set()) | out.get(node, set())
+        passable = len(around) > 1 and into.get(node) and out.get(node)
+        if passable or topology.nodes[node].kind is Kind.GPU:
+            continue
+        useless.add(node)
+        for other in around:
+            into.get(other, set()).discard(node)
+            out.get(other, set()).discard(node)
+        front |= around - useless
+    return useless
+
+
+def _refuse_few(topology: Topology, gone: set[int]) -> None:
+    left = [topology.nodes[node].name for node in topology.ranks if node not in gone]
+    if len(left) < 2:
+        found = f"{left[0]} alone is" if left else "no GPU is"
+        phrase = "a collective needs two GPUs or more"
+        raise InputError(Diagnostic("CS117", phrase, notes=(f"{found} left",)))
+
+
+def _refuse_unreachable(damage: Damage) -> None:
+    """Refuse a topology in parts; the largest part is the one that others are cut off from."""
+    topology = damage.topology
+    parts = _parts(topology)
+    if len(parts) == 1:
+        return
+    main = max(parts, key=lambda part: (len(part), -part[0]))
+    names = [topology.nodes[node].name for node in topology.ranks]
+    lost = [names[rank] for rank in range(topology.size) if rank not in set(main)]
+    first = topology.ranks[main[0]]
+    onwards = _reached(first, topology, lambda link: (link.source, link.target))
+    other = next(node for node in topology.ranks if topology.nodes[node].name == lost[0])
+    way = (first, other) if other not in onwards else (other, first)
+    source, target = (topology.nodes[node].name for node in way)
+    raise InfeasibleError(
+        Diagnostic(
+            "CS302",
+            f"the failures cut {listed(lost)} off from the other GPUs",
+            notes=(f"no data can pass from {source} to {target}",),
+            help=_advice(lost),
+        )
+    )
+
+
+def _advice(lost: list[str]) -> str:
+    if len(lost) > NAMED:
+        return "run without them: a --drop-gpu for each"
+    return "run without them: " + " ".join(f"--drop-gpu {name}" for name in lost)
+
+
+def _parts(topology: Topology) -> list[tuple[int, ...]]:
+    """Return ranks that can all reach each other, part by part; one part is as it should be."""
+    open_ = list(topology.ranks)
+    parts: list[tuple[int, ...]] = []
+    while open_:
+        first = open_[0]
+        both = _reached(first, topology, lambda link: (link.source, link.target))
+        both &= _reached(first, topology, lambda link: (link.target, link.source))
+        parts.append(tuple(topology.rank_of[node] for node in open_ if node in both))
+        open_ = [node for node in open_ if node not in both]
+    return parts
+
+
+def _reached(start: int, topology: Topology, arc: Callable[[Link], Ends]) -> set[int]:
+    after: dict[int, list[int]] = {}
+    for tail, head in map(arc, topology.links):
+        after.setdefault(tail, []).append(head)
+    seen, front = {start}, [start]
+    while front:
+        for node in after.get(front.pop(), ()):
+            if node not in seen:
+                seen.add(node)
+                front.append(node)
+    return seen
+
+
+def _without(values: Iterable[int], gone: set[int]) -> list[int]:
+    return [value for value in values if value not in gone]
