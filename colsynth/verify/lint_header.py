@@ -25,6 +25,9 @@ def lint_header(table: Table, profile: Profile, findings: Findings, *, custom: b
         text = f"{header.chunks} chunks do not divide among {header.ranks} ranks"
         findings.add("A04", f"{text}, as {header.collective} needs")
     _shape(table, profile, findings)
+    if header.in_place and header.collective in profile.out_of_place_only and not custom:
+        text = f"{profile.name} refuses in-place calls of {header.collective}"
+        findings.add("A18", f"{text}, and runs the file in the others")
     _range(table, profile, findings)
     _rooted(table, findings)
     _memory(table, profile, findings)
