@@ -35,10 +35,13 @@ class AssignThreadblocks:
     fuse : bool
         Whether receive-and-send steps may be used where the runtime has them. They tie
         two connections to one threadblock, so programs with an order of their own
-        (`ChunkProgram.ordered`) have none.
+        (`ChunkProgram.ordered`) have none unless `abreast`.
     share : bool
         Whether a threadblock that fuses relays may from the start serve one connection in
         each direction, as it does on a ring; else only where the limits ask for it.
+    abreast : bool
+        Whether programs with an order of their own have fused steps all the same, where the
+        order of each connection allows (`colsynth.lowering.abreast`).
     """
 
     max_channels: int = 0
@@ -46,6 +49,7 @@ class AssignThreadblocks:
     max_steps: int = 0
     fuse: bool = True
     share: bool = False
+    abreast: bool = False
 
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
@@ -77,7 +81,8 @@ class AssignThreadblocks:
         ops = operations(value.transfers)
         layout = Layout(value.problem, value.chunks)
         needed = waits(value.transfers, ops, layout, target.in_place)
-        fuses = self.fuse and target.profile.fuses and not value.ordered
+        allowed = self.abreast or not value.ordered
+        fuses = self.fuse and target.profile.fuses and allowed
         for limits, fuse in self._attempts(target.profile, fuses):
             staffing = Staffing(value, ops, needed, limits, fuse)
             if staffing.fill():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop, Lane
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.order_transfers import is_relay
 from colsynth.lowering.segments import Segments
 from colsynth.lowering.staffing import Staffing
 from colsynth.model import (
@@ -35,7 +33,8 @@ def emit(
     by_rank: list[list[Lane]] = [[] for _ in range(size)]
     for lane in staffing.lanes.lanes:
         by_rank[lane.rank].append(lane)
-    passing = _passing_sums(program.transfers, Segments(program.transfers, layout.grain))
+    segments = Segments(program.transfers, layout.grain)
+    passing = _passing_sums(program.transfers, segments, _fused(staffing))
     gpus = tuple(
         Gpu(
             rank,
@@ -119,8 +118,20 @@ def _step(
     return Step(kind, read, write, transfer.count, origin=transfer.origin)
 
 
-def _passing_sums(transfers: tuple[Transfer, ...], segments: Segments) -> frozenset[int]:
-    """Return reducing transfers whose sum nobody needs but the send right behind them.
+def _fused(staffing: Staffing) -> dict[int, int]:
+    """Map each transfer that is passed on in the step that receives it to the one behind."""
+    return {
+        staffing.ops[hop.ops[0]].transfer: staffing.ops[hop.ops[1]].transfer
+        for lane in staffing.lanes.lanes
+        for hop in lane.hops
+        if hop.recv is not None and hop.send is not None
+    }
+
+
+def _passing_sums(
+    transfers: tuple[Transfer, ...], segments: Segments, fused: dict[int, int]
+) -> frozenset[int]:
+    """Return reducing transfers whose sum nobody needs but the send in the same step.
 
     Nothing else reads it before it is overwritten, and it is no part of the result:
     it lies in scratch, or is overwritten.
@@ -136,13 +147,9 @@ def _passing_sums(transfers: tuple[Transfer, ...], segments: Segments) -> frozen
             writer[transfer.target, slot] = number
     lasting = {number for (_, slot), number in writer.items() if slot.buffer != "s"}
     return frozenset(
-        number
-        for number, (first, second) in enumerate(pairwise(transfers))
-        if first.reduces
-        and number not in lasting
-        and first.write == second.read
-        and is_relay(first, second)
-        and readers.get(number) == {number + 1}
+        first
+        for first, second in sorted(fused.items())
+        if transfers[first].reduces and first not in lasting and readers.get(first) == {second}
     )
 
 

@@ -27,10 +27,13 @@ class LowerForest:
     apart : bool
         Whether the first trees of all roots, the second ones and so on have channels of
         their own, as parallel copies do.
+    abreast : bool
+        Whether all trees advance level by level, an order that later passes keep.
     """
 
     instances: int = 1
     apart: bool = False
+    abreast: bool = False
 
     name: ClassVar[str] = "lower-forest"
     takes: ClassVar[type] = Forest
@@ -59,7 +62,7 @@ class LowerForest:
             for piece in self._pieces(value, phase, number, target.profile.max_count):
                 _lower_tree(piece, transfers, ready, arrived)
         order = _by_level(transfers)
-        return ChunkProgram(value.problem, chunks, order)
+        return ChunkProgram(value.problem, chunks, order, ordered=self.abreast)
 
     def _pieces(self, forest: Forest, phase: Phase, number: int, most: int) -> Iterator[_Piece]:
         """Yield every tree with its chunks, at most `most` chunks at a time."""

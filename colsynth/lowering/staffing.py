@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from colsynth.lowering.abreast import in_turn, relays
 from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop, Lanes, Limits
 from colsynth.lowering.order_transfers import is_relay
@@ -24,7 +25,8 @@ class Staffing:
         The waits of each operation, `colsynth.lowering.hazards.waits`.
     limits : Limits
     fuse : bool
-        Whether a relay may share a step with its arrival.
+        Whether a relay may share a step with its arrival: in a program with an order of its
+        own wherever it stands (`colsynth.lowering.abreast`), else right behind it.
     """
 
     def __init__(
@@ -39,7 +41,8 @@ class Staffing:
         self.ops = ops
         self.needed = needed
         self.lanes = Lanes(limits)
-        self._fuse = fuse
+        self._abreast = fuse and program.ordered
+        self._departure = self._departures() if fuse else {}
         self._instances = 1 + max(t.origin.instance for t in program.transfers)
 
     def fill(self) -> bool:
@@ -49,7 +52,18 @@ class Staffing:
                 self._place_local(chain[0])
             elif not self._place(chain) and not all(self._place(part) for part in _cut(chain)):
                 return False
+        if self._abreast and not self._take_turns():
+            return False
         return all(n <= self.lanes.limits.threadblocks for n in self.lanes.on_rank.values())
+
+    def _take_turns(self) -> bool:
+        """Sort the hops of every lane; return whether that was possible."""
+        for lane in self.lanes.lanes:
+            hops = in_turn(lane.hops, self.needed)
+            if hops is None:
+                return False
+            lane.hops = hops
+        return True
 
     def _place(self, chain: list[Hop]) -> bool:
         transfer = self.program.transfers[self.ops[chain[0].ops[0]].transfer]
@@ -75,42 +89,45 @@ class Staffing:
         return 1 + max(0, len(outside) - 1)
 
     def _chains(self) -> Iterator[list[Hop]]:
-        """Yield the chains of the global order as hops from rank to rank."""
-        number = 0
-        while number < len(self.ops):
-            op = self.ops[number]
-            if not op.sends:
+        """Yield the chains as hops from rank to rank, in the order of their first operations."""
+        fused = set(self._departure.values())
+        for number, op in enumerate(self.ops):
+            if op.sends and number not in fused:
+                yield self._chain_from(number)
+            elif not op.sends and not op.receives:
                 yield [Hop(op.rank, None, None, (number,), self._weight(number))]
-                number += 1
-                continue
-            chain, number = self._chain_from(number)
-            yield chain
 
-    def _chain_from(self, first: int) -> tuple[list[Hop], int]:
-        """Return the chain that starts with send operation `first`, and what follows it."""
-        transfers, ops = self.program.transfers, self.ops
+    def _chain_from(self, first: int) -> list[Hop]:
+        """Return the chain that starts with send operation `first`."""
+        ops = self.ops
         chain = [Hop(ops[first].rank, None, ops[first + 1].rank, (first,), self._weight(first))]
         arrival = first + 1
-        while self._relayed(arrival):
-            source, target = ops[arrival - 1].rank, ops[arrival + 2].rank
-            pair = arrival, arrival + 1
+        while arrival in self._departure:
+            departure = self._departure[arrival]
+            source, target = ops[arrival - 1].rank, ops[departure + 1].rank
+            pair = arrival, departure
             chain.append(Hop(ops[arrival].rank, source, target, pair, self._weight(*pair)))
-            arrival += 2
-        source = transfers[ops[arrival].transfer].source
+            arrival = departure + 1
+        source = ops[arrival - 1].rank
         chain.append(Hop(ops[arrival].rank, source, None, (arrival,), self._weight(arrival)))
-        return chain, arrival + 1
+        return chain
 
-    def _relayed(self, arrival: int) -> bool:
-        """Whether the send right behind an arrival passes on exactly what arrived.
+    def _departures(self) -> dict[int, int]:
+        """Map each arrival to the send that shares its step.
 
-        Its other waits must be over before the arrival's place in the order.
+        A send right behind the arrival has all its other waits behind it too.
         """
-        departure = arrival + 1
-        if not self._fuse or departure >= len(self.ops) or not self.ops[departure].sends:
-            return False
-        first = self.program.transfers[self.ops[arrival].transfer]
-        second = self.program.transfers[self.ops[departure].transfer]
-        return is_relay(first, second) and first.write == second.read
+        transfers, ops = self.program.transfers, self.ops
+        if self._abreast:
+            return relays(transfers, ops, self.needed)
+        return {
+            number: number + 1
+            for number, (here, there) in enumerate(pairwise(ops))
+            if here.receives
+            and there.sends
+            and is_relay(transfers[here.transfer], transfers[there.transfer])
+            and transfers[here.transfer].write == transfers[there.transfer].read
+        }
 
 
 def _cut(chain: list[Hop]) -> Iterator[list[Hop]]:

@@ -31,12 +31,12 @@ _PASSES = {
 }
 
 _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
-_SHARING = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{share=true}")
+_ABREAST = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{share=true,abreast=true}")
 
 ALGORITHMS = {
     "forest": f"pack-trees,lower-forest,{_LOWERING}",
     "ten": f"match-chunks,lower-timed,{_LOWERING}",
-    "ring": f"build-ring,lower-forest{{apart=true}},{_SHARING}",
+    "ring": f"build-ring,lower-forest{{apart=true,abreast=true}},{_ABREAST}",
     "allpairs": f"build-all-pairs,{_LOWERING}",
     "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
 }
