@@ -14,6 +14,7 @@
 """
 
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
+from colsynth.api.failures import damage
 from colsynth.api.files import simulate, verify
 from colsynth.api.problem import bound, load_topology, make_problem
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
@@ -28,6 +29,7 @@ __all__ = [
     "bound",
     "compare",
     "compile",
+    "damage",
     "file_names",
     "link_rows",
     "load_topology",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from colsynth.cli._common import (
@@ -16,9 +17,17 @@ from colsynth.cli._common import (
     load_topology,
 )
 from colsynth.cli._options import CollectiveOption, RootOption
+from colsynth.cli.damage import (
+    DegradeOption,
+    DropGpuOption,
+    DropLinkOption,
+    DropNicOption,
+    damaged,
+    failures_field,
+)
 from colsynth.cli.progress import progress
 from colsynth.model import Bound, FlowBound
-from colsynth.units import exact_gbps, format_bandwidth, gbps, plural
+from colsynth.units import exact_gbps, format_bandwidth, gbps, percent, plural
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from colsynth.model import Cut, Problem, Topology
+    from colsynth.topology.damage import Damage
 
 _SHOWN = 8
 """Names that are listed before the rest is counted."""
@@ -38,6 +48,10 @@ def bound_(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     root: RootOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -45,13 +59,33 @@ def bound_(
     from colsynth import api
 
     value = load_topology(topology, nodes, settings, bandwidth, latency)
-    problem = api.make_problem(value, collective, root)
+    damage = damaged(value, drop_link, drop_gpu, drop_nic, degrade)
+    problem = api.make_problem(damage.topology, collective, root)
     with progress():
         found = api.bound(problem)
+        healthy = api.bound(_unhurt(problem, damage)).algbw if damage.failures else None
     if json:
-        emit_json(_as_object(problem, found))
+        extra = {**_loss_fields(found.algbw, healthy), **failures_field(damage)}
+        emit_json({**_as_object(problem, found), **extra})
     else:
-        _show(problem, found)
+        _show(problem, found, healthy)
+
+
+def _unhurt(problem: Problem, damage: Damage) -> Problem:
+    """Return the problem on the healthy topology; the root is the same GPU."""
+    root = None if problem.root is None else damage.old_ranks[problem.root]
+    return replace(problem, topology=damage.healthy, root=root)
+
+
+def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
+    """Return what failures cost; nothing where nothing is broken."""
+    if healthy is None:
+        return {}
+    return {
+        "healthy_algbw_gbps": gbps(healthy),
+        "healthy_algbw": exact_gbps(healthy),
+        "loss_percent": percent(1 - algbw / healthy),
+    }
 
 
 def _as_object(problem: Problem, found: Bound | FlowBound) -> dict[str, Any]:
@@ -106,7 +140,7 @@ def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
     }
 
 
-def _show(problem: Problem, found: Bound | FlowBound) -> None:
+def _show(problem: Problem, found: Bound | FlowBound, healthy: Fraction | None) -> None:
     from rich.table import Table
 
     topology = problem.topology
@@ -116,6 +150,10 @@ def _show(problem: Problem, found: Bound | FlowBound) -> None:
     table.add_row(title, f"{problem.collective}{_root(problem)} {where}")
     exact = f"exactly {exact_gbps(found.algbw)} GB/s"
     table.add_row("algbw", f"{format_bandwidth(found.algbw)}, {exact}")
+    if healthy is not None:
+        unhurt = f"{format_bandwidth(healthy)}, exactly {exact_gbps(healthy)} GB/s"
+        table.add_row("healthy", unhurt)
+        table.add_row("loss", f"{percent(1 - found.algbw / healthy):.2f} %")
     if isinstance(found, Bound):
         table.add_row("trees per GPU", str(found.trees_per_root))
         for cut, rate in _phases(found):

@@ -21,6 +21,14 @@ from colsynth.cli._common import (
     load_topology,
 )
 from colsynth.cli._options import CollectiveOption, RootOption, SeedOption
+from colsynth.cli.damage import (
+    DegradeOption,
+    DropGpuOption,
+    DropLinkOption,
+    DropNicOption,
+    damaged,
+    failures_field,
+)
 from colsynth.cli.output import refuse_to_overwrite, write_files
 from colsynth.cli.progress import OF_TUNING, progress
 from colsynth.cli.sizes import read_sizes
@@ -87,6 +95,10 @@ def compare(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     root: RootOption = None,
     algorithms: AlgorithmsOption = None,
     plot: Annotated[
@@ -105,8 +117,9 @@ def compare(
     wanted = read_sizes("--sizes", sizes)
     if plot is not None:
         refuse_to_overwrite((plot,), force)
-    value = load_topology(topology, nodes, settings, bandwidth, latency)
-    problem = api.make_problem(value, collective, root)
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    problem = api.make_problem(damage.topology, collective, root)
     with progress(OF_TUNING) as show:
         found = api.compare(
             problem,
@@ -121,7 +134,7 @@ def compare(
     if plot is not None:
         write_files({plot: _plot(found).encode()})
     if json:
-        emit_json(_as_object(found))
+        emit_json({**_as_object(found), **failures_field(damage)})
     else:
         _show(found)
 

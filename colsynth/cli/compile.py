@@ -35,6 +35,14 @@ from colsynth.cli._options import (
     make_problem,
     read_size,
 )
+from colsynth.cli.damage import (
+    DegradeOption,
+    DropGpuOption,
+    DropLinkOption,
+    DropNicOption,
+    damaged,
+    failures_field,
+)
 from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, write_stdout
 from colsynth.cli.progress import OF_TIME, OF_TREES, progress
 from colsynth.cli.synthesize import nearness
@@ -64,6 +72,10 @@ def compile_(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     root: RootOption = None,
     algorithm: Annotated[
         str,
@@ -151,8 +163,9 @@ def compile_(
         phrase = "--json and --output - both want stdout"
         raise InputError(Diagnostic("CS214", phrase, help="write the schedule to a file"))
     _check_dump_name(dump_ir, api.pass_names(algorithm, passes))
-    value = load_topology(topology, nodes, settings, bandwidth, latency)
-    problem = make_problem(value, collective, root, group, groups, transit, custom)
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    problem = make_problem(damage.topology, collective, root, group, groups, transit, custom)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
     refuse_to_overwrite(destination.paths(names), force)
@@ -179,10 +192,16 @@ def compile_(
             progress=show,
             watch=_Dumps(dump_ir, dump_dir),
         )
-    _answer(done, destination, json, time_passes)
+    _answer(done, destination, failures_field(damage), json, time_passes)
 
 
-def _answer(done: Compilation, destination: Destination, json: bool, time_passes: bool) -> None:
+def _answer(
+    done: Compilation,
+    destination: Destination,
+    extra: dict[str, Any],
+    json: bool,
+    time_passes: bool,
+) -> None:
     """Write the files, then say what they are."""
     files = destination.paths(tuple(artefact.name for artefact in done.artefacts))
     if files:
@@ -192,7 +211,7 @@ def _answer(done: Compilation, destination: Destination, json: bool, time_passes
         write_stdout(done.artefacts[0].data)
     summary = {**done.summary(), "files": [str(path) for path in files]}
     if json:
-        emit_json(summary)
+        emit_json({**summary, **extra})
     else:
         _show(summary, _stderr() if not files else answer_console())
         for note in done.notes:

@@ -18,6 +18,14 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
+from colsynth.cli.damage import (
+    DegradeOption,
+    DropGpuOption,
+    DropLinkOption,
+    DropNicOption,
+    damaged,
+    failures_field,
+)
 from colsynth.cli.output import refuse_to_overwrite, write_files
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
@@ -87,6 +95,10 @@ def simulate(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -135,12 +147,13 @@ def simulate(
     target = _target(data, runtime, str(file))
     constants = _model(target, model)
     program = read_program(data, target, str(file))
-    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     with progress(_KERNELS) as show:
         show("simulating", 0, 0)
-        points = execute(program, value, target, wanted, constants)
+        points = execute(program, damage.topology, target, wanted, constants)
         needed = breakdown or timeline is not None
-        traced = trace(program, value, target, wanted[-1], constants) if needed else None
+        traced = trace(program, damage.topology, target, wanted[-1], constants) if needed else None
     header = program.header
     answer = Simulation(str(file), header.ranks, header.collective, points)
     if timeline is not None and traced is not None:
@@ -148,10 +161,10 @@ def simulate(
     found = break_down(traced) if breakdown and traced is not None else None
     if json:
         extra = {} if found is None or traced is None else {"breakdown": _parts(found, traced)}
-        emit_json({**simulation_object(answer), **extra})
+        emit_json({**simulation_object(answer), **extra, **failures_field(damage)})
         return
     console = answer_console()
-    _show_points(console, answer, value.name, target.name)
+    _show_points(console, answer, damage.topology.name, target.name)
     if found is not None and traced is not None:
         _show_breakdown(console, found, traced)
 
@@ -260,6 +273,7 @@ def _parts(found: Breakdown, traced: Trace) -> dict[str, Any]:
         "size_bytes": found.size,
         "time_us": round(found.seconds * 1e6, 6),
         "launch_us": found.launch * 1e6,
+        "not_simulated_us": round(found.left_out * 1e6, 6),
         "simulated_share": found.simulated,
         "path_us": {name: round(value * 1e6, 6) for name, value in found.classes.items()},
         "links_us": {
@@ -279,10 +293,11 @@ def _show_breakdown(console: Console, found: Breakdown, traced: Trace) -> None:
     topology = traced.machine.topology
     whole = found.seconds
     console.print(f"critical path of {format_size(found.size)}, {_duration(whole)}:")
-    if found.simulated < 1:
-        console.print(f"  (of the {100 * found.simulated:.1f} % of the tiles that were simulated)")
     table = Table.grid(padding=(0, 2))
     rows = [("launch", found.launch), *found.classes.items()]
+    if found.simulated < 1:
+        tiles = f"the {100 * (1 - found.simulated):.1f} % of the tiles that repeat the rhythm"
+        rows.append((tiles, found.left_out))
     rows += [(f"  by link {topology.link_name(i)}", t) for i, t in [*found.links.items()][:_SHOWN]]
     rows += [(f"  by {traced.place(b)}", t) for b, t in [*found.blocks.items()][:_SHOWN]]
     for name, seconds in rows:

@@ -35,6 +35,14 @@ from colsynth.cli._options import (
     make_problem,
     read_size,
 )
+from colsynth.cli.damage import (
+    DegradeOption,
+    DropGpuOption,
+    DropLinkOption,
+    DropNicOption,
+    damaged,
+    failures_field,
+)
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.progress import OF_TIME, progress
 from colsynth.errors import Diagnostic, InputError
@@ -72,21 +80,19 @@ def synthesize(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     json: JsonOption = False,
 ) -> None:
     """Find a timed schedule for any collective, group and size, and check it."""
     from colsynth import api
 
     _check_place(schedule, force)
-    problem = make_problem(
-        load_topology(topology, nodes, settings, bandwidth, latency),
-        collective,
-        root,
-        group,
-        groups,
-        transit,
-        custom,
-    )
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    problem = make_problem(damage.topology, collective, root, group, groups, transit, custom)
     with progress(OF_TIME) as show:
         done = api.synthesize(
             problem,
@@ -102,7 +108,7 @@ def synthesize(
             api.write_schedule(done.schedule, schedule, show)
     summary = done.summary(schedule)
     if json:
-        emit_json(summary)
+        emit_json({**summary, **failures_field(damage)})
     else:
         _show(done.schedule, summary)
 

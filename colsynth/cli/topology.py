@@ -20,6 +20,14 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
+from colsynth.cli.damage import (
+    DegradeOption,
+    DropGpuOption,
+    DropLinkOption,
+    DropNicOption,
+    damaged,
+    failures_field,
+)
 from colsynth.model import Kind, Topology
 from colsynth.units import gbps
 
@@ -77,16 +85,22 @@ def show(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Every GPU, however many.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Show the link matrix and the totals per GPU."""
     from colsynth.topology.summary import headline, totals
 
-    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    value = damage.topology
     sums = totals(value)
     if json:
-        emit_json(_show_json(value, sums))
+        emit_json({**_show_json(value, sums), **failures_field(damage)})
         return
     console = answer_console()
     console.print(headline(value), soft_wrap=True)
@@ -106,12 +120,17 @@ def export(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     json: JsonOption = False,
 ) -> None:
     """Write a topology in the flat form, as YAML or as JSON (either can be read back)."""
     from colsynth.topology.export import export_flat, flat_form
 
-    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    value = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade).topology
     if json:
         emit_json(flat_form(value))
     else:
@@ -133,14 +152,20 @@ def check(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     json: JsonOption = False,
 ) -> None:
     """Check a description; a mistake is reported with its line and column."""
     from colsynth.topology.summary import headline
 
-    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    value = damage.topology
     if json:
-        emit_json({"ok": True, **_facts(value)})
+        emit_json({"ok": True, **_facts(value), **failures_field(damage)})
     else:
         answer_console().print(f"ok: {headline(value)}", soft_wrap=True)
 

@@ -28,6 +28,14 @@ from colsynth.cli.compare import (
     cores,
     split,
 )
+from colsynth.cli.damage import (
+    DegradeOption,
+    DropGpuOption,
+    DropLinkOption,
+    DropNicOption,
+    damaged,
+    failures_field,
+)
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.progress import OF_TUNING, progress
 from colsynth.cli.sizes import read_sizes
@@ -60,6 +68,10 @@ def tune(
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
     root: RootOption = None,
     algorithms: AlgorithmsOption = None,
     budget: EvaluationsOption = None,
@@ -75,10 +87,11 @@ def tune(
     wanted = read_sizes("--sizes", sizes)
     refuse_to_replace(output, force)
     refuse_to_overwrite((output.absolute(),), force)
-    value = load_topology(topology, nodes, settings, bandwidth, latency)
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     with progress(OF_TUNING) as show:
         bundle = api.tune(
-            value,
+            damage.topology,
             split(collectives),
             runtime,
             wanted,
@@ -92,7 +105,7 @@ def tune(
         )
     api.write_bundle(bundle, output, force=force)
     if json:
-        emit_json(_as_object(bundle, output))
+        emit_json({**_as_object(bundle, output), **failures_field(damage)})
     else:
         _show(bundle, output)
 
