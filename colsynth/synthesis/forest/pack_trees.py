@@ -69,7 +69,7 @@ class PackTrees:
         for number, (direction, algbw) in enumerate(zip(directions, optimum.rates, strict=True)):
             target.progress("packing trees", number, len(directions))
             if phases and value.topology.is_symmetric:
-                phases[direction] = _turned(value.topology, phases[directions[0]], direction)
+                phases[direction] = turned(value.topology, phases[directions[0]], direction)
             else:
                 rate = algbw / len(value.roots)
                 phases[direction] = _phase(value, direction, count, rate)
@@ -89,8 +89,8 @@ def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -
             _forwarded(problem.topology, network, whole, int(rate / network.unit), trees),
             key=lambda fitted: fitted[0],
         )
-    packed = tuple(_pack(network, arcs, trees, problem, direction))
-    return Phase(direction, _merge_equal(packed), unit)
+    packed = tuple(pack(network, arcs, trees, problem, direction))
+    return Phase(direction, merge_equal(packed), unit)
 
 
 def _forwarded(
@@ -146,10 +146,13 @@ def _refitted(
     return tuple(arc for arc in refined if arc.units), 1 / fitted.unit_bandwidth
 
 
-def _pack(
+def pack(
     network: Network, arcs: Sequence[Arc], trees: int, problem: Problem, direction: Direction
 ) -> Iterator[Tree]:
-    """Yield trees packed into the arcs; those between the same GPUs count as one."""
+    """Yield trees packed into the arcs; those between the same GPUs count as one.
+
+    Each root of the network gets `trees` times its weight of them.
+    """
     place = {int(node): rank for rank, node in enumerate(network.gpus)}
     # Preference among the arcs of one GPU: wide ones first, then the next GPU around.
     size = len(place)
@@ -157,14 +160,14 @@ def _pack(
         bundled(arcs),
         key=lambda b: (place[b.tail], -b.units, (place[b.head] - place[b.tail]) % size),
     )
-    roots = np.array(problem.roots, np.int64)
+    roots = np.array(sorted(network.roots, key=lambda node: place[int(node)]), np.int64)
     sizes, edges = pack_arborescences(
         size,
         np.array([place[bundle.tail] for bundle in bundles], np.int64),
         np.array([place[bundle.head] for bundle in bundles], np.int64),
         np.array([bundle.units for bundle in bundles], np.int64),
-        roots,
-        np.full(roots.size, trees, np.int64),
+        np.array([place[int(root)] for root in roots], np.int64),
+        network.weight[roots] * trees,
     )
     if not sizes.all():
         raise DefectError(
@@ -201,7 +204,7 @@ def _routed(
         weight -= part
 
 
-def _merge_equal(trees: Sequence[Tree]) -> tuple[Tree, ...]:
+def merge_equal(trees: Sequence[Tree]) -> tuple[Tree, ...]:
     """Add up the weights of equal trees; sort by root, widest and lowest first."""
     weights: dict[tuple[int, tuple[TreeEdge, ...]], int] = {}
     for tree in trees:
@@ -216,7 +219,7 @@ def _merge_equal(trees: Sequence[Tree]) -> tuple[Tree, ...]:
     )
 
 
-def _turned(topology: Topology, phase: Phase, direction: Direction) -> Phase:
+def turned(topology: Topology, phase: Phase, direction: Direction) -> Phase:
     """Return the phase for the other direction on a topology equal to its reverse."""
     links, between = topology.links, topology.link_between
     reverse = [between[link.target, link.source] for link in links]
