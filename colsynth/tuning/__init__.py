@@ -5,15 +5,15 @@
 a bundle, `publish` writes it, `compare` sets algorithms beside each other and the bound.
 """
 
+from colsynth.pipeline.journal import Journal
+from colsynth.pipeline.workers import Workers
 from colsynth.tuning.bundle import Bundle, tune
 from colsynth.tuning.candidates import Candidate
 from colsynth.tuning.compare import Comparison, compare
 from colsynth.tuning.evaluate import Case, Measured, usable_sizes
-from colsynth.tuning.journal import Journal
 from colsynth.tuning.publish import draft_folder, publish, refuse_to_replace
 from colsynth.tuning.ranges import Segment, plan_ranges
 from colsynth.tuning.search import Means, choose, search
-from colsynth.tuning.workers import Workers
 
 __all__ = [
     "Bundle",

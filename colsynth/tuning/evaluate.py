@@ -96,6 +96,15 @@ class Measured:
         known = tuple(x if usable else None for x, usable in pairs)
         return known or self.seconds
 
+    def entry(self) -> dict[str, Any]:
+        """Return plain values that `of_entry` reads back."""
+        return {"seconds": self.seconds, "refusal": self.refusal, "usable": self.usable}
+
+    @classmethod
+    def of_entry(cls, candidate: Candidate, entry: Any) -> Measured:
+        """Return a measurement from its plain values; KeyError or TypeError from others."""
+        return cls(candidate, tuple(entry["seconds"]), entry["refusal"], tuple(entry["usable"]))
+
 
 def evaluate(case: Case, candidate: Candidate) -> Measured:
     """Return the predicted times of a candidate, or why it cannot be had.

@@ -9,16 +9,18 @@ inputs try equal candidates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 
 from colsynth.errors import Diagnostic, LimitError, require_least
+from colsynth.pipeline.journal import Journal
 from colsynth.pipeline.target import aim
+from colsynth.pipeline.workers import Workers
 from colsynth.runtimes.catalog import profile
 from colsynth.tuning.candidates import Candidate, algorithm_names, knobs, neighbours, starts
-from colsynth.tuning.evaluate import Case, Measured
-from colsynth.tuning.journal import Journal
-from colsynth.tuning.workers import Workers
+from colsynth.tuning.evaluate import Case, Measured, evaluate
 
 BUDGET, SMALL_BUDGET = 96, 40
 """Evaluations of a search for all sizes, and of one for a single size."""
@@ -81,16 +83,23 @@ def search(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measure
 def _measure(case: Case, batch: Sequence[Candidate], means: Means, done: int) -> Iterator[Measured]:
     """Yield the measurements of a batch in its order."""
     what = f"tuning {case.problem.collective}"
-    known = {candidate: means.journal.recall(case, candidate) for candidate in batch}
+    known = {candidate: _recalled(case, candidate, means) for candidate in batch}
     open_ = [candidate for candidate, measured in known.items() if measured is None]
     done += len(batch) - len(open_)
     means.tell(what, done)
-    for measured in means.workers.run(case, open_):
-        means.journal.keep(case, measured)
+    for measured in means.workers.run(partial(evaluate, case), open_):
+        means.journal.keep(case.key(measured.candidate), measured.entry())
         known[measured.candidate] = measured
         done += 1
         means.tell(what, done)
     yield from (measured for measured in known.values() if measured is not None)
+
+
+def _recalled(case: Case, candidate: Candidate, means: Means) -> Measured | None:
+    """Return what an earlier search measured, None where there is nothing of use."""
+    with suppress(ValueError, KeyError, TypeError):
+        return Measured.of_entry(candidate, means.journal.recall(case.key(candidate)))
+    return None
 
 
 def _next(found: dict[Candidate, Measured]) -> list[Candidate]:

@@ -1,0 +1,89 @@
+"""Work on several cores: the same function on many values, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from threading import Thread
+from types import TracebackType
+from typing import TypeVar
+
+from colsynth.errors import Diagnostic, InputError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Workers:
+    """Processes that work through lists; one alone works in this process.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes; they start with the first work, and end with this one however it ends.
+    """
+
+    def __init__(self, jobs: int = 1) -> None:
+        self.jobs = jobs
+        self.pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(wait=True, cancel_futures=True)
+
+    def run(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Yield what `work` gives for every item as it is ready, in no order.
+
+        Parameters
+        ----------
+        work : callable
+            A function of a module, or a `partial` of one; so that processes can be sent it.
+        items : sequence
+
+        Raises
+        ------
+        InputError
+            CS218: the system ended a process.
+        """
+        if self.jobs <= 1 or len(items) == 1:
+            yield from map(work, items)
+            return
+        if self.pool is None:
+            # Spawned: a fork would copy the locks of threads that numba may have started.
+            self.pool = ProcessPoolExecutor(
+                self.jobs, mp_context=get_context("spawn"), initializer=_begin
+            )
+        try:
+            waiting = [self.pool.submit(work, item) for item in items]
+            for future in as_completed(waiting):
+                yield future.result()
+        except BrokenProcessPool:
+            phrase = "a process that worked for this one was ended from outside"
+            advice = "where memory ran out, fewer --jobs take less of it"
+            raise InputError(Diagnostic("CS218", phrase, help=advice)) from None
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the process that started this one, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_follow, daemon=True).start()
+
+
+def _follow() -> None:
+    """End when the parent has ended; one that is killed tells nobody."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

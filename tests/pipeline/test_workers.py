@@ -1,0 +1,90 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from colsynth.errors import InputError
+from colsynth.pipeline.workers import Workers
+
+
+def test_one_worker_is_this_process():
+    with Workers(1) as workers:
+        assert list(workers.run(abs, [-1, 2, -3])) == [1, 2, 3]
+        assert workers.pool is None
+
+
+def test_several_give_the_same_in_some_order_and_are_kept_for_the_next_list():
+    with Workers(2) as workers:
+        assert sorted(workers.run(partial(pow, 2), range(6))) == [1, 2, 4, 8, 16, 32]
+        pool = workers.pool
+        assert sorted(workers.run(abs, [-1, -2])) == [1, 2]
+        assert workers.pool is pool
+
+
+def test_nothing_to_do_starts_no_process():
+    with Workers(4) as workers:
+        assert list(workers.run(abs, [])) == []
+
+
+def test_a_fault_in_the_work_is_the_callers():
+    with Workers(2) as workers, pytest.raises(ValueError, match="invalid literal"):
+        list(workers.run(int, ["1", "x"]))
+
+
+def test_a_process_that_the_system_ends_is_reported():
+    with Workers(2) as workers, pytest.raises(InputError) as caught:
+        list(workers.run(os._exit, [1, 1]))
+    assert caught.value.diagnostic.code == "CS218"
+
+
+SLEEPER = """
+import os, sys, time
+from functools import partial
+from pathlib import Path
+from colsynth.pipeline.workers import Workers
+
+def sleep(folder, number):
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    with Workers(2) as workers:
+        list(workers.run(partial(sleep, sys.argv[1]), [1, 2, 3]))
+"""
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path):
+    """Also when it is killed and cannot tell them."""
+    script, folder = tmp_path / "sleeper.py", tmp_path / "pids"
+    script.write_text(SLEEPER)
+    folder.mkdir()
+    parent = subprocess.Popen([sys.executable, str(script), str(folder)])
+    assert until(lambda: len(list(folder.iterdir())) == 2)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    pids = [int(path.name) for path in folder.iterdir()]
+    assert until(lambda: not any(runs(pid) for pid in pids))
+
+
+def until(holds, seconds=60):
+    """Whether something comes to hold; in vain only after a time that no machine takes."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def runs(pid):
+    """Whether a process is there and is more than the record of one that ended."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
