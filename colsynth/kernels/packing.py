@@ -2,20 +2,22 @@
 
 Input is a digraph over GPUs 0..n-1 with integer arc capacities and, per root, a number of
 trees, such that every set U of GPUs satisfies c(entering U) >= trees of roots outside U.
-Batches of equal trees grow one arc at a time, level by level and all in turn, which keeps
-every tree low, under the invariant
+Batches of equal trees grow one arc at a time, level by level, which keeps every tree low,
+under the invariant
 
     c(entering U) >= sum of the sizes of the batches that have no GPU in U.
 
-How much of a batch may take arc (x, y) is min(capacity, size, f - others) with f the
-maximum flow from x to y in the remaining network plus, for every other unfinished batch
-i, a node entered from x with its size and left with as much to every GPU of the batch
-(Frank's condition; Schrijver, Combinatorial Optimization, section 53.3; batches as in
-ForestColl, arXiv 2402.06787, appendix). An arc that a batch may not take stays refused,
-whatever is taken later, so each is asked for once: about one flow per tree edge, plus one
-per refusal. A batch that can take no arc as a whole is split.
+A maximum flow into GPU y witnesses it for all U that hold y: every batch that lacks y
+supplies its size, from the GPUs it has reached. A batch may take the arc (x, y) to the
+extent to which x alone can supply in its place (Frank's condition; Schrijver,
+Combinatorial Optimization, section 53.3; batches as in ForestColl, arXiv 2402.06787,
+appendix). So GPUs are served in turn: one flow into y is found once, and each batch that
+asks for an arc into y only moves its own supply within that flow, which mostly costs a
+few steps. An arc that a batch may not take stays refused, whatever is taken later. A
+batch that can take no arc as a whole is split.
 
-Twin of the result: the certificate check in colsynth.verify.forest.
+About one flow per GPU and level, each on the remaining arcs and the GPUs reached by
+unfinished batches. Twin of the result: the certificate check in colsynth.verify.forest.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ WHOLE, REFUSED = 1, 2
 
 
 class Arcs(NamedTuple):
-    """The digraph: int64 arrays over arcs, and a CSR of arcs by the GPU they leave."""
+    """The digraph: int64 arrays over arcs, and a CSR of arcs by the GPU they enter."""
 
     gpus: int
     tail: np.ndarray
@@ -49,75 +51,140 @@ class Batches(NamedTuple):
     reached: np.ndarray  # (rows,) number of GPUs
     reach: np.ndarray  # (rows, gpus) GPUs in the order they were reached
     edges: np.ndarray  # (rows, gpus) the arc that reached each of them; first the root
-    within: np.ndarray  # (rows, gpus) bool
-    depth: np.ndarray  # (rows, gpus)
+    depth: np.ndarray  # (rows, gpus), -1 where a GPU is not reached
     short: np.ndarray  # (rows, arcs) int8 marks
 
 
+class Flow(NamedTuple):
+    """A maximum flow into one GPU; nodes are the GPUs, then batches, then the source."""
+
+    first: np.ndarray  # CSR of residual arcs, as kernels.maxflow has them
+    index: np.ndarray
+    to: np.ndarray
+    residual: np.ndarray
+    place: np.ndarray  # (arcs,) number of an arc in the flow, -1 where it is left out
+    node: np.ndarray  # (rows,) node of each batch, -1 where it does not lack the GPU
+    supply: np.ndarray  # (rows,) number of the arc from the source to the batch's node
+    whole: bool  # whether every batch that lacks the GPU can be supplied
+
+
 @njit(cache=True, nogil=True)
-def _room(arcs, batches, batch, unfinished, arc, want):
-    """Return how much, up to `want`, a batch may take of an arc."""
-    x, y = arcs.tail[arc], arcs.head[arc]
-    others = np.int64(0)
-    extra = 0
-    for b in unfinished:
-        if b != batch:
-            others += batches.size[b]
+def _flow_into(arcs, batches, count, y):
+    """Return the flow into y in which every batch that lacks y supplies its size."""
+    gpus, m = arcs.gpus, arcs.tail.size
+    place = np.full(m, -1, np.int64)
+    node = np.full(batches.size.size, -1, np.int64)
+    supply = np.full(batches.size.size, -1, np.int64)
+    nodes, extra = gpus, 0
+    for b in range(count):
+        if batches.size[b] > 0 and batches.depth[b, y] < 0:
+            node[b] = nodes
+            nodes += 1
             extra += 1 + batches.reached[b]
-    m = arcs.tail.size
     tail = np.empty(m + extra, np.int64)
     head = np.empty(m + extra, np.int64)
     capacity = np.empty(m + extra, np.int64)
-    tail[:m], head[:m], capacity[:m] = arcs.tail, arcs.head, arcs.left
-    node, k = arcs.gpus, m
-    for b in unfinished:
-        if b == batch:
-            continue
-        size = batches.size[b]
-        if batches.reached[b] == 1:
-            tail[k], head[k], capacity[k] = x, batches.reach[b, 0], size
+    k, total = 0, np.int64(0)
+    for i in range(m):
+        if arcs.left[i] > 0 and arcs.tail[i] != y:
+            tail[k], head[k], capacity[k] = arcs.tail[i], arcs.head[i], arcs.left[i]
+            place[i] = k
             k += 1
+    for b in range(count):
+        if node[b] < 0:
             continue
-        tail[k], head[k], capacity[k] = x, node, size
+        tail[k], head[k], capacity[k] = nodes, node[b], batches.size[b]
+        supply[b] = k
+        total += batches.size[b]
         k += 1
         for j in range(batches.reached[b]):
-            # No more than the batch's size ever enters its node.
-            tail[k], head[k], capacity[k] = node, batches.reach[b, j], size
+            tail[k], head[k], capacity[k] = node[b], batches.reach[b, j], batches.size[b]
             k += 1
-        node += 1
-    first, index, to = residual_index(node, tail[:k], head[:k])
+    first, index, to = residual_index(nodes + 1, tail[:k], head[:k])
     residual = np.empty(2 * k, np.int64)
     reset(residual, capacity[:k])
-    return max_flow(first, index, to, residual, x, y, others + want) - others
+    whole = max_flow(first, index, to, residual, nodes, y, total) == total
+    return Flow(first, index, to, residual, place, node, supply, whole)
 
 
 @njit(cache=True, nogil=True)
-def _next_arc(arcs, batches, batch, unfinished, level):
-    """Return (arc, amount) of the first arc that a batch may take, -1 when there is none.
+def _push(flow, start, end, most):
+    return max_flow(flow.first, flow.index, flow.to, flow.residual, start, end, most)
 
-    GPUs are asked in the order they were reached. At a `level` of 0 or more only those so
-    deep, and only for arcs that the whole batch may take; at -1 all, for any part of it.
-    """
-    size = batches.size[batch]
-    for j in range(batches.reached[batch]):
-        x = batches.reach[batch, j]
-        if level >= 0 and batches.depth[batch, x] != level:
+
+@njit(cache=True, nogil=True)
+def _supplied(flow, x, batch, want):
+    """Move up to `want` of a batch's supply to the GPU x; return how much moved."""
+    return _push(flow, x, flow.node[batch], want)
+
+
+@njit(cache=True, nogil=True)
+def _moved_back(flow, x, batch, amount):
+    """Undo `_supplied`."""
+    if amount > 0:
+        _push(flow, flow.node[batch], x, amount)
+
+
+@njit(cache=True, nogil=True)
+def _take_out(flow, batch, arc, x, y, size):
+    """Take a batch, supplied by x alone, and the part of the arc it uses, out of the flow."""
+    node, k = flow.node[batch], 2 * flow.supply[batch]
+    flow.residual[k] = flow.residual[k + 1] = 0
+    for j in range(flow.first[node], flow.first[node + 1]):
+        flow.residual[flow.index[j]] = 0
+    forward = 2 * flow.place[arc]
+    along = min(size, flow.residual[forward + 1])
+    flow.residual[forward + 1] -= along
+    flow.residual[forward] -= size - along
+    if along < size:
+        _push(flow, y, x, size - along)
+
+
+@njit(cache=True, nogil=True)
+def _may(arcs, batches, batch, arc, level):
+    """Whether to ask for a whole batch to take an arc from a GPU `level` deep."""
+    return (
+        batches.depth[batch, arcs.tail[arc]] == level
+        and arcs.left[arc] >= batches.size[batch]
+        and batches.short[batch, arc] == 0
+    )
+
+
+@njit(cache=True, nogil=True)
+def _asked(arcs, batches, active, y, level):
+    """Whether a batch may ask for an arc into y."""
+    for batch in active:
+        if batches.size[batch] == 0 or batches.depth[batch, y] >= 0:
             continue
-        for i in range(arcs.first[x], arcs.first[x + 1]):
+        for i in range(arcs.first[y], arcs.first[y + 1]):
+            if _may(arcs, batches, batch, arcs.order[i], level):
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _serve(arcs, batches, count, active, y, level):
+    """Let active batches take arcs into y, as a whole, from GPUs `level` deep."""
+    flow = _flow_into(arcs, batches, count, y)
+    if not flow.whole:
+        return False
+    for batch in active:
+        if flow.node[batch] < 0:
+            continue
+        size = batches.size[batch]
+        for i in range(arcs.first[y], arcs.first[y + 1]):
             arc = arcs.order[i]
-            mark = batches.short[batch, arc]
-            if batches.within[batch, arcs.head[arc]] or arcs.left[arc] == 0 or mark == REFUSED:
+            if not _may(arcs, batches, batch, arc, level):
                 continue
-            if level >= 0 and (mark == WHOLE or arcs.left[arc] < size):
-                continue
-            amount = _room(arcs, batches, batch, unfinished, arc, min(arcs.left[arc], size))
-            if amount <= 0:
-                batches.short[batch, arc] = REFUSED
-            elif level >= 0 and amount < size:
-                batches.short[batch, arc] = WHOLE
-            else:
-                return arc, amount
-    return -1, 0
+            x = arcs.tail[arc]
+            moved = _supplied(flow, x, batch, size)
+            if moved == size:
+                _take_out(flow, batch, arc, x, y, size)
+                _take(arcs, batches, batch, arc)
+                break
+            _moved_back(flow, x, batch, moved)
+            batches.short[batch, arc] = WHOLE if moved > 0 else REFUSED
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -127,9 +194,63 @@ def _take(arcs, batches, batch, arc):
     arcs.left[arc] -= batches.size[batch]
     place = batches.reached[batch]
     batches.reach[batch, place], batches.edges[batch, place] = y, arc
-    batches.within[batch, y] = True
     batches.depth[batch, y] = batches.depth[batch, x] + 1
     batches.reached[batch] += 1
+
+
+@njit(cache=True, nogil=True)
+def _grow(arcs, batches, count, active):
+    """Let active batches take whatever they may take whole, the lowest level first."""
+    level = 0
+    while level <= _deepest(batches, active):
+        for y in range(arcs.gpus):
+            asked = _asked(arcs, batches, active, y, level)
+            if asked and not _serve(arcs, batches, count, active, y, level):
+                return False
+        level += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _deepest(batches, active):
+    """Return the depth of the deepest GPU of unfinished batches, -1 without such."""
+    deepest = -1
+    for b in active:
+        if batches.size[b] > 0 and batches.reached[b] < batches.depth.shape[1]:
+            deepest = max(deepest, batches.depth[b].max())
+    return deepest
+
+
+@njit(cache=True, nogil=True)
+def _part(arcs, batches, count, batch):
+    """Return (arc, amount): the most a stuck batch may take of arcs into one GPU."""
+    size = batches.size[batch]
+    for y in range(arcs.gpus):
+        open_arcs = 0
+        for i in range(arcs.first[y], arcs.first[y + 1]):
+            arc = arcs.order[i]
+            within = batches.depth[batch, y] < 0 <= batches.depth[batch, arcs.tail[arc]]
+            if within and arcs.left[arc] > 0 and batches.short[batch, arc] != REFUSED:
+                open_arcs += 1
+        if open_arcs == 0:
+            continue
+        flow = _flow_into(arcs, batches, count, y)
+        best, most = -1, np.int64(0)
+        for i in range(arcs.first[y], arcs.first[y + 1]):
+            arc = arcs.order[i]
+            x = arcs.tail[arc]
+            closed = batches.short[batch, arc] == REFUSED or batches.depth[batch, x] < 0
+            if closed or arcs.left[arc] <= most:
+                continue
+            moved = _supplied(flow, x, batch, min(size, arcs.left[arc]))
+            _moved_back(flow, x, batch, moved)
+            if moved > most:
+                best, most = arc, moved
+            elif moved == 0:
+                batches.short[batch, arc] = REFUSED
+        if best >= 0:
+            return best, most
+    return -1, np.int64(0)
 
 
 @njit(cache=True, nogil=True)
@@ -139,7 +260,6 @@ def _split(batches, batch, new, amount):
         batches.short[batch, i] &= REFUSED
     for array in (batches.reach, batches.edges, batches.depth):
         array[new] = array[batch]
-    batches.within[new] = batches.within[batch]
     batches.short[new] = batches.short[batch]
     batches.reached[new] = batches.reached[batch]
     batches.size[new] = batches.size[batch] - amount
@@ -160,38 +280,46 @@ def _grown(batches, rows):
         _rows(batches.reached, rows),
         _rows(batches.reach, rows),
         _rows(batches.edges, rows),
-        _rows(batches.within, rows),
         _rows(batches.depth, rows),
         _rows(batches.short, rows),
     )
 
 
 @njit(cache=True, nogil=True)
-def _unfinished(batches, count):
-    return np.nonzero(
-        (batches.reached[:count] < batches.reach.shape[1]) & (batches.size[:count] > 0)
-    )[0]
+def _first_stuck(batches, count):
+    """Return the first unfinished batch, -1 when there is none."""
+    for b in range(count):
+        if batches.size[b] > 0 and batches.reached[b] < batches.reach.shape[1]:
+            return b
+    return -1
 
 
 @njit(cache=True, nogil=True)
-def _grow_level(arcs, batches, count, level):
-    """Let every batch take all arcs it may take whole from GPUs `level` deep."""
-    for batch in range(count):
-        unfinished = _unfinished(batches, count)
-        while batches.size[batch] > 0 and batches.reached[batch] < arcs.gpus:
-            arc, _ = _next_arc(arcs, batches, batch, unfinished, level)
-            if arc < 0:
-                break
-            _take(arcs, batches, batch, arc)
-
-
-@njit(cache=True, nogil=True)
-def _by_tail(gpus, tail):
-    """Return (first, order): CSR of arcs by tail, their order kept."""
+def _by_head(gpus, head):
+    """Return (first, order): CSR of arcs by head, their order kept."""
     first = np.zeros(gpus + 1, np.int64)
-    for x in tail:
-        first[x + 1] += 1
-    return np.cumsum(first), np.argsort(tail, kind="mergesort")
+    for y in head:
+        first[y + 1] += 1
+    return np.cumsum(first), np.argsort(head, kind="mergesort")
+
+
+@njit(cache=True, nogil=True)
+def _seeds(gpus, arcs, roots, trees):
+    """Return one batch per root, and rows for those that splits will make."""
+    rows = 2 * roots.size + 16
+    batches = Batches(
+        np.zeros(rows, np.int64),
+        np.ones(rows, np.int64),
+        np.zeros((rows, gpus), np.int64),
+        np.zeros((rows, gpus), np.int64),
+        np.full((rows, gpus), -1, np.int64),
+        np.zeros((rows, arcs), np.int8),
+    )
+    for b in range(roots.size):
+        batches.size[b] = trees[b]
+        batches.reach[b, 0] = batches.edges[b, 0] = roots[b]
+        batches.depth[b, roots[b]] = 0
+    return batches
 
 
 @njit(cache=True, nogil=True)
@@ -205,6 +333,7 @@ def pack_arborescences(gpus, tail, head, capacity, roots, trees):
     tail, head, capacity : int64 (m,)
         Arcs in order of preference.
     roots, trees : int64 (r,)
+        A root may come more than once.
 
     Returns
     -------
@@ -214,38 +343,27 @@ def pack_arborescences(gpus, tail, head, capacity, roots, trees):
     edges : int64 (b, gpus)
         ``edges[i, 0]`` is the root; ``edges[i, j]`` the arc that reached the j-th GPU.
     """
-    first, order = _by_tail(gpus, tail)
+    first, order = _by_head(gpus, head)
     arcs = Arcs(gpus, tail, head, capacity.copy(), first, order)
+    batches = _seeds(gpus, tail.size, roots, trees)
     count = roots.size
-    rows = 2 * count + 16
-    batches = Batches(
-        np.zeros(rows, np.int64),
-        np.ones(rows, np.int64),
-        np.zeros((rows, gpus), np.int64),
-        np.zeros((rows, gpus), np.int64),
-        np.zeros((rows, gpus), np.bool_),
-        np.zeros((rows, gpus), np.int64),
-        np.zeros((rows, tail.size), np.int8),
-    )
-    for b in range(count):
-        batches.size[b] = trees[b]
-        batches.reach[b, 0] = batches.edges[b, 0] = roots[b]
-        batches.within[b, roots[b]] = True
-    while True:
-        for level in range(gpus - 1):
-            _grow_level(arcs, batches, count, level)
-        unfinished = _unfinished(batches, count)
-        if unfinished.size == 0:
+    active = np.arange(count)
+    while _grow(arcs, batches, count, active):
+        batch = _first_stuck(batches, count)
+        if batch < 0:
             return batches.size[:count], batches.edges[:count]
-        # The first batch that is stuck takes an arc with a part of its trees.
-        batch = unfinished[0]
-        arc, amount = _next_arc(arcs, batches, batch, unfinished, -1)
+        arc, amount = _part(arcs, batches, count, batch)
         if arc < 0:
-            batches.size[batch] = 0
-            continue
+            break
+        active = np.array([batch])
         if amount < batches.size[batch]:
             if count == batches.size.size:
                 batches = _grown(batches, 2 * count)
             _split(batches, batch, count, amount)
+            active = np.array([batch, count])
             count += 1
         _take(arcs, batches, batch, arc)
+    batches.size[:count] = np.where(
+        batches.reached[:count] < gpus, np.int64(0), batches.size[:count]
+    )
+    return batches.size[:count], batches.edges[:count]
