@@ -49,7 +49,7 @@ def relays(
 
 
 def in_turn(hops: Sequence[Hop], needed: tuple[tuple[int, ...], ...]) -> list[Hop] | None:
-    """Return the hops of a threadblock so that nothing overtakes, earliest sends first.
+    """Return the hops of a threadblock so that nothing overtakes, sends before receives.
 
     What is received from a peer stays in its order, and so does what is sent; a hop comes
     after what it needs. None where that is a circle.
@@ -68,20 +68,24 @@ def in_turn(hops: Sequence[Hop], needed: tuple[tuple[int, ...], ...]) -> list[Ho
 
 
 def _sorted_hops(hops: Sequence[Hop], before: list[set[int]]) -> list[Hop] | None:
-    """Return the hops in the order of their last operations, each after those before it."""
+    """Return the hops, each after those before it; of several, sends by their order first."""
+
+    def place(number: int) -> tuple[bool, int, int]:
+        return hops[number].send is None, hops[number].ops[-1], number
+
     after: list[list[int]] = [[] for _ in hops]
     for number, others in enumerate(before):
         for other in sorted(others):
             after[other].append(number)
     missing = [len(others) for others in before]
-    ready = [(hops[n].ops[-1], n) for n, left in enumerate(missing) if not left]
+    ready = [place(n) for n, left in enumerate(missing) if not left]
     heapq.heapify(ready)
     done = []
     while ready:
-        _, number = heapq.heappop(ready)
+        *_, number = heapq.heappop(ready)
         done.append(hops[number])
         for other in after[number]:
             missing[other] -= 1
             if not missing[other]:
-                heapq.heappush(ready, (hops[other].ops[-1], other))
+                heapq.heappush(ready, place(other))
     return done if len(done) == len(hops) else None

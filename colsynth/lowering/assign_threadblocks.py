@@ -84,7 +84,7 @@ class AssignThreadblocks:
         allowed = self.abreast or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed
         for limits, fuse in self._attempts(target.profile, fuses):
-            staffing = Staffing(value, ops, needed, limits, fuse)
+            staffing = Staffing(value, ops, needed, limits, fuse, self.abreast)
             if staffing.fill():
                 return emit(value, staffing, layout, target)
         raise _too_many(value, limits, target)

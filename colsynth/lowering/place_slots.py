@@ -32,8 +32,9 @@ class PlaceSlots:
     overwrites what it sends there, so input that leaves later is copied to scratch first.
 
     Where the runtime cannot add while receiving (RCCL), arrivals land in scratch and a
-    local step adds them to a partial sum, also in scratch, that a copy of the input
-    began; the owner's sum is copied to the output (contract 4.1, 4.5, 6.2).
+    local step adds them to a partial sum, also in scratch: the first arrival itself, to
+    which the rank's own input is added; the owner's sum is copied to the output (contract
+    4.1, 4.5, 6.2).
     """
 
     name: ClassVar[str] = "place-slots"
@@ -120,17 +121,9 @@ class _Placer:
                 self.copies.update({(rank, c): number for _, c in run})
 
     def begin_sums(self) -> None:
-        """Start the partial sums of a runtime that cannot add while receiving."""
+        """Save contributions that leave by themselves from being overwritten."""
         if self._weak:
             self._set_aside(list(self.apart))
-        if self._fuses:
-            return
-        begun = sorted(self.sums.keys() - self.apart.keys())
-        for run in _runs(begun, self.target.profile.max_count):
-            rank, chunk = run[0]
-            read, write = self.layout.input(rank, chunk), self.sums[rank, chunk]
-            number = self._local(rank, chunk, len(run), read, write)
-            self.copies.update(dict.fromkeys(run, number))
 
     def begin_exchange(self) -> None:
         """Give scratch to chunks that pass through, and save input from being overwritten."""
@@ -238,11 +231,11 @@ class _Placer:
         total = self.sums[keys[0]]
         if keys[0] in self.apart:
             return self._collect(part, total, done + 1, expected)
+        own = self.layout.input(part.target, part.chunk)
         if self._fuses:
-            own = self.layout.input(part.target, part.chunk)
             operand = own if done == 0 else total
             return [self._append(replace(part, write=total, operand=operand))]
-        added = self._add_landed(part, total, [self.copies[key] for key in keys])
+        added = self._add_landed(part, total) if done else self._add_own(part, total, own)
         if keys[0] in self.passed or done + 1 < expected:
             return [added]
         return [added, self._publish_sum(part, total, added)]
@@ -254,7 +247,7 @@ class _Placer:
         elif self._fuses:
             added = self._append(replace(part, write=total, operand=total))
         else:
-            added = self._add_landed(part, total, [])
+            added = self._add_landed(part, total)
         if number == self.apart[part.target, part.chunk]:
             own = self.layout.input(part.target, part.chunk)
             local = replace(part, source=part.target, after=(added,), read=own)
@@ -268,12 +261,17 @@ class _Placer:
         for part, total, added in self.unpublished:
             self._publish_sum(part, total, added)
 
-    def _add_landed(self, part: Transfer, total: Slot, begun: list[int]) -> int:
+    def _add_own(self, part: Transfer, total: Slot, own: Slot) -> int:
+        """Receive the first contribution as the sum and add the rank's own."""
+        arrival = self._append(replace(part, reduces=False, write=total))
+        local = replace(part, source=part.target, after=(arrival,))
+        return self._append(replace(local, read=own, write=total, operand=total))
+
+    def _add_landed(self, part: Transfer, total: Slot) -> int:
         """Receive into scratch and add from there to the sum."""
         landing = Slot("s", self._reserve(part.target, part.count))
         arrival = self._append(replace(part, reduces=False, write=landing))
-        after = tuple(sorted({arrival, *begun}))
-        local = replace(part, source=part.target, after=after)
+        local = replace(part, source=part.target, after=(arrival,))
         return self._append(replace(local, read=landing, write=total, operand=total))
 
     def _publish_sum(self, part: Transfer, total: Slot, added: int) -> int:

@@ -26,7 +26,10 @@ class Staffing:
     limits : Limits
     fuse : bool
         Whether a relay may share a step with its arrival: in a program with an order of its
-        own wherever it stands (`colsynth.lowering.abreast`), else right behind it.
+        own wherever it stands (`abreast`), else right behind it.
+    abreast : bool
+        Whether what a threadblock does for several transfers is sorted once more, so that
+        it sends what it can before it receives.
     """
 
     def __init__(
@@ -36,12 +39,13 @@ class Staffing:
         needed: tuple[tuple[int, ...], ...],
         limits: Limits,
         fuse: bool,
+        abreast: bool = False,
     ) -> None:
         self.program = program
         self.ops = ops
         self.needed = needed
         self.lanes = Lanes(limits)
-        self._abreast = fuse and program.ordered
+        self._abreast = abreast
         self._departure = self._departures() if fuse else {}
         self._instances = 1 + max(t.origin.instance for t in program.transfers)
 

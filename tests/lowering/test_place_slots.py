@@ -50,6 +50,20 @@ def test_runtimes_that_cannot_add_while_receiving_get_local_steps(lowered):
     assert all(t.operand == t.write and t.write.buffer == "s" for t in adding)
 
 
+@pytest.mark.parametrize("name", ["ring:2", "ring:5", "mi250"])
+def test_sums_begin_with_what_arrives_first(lowered, name):
+    """No copy of the input is made: a rank adds its own to the first arrival, and once."""
+    program = lowered(name, "allreduce", until=PlaceSlots, runtime="rccl")
+    added = {}
+    for transfer in program.transfers:
+        if transfer.is_local and transfer.operand is not None:
+            for chunk in range(transfer.chunk, transfer.chunk + transfer.count):
+                added.setdefault((transfer.target, chunk), []).append(transfer.read.buffer)
+    assert all(buffers == ["i"] + ["s"] * (len(buffers) - 1) for buffers in added.values())
+    copies = [t for t in program.transfers if t.is_local and t.operand is None]
+    assert all((t.read.buffer, t.write.buffer) == ("s", "o") for t in copies)
+
+
 def test_fused_allreduce_needs_no_scratch(lowered):
     program = lowered("mi250", "allreduce", until=PlaceSlots, out_of_place=True)
     assert set(program.scratch) == {0}

@@ -10,6 +10,7 @@ from colsynth.model import Direction, Forest, Problem, Tree, TreeEdge
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.forests import forest_of
+from colsynth.synthesis.baselines.pace import most_rings, pace_of
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.rings import Ring, find_rings
 
@@ -25,7 +26,8 @@ class BuildRing:
     Parameters
     ----------
     channels : int
-        Number of rings; 0 takes as many as make it fastest.
+        Number of rings, each a channel; 0 takes as many as fill the links, given what a
+        threadblock can move.
     """
 
     channels: int = 0
@@ -46,7 +48,8 @@ class BuildRing:
             CS311: rings do not serve the collective. CS312: no ring was found.
         """
         require_collective("ring", value, tuple(PHASES))
-        rings = find_rings(value.topology, self.channels)
+        most = most_rings(target.profile, value.topology.size)
+        rings = find_rings(value.topology, self.channels, pace_of(target.profile), most)
         if not rings:
             note = "every GPU must have a way to the next one through no third"
             raise unfit("ring", value.topology, "no ring through all GPUs was found", note)

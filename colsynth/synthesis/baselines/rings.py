@@ -8,15 +8,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from colsynth.model import Topology
+from colsynth.synthesis.baselines.pace import UNLIMITED, Pace, fewest
 from colsynth.synthesis.baselines.paths import visit_all
 from colsynth.synthesis.baselines.ways import Ways, boxes
 from colsynth.topology.routes import Route
 
-MOST = 16
-"""Rings made where their number is left open."""
-
-_ENOUGH = Fraction(95, 100)
-"""Share of the best speed for which fewer rings are taken."""
+MOST = 32
+"""Rings tried where their number is left open."""
 
 _TRIES = 200
 """Ways to join the boxes that are tried for one ring."""
@@ -39,14 +37,20 @@ class Ring(NamedTuple):
     routes: tuple[Route, ...]
 
 
-def find_rings(topology: Topology, count: int) -> tuple[Ring, ...]:
+def find_rings(
+    topology: Topology, count: int, pace: Pace = UNLIMITED, most: int = MOST
+) -> tuple[Ring, ...]:
     """Return rings, each along the ways that those before it use least.
 
     Parameters
     ----------
     topology : Topology
     count : int
-        Number of rings; 0 takes the fewest that come within 5 % of the best of up to `MOST`.
+        Number of rings; 0 takes as few as come within 5 % of the best of up to `most`, a
+        power of two before other numbers, since its chunks divide more messages.
+    pace : Pace
+        How fast one ring can be whatever its links.
+    most : int
 
     Returns
     -------
@@ -56,14 +60,13 @@ def find_rings(topology: Topology, count: int) -> tuple[Ring, ...]:
     ways = Ways(topology)
     rings: list[Ring] = []
     speeds: list[Fraction] = []
-    for number in range(count or MOST):
+    for _ in range(count or most):
         ranks = _circle(ways, boxes(topology))
         if ranks is None:
             return ()
         rings.append(Ring(ranks, ways.take(zip(ranks, (*ranks[1:], ranks[0]), strict=True))))
-        speeds.append((number + 1) / ways.fullest)
-    enough = next(n for n, speed in enumerate(speeds, 1) if speed >= _ENOUGH * max(speeds))
-    return tuple(rings[: count or enough])
+        speeds.append(pace.of(len(rings), len(rings) / ways.fullest))
+    return tuple(rings[: count or fewest(speeds)])
 
 
 def _circle(ways: Ways, groups: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:

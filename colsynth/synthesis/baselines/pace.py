@@ -1,0 +1,73 @@
+"""How many channels are enough: links have to be filled by threadblocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from colsynth.runtimes.profile import Profile
+
+_ENOUGH = Fraction(95, 100)
+"""Share of the best speed for which fewer channels are taken."""
+
+_BUSY = Fraction(9, 10)
+"""Share of its time that a threadblock moves data; of what the simulator has rings reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What one channel can carry at most.
+
+    Parameters
+    ----------
+    channel : Fraction or None
+        Bytes per second that one threadblock moves, where there is a limit.
+    efficiency : Fraction
+        Share of a link's bandwidth that remains for data.
+    """
+
+    channel: Fraction | None = None
+    efficiency: Fraction = Fraction(1)
+
+    def of(self, channels: int, links: Fraction) -> Fraction:
+        """Return the speed of some channels whose links would allow `links` bytes per second."""
+        allowed = links * self.efficiency
+        return allowed if self.channel is None else min(allowed, channels * self.channel)
+
+
+UNLIMITED = Pace()
+
+
+def pace_of(profile: Profile) -> Pace:
+    """Return the pace of a runtime: what its simulator assumes of the protocol Simple.
+
+    Libraries choose channels once for all protocols, too.
+    """
+    from colsynth.simulate import default_model
+
+    model = default_model(profile)
+    rate = Fraction(model.rate["Simple"]).limit_denominator(10**6) * 10**9 * _BUSY
+    turns = 1 if profile.fuses else 2  # it receives, then adds or sends
+    return Pace(rate / turns, Fraction(model.link_efficiency).limit_denominator(10**6))
+
+
+def most_rings(profile: Profile, size: int) -> int:
+    """Return how many rings of `size` ranks fit a runtime, one or more.
+
+    An allreduce passes each rank 2 (size - 1) times; a runtime that fuses nothing sends
+    from another threadblock, and adds up in a step of its own.
+    """
+    steps = (2 if profile.fuses else 3) * (size - 1) + 1
+    portions = -(-steps // profile.max_steps)
+    blocks = portions if profile.fuses else 2 * portions
+    return max(1, min(profile.max_channels // portions, profile.max_threadblocks // blocks))
+
+
+def fewest(speeds: Sequence[Fraction]) -> int:
+    """Return how many channels are enough, given the speed of 1, 2, ... of them.
+
+    A power of two before other numbers: its chunks divide more messages.
+    """
+    enough = [n for n, speed in enumerate(speeds, 1) if speed >= _ENOUGH * max(speeds)]
+    return next((n for n in enough if n & (n - 1) == 0), enough[0])
