@@ -7,31 +7,13 @@ switch of the fabric a group is a box, for anything inside a box a group is one 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from colsynth.model import Topology
+from colsynth.synthesis.forest.routes import ArcLike
 
 Pairing = dict[tuple[int, int], int]
 """Units by (index of the ingress arc, index of the egress arc)."""
-
-
-class ArcLike(Protocol):
-    """What a proposal reads of an arc."""
-
-    @property
-    def tail(self) -> int:
-        """Node the arc leaves."""
-        ...
-
-    @property
-    def head(self) -> int:
-        """Node the arc enters."""
-        ...
-
-    @property
-    def units(self) -> int:
-        """Capacity."""
-        ...
 
 
 class _Port(NamedTuple):

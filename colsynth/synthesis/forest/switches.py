@@ -1,10 +1,12 @@
 """Replace switches and NICs by logical arcs between GPUs, keeping the rate.
 
 A switch only forwards, so each unit that enters it leaves on one link: removing it means
-pairing ingress with egress. A whole pairing is proposed at once and certified with one
-maximum flow per GPU; proposals that spread bandwidth over other boxes, or over the GPU in
-the same place of every other box, almost always pass on real clusters. Where none does,
-pairs are split off one by one: pairing (u, w) with (w, t) lowers exactly the cuts that
+pairing ingress with egress. Relays between two neighbours leave no choice. For the others
+whole pairings are proposed, tier by tier (the fabric, switches inside boxes), and
+certified with one maximum flow per GPU; proposals that spread bandwidth over other boxes,
+or over the GPU in the same place of every other box, almost always pass on real clusters.
+Where a tier does not pass as a whole it goes switch by switch, and where no proposal
+passes, pairs are split off one by one: pairing (u, w) with (w, t) lowers exactly the cuts that
 separate w from both, each by one per unit, so the largest deficit after a tentative
 pairing is what must be taken back, and one round of flows settles each pair exactly
 (edge splitting: Bang-Jensen, Frank, Jackson 1995; ForestColl, arXiv 2402.06787). For
@@ -23,8 +25,8 @@ import numpy as np
 
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.model import Kind, Topology
-from colsynth.synthesis.forest.routes import Arc, Bundle, Supply, bundled
-from colsynth.synthesis.forest.spread import ArcLike, Pairing, proposals
+from colsynth.synthesis.forest.routes import Arc, ArcLike, Bundle, Logical, Supply, ends_of
+from colsynth.synthesis.forest.spread import Pairing, proposals
 from colsynth.synthesis.network import Ints, Network
 
 
@@ -50,14 +52,18 @@ def remove_switches(
     deficit : int
         0 when the arcs hold the trees; positive when unbalanced switches lost capacity.
     """
-    bundles = bundled(
+    graph = Logical(
         Arc(int(a), int(b), int(c), (i,))
         for i, (a, b, c) in enumerate(zip(network.tail, network.head, units, strict=True))
     )
     certify = _Certifier(network, trees)
     turns: Counter[frozenset[int]] = Counter()
-    for node in _removal_order(topology):
-        bundles = _remove(topology, node, bundles, certify, turns)
+    relays, *tiers = _removal_order(topology)
+    for node in relays:
+        _bypass(graph, node)
+    for tier in tiers:
+        graph, turns = _without(topology, tier, graph, certify, turns)
+    bundles = graph.bundles()
     return tuple(arc for bundle in bundles for arc in bundle.arcs), certify(bundles)
 
 
@@ -70,9 +76,12 @@ class _Certifier:
         self._supply = network.weight[self._roots] * trees
         self._demand = int(self._supply.sum())
 
-    def __call__(self, arcs: Sequence[ArcLike]) -> int:
+    def __call__(self, arcs: Sequence[ArcLike], known: Ints | None = None) -> int:
+        """Return the deficit of `arcs`, and of rows (tail, head, units) in `known`."""
         source = self._network.size
-        ends = np.array([(a.tail, a.head, a.units) for a in arcs], np.int64).reshape(-1, 3)
+        ends = ends_of(arcs)
+        if known is not None:
+            ends = np.concatenate((known, ends))
         deficit, _ = largest_deficit(
             source + 1,
             np.concatenate((ends[:, 0], np.full(self._roots.size, source, np.int64))),
@@ -85,61 +94,86 @@ class _Certifier:
         return int(deficit)
 
 
-def _removal_order(topology: Topology) -> list[int]:
-    """NICs and mere relays first, then the fabric, then switches inside boxes."""
+def _removal_order(topology: Topology) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Mere relays, then NICs, then the fabric, then switches inside boxes."""
     neighbours: dict[int, set[int]] = {}
     for link in topology.links:
         neighbours.setdefault(link.source, set()).add(link.target)
         neighbours.setdefault(link.target, set()).add(link.source)
+    tiers: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
+    for index, node in enumerate(topology.nodes):
+        if node.kind is Kind.GPU:
+            continue
+        if len(neighbours.get(index, ())) <= 2:
+            tiers[0].append(index)
+        elif node.kind is Kind.NIC:
+            tiers[1].append(index)
+        else:
+            tiers[2 if node.box is None else 3].append(index)
+    return tiers
 
-    def key(index: int) -> tuple[bool, bool, int]:
-        node = topology.nodes[index]
-        relay = node.kind is Kind.NIC or len(neighbours.get(index, ())) <= 2
-        return not relay, node.box is not None, index
 
-    others = [i for i, node in enumerate(topology.nodes) if node.kind is not Kind.GPU]
-    return sorted(others, key=key)
+def _bypass(graph: Logical, node: int) -> None:
+    """Join what a relay between two neighbours receives from one with what the other gets.
+
+    Nothing is lost: a cut may put the relay on the side where it costs less.
+    """
+    into, out = graph.into(node), graph.out(node)
+    pairing = {
+        (i, j): min(into[i].units, out[j].units)
+        for i, j in product(range(len(into)), range(len(out)))
+        if into[i].tail != out[j].head
+    }
+    graph.replace(node, _joined(into, out, pairing))
+
+
+def _without(
+    topology: Topology,
+    tier: Sequence[int],
+    graph: Logical,
+    certify: _Certifier,
+    turns: Counter[frozenset[int]],
+) -> tuple[Logical, Counter[frozenset[int]]]:
+    """Return the graph without the switches of a tier, and the rounds dealt so far.
+
+    The first proposals for all of them are certified together, which mostly passes; only
+    where it does not, switch by switch. `turns` counts the rounds dealt by switches
+    between the same neighbours.
+    """
+    for trusting in (True, False) if len(tier) > 1 else (False,):
+        trial, dealt = graph.copy(), turns.copy()
+        removed = (_remove(topology, x, trial, None if trusting else certify, dealt) for x in tier)
+        if all(removed) and (not trusting or certify(trial.bundles()) == 0):
+            return trial, dealt
+    return trial, dealt
 
 
 def _remove(
     topology: Topology,
     node: int,
-    bundles: list[Bundle],
-    certify: _Certifier,
+    graph: Logical,
+    certify: _Certifier | None,
     turns: Counter[frozenset[int]],
-) -> list[Bundle]:
-    """Return the bundles without `node`, its ingress paired with its egress.
+) -> bool:
+    """Pair a switch's ingress with its egress; without `certify` trust the first proposal.
 
-    `turns` counts the rounds dealt by switches between the same neighbours.
+    Returns False, and leaves the switch, when no proposal can be trusted.
     """
-    into = [bundle for bundle in bundles if bundle.head == node]
-    out = [bundle for bundle in bundles if bundle.tail == node]
-    rest = [bundle for bundle in bundles if node not in (bundle.tail, bundle.head)]
+    into, out = graph.into(node), graph.out(node)
     neighbours = frozenset(b.tail for b in into) | frozenset(b.head for b in out)
     offers = proposals(topology, node, into, out, turns[neighbours])
     turns[neighbours] += max((bundle.units for bundle in into), default=0)
-    pairing = _proposed(topology, offers, rest, into, out, certify)
-    if pairing is None:
-        pairing = _split_off(rest, into, out, certify)
-    kept = (arc for bundle in rest for arc in bundle.arcs)
-    return bundled((*kept, *_joined(into, out, pairing)))
-
-
-def _proposed(
-    topology: Topology,
-    offers: Iterator[Pairing],
-    rest: list[Bundle],
-    into: list[Bundle],
-    out: list[Bundle],
-    certify: _Certifier,
-) -> Pairing | None:
-    """Return the first proposal that loses nothing, None where each does."""
-    for pairing in offers:
-        if _unbalances(topology, into, out, pairing):
-            continue
-        if certify([*rest, *_pairs(into, out, pairing)]) == 0:
-            return pairing
-    return None
+    fair = (pairing for pairing in offers if not _unbalances(topology, into, out, pairing))
+    if certify is None:
+        pairing = next(fair, None)
+        if pairing is None:
+            return False
+    else:
+        rest = ends_of(graph.bundles(without=node))
+        lossless = (p for p in fair if certify(_pairs(into, out, p), rest) == 0)
+        pairing = next(lossless, None) or _split_off(rest, into, out, certify)
+    graph.replace(node, _joined(into, out, pairing))
+    return True
 
 
 def _unbalances(
@@ -185,11 +219,9 @@ def _joined(into: list[Bundle], out: list[Bundle], pairing: Pairing) -> Iterator
             left -= units
 
 
-def _split_off(
-    rest: list[Bundle], into: list[Bundle], out: list[Bundle], certify: _Certifier
-) -> Pairing:
+def _split_off(rest: Ints, into: list[Bundle], out: list[Bundle], certify: _Certifier) -> Pairing:
     """Pair ingress with egress exactly, one pair of bundles at a time."""
-    base = certify([*rest, *into, *out])
+    base = certify([*into, *out], rest)
     ingress, egress = list(into), list(out)
     pairing: Pairing = {}
     for i, j in product(range(len(into)), range(len(out))):
@@ -199,7 +231,7 @@ def _split_off(
         tentative = _Pair(into[i].tail, out[j].head, most)
         first, second = _less(ingress, i, most), _less(egress, j, most)
         made = _pairs(into, out, pairing)
-        lost = certify([*rest, *first, *second, *made, tentative]) - base
+        lost = certify([*first, *second, *made, tentative], rest) - base
         taken = most - max(0, lost)
         if taken > 0:
             pairing[i, j] = taken
