@@ -42,6 +42,10 @@ class AssignThreadblocks:
     abreast : bool
         Whether programs with an order of their own have fused steps all the same, where the
         order of each connection allows (`colsynth.lowering.abreast`).
+    apart : bool
+        Whether each phase has threadblocks of its own where they suffice and do not `share`.
+        A threadblock ends a tile before it begins the next (contract 4.3): one that serves
+        both phases of an allreduce adds nothing of a tile while it waits for sums of the last.
     """
 
     max_channels: int = 0
@@ -50,6 +54,7 @@ class AssignThreadblocks:
     fuse: bool = True
     share: bool = False
     abreast: bool = False
+    apart: bool = True
 
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
@@ -83,14 +88,14 @@ class AssignThreadblocks:
         needed = waits(value.transfers, ops, layout, target.in_place)
         allowed = self.abreast or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed
-        for limits, fuse in self._attempts(target.profile, fuses):
-            staffing = Staffing(value, ops, needed, limits, fuse, self.abreast)
+        for limits, fuse, apart in self._attempts(target.profile, fuses):
+            staffing = Staffing(value, ops, needed, limits, fuse, apart, self.abreast)
             if staffing.fill():
                 return emit(value, staffing, layout, target)
         raise _too_many(value, limits, target)
 
-    def _attempts(self, profile: Profile, fuses: bool) -> Iterator[tuple[Limits, bool]]:
-        """Yield (limits, whether to fuse), from the roomiest staffing to the tightest.
+    def _attempts(self, profile: Profile, fuses: bool) -> Iterator[tuple[Limits, bool, bool]]:
+        """Yield (limits, whether to fuse, whether phases are apart), roomiest staffing first.
 
         First within what is resident on any GPU, at last with all that the runtime allows.
         """
@@ -102,11 +107,12 @@ class AssignThreadblocks:
             per_channel=profile.max_threadblocks_per_channel,
         )
         hard = min(self.max_threadblocks or profile.max_threadblocks, profile.max_threadblocks)
-        if fuses:
-            yield replace(limits, share=self.share), True
-        yield limits, False
-        yield replace(limits, share=True), False
-        yield replace(limits, share=True, threadblocks=hard), False
+        for apart in (True, False) if self.apart and not self.share else (False,):
+            if fuses:
+                yield replace(limits, share=self.share), True, apart
+            yield limits, False, apart
+        yield replace(limits, share=True), False, False
+        yield replace(limits, share=True, threadblocks=hard), False, False
 
 
 def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitError:

@@ -108,7 +108,11 @@ def _chains(count: int, follower: dict[int, int]) -> list[list[int]]:
 
 
 def _sorted_chains(transfers: tuple[Transfer, ...], chains: list[list[int]]) -> list[list[int]]:
-    """Order chains after what they need; among ready ones the earliest first transfer."""
+    """Order chains after what they need; among ready ones the earliest last transfer.
+
+    A sum is thus begun with what arrives soonest: with what GPUs send of their own before
+    what they pass on, so that no threadblock waits for others while it could receive.
+    """
     home = {t: number for number, chain in enumerate(chains) for t in chain}
     needs: list[set[int]] = []
     feeds: list[list[int]] = [[] for _ in chains]
@@ -118,7 +122,7 @@ def _sorted_chains(transfers: tuple[Transfer, ...], chains: list[list[int]]) -> 
         for other in sorted(needed):
             feeds[other].append(number)
     missing = [len(needed) for needed in needs]
-    ready = [(chains[n][0], n) for n, left in enumerate(missing) if left == 0]
+    ready = [(chains[n][-1], n) for n, left in enumerate(missing) if left == 0]
     heapq.heapify(ready)
     done = []
     while ready:
@@ -127,7 +131,7 @@ def _sorted_chains(transfers: tuple[Transfer, ...], chains: list[list[int]]) -> 
         for other in feeds[number]:
             missing[other] -= 1
             if missing[other] == 0:
-                heapq.heappush(ready, (chains[other][0], other))
+                heapq.heappush(ready, (chains[other][-1], other))
     if len(done) < len(chains):
         raise DefectError(
             Diagnostic("CS902", "chains of transfers wait for each other in a circle")

@@ -9,7 +9,7 @@ from colsynth.lowering.abreast import in_turn, relays
 from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop, Lanes, Limits
 from colsynth.lowering.order_transfers import is_relay
-from colsynth.model import ChunkProgram
+from colsynth.model import ChunkProgram, Transfer
 
 
 class Staffing:
@@ -27,6 +27,8 @@ class Staffing:
     fuse : bool
         Whether a relay may share a step with its arrival: in a program with an order of its
         own wherever it stands (`abreast`), else right behind it.
+    apart : bool
+        Whether phases have threadblocks of their own.
     abreast : bool
         Whether what a threadblock does for several transfers is sorted once more, so that
         it sends what it can before it receives.
@@ -39,6 +41,7 @@ class Staffing:
         needed: tuple[tuple[int, ...], ...],
         limits: Limits,
         fuse: bool,
+        apart: bool = False,
         abreast: bool = False,
     ) -> None:
         self.program = program
@@ -48,6 +51,7 @@ class Staffing:
         self._abreast = abreast
         self._departure = self._departures() if fuse else {}
         self._instances = 1 + max(t.origin.instance for t in program.transfers)
+        self._phases = 1 + max(t.origin.phase for t in program.transfers) if apart else 1
 
     def fill(self) -> bool:
         """Place everything; return whether the limits allowed it."""
@@ -71,8 +75,11 @@ class Staffing:
 
     def _place(self, chain: list[Hop]) -> bool:
         transfer = self.program.transfers[self.ops[chain[0].ops[0]].transfer]
-        instance = transfer.origin.instance
-        channels = range(instance, self.lanes.limits.channels, self._instances)
+        channels = range(
+            self._first_channel(transfer),
+            self.lanes.limits.channels,
+            self._instances * self._phases,
+        )
         channel = self.lanes.choose(chain, channels)
         if channel is None:
             return False
@@ -86,7 +93,12 @@ class Staffing:
         if follows and self.lanes.put_behind(hop, self.lanes.holder[previous]):
             return
         transfer = self.program.transfers[self.ops[hop.ops[0]].transfer]
-        self.lanes.put_local(hop, transfer.origin.instance)
+        self.lanes.put_local(hop, self._first_channel(transfer))
+
+    def _first_channel(self, transfer: Transfer) -> int:
+        """Return the least channel that a transfer may take."""
+        origin = transfer.origin
+        return origin.instance * self._phases + origin.phase % self._phases
 
     def _weight(self, *ops: int) -> int:
         outside = {p for op in ops for p in self.needed[op]} - set(ops)

@@ -112,3 +112,29 @@ def test_large_cliques_use_what_the_runtime_allows(lowered):
     assert profile.resident_threadblocks < program.max_threadblocks <= profile.max_threadblocks
     with pytest.raises(LimitError):
         lowered("clique:80", "allgather", runtime="rccl")
+
+
+def phases_of(program):
+    """Return the phases that each threadblock with a peer serves."""
+    blocks = [tb for gpu in program.gpus for tb in gpu.threadblocks]
+    served = [{s.origin.phase for s in tb.steps if s.origin is not None} for tb in blocks]
+    return [
+        phases
+        for tb, phases in zip(blocks, served, strict=True)
+        if tb.send is not None or tb.recv is not None
+    ]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_phases_have_threadblocks_of_their_own_where_they_suffice(lowered, runtime):
+    """Else one that serves both would hold up the sums of a tile until the last is done."""
+    placed = lowered("dgx-a100", "allreduce", until=PlaceSlots, runtime=runtime)
+    target = Target(runtimes.profile(runtime), "Simple", in_place=True, out_of_place=False)
+    apart = AssignThreadblocks().run(placed, target)
+    assert all(len(phases) == 1 for phases in phases_of(apart))
+    assert verify_program(SpellDependencies().run(apart, target), target.profile, subject="x").ok
+    together = AssignThreadblocks(apart=False).run(placed, target)
+    assert any(len(phases) == 2 for phases in phases_of(together))
+    tight = max(len(gpu.threadblocks) for gpu in apart.gpus) - 1
+    squeezed = AssignThreadblocks(max_threadblocks=tight).run(placed, target)
+    assert squeezed == AssignThreadblocks(apart=False, max_threadblocks=tight).run(placed, target)

@@ -34,3 +34,15 @@ def test_placed_programs_cannot_be_reordered(lowered):
     with pytest.raises(InputError) as caught:
         OrderTransfers().run(program, Target(profile("msccl")))
     assert caught.value.diagnostic.code == "CS403"
+
+
+def test_sums_begin_with_what_no_other_gpu_passes_on(lowered):
+    """So no GPU of one box waits for another box while its neighbours could be served."""
+    program = lowered("dgx-a100", "allreduce", boxes=2, until=OrderTransfers)
+    passed = {}
+    for transfer in program.transfers:
+        if transfer.reduces:
+            relayed = any(program.transfers[t].reduces for t in transfer.after)
+            passed.setdefault((transfer.target, transfer.chunk), []).append(relayed)
+    assert {len(flags) for flags in passed.values()} == {7, 8}
+    assert all(flags == sorted(flags) for flags in passed.values())
