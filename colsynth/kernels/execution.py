@@ -1,11 +1,12 @@
 """Execution of a threadblock program in time, event by event.
 
 Threadblocks run their units (steps other than nops) in order, once per tile. A unit is one
-or more calls, a call one or more slices. A slice waits for the dependencies of its unit, for
-the slice it receives, and for a free slot of the connection it sends on; then it keeps its
-threadblock busy for a fixed time, and then moves its data: over the network at the max-min
-fair rate of its connection (`sharing`), or within the GPU at a rate of its own. When it is
-through, the slot it received from is free for the sender after the connection's return
+or more calls, a call one or more slices. The first slice of a unit waits for its dependencies;
+every slice waits for the slice it receives, and for a free slot of the connection it sends
+on. The first slice of a call then keeps its threadblock busy for a fixed time, that of a unit
+with dependencies for a little more. Then a slice moves its data: over the network at the
+max-min fair rate of its connection (`sharing`), or within the GPU at a rate of its own. When
+it is through, the slot it received from is free for the sender after the connection's return
 time, and what it sent can be received after the connection's latency.
 
 Only threadblocks have events: one at most for each, in a binary heap by (time, number).
@@ -13,7 +14,7 @@ Events within `INSTANT` of each other happen at once, in the order of their numb
 any rate is worked out anew. Times are float64 nanoseconds, data is in bytes of payload.
 
 Time O(slices * (log B + flows on the links of a route)) where levels settle at once.
-Twin: tests/reference/playing.py.
+Twin: tests/reference/simulate.py.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _take(heap, where, key, sizes):
 @njit(cache=True, nogil=True)
 def execute(
     block_first, receives, sends, pieces, signals, ordinal, busy, speed,
-    wait_first, wait_block, wait_ordinal,
+    wait_first, wait_block, wait_ordinal, after_wait,
     group, chunk, tile_bytes, last_tile_bytes, tiles, slices, least_slice, depth,
     latency, give_back, cap, route_first, route, owner, capacity,
     block_end, tile_end, integers, times,
@@ -111,9 +112,11 @@ def execute(
         Chunks moved by each unit; its place in the file.
     signals : bool (U,)
     busy, speed : float64 (U,), float64 (U,)
-        Fixed time of every slice with data; bytes per nanosecond where it sends nothing.
+        Fixed time of every call with data; bytes per nanosecond where it sends nothing.
     wait_first, wait_block, wait_ordinal : int64 (U + 1,), int32, int64
         Dependencies of each unit.
+    after_wait : float
+        Fixed time of a unit that has some.
     group : int
         Chunks that one call moves.
     chunk : float
@@ -306,7 +309,9 @@ def execute(
                     size[b] = max(0.0, min(width, whole - part[b] * width))
                 start[b] = now
                 phase[b] = BUSY
-                fixed = busy[u] if size[b] > 0 else 0.0
+                fixed = busy[u] if part[b] == 0 and whole > 0 else 0.0
+                if part[b] == 0 and call[b] == 0 and wait_first[u] < wait_first[u + 1]:
+                    fixed += after_wait
                 if fixed > 0:
                     _schedule(heap, where, key, sizes, b, now + fixed)
                     continue

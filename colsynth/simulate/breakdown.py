@@ -15,21 +15,27 @@ import numpy as np
 from colsynth.simulate.trace import (
     BEGIN,
     BLOCK,
+    CALL,
     CAUSE,
     CAUSES,
     CAUSING,
     END,
     LINK,
+    SLICE,
     START,
     TURN,
     UNIT,
     Trace,
 )
 
-LINK_TIME, RATE_TIME, LOCAL_TIME = "link", "threadblock rate", "local work"
-STEP_TIME, HOP_TIME, SLOT_TIME, FLAG_TIME = "step overhead", "latency", "free slot", "dependency"
-CLASSES = (LINK_TIME, RATE_TIME, LOCAL_TIME, STEP_TIME, HOP_TIME, SLOT_TIME, FLAG_TIME)
-"""Of the time on the critical path."""
+LINK_TIME, RATE_TIME, RECEIVE_TIME = "sending at link rate", "sending at block rate", "receiving"
+LOCAL_TIME, STEP_TIME, HOP_TIME = "local copy or sum", "step overhead", "latency"
+SLOT_TIME, FLAG_TIME = "free slot", "dependency"
+CLASSES = (
+    *(LINK_TIME, RATE_TIME, RECEIVE_TIME, LOCAL_TIME),
+    *(STEP_TIME, HOP_TIME, SLOT_TIME, FLAG_TIME),
+)
+"""Of the time on the critical path: what slices do, and what lies between them."""
 
 _BETWEEN = {"message": HOP_TIME, "slot": SLOT_TIME, "dependency": FLAG_TIME, "order": STEP_TIME}
 
@@ -62,7 +68,10 @@ class Breakdown:
     seconds : float
         Of the whole call.
     launch : float
-        Seconds of it before the first step.
+        Seconds of it outside all steps.
+    left_out : float
+        Seconds of it that stand for tiles which were not simulated. With these two the
+        classes add up to `seconds`.
     path : tuple of Leg
         In the order of time.
     classes : dict
@@ -82,6 +91,7 @@ class Breakdown:
     size: int
     seconds: float
     launch: float
+    left_out: float
     path: tuple[Leg, ...]
     classes: dict[str, float]
     links: dict[int, float]
@@ -101,17 +111,21 @@ def break_down(traced: Trace) -> Breakdown:
     for leg in path:
         integers, times = run.integers[leg.row], run.times[leg.row]
         moving = float(times[END] - times[BEGIN]) / 1e9
+        flags = _after_wait(traced, leg.row)
         classes[_moving_class(traced, leg.row)] += moving
-        classes[STEP_TIME] += float(times[BEGIN] - times[START]) / 1e9
+        classes[FLAG_TIME] += flags
+        classes[STEP_TIME] += float(times[BEGIN] - times[START]) / 1e9 - flags
         classes[_BETWEEN[leg.cause]] += leg.gap / 1e9
         if integers[LINK] >= 0:
             links[int(integers[LINK])] += moving
         blocks[int(integers[BLOCK])] += float(times[END] - times[START]) / 1e9
     causes = Counter(leg.cause for leg in path)
+    launch = machine.model.launch[machine.protocol] / 1e6
     return Breakdown(
         size=run.size,
         seconds=run.seconds,
-        launch=machine.model.launch[machine.protocol] / 1e6,
+        launch=launch,
+        left_out=run.seconds - launch - float(run.block_end.max(initial=0.0)) / 1e9,
         path=path,
         classes=classes,
         links=dict(sorted(links.items(), key=lambda item: (-item[1], item[0]))),
@@ -136,9 +150,18 @@ def critical_path(traced: Trace) -> tuple[Leg, ...]:
     return tuple(reversed(legs))
 
 
+def _after_wait(traced: Trace, row: int) -> float:
+    """Return the seconds that a slice loses because its unit has dependencies."""
+    integers = traced.run.integers[row]
+    first = integers[CALL] == 0 and integers[SLICE] == 0
+    waits = traced.machine.units[integers[UNIT]].waits
+    return traced.machine.model.wait / 1e6 if first and waits else 0.0
+
+
 def _moving_class(traced: Trace, row: int) -> str:
-    if traced.machine.sends[traced.run.integers[row, UNIT]] < 0:
-        return LOCAL_TIME
+    unit = traced.run.integers[row, UNIT]
+    if traced.machine.sends[unit] < 0:
+        return LOCAL_TIME if traced.machine.receives[unit] < 0 else RECEIVE_TIME
     return LINK_TIME if traced.run.integers[row, LINK] >= 0 else RATE_TIME
 
 

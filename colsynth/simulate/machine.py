@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import Step, ThreadblockProgram, Topology
+from colsynth.model import Step, Threadblock, ThreadblockProgram, Topology
 from colsynth.simulate.model import Model
 from colsynth.simulate.ways import is_network, ways
 
@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 
 SENDS = ("s", "rcs", "rrs", "rrcs")
 RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
+_EXECUTED = {*SENDS, *RECEIVES, "cpy", "re", "nop"}
 _NANO = 1e9
 
 
@@ -103,7 +104,7 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
         phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
         hint = "choose the number of boxes with --nodes, or another topology"
         raise InputError(Diagnostic("CS600", phrase, help=hint))
-    _check_peers(program)
+    _check(program)
     protocol = program.header.protocol
     blocks = tuple((gpu.rank, tb.id) for gpu in program.gpus for tb in gpu.threadblocks)
     units = tuple(_units(program))
@@ -136,17 +137,34 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     )
 
 
-def _check_peers(program: ThreadblockProgram) -> None:
-    """Refuse steps without a peer and peers that are no ranks (CS602)."""
-    for gpu in program.gpus:
-        for block in gpu.threadblocks:
-            ops = {step.op for step in block.steps}
-            where = f"rank {gpu.rank}, threadblock {block.id}"
-            for peer, kinds in ((block.send, SENDS), (block.recv, RECEIVES)):
-                if peer is None and not ops.isdisjoint(kinds):
-                    raise _unfit(f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}")
-                if peer is not None and (not 0 <= peer < program.header.ranks or peer == gpu.rank):
-                    raise _unfit(f"{where} has rank {peer} as its peer")
+def _check(program: ThreadblockProgram) -> None:
+    """Refuse what no runtime could execute, whatever the order of steps (CS602)."""
+    if program.header.chunks < 1:
+        raise _unfit(f"messages are cut into {program.header.chunks} chunks")
+    for rank, gpu in enumerate(program.gpus):
+        if gpu.rank != rank:
+            raise _unfit(f"there is no rank {rank}, or there are two of one number")
+        for place, block in enumerate(gpu.threadblocks):
+            if block.id != place:
+                raise _unfit(f"rank {rank} has no threadblock {place}, or two of one number")
+            _check_block(block, rank, program.header.ranks)
+
+
+def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
+    """Refuse steps without a peer, peers that are no ranks, and steps that are none."""
+    ops = {step.op for step in block.steps}
+    where = f"rank {rank}, threadblock {block.id}"
+    if not ops <= _EXECUTED:
+        raise _unfit(
+            f"{where} has steps that no runtime executes: {', '.join(sorted(ops - _EXECUTED))}"
+        )
+    if any(step.count < 0 for step in block.steps):
+        raise _unfit(f"{where} has a step that moves less than nothing")
+    for peer, kinds in ((block.send, SENDS), (block.recv, RECEIVES)):
+        if peer is None and not ops.isdisjoint(kinds):
+            raise _unfit(f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}")
+        if peer is not None and (not 0 <= peer < ranks or peer == rank):
+            raise _unfit(f"{where} has rank {peer} as its peer")
 
 
 def _units(program: ThreadblockProgram) -> list[Unit]:
@@ -217,11 +235,8 @@ def _unfit(note: str) -> InputError:
 
 
 def _busy(unit: Unit, model: Model, protocol: str) -> float:
-    """Return the nanoseconds that a slice keeps its threadblock beside moving data."""
-    if unit.joined:
-        return 0.0
-    waiting = model.wait if unit.waits else 0.0
-    return 1e3 * (model.step[protocol] + waiting)
+    """Return the nanoseconds that a call keeps its threadblock beside moving data."""
+    return 0.0 if unit.joined else 1e3 * model.step[protocol]
 
 
 def _speed(unit: Unit, model: Model, protocol: str) -> float:

@@ -40,8 +40,8 @@ class Model:
         Microseconds that a step with a dependency starts after it is met.
     slices : mapping
         Parts in which a primitive call is passed on, by protocol.
-    least_slice : int
-        Bytes below which a call is not cut.
+    least_slice : mapping
+        Bytes that the parts of a call have at least, by protocol.
     sources : mapping
         Where each number comes from, by field.
     """
@@ -57,7 +57,7 @@ class Model:
     network_hop: Mapping[str, float]
     wait: float
     slices: Mapping[str, int]
-    least_slice: int
+    least_slice: Mapping[str, int]
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
@@ -91,7 +91,7 @@ def ideal_model() -> Model:
         network_hop=same(0.0),
         wait=0.0,
         slices=same(1),
-        least_slice=1,
+        least_slice=same(1),
     )
 
 

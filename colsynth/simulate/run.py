@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from colsynth.runtimes.profile import Profile
 
-SLICES = 400_000
+SLICES = 200_000
 """Slices simulated at most before tiles are left out, unless `LEAST_TILES` are more."""
 LEAST_TILES = 16
 
@@ -81,9 +81,8 @@ def cut_message(machine: Machine, profile: Profile, size: int) -> Cut:
     tiles = max(1, math.ceil(chunk / room))
     tile = min(chunk, float(room))
     most = max(1, int(machine.pieces.max(initial=1)))
-    slices = model.slices[protocol]
-    if min(group, most) * tile <= model.least_slice:
-        slices = 1
+    largest = min(group, most) * tile
+    slices = min(model.slices[protocol], max(1, math.ceil(largest / model.least_slice[protocol])))
     calls = int(np.maximum(1, -(-machine.pieces // group)).sum())
     simulated = min(tiles, max(LEAST_TILES, SLICES // max(1, calls * slices)))
     return Cut(
@@ -101,9 +100,10 @@ def cut_message(machine: Machine, profile: Profile, size: int) -> Cut:
 def run(machine: Machine, profile: Profile, size: int, *, trace: bool = False) -> Run:
     """Return what happens when a message of `size` bytes is passed to the program.
 
-    Of messages with many tiles the first are simulated. All tiles but the last are equal,
-    so a program settles into a rhythm; the mean time per tile in the second half of the
-    simulated ones stands for those left out.
+    Of messages with many tiles only some are simulated. All tiles but the last are equal,
+    so a program settles into a rhythm, until towards the end threadblocks run out of tiles;
+    the mean time per tile in the second quarter of the simulated ones stands for those left
+    out.
 
     Raises
     ------
@@ -121,9 +121,9 @@ def run(machine: Machine, profile: Profile, size: int, *, trace: bool = False) -
     stuck = execute(
         machine.block_first, machine.receives, machine.sends, machine.pieces, machine.signals,
         machine.ordinal, machine.busy, machine.speed,
-        machine.wait_first, machine.wait_block, machine.wait_ordinal,
+        machine.wait_first, machine.wait_block, machine.wait_ordinal, 1e3 * machine.model.wait,
         cut.group, cut.chunk, cut.tile, cut.last, cut.simulated, cut.slices,
-        float(machine.model.least_slice if cut.slices > 1 else 0), cut.depth,
+        float(machine.model.least_slice[machine.protocol] if cut.slices > 1 else 0), cut.depth,
         machine.latency, machine.give_back, machine.cap,
         machine.route_first, machine.route, machine.owner, machine.capacity,
         block_end, tile_end, integers, times,
@@ -147,7 +147,7 @@ def _left_out(cut: Cut, tile_end: NDArray[np.float64]) -> float:
     missing = cut.tiles - cut.simulated
     if not missing:
         return 0.0
-    begin, end = cut.simulated // 2 - 1, cut.simulated - 2
+    begin, end = cut.simulated // 4 - 1, cut.simulated // 2 - 1
     return missing * float(tile_end[end] - tile_end[begin]) / (end - begin)
 
 

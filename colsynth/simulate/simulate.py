@@ -26,7 +26,7 @@ def simulate(
     Parameters
     ----------
     program : ThreadblockProgram
-        With its dependencies spelt or not.
+        With its dependencies spelt: steps that others wait for signal.
     topology : Topology
         Of as many ranks.
     profile : Profile
