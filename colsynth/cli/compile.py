@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from colsynth.api import Compilation
+    from colsynth.runtimes.limits import Usage
 
 
 def compile_(
@@ -213,7 +215,7 @@ def _answer(
     if json:
         emit_json({**summary, **extra})
     else:
-        _show(summary, _stderr() if not files else answer_console())
+        _show(summary, done.limits(), _stderr() if not files else answer_console())
         for note in done.notes:
             print(f"note: {note}", file=sys.stderr)
     if time_passes:
@@ -251,7 +253,7 @@ def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
 _SIZES = ("chunk", "channel", "threadblock", "step")
 
 
-def _show(summary: dict[str, Any], console: Console) -> None:
+def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) -> None:
     """Print the figures as a small table."""
     from rich.table import Table
 
@@ -263,6 +265,7 @@ def _show(summary: dict[str, Any], console: Console) -> None:
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
         **_of_schedule(summary),
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
+        "limits": "\n".join(_lines_of_limits(limits)),
         "verified": "yes",
     }
     for name, value in rows.items():
@@ -270,6 +273,19 @@ def _show(summary: dict[str, Any], console: Console) -> None:
     for path in summary["files"]:
         table.add_row("file", path)
     console.print(table)
+
+
+def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:
+    """Yield what is used of every limit, a few to a line; what only repeats one is left out."""
+    pairs = zip((None, *limits[:-1]), limits, strict=True)
+    told = [
+        item
+        for before, item in pairs
+        if not (item.advisory and before is not None and item.limit == before.limit)
+    ]
+    for first in range(0, len(told), 4):
+        some = told[first : first + 4]
+        yield ", ".join(f"{item.title} {item.used} of {item.limit}" for item in some)
 
 
 def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:

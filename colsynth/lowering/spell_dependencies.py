@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from colsynth.lowering.refusals import over_limit
 from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
+from colsynth.runtimes.limits import usage
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
@@ -93,26 +94,6 @@ def _compact_scratch(gpu: Gpu) -> Gpu:
 
 def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:
     """Raise LimitError for the first limit of the runtime that the program exceeds."""
-    buffers = [max(g.input_chunks, g.output_chunks, g.scratch_chunks) for g in program.gpus]
-    waited = [
-        wait.threadblock
-        for gpu in program.gpus
-        for block in gpu.threadblocks
-        for step in block.steps
-        for wait in step.waits
-    ]
-    nodes = [
-        len(program.gpus) + sum(1 + len(block.steps) for block in gpu.threadblocks)
-        for gpu in program.gpus
-    ]
-    figures = (
-        ("threadblocks per GPU", program.max_threadblocks, profile.max_threadblocks),
-        ("steps per threadblock", program.max_steps, profile.max_steps),
-        ("channels", program.header.channels, profile.most_channels),
-        ("XML nodes per rank", max(nodes), profile.max_xml_nodes),
-        ("chunks per buffer", max(buffers), profile.max_offset + 1),
-        ("threadblock id that is waited for", max(waited, default=0), profile.max_wait_target),
-    )
-    for what, found, most in figures:
-        if found > most:
-            raise over_limit(what, found, most, profile)
+    for item in usage(program, profile):
+        if item.exceeded:
+            raise over_limit(item.title, item.used, item.limit, profile)

@@ -15,6 +15,8 @@ from colsynth.model import (
     TimedSchedule,
 )
 from colsynth.pipeline.modes import Mode
+from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.limits import Usage, most_used, usage
 from colsynth.units import gbps, microseconds
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
@@ -87,6 +89,11 @@ class Compilation:
         """Whether every file passed; always so, kept to be reported."""
         return all(artefact.report.ok for artefact in self.artefacts)
 
+    def limits(self) -> tuple[Usage, ...]:
+        """Return how far the files use up each limit of the runtime, the largest of any."""
+        of = profile(self.runtime)
+        return most_used([usage(artefact.program, of) for artefact in self.artefacts])
+
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain values, ready for JSON.
 
@@ -110,6 +117,7 @@ class Compilation:
             "channels": max(program.header.channels for program in programs),
             "threadblocks": max(program.max_threadblocks for program in programs),
             "steps": max(program.max_steps for program in programs),
+            "limits": {u.name: {"used": u.used, "limit": u.limit} for u in self.limits()},
             "verified": self.verified,
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "notes": list(self.notes),

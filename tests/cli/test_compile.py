@@ -228,3 +228,20 @@ def test_any_hash_seed_gives_the_same_bytes(case):
     ]
     assert outputs[0]
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_json_says_how_far_each_limit_of_the_runtime_is_used(tmp_path, capsys):
+    assert run([*CASE, "-r", "rccl", "-o", str(tmp_path / "a.xml"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    limits = answer["limits"]
+    assert limits["threadblocks"] == {"used": answer["threadblocks"], "limit": 64}
+    assert limits["steps"] == {"used": answer["steps"], "limit": 64}
+    assert limits["xml_nodes"]["limit"] == 4094
+    assert all(0 <= item["used"] <= item["limit"] for item in limits.values())
+
+
+def test_the_summary_shows_the_limits(tmp_path, capsys):
+    assert run([*CASE, "-r", "msccl", "-o", str(tmp_path / "a.xml")]) == 0
+    shown = capsys.readouterr().out
+    assert " of 216, resident threadblocks " in shown
+    assert " of 4094" in shown

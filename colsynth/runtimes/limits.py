@@ -1,0 +1,107 @@
+"""How far a program uses up each limit of a runtime."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from colsynth.model import Gpu, ThreadblockProgram
+from colsynth.runtimes.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One limit of a runtime and what a program takes of it.
+
+    Parameters
+    ----------
+    name : str
+        Identifier, such as ``"steps"``.
+    title : str
+        What is counted, such as ``"XML nodes"``.
+    used, limit : int
+        The most on any rank, and the most there can be.
+    advisory : bool
+        Whether a file above the limit is accepted and runs on some hardware only.
+    """
+
+    name: str
+    title: str
+    used: int
+    limit: int
+    advisory: bool = False
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the runtime refuses the program for it."""
+        return self.used > self.limit and not self.advisory
+
+
+def usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
+    """Return every limit of a runtime that depends on the program, scarcest kinds first.
+
+    Limits are those of `Profile`, whose data names the source of each; dependencies must be
+    spelt, since every nop counts as a step.
+    """
+    gpus = program.gpus
+    threadblocks = max(len(gpu.threadblocks) for gpu in gpus)
+    channels = program.header.channels
+    chunks = profile.max_offset + 1
+    resident = min(profile.max_threadblocks, profile.resident_threadblocks)
+    return (
+        Usage("threadblocks", "threadblocks", threadblocks, profile.max_threadblocks),
+        Usage("resident_threadblocks", "resident threadblocks", threadblocks, resident, True),
+        Usage("channels", "channels", channels, profile.most_channels),
+        Usage("usual_channels", "channels of most GPUs", channels, profile.max_channels, True),
+        Usage(
+            "threadblocks_per_channel",
+            "threadblocks of a channel",
+            max(map(_on_a_channel, gpus)),
+            profile.max_threadblocks_per_channel,
+        ),
+        Usage("steps", "steps", program.max_steps, profile.max_steps),
+        Usage(
+            "xml_nodes",
+            "XML nodes",
+            len(gpus) + max(map(_elements, gpus)),
+            profile.max_xml_nodes,
+        ),
+        Usage("input_chunks", "input chunks", max(g.input_chunks for g in gpus), chunks),
+        Usage("output_chunks", "output chunks", max(g.output_chunks for g in gpus), chunks),
+        Usage("scratch_chunks", "scratch chunks", max(g.scratch_chunks for g in gpus), chunks),
+        Usage("chunks_per_step", "chunks of a step", _most(map(_counts, gpus)), profile.max_count),
+        Usage(
+            "awaited_threadblock",
+            "awaited threadblock id",
+            _most(map(_awaited, gpus)),
+            profile.max_wait_target,
+        ),
+    )
+
+
+def most_used(several: Sequence[tuple[Usage, ...]]) -> tuple[Usage, ...]:
+    """Return the larger use of every limit among programs for one runtime."""
+    return tuple(max(same, key=lambda item: item.used) for same in zip(*several, strict=True))
+
+
+def _most(found: Iterator[Iterator[int]]) -> int:
+    return max((number for numbers in found for number in numbers), default=0)
+
+
+def _on_a_channel(gpu: Gpu) -> int:
+    return max(Counter(block.channel for block in gpu.threadblocks).values(), default=0)
+
+
+def _elements(gpu: Gpu) -> int:
+    """Return the elements of a rank: its threadblocks and their steps."""
+    return sum(1 + len(block.steps) for block in gpu.threadblocks)
+
+
+def _counts(gpu: Gpu) -> Iterator[int]:
+    return (step.count for block in gpu.threadblocks for step in block.steps)
+
+
+def _awaited(gpu: Gpu) -> Iterator[int]:
+    waits = (wait for block in gpu.threadblocks for step in block.steps for wait in step.waits)
+    return (wait.threadblock for wait in waits)
