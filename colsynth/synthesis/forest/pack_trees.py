@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from colsynth.errors import DefectError, Diagnostic
-from colsynth.kernels.packing import pack_arborescences
 from colsynth.model import Direction, Forest, Phase, Problem, Topology, Tree, TreeEdge
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.bound import bound, least_ratio, phases_of
+from colsynth.synthesis.forest.digraph import Digraph, Packed
+from colsynth.synthesis.forest.nested import pack_nested
 from colsynth.synthesis.forest.rate import Rate, fixed_rate, require_trees, trees_per_root
-from colsynth.synthesis.forest.routes import Arc, Supply, bundled
+from colsynth.synthesis.forest.routes import Arc, Bundle, Supply, bundled
 from colsynth.synthesis.forest.switches import remove_switches
 from colsynth.synthesis.network import (
     Ints,
@@ -89,7 +90,7 @@ def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -
             _forwarded(problem.topology, network, whole, int(rate / network.unit), trees),
             key=lambda fitted: fitted[0],
         )
-    packed = tuple(pack(network, arcs, trees, problem, direction))
+    packed = pack(network, arcs, trees, problem, direction)
     return Phase(direction, merge_equal(packed), unit)
 
 
@@ -160,16 +161,16 @@ def pack(
         bundled(arcs),
         key=lambda b: (place[b.tail], -b.units, (place[b.head] - place[b.tail]) % size),
     )
-    roots = np.array(sorted(network.roots, key=lambda node: place[int(node)]), np.int64)
-    sizes, edges = pack_arborescences(
+    graph = Digraph(
         size,
         np.array([place[bundle.tail] for bundle in bundles], np.int64),
         np.array([place[bundle.head] for bundle in bundles], np.int64),
         np.array([bundle.units for bundle in bundles], np.int64),
-        np.array([place[int(root)] for root in roots], np.int64),
-        network.weight[roots] * trees,
     )
-    if not sizes.all():
+    roots = np.array(sorted(network.roots, key=lambda node: place[int(node)]), np.int64)
+    ranks = np.array([place[int(root)] for root in roots], np.int64)
+    found = pack_nested(graph, ranks, network.weight[roots] * trees)
+    if found is None:
         raise DefectError(
             Diagnostic(
                 "CS901",
@@ -177,61 +178,63 @@ def pack(
                 notes=(f"topology {problem.topology.name}, {trees} trees per root",),
             )
         )
-    supplies = [Supply(bundle) for bundle in bundles]
-    for weight, row in zip(sizes, edges, strict=True):
-        ends = [(place[bundles[i].tail], place[bundles[i].head]) for i in row[1:]]
-        taken = [supplies[i] for i in row[1:]]
-        yield from _routed(int(row[0]), int(weight), ends, taken, direction)
+    supplies = [Supply(edges) for edges in _edges(bundles, place, direction)]
+    for packed in found:
+        yield from _routed(packed, [supplies[arc] for arc in packed.arcs])
 
 
-def _routed(
-    root: int,
-    weight: int,
-    ends: Sequence[tuple[int, int]],
-    supplies: Sequence[Supply],
-    direction: Direction,
-) -> Iterator[Tree]:
-    """Yield equal trees with the routes of their edges, as many at a time as routes allow.
+def _edges(
+    bundles: Sequence[Bundle], place: dict[int, int], direction: Direction
+) -> Iterator[list[tuple[TreeEdge, int]]]:
+    """Yield (edge, units) for every route of every bundle; trees share these edges.
 
     A route of an IN phase lists links in the order data takes them.
     """
     step = 1 if direction is Direction.OUT else -1
+    for bundle in bundles:
+        parent, child = place[bundle.tail], place[bundle.head]
+        yield [(TreeEdge(parent, child, arc.route[::step]), arc.units) for arc in bundle.arcs]
+
+
+def _routed(packed: Packed, supplies: Sequence[Supply[TreeEdge]]) -> Iterator[Tree]:
+    """Yield equal trees with the routes of their edges, as many at a time as routes allow."""
+    weight = packed.weight
     while weight:
         part = min(weight, *(supply.room for supply in supplies))
-        routes = [supply.take(part)[::step] for supply in supplies]
-        edges = (TreeEdge(*pair, route) for pair, route in zip(ends, routes, strict=True))
-        yield Tree(root, part, tuple(edges))
+        yield Tree(packed.root, part, tuple(supply.take(part) for supply in supplies))
         weight -= part
 
 
-def merge_equal(trees: Sequence[Tree]) -> tuple[Tree, ...]:
-    """Add up the weights of equal trees; sort by root, widest and lowest first."""
-    weights: dict[tuple[int, tuple[TreeEdge, ...]], int] = {}
-    for tree in trees:
-        key = tree.root, tree.edges
-        weights[key] = weights.get(key, 0) + tree.weight
-    merged = [Tree(root, weight, edges) for (root, edges), weight in weights.items()]
-    return tuple(
-        sorted(
-            merged,
-            key=lambda t: (t.root, -t.weight, t.height, [(e.parent, e.child) for e in t.edges]),
-        )
-    )
+def merge_equal(trees: Iterable[Tree]) -> tuple[Tree, ...]:
+    """Add up the weights of equal trees; sort by root, widest and lowest first.
+
+    Trees of one packing share their edges, so few edges have to be told apart by value.
+    """
+    by_value: dict[TreeEdge, int] = {}
+    number: dict[int, int] = {}
+    merged: dict[tuple[int, ...], Tree] = {}
+    kept = tuple(trees)
+    for tree in kept:
+        for edge in tree.edges:
+            if id(edge) not in number:
+                number[id(edge)] = by_value.setdefault(edge, len(by_value))
+        key = (tree.root, *(number[id(edge)] for edge in tree.edges))
+        before = merged.get(key)
+        merged[key] = replace(tree, weight=tree.weight + (before.weight if before else 0))
+    return tuple(sorted(merged.values(), key=lambda t: (t.root, -t.weight, t.height)))
 
 
 def turned(topology: Topology, phase: Phase, direction: Direction) -> Phase:
     """Return the phase for the other direction on a topology equal to its reverse."""
     links, between = topology.links, topology.link_between
     reverse = [between[link.target, link.source] for link in links]
+    turned: dict[int, TreeEdge] = {}
+    for edge in (edge for tree in phase.trees for edge in tree.edges):
+        if id(edge) not in turned:
+            route = tuple(reverse[i] for i in reversed(edge.route))
+            turned[id(edge)] = TreeEdge(edge.parent, edge.child, route)
     trees = tuple(
-        Tree(
-            tree.root,
-            tree.weight,
-            tuple(
-                TreeEdge(e.parent, e.child, tuple(reverse[i] for i in reversed(e.route)))
-                for e in tree.edges
-            ),
-        )
+        Tree(tree.root, tree.weight, tuple(turned[id(edge)] for edge in tree.edges))
         for tree in phase.trees
     )
     return Phase(direction, trees, phase.unit_bandwidth)

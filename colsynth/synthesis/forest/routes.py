@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from colsynth.synthesis.network import Ints
+
+Way = TypeVar("Way")
 
 
 class ArcLike(Protocol):
@@ -46,6 +48,10 @@ class Bundle(NamedTuple):
     head: int
     units: int
     arcs: tuple[Arc, ...]
+
+    def routes(self) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Yield (route, units)."""
+        return ((arc.route, arc.units) for arc in self.arcs)
 
 
 def ends_of(arcs: Sequence[ArcLike]) -> Ints:
@@ -122,24 +128,24 @@ class Logical:
         return other
 
 
-class Supply:
+class Supply(Generic[Way]):
     """The capacity of a bundle, used up one route after the other.
 
     Whoever takes what is left of the current route at most cuts routes only where two
     takers meet, so the number of pieces grows by additions, not by products.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
-        self._left = deque((arc.route, arc.units) for arc in bundle.arcs)
+    def __init__(self, ways: Iterable[tuple[Way, int]]) -> None:
+        self._left = deque(ways)
 
     @property
     def room(self) -> int:
         """Units left of the current route."""
         return self._left[0][1]
 
-    def take(self, units: int) -> tuple[int, ...]:
+    def take(self, units: int) -> Way:
         """Use up to `room` units of the current route and return it."""
-        route, left = self._left.popleft()
+        way, left = self._left.popleft()
         if left > units:
-            self._left.appendleft((route, left - units))
-        return route
+            self._left.appendleft((way, left - units))
+        return way

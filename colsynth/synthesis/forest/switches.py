@@ -208,8 +208,8 @@ def _pairs(into: list[Bundle], out: list[Bundle], pairing: Pairing) -> list[_Pai
 
 def _joined(into: list[Bundle], out: list[Bundle], pairing: Pairing) -> Iterator[Arc]:
     """Yield the arcs of a pairing {(index into `into`, index into `out`): units}."""
-    arriving = [Supply(bundle) for bundle in into]
-    leaving = [Supply(bundle) for bundle in out]
+    arriving = [Supply(bundle.routes()) for bundle in into]
+    leaving = [Supply(bundle.routes()) for bundle in out]
     for (i, j), wanted in sorted(pairing.items()):
         left = wanted
         while left:
