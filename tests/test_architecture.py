@@ -21,7 +21,7 @@ LADDER = [
     {"topology", "verify", "simulate"},
     {"synthesis", "lowering"},
     {"pipeline"},
-    {"tuning"},
+    {"tuning", "survey"},
     {"api"},
     {"cli"},
     {"__main__"},

@@ -14,7 +14,7 @@
 """
 
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
-from colsynth.api.failures import damage
+from colsynth.api.failures import damage, survey
 from colsynth.api.files import simulate, verify
 from colsynth.api.problem import bound, load_topology, make_problem
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
@@ -37,6 +37,7 @@ __all__ = [
     "pass_names",
     "read_schedule",
     "simulate",
+    "survey",
     "synthesize",
     "tune",
     "verify",

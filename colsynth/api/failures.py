@@ -1,13 +1,17 @@
-"""Broken clusters."""
+"""Broken clusters: what is left of one, and what every single failure costs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.model import Topology
+from colsynth.errors import require_least
+from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
+    from colsynth.pipeline.target import Progress
+    from colsynth.survey import Survey
     from colsynth.topology.damage import Damage
 
 
@@ -52,3 +56,57 @@ def damage(
 
     failures = read_failures(topology, links=links, gpus=gpus, nics=nics, degraded=degraded)
     return apply_failures(topology, failures)
+
+
+def survey(
+    problem: Problem,
+    failures: str = "links:1",
+    *,
+    runtime: str = "msccl",
+    algorithm: str = "forest",
+    trees: str | None = None,
+    protocol: str = "Simple",
+    seed: int = 0,
+    jobs: int = 1,
+    folder: str | Path | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Survey:
+    """Return what every single failure costs, with a verified schedule for each.
+
+    Parameters
+    ----------
+    problem : Problem
+        On the healthy topology.
+    failures : str
+        What fails, one at a time: ``"links:1"``, ``"gpus:1"``, ``"nics:1"``, or several with
+        commas. A link fails in both directions.
+    runtime, algorithm, trees, protocol, seed : optional
+        As for `compile`.
+    jobs : int
+        Processes that compile; the answer does not depend on them.
+    folder : path, optional
+        Where schedules, table and journal are kept. A survey that was ended goes on where it
+        was when it is started again with the same folder.
+    force : bool
+        Whether a survey of something else in `folder` is replaced.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        CS136: no such failures. CS207: something else stands in `folder`. Wrong options.
+    LimitError
+        The runtime runs no such collective.
+    """
+    from colsynth.pipeline.workers import Workers
+    from colsynth.survey import Case
+    from colsynth.survey import survey as examine_all
+    from colsynth.topology.single_failures import read_kinds
+
+    require_least("--jobs", jobs, 1)
+    kinds = read_kinds(failures)
+    case = Case(problem, kinds, runtime, algorithm, protocol, trees, seed)
+    place = None if folder is None else Path(folder)
+    with Workers(jobs) as workers:
+        return examine_all(case, place, workers, progress, force=force)

@@ -154,10 +154,6 @@ def bound(problem: Problem) -> Bound | FlowBound:
     InputError
         No bound is known for such a problem, or its numbers do not fit 64 bits.
     """
-    if problem.collective in (Collective.ALLTOALL, Collective.SCATTER, Collective.GATHER):
-        from colsynth.synthesis.flow_bound import flow_bound
+    from colsynth.synthesis.optimum import optimum
 
-        return flow_bound(problem)
-    from colsynth.synthesis.bound import bound as solve
-
-    return solve(problem)
+    return optimum(problem)

@@ -25,16 +25,21 @@ _REPORT_IT = (
 
 
 class Interrupted(BaseException):
-    """Ctrl-C, with how far the work had come; nothing of it was written.
+    """Ctrl-C, with how far the work had come and what has become of it.
 
     No KeyboardInterrupt, since typer ends a command on one without a word.
     """
 
+    def __init__(self, reached: str = "", outcome: str = "nothing was written") -> None:
+        super().__init__(reached)
+        self.outcome = outcome
+
 
 def interrupted(stop: BaseException | None = None) -> None:
     """Say in one line that the user ended the command, and what was reached."""
-    reached = str(stop) if isinstance(stop, Interrupted) else ""
-    text = f"interrupted: {reached}; nothing was written" if reached else "interrupted"
+    text = "interrupted"
+    if isinstance(stop, Interrupted) and str(stop):
+        text = f"interrupted: {stop}; {stop.outcome}"
     with suppress(OSError):
         print(text, file=sys.stderr)
 

@@ -56,6 +56,9 @@ _COMMANDS = {
     "bound": _Command(
         "colsynth.cli.bound:bound_", "Print the proven optimum and the cut that proves it."
     ),
+    "survey": _Command(
+        "colsynth.cli.survey:survey", "Compile for every single failure; print what each costs."
+    ),
     "topology": _Command("colsynth.cli.topology:app", "List, show, export and check topologies."),
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),

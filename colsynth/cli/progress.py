@@ -25,13 +25,17 @@ Show = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress(kernels: tuple[str, ...] = OF_TREES) -> Iterator[Show]:
+def progress(
+    kernels: tuple[str, ...] = OF_TREES, outcome: str = "nothing was written"
+) -> Iterator[Show]:
     """Give a function that shows (what, done, total) while the block runs.
 
     Parameters
     ----------
     kernels : tuple of str
         Modules of kernels that the work needs.
+    outcome : str
+        What becomes of work that is interrupted.
 
     Raises
     ------
@@ -46,7 +50,7 @@ def progress(kernels: tuple[str, ...] = OF_TREES) -> Iterator[Show]:
         else:
             yield last
     except KeyboardInterrupt:
-        raise Interrupted(str(last)) from None
+        raise Interrupted(str(last), outcome) from None
 
 
 @dataclass

@@ -44,3 +44,12 @@ class Journal:
         with self.path.open("a", encoding="utf-8") as stream:
             # Begins a line of its own, so that a line that was cut off spoils no other.
             stream.write(f"\n{json.dumps({'key': key, 'value': value})}")
+
+    def settle(self) -> None:
+        """Write the file anew, by key: equal values are then equal bytes."""
+        if self.path is None:
+            return
+        lines = (json.dumps({"key": key, "value": self.known[key]}) for key in sorted(self.known))
+        draft = self.path.with_name(f"{self.path.name}.tmp")
+        draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        draft.replace(self.path)

@@ -66,8 +66,8 @@ class Workers:
                 self.jobs, mp_context=get_context("spawn"), initializer=_begin
             )
         try:
-            waiting = [self.pool.submit(work, item) for item in items]
-            for future in as_completed(waiting):
+            # The list is not kept: it would keep every result, however large.
+            for future in as_completed([self.pool.submit(work, item) for item in items]):
                 yield future.result()
         except BrokenProcessPool:
             phrase = "a process that worked for this one was ended from outside"

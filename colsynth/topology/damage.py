@@ -65,10 +65,8 @@ class Damage:
 
     @cached_property
     def dropped(self) -> tuple[str, ...]:
-        """What is gone, by name: GPUs, NICs, then links as ``"A-B"`` (one way ``"A->B"``)."""
-        names = self.healthy.nodes
-        nodes = (names[i].name for i in (*self.failures.gpus, *self.failures.nics))
-        return (*nodes, *link_labels(self.healthy, dict.fromkeys(self.failures.links)).values())
+        """What is gone, as `dropped_names` tells it."""
+        return dropped_names(self.healthy, self.failures)
 
     @cached_property
     def degraded(self) -> dict[str, Fraction]:
@@ -86,6 +84,12 @@ class Damage:
         if slow:
             parts.append(f"with {listed(slow)}")
         return " ".join(parts)
+
+
+def dropped_names(topology: Topology, failures: Failures) -> tuple[str, ...]:
+    """Return what is gone: GPUs, NICs, then links as ``"A-B"`` (one way ``"A->B"``)."""
+    nodes = (topology.nodes[i].name for i in (*failures.gpus, *failures.nics))
+    return (*nodes, *link_labels(topology, dict.fromkeys(failures.links)).values())
 
 
 def link_labels(topology: Topology, links: Mapping[Ends, object]) -> dict[Ends, str]:

@@ -38,3 +38,15 @@ def test_without_a_file_nothing_is_written(tmp_path, monkeypatch):
     journal.keep("a", 1)
     assert journal.recall("a") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_settled_journals_do_not_show_the_order_of_the_work(tmp_path):
+    texts = []
+    for order in ("abc", "cab"):
+        journal = Journal(tmp_path / order)
+        for key in order:
+            journal.keep(key, key * 2)
+        journal.settle()
+        texts.append((tmp_path / order).read_bytes())
+        assert Journal(tmp_path / order).known == journal.known
+    assert texts[0] == texts[1]

@@ -1,0 +1,185 @@
+"""``colsynth survey``: what every single failure costs, with a schedule for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from colsynth.cli._common import (
+    BandwidthOption,
+    JsonOption,
+    LatencyOption,
+    NodesOption,
+    SetOption,
+    TopologyArgument,
+    answer_console,
+    emit_json,
+    load_topology,
+)
+from colsynth.cli._options import CollectiveOption, RootOption, SeedOption
+from colsynth.cli.compare import JobsOption, cores
+from colsynth.cli.damage import (
+    DegradeOption,
+    DropGpuOption,
+    DropLinkOption,
+    DropNicOption,
+    damaged,
+    failures_field,
+)
+from colsynth.cli.progress import OF_TREES, progress
+from colsynth.units import format_bandwidth, percent, plural
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from colsynth.survey import Bottleneck, Row, Survey
+
+_COLUMNS = ("failure", "bound", "algbw", "loss", "bottleneck")
+_SHOWN = 2
+"""Names that a cell lists before the rest is counted."""
+
+
+def survey(
+    topology: TopologyArgument,
+    collective: CollectiveOption,
+    failures: Annotated[
+        str,
+        typer.Option(
+            "--failures",
+            metavar="KIND:1",
+            help="What fails, one at a time: links:1, gpus:1, nics:1, or several with commas.",
+        ),
+    ] = "links:1",
+    runtime: Annotated[
+        str,
+        typer.Option("-r", "--runtime", metavar="RUNTIME", help="msccl, msccl-executor or rccl."),
+    ] = "msccl",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Keep schedules and table; a survey that was ended goes on here.",
+            show_default=False,
+        ),
+    ] = None,
+    nodes: NodesOption = None,
+    settings: SetOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    drop_link: DropLinkOption = None,
+    drop_gpu: DropGpuOption = None,
+    drop_nic: DropNicOption = None,
+    degrade: DegradeOption = None,
+    root: RootOption = None,
+    algorithm: Annotated[
+        str, typer.Option("-a", "--algorithm", metavar="NAME", help="As for compile.")
+    ] = "forest",
+    trees: Annotated[
+        str | None,
+        typer.Option(
+            "--trees",
+            metavar="auto|optimal|K",
+            help="Trees per GPU, as for compile.",
+            show_default="auto",
+        ),
+    ] = None,
+    protocol: Annotated[
+        str, typer.Option("--protocol", metavar="NAME", help="Simple, LL or LL128.")
+    ] = "Simple",
+    jobs: JobsOption = None,
+    seed: SeedOption = 0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a survey of something else.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Compile a schedule for every single failure; print what each costs, worst first."""
+    from colsynth import api
+
+    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
+    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    outcome = "start it again to go on" if output is not None else "nothing was written"
+    with progress(OF_TREES, outcome) as show:
+        found = api.survey(
+            api.make_problem(damage.topology, collective, root),
+            failures,
+            runtime=runtime,
+            algorithm=algorithm,
+            trees=trees,
+            protocol=protocol,
+            seed=seed,
+            jobs=cores(jobs),
+            folder=output,
+            force=force,
+            progress=show,
+        )
+    if json:
+        place = {"folder": None if output is None else str(output)}
+        emit_json({**found.describe(), **place, **failures_field(damage)})
+    else:
+        _show(found, output)
+
+
+def _show(found: Survey, output: Path | None) -> None:
+    from rich import box
+    from rich.table import Table
+
+    problem = found.case.problem
+    console = answer_console()
+    console.print(
+        f"{problem.collective} on {problem.topology.name}, GB/s for {found.case.runtime}; "
+        f"the healthy bound is {format_bandwidth(found.healthy.bound)}",
+        soft_wrap=True,
+    )
+    table = Table(*_COLUMNS, box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for row in found.rows:
+        table.add_row(*_cells(row, found.loss(row)))
+    table.add_section()
+    table.add_row(*_cells(found.healthy, None))
+    console.print(table)
+    console.print(_totals(found, output), soft_wrap=True)
+
+
+def _cells(row: Row, loss: Fraction | None) -> tuple[str, ...]:
+    return (
+        row.failure or "none",
+        _figure(row.bound),
+        "-" if row.algbw is None else _figure(row.algbw),
+        "" if loss is None else f"{percent(loss):.2f} %",
+        _remark(row),
+    )
+
+
+def _figure(bandwidth: Fraction) -> str:
+    return f"{float(bandwidth / 10**9):.3f}"
+
+
+def _remark(row: Row) -> str:
+    """Return why there is no schedule, else where the bound is tight."""
+    if row.refusal is not None:
+        return row.refusal
+    return "" if row.bottleneck is None else _where(row.bottleneck)
+
+
+def _where(cut: Bottleneck) -> str:
+    size = f"{plural(len(cut.links), 'link')}, {format_bandwidth(cut.bandwidth)}"
+    return f"{cut.way} {_listed(cut.gpus)}: {size}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _totals(found: Survey, output: Path | None) -> str:
+    without = sum(row.refusal is not None for row in found.rows)
+    kept = f", kept in {output}" if output is not None else ""
+    made = plural(len(found.rows) - without, "failure")
+    rest = f"; {without} without a schedule" if without else ""
+    return f"verified schedules for {made}{rest}{kept}"

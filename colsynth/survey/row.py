@@ -1,0 +1,135 @@
+"""What came of one failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from colsynth.model import Bound, Cut, Direction, FlowBound, Topology
+from colsynth.units import exact_gbps, gbps
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """The tightest cut, told by its smaller side.
+
+    Parameters
+    ----------
+    way : str
+        ``"into"`` or ``"out of"`` `gpus`: where data must pass.
+    gpus, links : tuple of str
+        Names.
+    bandwidth : Fraction
+        Of the links, bytes per second.
+    """
+
+    way: str
+    gpus: tuple[str, ...]
+    links: tuple[str, ...]
+    bandwidth: Fraction
+
+    def entry(self) -> dict[str, Any]:
+        """Return plain values that `of_entry` reads back."""
+        return {
+            "way": self.way,
+            "gpus": list(self.gpus),
+            "links": list(self.links),
+            "bandwidth_gbps": gbps(self.bandwidth),
+            "bandwidth": exact_gbps(self.bandwidth),
+        }
+
+    @classmethod
+    def of_entry(cls, entry: Any) -> Bottleneck:
+        """Return what `entry` wrote; KeyError, TypeError or ValueError from others."""
+        bandwidth = Fraction(entry["bandwidth"]) * 10**9
+        return cls(entry["way"], tuple(entry["gpus"]), tuple(entry["links"]), bandwidth)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a failure leaves.
+
+    Parameters
+    ----------
+    failure : str
+        What is gone, such as ``"gpu0.0-nic0.0"``; empty for the healthy topology.
+    ranks : int
+        GPUs that are left.
+    bound : Fraction
+        Proven optimum, bytes per second; 0 where GPUs are cut off.
+    algbw : Fraction or None
+        What the schedule reaches, bytes per second; None where there is none, or where its
+        algorithm does not say.
+    trees_per_gpu : int or None
+    bottleneck : Bottleneck or None
+    refusal : str or None
+        Why there is no schedule, such as ``"CS302: ..."``.
+    files : tuple of (str, str)
+        Path within the folder and SHA-256 of every schedule file.
+    """
+
+    failure: str
+    ranks: int
+    bound: Fraction
+    algbw: Fraction | None = None
+    trees_per_gpu: int | None = None
+    bottleneck: Bottleneck | None = None
+    refusal: str | None = None
+    files: tuple[tuple[str, str], ...] = ()
+
+    def entry(self) -> dict[str, Any]:
+        """Return plain values that `of_entry` reads back."""
+        return {
+            "failure": self.failure,
+            "ranks": self.ranks,
+            "bound_gbps": gbps(self.bound),
+            "bound": exact_gbps(self.bound),
+            "algbw_gbps": None if self.algbw is None else gbps(self.algbw),
+            "algbw": None if self.algbw is None else exact_gbps(self.algbw),
+            "trees_per_gpu": self.trees_per_gpu,
+            "bottleneck": None if self.bottleneck is None else self.bottleneck.entry(),
+            "refusal": self.refusal,
+            "files": [{"path": path, "sha256": digest} for path, digest in self.files],
+        }
+
+    @classmethod
+    def of_entry(cls, entry: Any) -> Row:
+        """Return what `entry` wrote; KeyError, TypeError or ValueError from others."""
+        algbw, cut = entry["algbw"], entry["bottleneck"]
+        return cls(
+            failure=entry["failure"],
+            ranks=entry["ranks"],
+            bound=Fraction(entry["bound"]) * 10**9,
+            algbw=None if algbw is None else Fraction(algbw) * 10**9,
+            trees_per_gpu=entry["trees_per_gpu"],
+            bottleneck=None if cut is None else Bottleneck.of_entry(cut),
+            refusal=entry["refusal"],
+            files=tuple((file["path"], file["sha256"]) for file in entry["files"]),
+        )
+
+
+def bottleneck_of(topology: Topology, bound: Bound | FlowBound) -> Bottleneck:
+    """Return the cut of the slowest phase, by its smaller side."""
+    if isinstance(bound, Bound):
+        phases = zip(bound.rates, bound.cuts, strict=True)
+        cut = min(phases, key=lambda phase: phase[0])[1]
+    else:
+        cut = bound.cut
+    ranks, way = _smaller_side(topology, cut)
+    return Bottleneck(
+        way,
+        tuple(topology.nodes[topology.ranks[rank]].name for rank in ranks),
+        tuple(topology.link_name(link) for link in cut.links),
+        cut.bandwidth,
+    )
+
+
+def _smaller_side(topology: Topology, cut: Cut) -> tuple[tuple[int, ...], str]:
+    """Return the ranks of one side of a cut, and which way data must pass there."""
+    leaving = cut.direction is Direction.OUT
+    if 2 * len(cut.gpus) <= topology.size:
+        return cut.gpus, "out of" if leaving else "into"
+    inside = set(cut.gpus)
+    others = tuple(rank for rank in range(topology.size) if rank not in inside)
+    return others, "into" if leaving else "out of"
