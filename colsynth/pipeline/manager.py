@@ -137,6 +137,9 @@ def _run_one(item: Pass, value: Any, target: Context) -> Any:
         result = item.run(value, target)
     except ColsynthError:
         raise
+    except MemoryError as fault:
+        phrase = f"pass {item.name!r} needs more memory than there is"
+        raise InputError(Diagnostic("CS308", phrase, notes=tuple(map(str, fault.args)))) from fault
     except Exception as fault:
         phrase = f"pass {item.name!r} failed: {type(fault).__name__}: {fault}"
         raise DefectError(Diagnostic("CS901", phrase)) from fault

@@ -119,6 +119,13 @@ def test_a_result_of_the_wrong_type_is_a_defect(target):
     assert caught.value.diagnostic.code == "CS902"
 
 
+def test_memory_that_is_not_there_is_no_defect(target):
+    with pytest.raises(InputError, match="'misbehave' needs more memory") as caught:
+        build("misbehave{how=memory}").run(Draft(()), target)
+    assert caught.value.diagnostic.code == "CS308"
+    assert caught.value.diagnostic.notes == ("unable to allocate 15 TiB",)
+
+
 def test_errors_meant_for_the_user_pass_through(target):
     with pytest.raises(LimitError):
         build("misbehave{how=limit}").run(Draft(()), target)

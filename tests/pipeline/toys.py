@@ -62,13 +62,15 @@ class Misbehave:
     takes: ClassVar[type] = Draft
     gives: ClassVar[type] = Draft
 
-    how: Literal["raise", "limit", "type"] = "raise"
+    how: Literal["raise", "limit", "type", "memory"] = "raise"
 
     def run(self, value: Draft, target: Target) -> Any:
         if self.how == "limit":
             raise LimitError(Diagnostic("CS000", "too much"))
         if self.how == "type":
             return Text("not a draft")
+        if self.how == "memory":
+            raise MemoryError("unable to allocate 15 TiB")
         raise KeyError("lost")
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Collective, Direction, Hops, Problem, TimedPhase
-from colsynth.synthesis.ten.demands import Lists, Wants, chunk_size, wants
+from colsynth.synthesis.ten.demands import Wants, chunk_size, count_transfers, wants
 from colsynth.synthesis.ten.hops import hops_of, reverse, select
 from colsynth.synthesis.ten.match import Choice, Spread, match_events
 from colsynth.synthesis.ten.pace import Pace
@@ -29,6 +29,9 @@ from colsynth.synthesis.ten.route import Trees, route, send_along
 from colsynth.synthesis.ten.ticks import Ticks, choose_ticks
 
 Ints = NDArray[np.int64]
+
+_TURNS = 2**31
+"""Seeds that differ; above, they are the same again."""
 
 AUTO = "auto"
 """The policy that leaves the choice to the tries."""
@@ -76,6 +79,7 @@ class Setting:
         self._confined = () if problem.transit else problem.groups
         self.all_hops: Hops = hops_of(self.topology, self.chunk_bytes, self.ticks, self._confined)
         self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
+        self.transfers = count_transfers(problem, chunks_per_gpu)
 
     @cached_property
     def hops(self) -> Hops:
@@ -87,16 +91,6 @@ class Setting:
             group[list(ranks)] = number
         source, target = group[self.all_hops.source], group[self.all_hops.target]
         return select(self.all_hops, (source == target) & (source >= 0))
-
-    def transfers(self, item: Wants) -> int:
-        """Return the transfers that a phase needs at least."""
-        if item.wanted is not None:
-            held, wanted = (_pairs(lists, self.gpus) for lists in (item.holders, item.wanted))
-            return len(np.setdiff1d(wanted, held))
-        others = np.zeros(self.gpus, np.int64)
-        for group in self.problem.members:
-            others[list(group)] = len(group) - 1
-        return int(others[item.holders.items].sum())
 
     def tasks(self, pace: Pace) -> tuple[Task, ...]:
         """Return the phases, with trees where chunks need them.
@@ -133,12 +127,6 @@ class Setting:
         return not self.problem.groups and is_uniform(hops)
 
 
-def _pairs(lists: Lists, gpus: int) -> Ints:
-    """Return a number for every pair of a chunk and a GPU of its list."""
-    chunk: Ints = np.repeat(np.arange(len(lists.first) - 1), np.diff(lists.first))
-    return chunk * gpus + lists.items
-
-
 def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
     """Return the parts of regions that lie in one group, short of the whole group."""
     groups = [set(group) for group in problem.members]
@@ -151,14 +139,18 @@ def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
     return tuple(parts)
 
 
-def choose(tasks: tuple[Task, ...], policy: str, number: int, seed: int) -> Choice:
+def choose(
+    problem: Problem, tasks: tuple[Task, ...], policy: str, number: int, seed: int
+) -> Choice:
     """Return how a try chooses: by each policy in turn, strictly first where that differs.
 
     On networks whose links all take equally long oldest-first meets the bound most often;
-    elsewhere rarest-first does (16x16 to 32x32 meshes with slow and missing links).
+    elsewhere rarest-first does (16x16 to 32x32 meshes with slow and missing links). So it
+    does where a root has all chunks: oldest-first sends each over every link of the root.
 
     Parameters
     ----------
+    problem : Problem
     tasks : tuple of Task
     policy : str
         `AUTO` or a key of `match.POLICIES`.
@@ -166,13 +158,13 @@ def choose(tasks: tuple[Task, ...], policy: str, number: int, seed: int) -> Choi
         Of the try.
     """
     matched = [task for task in tasks if task.trees is None]
-    even = all(is_uniform(task.hops) for task in matched)
+    even = not problem.collective.rooted and all(is_uniform(task.hops) for task in matched)
     both = ("oldest", "rarest") if even else ("rarest", "oldest")
     policies = both if policy == AUTO else (policy,)
     strictness = (True, False) if any(task.regions for task in matched) else (False,)
     ways = [(p, strict) for strict in strictness for p in policies][: None if matched else 1]
     turn, place = divmod(number, len(ways))
-    return Choice(*ways[place], turn=seed + turn)
+    return Choice(*ways[place], turn=(seed + turn) % _TURNS)
 
 
 def attempt(
@@ -182,7 +174,8 @@ def attempt(
     done: list[TimedPhase] = []
     for task in tasks:
         phase = _phase(setting, task, done, choice, pace)
-        if task.trees is None and phase.transfers < setting.transfers(task.wants):
+        # Where everybody wants everything, all phases have equally many transfers.
+        if task.trees is None and phase.transfers * len(tasks) < setting.transfers:
             raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
         if task.wants.direction is Direction.IN:
             phase = backwards(phase, setting.hops, task.was, last_end(phase))

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.model import Collective, Direction, Problem
+from colsynth.model import Collective, Demand, Direction, Problem
 from colsynth.model.problem import PHASES
 
 Ints = NDArray[np.int32]
@@ -69,6 +69,22 @@ def count_chunks(problem: Problem, chunks_per_gpu: int) -> tuple[int, int]:
         case Collective.ALLTOALL:
             return groups * members**2 * chunks_per_gpu, members * chunks_per_gpu
     return groups * members * chunks_per_gpu, members * chunks_per_gpu
+
+
+def count_transfers(problem: Problem, chunks_per_gpu: int) -> int:
+    """Return how many transfers any schedule has at least, all phases together."""
+    if problem.collective is Collective.CUSTOM:
+        return chunks_per_gpu * sum(map(_moves, problem.demands))
+    others = sum(len(members) - 1 for members in problem.members)
+    each = 1 if problem.collective.rooted else len(problem.members[0])
+    phases = len(PHASES.get(problem.collective, (Direction.OUT,)))
+    return phases * others * each * chunks_per_gpu
+
+
+def _moves(demand: Demand) -> int:
+    ends = set(demand.holders), set(demand.wanted)
+    give, take = ends if demand.reduces else ends[::-1]
+    return demand.count * len(give - take)
 
 
 def chunk_size(problem: Problem, size: int, chunks_per_gpu: int) -> Fraction:

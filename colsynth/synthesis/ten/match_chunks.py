@@ -10,11 +10,12 @@ from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.model import Problem, TimeBound, TimedPhase, TimedSchedule
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.ten.attempt import AUTO, Setting, attempt, choose
-from colsynth.synthesis.ten.demands import count_chunks
+from colsynth.synthesis.ten.demands import count_chunks, count_transfers
 from colsynth.synthesis.ten.lower_bound import time_bound
 from colsynth.synthesis.ten.match import POLICIES
 from colsynth.synthesis.ten.pace import Pace
 from colsynth.synthesis.ten.phases import last_end
+from colsynth.synthesis.ten.room import refuse_too_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class MatchChunks:
         for the ``earliest`` finish the oldest, unless the other links into the receiver
         could bring all that it still lacks before this one is done. With ``auto`` tries
         take the oldest and the rarest in turn, beginning with the oldest where all links
-        take equally long and with the rarest elsewhere.
+        take equally long and no root has everything, with the rarest elsewhere.
     tries : int
         Schedules made, of which the best is kept; fewer where one meets the bound. They
         differ in who chooses first, in the policy where that is ``auto``, and in whether
@@ -72,15 +73,16 @@ class MatchChunks:
         InfeasibleError
             CS302: some chunk cannot reach somebody who wants it.
         InputError
-            CS117: fewer than two GPUs. CS307: nothing to do.
+            CS117: fewer than two GPUs. CS307: nothing to do. CS125, CS308: too much to do.
         """
         if value.topology.size < 2:
             raise InputError(Diagnostic("CS117", "a collective needs two GPUs or more"))
-        setting = Setting(value, self.size, self.chunks_per_gpu)
-        total = sum(setting.transfers(item) for item in setting.wants)
+        total = count_transfers(value, self.chunks_per_gpu)
         if total == 0:
             note = "whoever wants a chunk holds it from the beginning"
             raise InputError(Diagnostic("CS307", "no chunk has to move", notes=(note,)))
+        refuse_too_large(value, self.chunks_per_gpu)
+        setting = Setting(value, self.size, self.chunks_per_gpu)
         pace = Pace(total, setting.ticks.unit, target.progress)
         target.progress("preparing routes", 0, total)
         tasks = setting.tasks(pace)
@@ -89,7 +91,7 @@ class MatchChunks:
         ticks = 0
         for number in range(self.tries):
             pace.begin()
-            choice = choose(tasks, self.policy, number, target.seed)
+            choice = choose(value, tasks, self.policy, number, target.seed)
             phases = attempt(setting, tasks, choice, pace)
             end = max(map(last_end, phases))
             if not best or end < ticks:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from colsynth.model import Collective, Demand, Direction, Problem
-from colsynth.synthesis.ten.demands import chunk_size, count_chunks, wants
+from colsynth.synthesis.ten.demands import chunk_size, count_chunks, count_transfers, wants
 from colsynth.topology.load import load
 from tests.reference.timed import conditions
 from tests.synthesis.ten.problems import wild_problem
@@ -46,6 +46,11 @@ def test_chunks_of_every_collective(seed):
     asked = {item.direction: spelt_out(problem, item) for item in wants(problem, each)}
     assert asked == {way: chunks for way, chunks in expected.items() if chunks or way in asked}
     assert count_chunks(problem, each)[0] == len(found)
+    moves = [
+        len(kinds) * len(holders - wanted if "sum" in kinds else wanted - holders)
+        for kinds, holders, wanted in found
+    ]
+    assert count_transfers(problem, each) == sum(moves)
 
 
 GROUPS = ((0, 1, 2), (5, 4, 3))

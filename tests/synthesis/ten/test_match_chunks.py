@@ -100,6 +100,15 @@ def test_automatic_tries_take_policies_in_turn(monkeypatch):
     assert len({(way, choice.turn) for way, choice in zip(ways, choices, strict=True)}) == 8
 
 
+@pytest.mark.parametrize("spec", ["mesh:8x8", "ring:8", "torus:4x4"])
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_a_root_sends_every_chunk_over_one_of_its_links(spec, collective):
+    """Oldest-first sends each over all of them, which takes twice as long and more."""
+    problem = problem_of(load(spec), collective)
+    assert scheduled(problem, chunks_per_gpu=256, tries=1).gap < Fraction(2, 100)
+    assert scheduled(problem, chunks_per_gpu=256, tries=1, policy="oldest").gap > Fraction(1, 2)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_policy_that_was_asked_for_is_the_only_one(policy, monkeypatch):
     choices = count_tries(monkeypatch)
@@ -113,6 +122,12 @@ def test_the_seed_decides_who_chooses_first():
     moves = [moves_of(schedule.phases[0]) for schedule in found]
     assert moves[0] == moves[1]
     assert len({str(some) for some in moves}) > 1
+
+
+@pytest.mark.parametrize("seed", [-1, 2**31, 10**30])
+@pytest.mark.parametrize("spec", ["mesh:3x3", "mi250"])
+def test_any_whole_number_is_a_seed(spec, seed):
+    scheduled(problem_of(load(spec)), seed=seed, tries=2)
 
 
 def test_earliest_leaves_the_last_chunk_to_the_faster_link():
