@@ -117,10 +117,11 @@ def _check_place(path: Path | None, force: bool) -> None:
     """Refuse, before any work, a place that could not be written to after it."""
     if path is None:
         return
-    if path.is_dir():
-        phrase = f"cannot write {path}"
+    wrong = "it is a directory" if path.is_dir() else "it is no text" if str(path) == "-" else ""
+    if wrong:
+        phrase = f"cannot write the schedule to {path}"
         advice = "name a file, such as schedule.npz"
-        raise InputError(Diagnostic("CS208", phrase, notes=("it is a directory",), help=advice))
+        raise InputError(Diagnostic("CS208", phrase, notes=(wrong,), help=advice))
     refuse_to_overwrite((path,), force)
 
 
@@ -138,7 +139,8 @@ def _rows(schedule: TimedSchedule, summary: dict[str, Any]) -> dict[str, str]:
     moved = f"{plural(schedule.chunks, 'chunk')} of {_bytes(schedule.chunk_bytes)}"
     rows = {
         "schedule": f"{_asked(summary)} on {summary['topology']} ({summary['ranks']} GPUs)",
-        "size": f"{summary['size_bytes']} bytes, {moved}, {plural(schedule.transfers, 'transfer')}",
+        "size": f"{plural(schedule.size, 'byte')}, {moved}, "
+        f"{plural(schedule.transfers, 'transfer')}",
         "time": f"{format_duration(schedule.seconds)}, {nearness(summary['gap'])} "
         f"{format_duration(schedule.bound.seconds)}",
         "bound by": summary["bound_reason"],
@@ -167,5 +169,6 @@ def nearness(gap: float) -> str:
 
 
 def _bytes(size: Fraction) -> str:
-    whole = size.denominator == 1
-    return f"{size} bytes" if whole else f"{round(float(size), 2)} bytes"
+    if size.denominator == 1:
+        return plural(int(size), "byte")
+    return f"{float(size):.10g} bytes"
