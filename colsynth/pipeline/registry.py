@@ -19,8 +19,13 @@ _PASSES = {
     "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
     "match-chunks": "colsynth.synthesis.ten.match_chunks:MatchChunks",
     "build-ring": "colsynth.synthesis.baselines.build_ring:BuildRing",
+    "build-tree": "colsynth.synthesis.baselines.build_tree:BuildTree",
+    "build-halving": "colsynth.synthesis.baselines.build_halving:BuildHalving",
+    "build-hierarchical": "colsynth.synthesis.baselines.build_hierarchical:BuildHierarchical",
     "build-stars": "colsynth.synthesis.baselines.build_stars:BuildStars",
     "build-all-pairs": "colsynth.synthesis.baselines.build_all_pairs:BuildAllPairs",
+    "build-pairwise": "colsynth.synthesis.baselines.build_pairwise:BuildPairwise",
+    "build-two-level": "colsynth.synthesis.baselines.build_two_level:BuildTwoLevel",
     "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
     "lower-timed": "colsynth.lowering.lower_timed:LowerTimed",
     "coalesce-chunks": "colsynth.lowering.coalesce_chunks:CoalesceChunks",
@@ -37,8 +42,13 @@ ALGORITHMS = {
     "forest": f"pack-trees,lower-forest,{_LOWERING}",
     "ten": f"match-chunks,lower-timed,{_LOWERING}",
     "ring": f"build-ring,lower-forest{{apart=true,abreast=true}},{_ABREAST}",
+    "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",
+    "rhd": f"build-halving,{_LOWERING}",
+    "hierarchical": f"build-hierarchical,lower-forest,{_LOWERING}",
     "allpairs": f"build-all-pairs,{_LOWERING}",
     "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
+    "pairwise": f"build-pairwise,{_LOWERING}",
+    "two-level": f"build-two-level,{_LOWERING}",
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
 

@@ -64,6 +64,17 @@ def most_rings(profile: Profile, size: int) -> int:
     return max(1, min(profile.max_channels // portions, profile.max_threadblocks // blocks))
 
 
+def most_trees(profile: Profile) -> int:
+    """Return how many pairs of trees fit a runtime's channels and threadblocks.
+
+    A chain receives and sends in each phase of each tree; the GPU that stands for its box
+    has two peers more in one of the trees.
+    """
+    blocks = 8 if profile.fuses else 14
+    threadblocks = min(profile.max_threadblocks, profile.resident_threadblocks)
+    return max(1, min(profile.max_channels // 2, threadblocks // blocks))
+
+
 def fewest(speeds: Sequence[Fraction]) -> int:
     """Return how many channels are enough, given the speed of 1, 2, ... of them.
 

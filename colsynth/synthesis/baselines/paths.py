@@ -11,8 +11,10 @@ _BUDGET = 20_000
 """Steps of one search: without luck it is exponential, as Hamiltonian paths are."""
 
 
-def visit_all(ways: Ways, ranks: Sequence[int], first: int, last: int) -> tuple[int, ...] | None:
-    """Return a path from `first` to `last` through all of `ranks`, or None.
+def visit_all(
+    ways: Ways, ranks: Sequence[int], first: int, last: int | None = None
+) -> tuple[int, ...] | None:
+    """Return a path from `first` to `last`, or to anywhere, through all of `ranks`, or None.
 
     Its most expensive hop (`Ways.cost`) is as cheap as a bounded depth-first search finds:
     first among the cheapest hops alone, then among more and more of them. Equal ends ask
@@ -27,11 +29,11 @@ def visit_all(ways: Ways, ranks: Sequence[int], first: int, last: int) -> tuple[
         path = _search(hops, most, first, last)
         if path is not None:
             return path
-    return (first,) if len(ranks) == 1 and first == last else None
+    return (first,) if len(ranks) == 1 and last in (first, None) else None
 
 
 def _search(
-    hops: dict[int, dict[int, Fraction]], most: Fraction, first: int, last: int
+    hops: dict[int, dict[int, Fraction]], most: Fraction, first: int, last: int | None
 ) -> tuple[int, ...] | None:
     """Search among hops that cost at most `most`, from ranks with few ways on first."""
     size = len(hops)
@@ -45,9 +47,12 @@ def _search(
             free, key=lambda t: (hops[rank][t], order[t], (t - rank) % size), reverse=True
         )
 
+    def arrived() -> bool:
+        return last in (None, path[-1]) or (first == last and last in near[path[-1]])
+
     branches = [onward(first)]
     while branches and left:
-        if len(path) == size and (path[-1] == last or (first == last and last in near[path[-1]])):
+        if len(path) == size and arrived():
             return tuple(path)
         if branches[-1]:
             rank = branches[-1].pop()

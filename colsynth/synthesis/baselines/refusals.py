@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective, Problem, Topology
+from colsynth.synthesis.baselines.ways import Ways, boxes
 
 
 def require_collective(name: str, problem: Problem, served: Sequence[Collective]) -> None:
@@ -32,3 +33,23 @@ def unfit(name: str, topology: Topology, reason: str, *notes: str) -> InputError
     return InputError(
         Diagnostic("CS312", phrase, notes=notes, help="'-a forest' and '-a ten' fit any topology")
     )
+
+
+def require_ways(name: str, topology: Topology, pairs: Iterable[tuple[int, int]]) -> None:
+    """Refuse a topology where a pair of ranks has no way through no third GPU (CS312)."""
+    ways = Ways(topology)
+    for source, sink in pairs:
+        if not ways.joins(source, sink):
+            first, second = (topology.nodes[topology.ranks[r]].name for r in (source, sink))
+            reason = f"no way leads from {first} to {second} through no third GPU"
+            raise unfit(name, topology, reason)
+
+
+def equal_boxes(name: str, topology: Topology) -> tuple[tuple[int, ...], ...]:
+    """Return the ranks of every box, or refuse boxes of several sizes (CS312)."""
+    found = boxes(topology)
+    sizes = sorted({len(ranks) for ranks in found})
+    if len(sizes) > 1:
+        listed = " and ".join(map(str, sizes))
+        raise unfit(name, topology, "boxes differ in size", f"they have {listed} GPUs")
+    return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from colsynth.model import ChunkProgram, Direction, Origin, Problem, Transfer
+from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem, Transfer
 
 
 @dataclass(slots=True)
 class Script:
     """Transfers so far, each written down once for every parallel copy.
 
-    Chunks are numbered as for one copy; `program` makes room for the others beside each.
+    Chunks are numbered as for one copy; `program` makes room for the others.
 
     Parameters
     ----------
@@ -55,13 +55,19 @@ class Script:
         return number
 
     def program(self, *, ordered: bool) -> ChunkProgram:
-        """Return the program of all copies; `ordered` as in `ChunkProgram`."""
+        """Return the program of all copies; `ordered` as in `ChunkProgram`.
+
+        Copies of a chunk stand side by side, so that each shard has its part of all of them.
+        An allreduce has no shards: there, the chunks of a copy do, to travel together.
+        """
         copies = self.instances
+        summed = self.problem.collective is Collective.ALLREDUCE
+        step, shift = (1, self.chunks) if summed else (copies, 1)
         transfers = tuple(
             Transfer(
                 one.source,
                 one.target,
-                one.chunk * copies + copy,
+                one.chunk * step + copy * shift,
                 one.count,
                 one.reduces,
                 tuple(number * copies + copy for number in one.after),

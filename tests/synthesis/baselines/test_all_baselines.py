@@ -1,0 +1,89 @@
+"""Every baseline x collective x machine x runtime: a verified file, or the expected refusal."""
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import ColsynthError
+from colsynth.model import Collective
+from tests.synthesis.baselines.conftest import RUNTIMES
+
+SERVED = {
+    "tree": ("allreduce", "broadcast", "reduce"),
+    "rhd": ("allreduce", "allgather", "reduce-scatter"),
+    "hierarchical": ("allreduce", "allgather", "reduce-scatter"),
+    "pairwise": ("alltoall",),
+    "two-level": ("alltoall",),
+}
+MACHINES = (
+    ("dgx-a100", 1),
+    ("dgx-a100", 2),
+    ("dgx-a100", 3),
+    ("mi250", 1),
+    ("mi300x", 1),
+    ("ndv2", 2),
+    ("ring:8", None),
+)
+UNFIT = {
+    # Only neighbours have a way to each other through no third GPU.
+    ("rhd", "ring:8", None),
+    ("two-level", "ring:8", None),
+    ("rhd", "mi250", 1),
+    ("two-level", "mi250", 1),
+    # 24 GPUs are no power of two.
+    ("rhd", "dgx-a100", 3),
+    # Half of the GPUs do not reach the NIC.
+    ("rhd", "ndv2", 2),
+    ("hierarchical", "ndv2", 2),
+    ("two-level", "ndv2", 2),
+}
+COLLECTIVES = tuple(item.value for item in Collective if item is not Collective.CUSTOM)
+
+
+def problem_of(name, boxes, collective):
+    root = 5 if collective in ("broadcast", "reduce", "scatter", "gather") else None
+    return api.make_problem(api.load_topology(name, nodes=boxes), collective, root)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(("name", "boxes"), MACHINES)
+@pytest.mark.parametrize(
+    ("algorithm", "collective"), [(a, c) for a, served in SERVED.items() for c in served]
+)
+def test_files_verify_or_are_refused(algorithm, collective, name, boxes, runtime):
+    problem = problem_of(name, boxes, collective)
+    channels = {"channels": 2} if algorithm == "tree" else {}
+    # Rooted collectives between nodes need another protocol (README).
+    protocol = "LL128" if problem.root is not None else "Simple"
+    try:
+        done = api.compile(problem, runtime, algorithm=algorithm, protocol=protocol, **channels)
+        code = None
+    except ColsynthError as refusal:
+        code = refusal.diagnostic.code
+    expected = "CS312" if (algorithm, name, boxes) in UNFIT else None
+    assert code == expected
+    assert expected or done.verified
+
+
+@pytest.mark.parametrize("algorithm", SERVED)
+def test_other_collectives_are_refused(algorithm, schedule):
+    for collective in COLLECTIVES:
+        if collective not in SERVED[algorithm]:
+            root = 0 if collective in ("broadcast", "reduce", "scatter", "gather") else None
+            with pytest.raises(ColsynthError) as refused:
+                schedule(algorithm, "clique:4", collective, root=root)
+            assert refused.value.diagnostic.code == "CS311"
+
+
+@pytest.mark.parametrize("algorithm", SERVED)
+def test_process_groups_are_refused(algorithm):
+    from colsynth import runtimes
+    from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
+    from colsynth.pipeline.spec import parse
+    from colsynth.runtimes.target import Target
+
+    topology = api.load_topology("clique:4")
+    problem = api.make_problem(topology, SERVED[algorithm][0], groups=[[0, 1], [2, 3]])
+    first = DEFAULT.load(parse(ALGORITHMS[algorithm])[0].name)
+    with pytest.raises(ColsynthError) as refused:
+        first().run(problem, Target(runtimes.profile("msccl")))
+    assert refused.value.diagnostic.code == "CS311"
