@@ -64,7 +64,7 @@ GroupsOption = Annotated[
 ]
 TransitOption = Annotated[
     bool,
-    typer.Option("--transit", help="Let GPUs outside all groups pass chunks on."),
+    typer.Option("--transit", help="Let GPUs outside a group pass its chunks on."),
 ]
 CustomOption = Annotated[
     Path | None,

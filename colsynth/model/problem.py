@@ -85,7 +85,7 @@ class Problem:
         Process groups that run the collective at the same time, each by its ranks in
         order; no rank is in two. Empty: all ranks are one group.
     transit : bool
-        Whether GPUs outside all groups may pass chunks on.
+        Whether GPUs outside a group, in another one or in none, may pass its chunks on.
     demands : tuple of Demand
         What a custom collective asks for; empty otherwise.
     """

@@ -77,17 +77,20 @@ def _available(wanted: tuple[Need, ...], ready: Ints) -> Ints:
 
 
 def _check_members(schedule: TimedSchedule, phase: TimedPhase) -> None:
-    """Check that only GPUs of the groups take part, where others must not."""
+    """Check that chunks stay among the GPUs of their group, where others must not take part."""
     problem = schedule.problem
     if problem.transit or not problem.groups:
         return
-    inside = np.zeros(problem.topology.size, np.bool_)
-    inside[[rank for members in problem.groups for rank in members]] = True
-    for ends in (phase.hops.source, phase.hops.target):
-        for hop in np.flatnonzero(~inside[ends] & (np.diff(phase.first) > 0))[:1].tolist():
-            clause = told(schedule, phase, int(phase.first[hop]))
-            text = f"{gpu(schedule, int(ends[hop]))} is in no group but takes part"
-            raise failure("CS513", f"{text}: {clause}")
+    group = np.full(problem.topology.size, -1)
+    for number, members in enumerate(problem.groups):
+        group[list(members)] = number
+    ends = np.stack((phase.hops.source, phase.hops.target))
+    strays = (group[ends] < 0).any(axis=0) | (group[ends[0]] != group[ends[1]])
+    for hop in np.flatnonzero(strays & (np.diff(phase.first) > 0))[:1].tolist():
+        outside = ends[:, hop][group[ends[:, hop]] < 0].tolist()
+        text = f"{gpu(schedule, outside[0])} is in no group" if outside else "groups mix"
+        clause = told(schedule, phase, int(phase.first[hop]))
+        raise failure("CS513", f"{text} but no transit is allowed: {clause}")
 
 
 def _check_copies(schedule: TimedSchedule, phase: TimedPhase, need: Need, ready: Ints) -> None:

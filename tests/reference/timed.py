@@ -94,8 +94,9 @@ def strangers(problem, sent):
     """Whether GPUs take part that must not."""
     if problem.transit or not problem.groups:
         return False
-    inside = {rank for members in problem.groups for rank in members}
-    return any(not {t.source, t.target} <= inside for t in sent)
+    return not all(
+        any({t.source, t.target} <= set(members) for members in problem.groups) for t in sent
+    )
 
 
 def data_faults(schedule, phases):

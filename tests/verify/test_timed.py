@@ -191,6 +191,17 @@ def test_gpus_outside_all_groups_stay_out_unless_transit_is_allowed():
     assert "g1 (rank 1) is in no group" in text
 
 
+def test_gpus_of_another_group_stay_out_unless_transit_is_allowed():
+    groups = ((0, 2), (1, 3))
+    problem = replace(line(4, collective=Collective.BROADCAST, root=1), groups=groups, transit=True)
+    sent = [(2, 1, 0, 0), (1, 0, 11, 0), (3, 2, 0, 1), (2, 1, 11, 1)]
+    schedule = made(problem, (OUT, sent), chunks=2, shares=1)
+    check_timed(schedule)
+    code, text = refusal(replace(schedule, problem=replace(problem, transit=False)))
+    assert code == "CS513"
+    assert "groups mix but no transit is allowed" in text
+
+
 def test_chunks_that_nobody_lacks_do_not_move():
     problem = line(2, collective=Collective.ALLTOALL)
     sent = [(0, 1, 0, 1), (1, 0, 0, 2)]

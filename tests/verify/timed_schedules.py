@@ -94,14 +94,14 @@ class Links:
         return start
 
 
-def tree(hops, holders, wanted, allowed):
+def tree(hops, holders, wanted, among):
     """Return hops that lead to all wanted ranks, breadth first and without dead ends."""
     by = dict.fromkeys(holders)
     queue = sorted(holders)
     for rank in queue:
         for hop in np.flatnonzero(hops.source == rank).tolist():
             target = int(hops.target[hop])
-            if target not in by and target in allowed:
+            if target not in by and target in among:
                 by[target] = hop
                 queue.append(target)
     if not set(wanted) <= set(by):
@@ -115,10 +115,17 @@ def tree(hops, holders, wanted, allowed):
     return [by[rank] for rank in queue if by[rank] in used]
 
 
-def copy(hops, chunk, ready, wanted, allowed, links):
+def allowed(problem, rank):
+    """Return the ranks that may pass on a chunk that a rank holds or wants."""
+    if problem.transit or not problem.groups:
+        return set(range(problem.topology.size))
+    return set(next(members for members in problem.groups if rank in members))
+
+
+def copy(hops, chunk, ready, wanted, among, links):
     """Return transfers of one chunk."""
     has, moves = dict(ready), []
-    for hop in tree(hops, ready, wanted, allowed):
+    for hop in tree(hops, ready, wanted, among):
         source, target = int(hops.source[hop]), int(hops.target[hop])
         start = links.earliest(hops, hop, has[source])
         has[target] = start + int(hops.duration[hop])
@@ -126,12 +133,12 @@ def copy(hops, chunk, ready, wanted, allowed, links):
     return moves
 
 
-def reduce(hops, found, allowed, links):
+def reduce(problem, hops, found, links):
     """Return transfers of all sums: copies on the reversed hops, with time turned around."""
     (turned, again), back = reverse(hops), Links()
     moves = []
     for chunk, holders, final in found:
-        moves += copy(turned, chunk, {final: 0}, holders, allowed, back)
+        moves += copy(turned, chunk, {final: 0}, holders, allowed(problem, final), back)
     last = max((start + int(turned.duration[hop]) for hop, start, _ in moves), default=0)
     mended = [
         (int(again[hop]), last - start - int(turned.duration[hop]), c) for hop, start, c in moves
@@ -153,14 +160,11 @@ def schedule_of(problem: Problem, size=960, each=1) -> TimedSchedule:
     chunk_bytes = Fraction(size, shares)
     ticks = choose_ticks(problem.topology, chunk_bytes)
     hops = hops_of(problem.topology, chunk_bytes, ticks)
-    allowed = set(range(problem.topology.size))
-    if problem.groups and not problem.transit:
-        allowed = {rank for members in problem.groups for rank in members}
     links, phases, ready = Links(), [], {}
     kinds = {kind for found_kinds, _, _ in found for kind in found_kinds}
     if "sum" in kinds:
         asked = [(c, h, min(w)) for c, (ks, h, w) in enumerate(found) if "sum" in ks]
-        phases.append(assemble(Direction.IN, hops, reduce(hops, asked, allowed, links)))
+        phases.append(assemble(Direction.IN, hops, reduce(problem, hops, asked, links)))
         for t in transfers(phases[0]):
             if {t.target} == found[t.chunk][2]:
                 ready[t.chunk] = max(t.end, ready.get(t.chunk, 0))
@@ -170,10 +174,10 @@ def schedule_of(problem: Problem, size=960, each=1) -> TimedSchedule:
             if "spread" in ks:
                 (owner,) = wanted
                 start = {owner: ready.get(chunk, 0)}
-                moves += copy(hops, chunk, start, holders, allowed, links)
+                moves += copy(hops, chunk, start, holders, allowed(problem, owner), links)
             elif "copy" in ks and not wanted <= holders:
                 start = dict.fromkeys(holders, 0)
-                moves += copy(hops, chunk, start, wanted, allowed, links)
+                moves += copy(hops, chunk, start, wanted, allowed(problem, min(holders)), links)
         phases.append(assemble(Direction.OUT, hops, moves))
     return with_ticks(
         TimedSchedule(
