@@ -194,10 +194,10 @@ class _Placer:
         key = transfer.target, chunk
         done, total = self.arrivals[key]
         where, place = self.sums[key]
-        owned = key not in self.passed
         own = self.apart.get(key, 0)
-        ends = done == 0, done + 1 == own, done + 1 == total
-        return buffer, offset - chunk, where, place - chunk, *ends, owned
+        published = own > 0 or (key not in self.passed and not self._fuses)
+        ends = done == 0, done + 1 == own, done + 1 == total and published
+        return buffer, offset - chunk, where, place - chunk, *ends
 
     def _read(self, transfer: Transfer, chunk: int) -> Slot:
         """Return where the source keeps a chunk of a transfer."""

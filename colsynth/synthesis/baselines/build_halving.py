@@ -65,7 +65,7 @@ class BuildHalving:
         for phase, direction in enumerate(PHASES[value.collective]):
             for exchange in _exchanges(size, value.collective, direction):
                 _send(script, exchange, Origin(phase, direction, 0), arrived)
-        return script.program(ordered=False)
+        return script.program(ordered=True)
 
 
 Exchange = list[tuple[int, int, int]]
@@ -114,11 +114,13 @@ def _reversed(rank: int, bits: int) -> int:
 def _send(
     script: Script, exchange: Exchange, origin: Origin, arrived: dict[tuple[int, int], list[int]]
 ) -> None:
-    """Send the chunks of one round, each after all that reached its source before."""
-    numbers = []
-    for source, sink, chunk in exchange:
-        after = arrived.get((source, chunk), ())
-        number = script.send(source, sink, chunk, after, origin=origin._replace(tree=chunk))
-        numbers.append((sink, chunk, number))
-    for sink, chunk, number in numbers:
+    """Send the chunks of one round: what a rank sends waits for all that reached it of that."""
+    after: dict[int, set[int]] = {}
+    for source, _, chunk in exchange:
+        after.setdefault(source, set()).update(arrived.get((source, chunk), ()))
+    numbers = [
+        script.send(source, sink, chunk, after[source], origin=origin._replace(tree=chunk))
+        for source, sink, chunk in exchange
+    ]
+    for number, (_, sink, chunk) in zip(numbers, exchange, strict=True):
         arrived.setdefault((sink, chunk), []).append(number)

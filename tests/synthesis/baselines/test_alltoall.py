@@ -1,0 +1,69 @@
+"""Alltoall of libraries: pairwise in rounds, or inside boxes and then between them."""
+
+from collections import Counter
+
+import pytest
+
+from colsynth import runtimes
+from colsynth.errors import InputError
+from colsynth.model import Collective, Kind, Node, Problem, Topology
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.build_pairwise import rounds
+from colsynth.synthesis.baselines.build_two_level import BuildTwoLevel
+
+
+@pytest.mark.parametrize("size", [2, 3, 6, 8, 16])
+def test_all_pairs_meet_once_and_nobody_twice_in_a_round(size):
+    pairs = list(rounds(size))
+    assert sorted(pairs) == [(a, b) for a in range(size) for b in range(size) if a != b]
+    for first in range(0, len(pairs), size):
+        together = pairs[first : first + size]
+        assert len({a for a, _ in together}) == len({b for _, b in together}) == size
+
+
+def test_of_a_power_of_two_the_two_of_a_pair_send_to_each_other():
+    pairs = list(rounds(8))
+    for first in range(0, len(pairs), 8):
+        together = set(pairs[first : first + 8])
+        assert {(b, a) for a, b in together} == together
+
+
+def test_pairwise_sends_every_chunk_straight(schedule):
+    program = schedule("pairwise", "clique:6", "alltoall", instances=2)
+    assert program.chunks == 12
+    for transfer in program.transfers:
+        assert divmod(transfer.chunk // 2, 6) == (transfer.source, transfer.target)
+    assert len(program.transfers) == 2 * 30
+
+
+@pytest.mark.parametrize("boxes", [2, 3])
+def test_two_levels_talk_to_the_box_and_to_the_rail(schedule, boxes):
+    program = schedule("two-level", "dgx-a100", "alltoall", boxes)
+    peers = Counter(source for source, _ in {(t.source, t.target) for t in program.transfers})
+    assert set(peers.values()) == {7 + boxes - 1}
+    for transfer in program.transfers:
+        inside = transfer.source // 8 == transfer.target // 8
+        assert inside or transfer.source % 8 == transfer.target % 8
+
+
+@pytest.mark.parametrize("boxes", [2, 3])
+def test_every_chunk_crosses_between_boxes_once(schedule, boxes):
+    program = schedule("two-level", "dgx-a100", "alltoall", boxes)
+    size = 8 * boxes
+    crossed = Counter(t.chunk for t in program.transfers if t.source // 8 != t.target // 8)
+    wanted = {a * size + b for a in range(size) for b in range(size) if a // 8 != b // 8}
+    assert crossed == dict.fromkeys(sorted(wanted), 1)
+
+
+def test_boxes_of_several_sizes_are_refused(schedule):
+    topology = schedule("two-level", "dgx-a100", "alltoall", 2).problem.topology
+    nodes = tuple(
+        Node(node.name, node.kind, 0 if place == topology.ranks[-1] else node.box)
+        for place, node in enumerate(topology.nodes)
+    )
+    assert nodes[topology.ranks[-1]].kind is Kind.GPU
+    uneven = Topology("uneven", nodes, topology.links, topology.ranks)
+    problem = Problem(uneven, Collective.ALLTOALL)
+    with pytest.raises(InputError) as refused:
+        BuildTwoLevel().run(problem, Target(runtimes.profile("msccl")))
+    assert refused.value.diagnostic.code == "CS312"
