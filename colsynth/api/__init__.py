@@ -16,7 +16,7 @@
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
 from colsynth.api.failures import damage, survey
 from colsynth.api.files import simulate, verify
-from colsynth.api.problem import bound, load_topology, make_problem
+from colsynth.api.problem import allreduce_bound, bound, load_topology, make_problem
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
 from colsynth.api.tuning import compare, tune, write_bundle
 from colsynth.pipeline.modes import Mode
@@ -26,6 +26,7 @@ __all__ = [
     "Artefact",
     "Compilation",
     "Mode",
+    "allreduce_bound",
     "bound",
     "compare",
     "compile",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.model import Bound, Collective, FlowBound, Problem, Topology
+from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
 
 
 def load_topology(
@@ -157,3 +157,18 @@ def bound(problem: Problem) -> Bound | FlowBound:
     from colsynth.synthesis.optimum import optimum
 
     return optimum(problem)
+
+
+def allreduce_bound(problem: Problem) -> AllreduceBound:
+    """Return what an allreduce reaches with equal roots, with free ones, and what none beats.
+
+    Raises
+    ------
+    InfeasibleError
+        No data can pass between some two GPUs.
+    InputError
+        CS321: another collective; CS303: process groups; CS301: numbers do not fit 64 bits.
+    """
+    from colsynth.synthesis.allreduce.rooted import allreduce_bound as solve
+
+    return solve(problem)

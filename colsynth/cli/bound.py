@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from colsynth.cli._allreduce import allreduce_fields, allreduce_rows
 from colsynth.cli._common import (
     BandwidthOption,
     JsonOption,
@@ -26,7 +27,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.progress import progress
-from colsynth.model import Bound, FlowBound
+from colsynth.model import AllreduceBound, Bound, Collective, FlowBound
 from colsynth.units import exact_gbps, format_bandwidth, gbps, percent, plural
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     from colsynth.model import Cut, Problem, Topology
     from colsynth.topology.damage import Damage
+
+Found = Bound | FlowBound | AllreduceBound
 
 _SHOWN = 8
 """Names that are listed before the rest is counted."""
@@ -62,13 +65,21 @@ def bound_(
     damage = damaged(value, drop_link, drop_gpu, drop_nic, degrade)
     problem = api.make_problem(damage.topology, collective, root)
     with progress():
-        found = api.bound(problem)
-        healthy = api.bound(_unhurt(problem, damage)).algbw if damage.failures else None
+        found = _solved(problem)
+        healthy = _solved(_unhurt(problem, damage)).algbw if damage.failures else None
     if json:
         extra = {**_loss_fields(found.algbw, healthy), **failures_field(damage)}
         emit_json({**_as_object(problem, found), **extra})
     else:
         _show(problem, found, healthy)
+
+
+def _solved(problem: Problem) -> Found:
+    """Return the bound of a problem, of an allreduce with what free roots gain."""
+    from colsynth import api
+
+    allreduce = problem.collective is Collective.ALLREDUCE and not problem.groups
+    return api.allreduce_bound(problem) if allreduce else api.bound(problem)
 
 
 def _unhurt(problem: Problem, damage: Damage) -> Problem:
@@ -88,9 +99,10 @@ def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
     }
 
 
-def _as_object(problem: Problem, found: Bound | FlowBound) -> dict[str, Any]:
+def _as_object(problem: Problem, found: Found) -> dict[str, Any]:
     topology = problem.topology
-    bottleneck = _slowest(found)[0] if isinstance(found, Bound) else found.cut
+    trees = _of_trees(found)
+    bottleneck = found.cut if isinstance(found, FlowBound) else _slowest(found)[0]
     phases = [
         {"direction": cut.direction.value, "algbw": exact_gbps(rate), **_cut(topology, cut)}
         for cut, rate in _phases(found)
@@ -102,11 +114,19 @@ def _as_object(problem: Problem, found: Bound | FlowBound) -> dict[str, Any]:
         "ranks": topology.size,
         "algbw_gbps": gbps(found.algbw),
         "algbw": exact_gbps(found.algbw),
-        "trees_per_gpu": found.trees_per_root if isinstance(found, Bound) else None,
+        "trees_per_gpu": None if trees is None else trees.trees_per_root,
         "bottleneck": _cut(topology, bottleneck),
         "phases": phases,
-        **({} if isinstance(found, Bound) else _flow_fields(topology, found)),
+        **(_flow_fields(topology, found) if isinstance(found, FlowBound) else {}),
+        **(allreduce_fields(topology, found) if isinstance(found, AllreduceBound) else {}),
     }
+
+
+def _of_trees(found: Found) -> Bound | None:
+    """Return the bound of trees with equal roots, None for flows."""
+    if isinstance(found, FlowBound):
+        return None
+    return found.composition if isinstance(found, AllreduceBound) else found
 
 
 def _flow_fields(topology: Topology, found: FlowBound) -> dict[str, Any]:
@@ -120,14 +140,15 @@ def _flow_fields(topology: Topology, found: FlowBound) -> dict[str, Any]:
     }
 
 
-def _phases(found: Bound | FlowBound) -> list[tuple[Cut, Fraction]]:
+def _phases(found: Found) -> list[tuple[Cut, Fraction]]:
     """Return the cut and the rate of every phase."""
-    if isinstance(found, Bound):
-        return list(zip(found.cuts, found.rates, strict=True))
-    return [(found.cut, found.cut_algbw)]
+    if isinstance(found, FlowBound):
+        return [(found.cut, found.cut_algbw)]
+    trees = found.composition if isinstance(found, AllreduceBound) else found
+    return list(zip(trees.cuts, trees.rates, strict=True))
 
 
-def _slowest(found: Bound) -> tuple[Cut, Fraction]:
+def _slowest(found: Found) -> tuple[Cut, Fraction]:
     """Return cut and rate of the slowest phase, the first among equals."""
     return min(_phases(found), key=lambda pair: pair[1])
 
@@ -140,13 +161,13 @@ def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
     }
 
 
-def _show(problem: Problem, found: Bound | FlowBound, healthy: Fraction | None) -> None:
+def _show(problem: Problem, found: Found, healthy: Fraction | None) -> None:
     from rich.table import Table
 
     topology = problem.topology
     table = Table.grid(padding=(0, 2))
     where = f"on {topology.name} ({topology.size} GPUs)"
-    title = "optimum of" if isinstance(found, Bound) or found.exact else "at most, for"
+    title = "at most, for" if isinstance(found, FlowBound) and not found.exact else "optimum of"
     table.add_row(title, f"{problem.collective}{_root(problem)} {where}")
     exact = f"exactly {exact_gbps(found.algbw)} GB/s"
     table.add_row("algbw", f"{format_bandwidth(found.algbw)}, {exact}")
@@ -154,12 +175,16 @@ def _show(problem: Problem, found: Bound | FlowBound, healthy: Fraction | None) 
         unhurt = f"{format_bandwidth(healthy)}, exactly {exact_gbps(healthy)} GB/s"
         table.add_row("healthy", unhurt)
         table.add_row("loss", f"{percent(1 - found.algbw / healthy):.2f} %")
-    if isinstance(found, Bound):
-        table.add_row("trees per GPU", str(found.trees_per_root))
+    if isinstance(found, AllreduceBound):
+        for label, text in allreduce_rows(topology, found):
+            table.add_row(label, text)
+    trees = _of_trees(found)
+    if trees is not None:
+        table.add_row("trees per GPU", str(trees.trees_per_root))
         for cut, rate in _phases(found):
             phase = f", {cut.direction} phase at {exact_gbps(rate)} GB/s"
-            _add_cut(table, topology, "bottleneck", cut, phase if len(found.cuts) > 1 else "")
-    else:
+            _add_cut(table, topology, "bottleneck", cut, phase if len(trees.cuts) > 1 else "")
+    if isinstance(found, FlowBound):
         table.add_row("reached", _reached(found))
         if found.prices:
             table.add_row("proof", "prices of links, listed by --json")

@@ -293,12 +293,14 @@ def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
     if summary["algbw_gbps"] is None:
         return {"transfers": f"as -a {summary['algorithm']} has them; their speed is not proven"}
     figures = f"{summary['algbw_gbps']:.3f} GB/s, {nearness(summary['gap'])} "
-    rows = _of_trees(summary) if summary["trees_per_gpu"] is not None else _of_time(summary)
+    rows = _of_trees(summary) if summary["trees"] is not None else _of_time(summary)
     return {**rows, "algbw": f"{figures}{summary['bound_gbps']:.3f}"}
 
 
 def _of_trees(summary: dict[str, Any]) -> dict[str, str]:
     height = f"height {summary['max_height']} at most, {summary['mean_height']:.2f} on average"
+    if summary["trees_per_gpu"] is None:
+        return {"trees": f"{summary['trees']} with {plural(summary['roots'], 'root')}, {height}"}
     return {"trees": f"{summary['trees_per_gpu']} per GPU, {height}"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar
 
 from colsynth.errors import require_least
@@ -50,8 +51,7 @@ class LowerForest:
         LimitError
             CS402: more chunks than the runtime can count.
         """
-        shard = value.trees_per_root * self.instances
-        chunks = shard * len(value.problem.roots)
+        chunks = value.chunks * self.instances
         most = target.profile.max_offset + 1
         if chunks > most:
             raise over_limit("chunks per buffer", chunks, most, target.profile)
@@ -66,17 +66,18 @@ class LowerForest:
 
     def _pieces(self, forest: Forest, phase: Phase, number: int, most: int) -> Iterator[_Piece]:
         """Yield every tree with its chunks, at most `most` chunks at a time."""
-        shard = forest.trees_per_root * self.instances
-        index = {root: i for i, root in enumerate(forest.problem.roots)}
+        weight = dict(zip(forest.problem.roots, forest.weights, strict=True))
+        before = accumulate(weight.values(), initial=0)
+        first = {root: at * self.instances for root, at in zip(weight, before, strict=False)}
         for instance in range(self.instances):
-            used = dict.fromkeys(index, instance * forest.trees_per_root)
+            used = {root: instance * held for root, held in weight.items()}
             for tree_id, tree in enumerate(phase.trees):
                 place = used[tree.root]
                 used[tree.root] += tree.weight
                 lane = place if self.apart else instance
                 for done in range(0, tree.weight, most):
                     origin = Origin(number, phase.direction, tree_id, lane)
-                    chunk = index[tree.root] * shard + place + done
+                    chunk = first[tree.root] + place + done
                     yield _Piece(tree, origin, chunk, min(most, tree.weight - done))
 
 

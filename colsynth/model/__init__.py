@@ -4,6 +4,7 @@ Lookups only, no algorithms. Every stage takes one of these and returns another;
 nothing else passes between rooms.
 """
 
+from colsynth.model.allreduce import AllreduceBound, Limit, PricedCut, RootedBound
 from colsynth.model.bound import Bound, Cut, FlowBound
 from colsynth.model.chunks import ChunkProgram, Origin, Slot, Transfer
 from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
@@ -14,6 +15,7 @@ from colsynth.model.timed import Hops, TimeBound, TimedPhase, TimedSchedule
 from colsynth.model.topology import Kind, Link, Node, Topology
 
 __all__ = [
+    "AllreduceBound",
     "Bound",
     "ChunkProgram",
     "Collective",
@@ -27,12 +29,15 @@ __all__ = [
     "Header",
     "Hops",
     "Kind",
+    "Limit",
     "Link",
     "Node",
     "Origin",
     "Phase",
+    "PricedCut",
     "Problem",
     "Report",
+    "RootedBound",
     "Severity",
     "Slot",
     "Step",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from colsynth.model.allreduce import RootedBound
 from colsynth.model.bound import Bound
 from colsynth.model.problem import Direction, Problem
 
@@ -66,7 +67,7 @@ class Phase:
     ----------
     direction : Direction
     trees : tuple of Tree
-        For every root, weights add up to `Forest.trees_per_root`.
+        For every root, weights add up to its part of `Forest.weights`.
     unit_bandwidth : Fraction
         Bytes per second that one unit of weight is given on each of its links.
     """
@@ -78,18 +79,45 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """A schedule of trees for a problem, beside the bound it is measured against."""
+    """A schedule of trees for a problem, beside the bound it is measured against.
+
+    Parameters
+    ----------
+    problem : Problem
+    bound : Bound or RootedBound
+    trees_per_root : int
+        Chunks of every root; 0 where roots have shares of their own.
+    phases : tuple of Phase
+    shares : tuple of int
+        Chunks of every root, in the order of `Problem.roots`; some may have none. Empty
+        where all have `trees_per_root`.
+    together : bool
+        Whether phases run at the same time, on different chunks, and share the links.
+    """
 
     problem: Problem
-    bound: Bound
+    bound: Bound | RootedBound
     trees_per_root: int
     phases: tuple[Phase, ...]
+    shares: tuple[int, ...] = ()
+    together: bool = False
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Chunks of every root, in the order of `Problem.roots`."""
+        return self.shares or (self.trees_per_root,) * len(self.problem.roots)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of the whole message."""
+        return sum(self.weights)
 
     @property
     def algbw(self) -> Fraction:
-        """Algorithm bandwidth reached, bytes per second, phases one after the other."""
-        share = len(self.problem.roots) * self.trees_per_root
-        return 1 / sum((1 / (share * p.unit_bandwidth) for p in self.phases), Fraction(0))
+        """Algorithm bandwidth reached, bytes per second."""
+        if self.together:
+            return self.chunks * min(phase.unit_bandwidth for phase in self.phases)
+        return 1 / sum((1 / (self.chunks * p.unit_bandwidth) for p in self.phases), Fraction(0))
 
     @property
     def gap(self) -> Fraction:

@@ -17,6 +17,7 @@ from colsynth.pipeline.spec import TEXT_NAME, OptionSpec, PassSpec
 
 _PASSES = {
     "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
+    "pack-roots": "colsynth.synthesis.allreduce.pack_roots:PackRoots",
     "match-chunks": "colsynth.synthesis.ten.match_chunks:MatchChunks",
     "build-ring": "colsynth.synthesis.baselines.build_ring:BuildRing",
     "build-tree": "colsynth.synthesis.baselines.build_tree:BuildTree",
@@ -41,6 +42,7 @@ _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{most=4096}")
 
 ALGORITHMS = {
     "forest": f"pack-trees,lower-forest,{_LOWERING}",
+    "roots": f"pack-roots,lower-forest,{_LOWERING}",
     "ten": f"match-chunks,lower-timed,{_LOWERING}",
     "ring": f"build-ring,lower-forest{{apart=true,abreast=true}},{_ABREAST}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",

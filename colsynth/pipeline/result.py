@@ -27,7 +27,8 @@ Schedule = Forest | TimedSchedule | ChunkProgram
 """What an algorithm finds; a program of transfers says nothing of its speed."""
 
 _FIGURES = (
-    *("trees_per_gpu", "max_height", "mean_height", "algbw_gbps", "bound_gbps", "gap"),
+    *("trees_per_gpu", "trees", "roots", "max_height", "mean_height"),
+    *("algbw_gbps", "bound_gbps", "gap"),
     *("size_bytes", "chunks_per_gpu", "time_us", "bound_us"),
 )
 
@@ -135,7 +136,9 @@ def _figures(schedule: Schedule) -> dict[str, Any]:
 
 def _of_forest(forest: Forest) -> dict[str, Any]:
     return {
-        "trees_per_gpu": forest.trees_per_root,
+        "trees_per_gpu": None if forest.shares else forest.trees_per_root,
+        "trees": forest.chunks,
+        "roots": sum(1 for weight in forest.weights if weight),
         "max_height": forest.max_height,
         "mean_height": float(forest.mean_height),
         "bound_gbps": gbps(forest.bound.algbw),

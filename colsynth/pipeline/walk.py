@@ -15,18 +15,20 @@ from typing import Any
 from colsynth.errors import (
     DefectError,
     Diagnostic,
+    InfeasibleError,
     InputError,
     LimitError,
+    NegativeFinding,
     VerificationError,
     did_you_mean,
 )
-from colsynth.model import Forest, Problem, Report, ThreadblockProgram, TimedSchedule
+from colsynth.model import Collective, Forest, Problem, Report, ThreadblockProgram, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.manager import Pipeline, findings
 from colsynth.pipeline.modes import Mode, mode_notes, plan_modes
 from colsynth.pipeline.options import options_of
-from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.pipeline.result import Artefact, Compilation, Schedule, file_name
 from colsynth.runtimes.target import Target
 
@@ -36,7 +38,7 @@ Watch = Callable[[str, int, str, Any], None]
 SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
 """What synthesizers give that prove how fast it is; baselines may give plain transfers."""
 
-_PACKER = "pack-trees"
+_PACKER, _FREE = "pack-trees", "pack-roots"
 _SETTINGS = (
     *("trees", "channels", "instances"),
     *("size", "chunks_per_gpu", "policy", "tries", "budget"),
@@ -124,7 +126,7 @@ def compile_problem(
     for attempt in attempts:
         try:
             return _attempt(walk, attempt, refusals[:1])
-        except LimitError as refusal:
+        except (LimitError, InfeasibleError) as refusal:
             refusals.append(_given_up(attempt, refusal))
     return _attempt(walk, last, refusals[:1])
 
@@ -197,6 +199,8 @@ def _set(item: Pass, **values: Any) -> Pass:
 def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
     """Yield the pipeline with each number of trees worth trying, best first."""
     head, *rest = pipeline.passes
+    if head.name == _PACKER and walk.request.passes is None and _gains(walk, head):
+        yield Pipeline((_free_roots(head), *rest))
     if head.name != _PACKER or getattr(head, "trees", None) != "auto":
         yield pipeline
         return
@@ -208,8 +212,27 @@ def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
         yield Pipeline((_set(head, trees=str(count)), *rest))
 
 
-def _given_up(attempt: Pipeline, refusal: LimitError) -> str:
+def _free_roots(packer: Pass) -> Pass:
+    """Return the pass that packs as many trees with free roots."""
+    made: Pass = DEFAULT.load(_FREE)(trees=getattr(packer, "trees", "auto"))
+    return made
+
+
+def _gains(walk: _Walk, packer: Pass) -> bool:
+    """Whether an allreduce is faster where roots have shares of their own, as many as suit."""
+    counted = getattr(packer, "trees", "auto").isdigit()
+    if counted or walk.problem.collective is not Collective.ALLREDUCE:
+        return False
+    from colsynth.synthesis.allreduce import worth_trying
+
+    with walk.clock.measure("choose-roots"):
+        return worth_trying(walk.problem)
+
+
+def _given_up(attempt: Pipeline, refusal: NegativeFinding) -> str:
     """Return why the best number of trees was not taken."""
+    if attempt.passes[0].name == _FREE:
+        return f"free roots would be faster but were given up: {refusal.diagnostic.phrase}"
     trees = getattr(attempt.passes[0], "trees", "?")
     return f"{trees} trees per GPU would be faster but were given up: {refusal.diagnostic.phrase}"
 

@@ -8,12 +8,29 @@ through its links. Neither proof trusts the code that found them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 
 from colsynth.errors import Diagnostic, VerificationError
-from colsynth.model import Bound, Cut, Direction, Forest, Kind, Phase, Problem, Topology, Tree
+from colsynth.model import (
+    Bound,
+    Collective,
+    Cut,
+    Direction,
+    Forest,
+    Kind,
+    Phase,
+    Problem,
+    RootedBound,
+    Topology,
+    Tree,
+)
 from colsynth.model.forest import TreeEdge
 from colsynth.model.problem import PHASES
+from colsynth.verify.allreduce import check_rooted
+
+Loads = dict[int, Fraction]
+"""Bytes per second on links, by index."""
 
 
 def check_forest(forest: Forest) -> None:
@@ -40,15 +57,21 @@ def check_forest(forest: Forest) -> None:
     found = tuple(phase.direction for phase in forest.phases)
     if found != wanted:
         raise _failure("CS522", f"phases are {found}, {problem.collective} takes {wanted}")
-    for phase in forest.phases:
-        _check_phase(forest, phase)
-    _check_bound(problem, forest.bound)
+    loads = [_check_phase(forest, phase) for phase in forest.phases]
+    if forest.together:
+        _check_loads(problem.topology, _added(loads), "all phases together")
+    _check_shares(forest)
+    if isinstance(forest.bound, RootedBound):
+        check_rooted(problem, forest.bound)
+    else:
+        _check_bound(problem, forest.bound)
     if forest.algbw > forest.bound.algbw:
         text = f"the forest claims {forest.algbw} bytes/s, the bound is {forest.bound.algbw}"
         raise _failure("CS525", text)
 
 
-def _check_phase(forest: Forest, phase: Phase) -> None:
+def _check_phase(forest: Forest, phase: Phase) -> Loads:
+    """Check trees, weights and loads; return what each link carries, bytes/s."""
     topology = forest.problem.topology
     if phase.unit_bandwidth <= 0:
         raise _failure("CS523", f"a unit of weight is given {phase.unit_bandwidth} bytes/s")
@@ -61,11 +84,36 @@ def _check_phase(forest: Forest, phase: Phase) -> None:
             for link in edge.route:
                 carried[link] += tree.weight
     _check_weights(forest, weights)
-    for link, weight in sorted(carried.items()):
-        load, capacity = weight * phase.unit_bandwidth, topology.links[link].bandwidth
+    loads = {link: weight * phase.unit_bandwidth for link, weight in carried.items()}
+    _check_loads(topology, loads, f"the {phase.direction} phase")
+    return loads
+
+
+def _check_loads(topology: Topology, loads: Loads, when: str) -> None:
+    for link, load in sorted(loads.items()):
+        capacity = topology.links[link].bandwidth
         if load > capacity:
             text = f"link {topology.link_name(link)} carries {load} of {capacity} bytes/s"
-            raise _failure("CS523", f"{text} in the {phase.direction} phase")
+            raise _failure("CS523", f"{text} in {when}")
+
+
+def _added(loads: Iterable[Loads]) -> Loads:
+    total: Loads = {}
+    for part in loads:
+        for link, load in part.items():
+            total[link] = total.get(link, Fraction(0)) + load
+    return total
+
+
+def _check_shares(forest: Forest) -> None:
+    """Check that shares are numbers of chunks, and that phases at once are of one pace."""
+    if forest.shares and (
+        forest.problem.collective is not Collective.ALLREDUCE or min(forest.shares) < 0
+    ):
+        text = f"{forest.problem.collective} cannot have shares {forest.shares}"
+        raise _failure("CS522", text)
+    if len({phase.unit_bandwidth for phase in forest.phases}) > 1 and forest.together:
+        raise _failure("CS523", "phases that run together are given different bandwidths")
 
 
 def _check_weights(forest: Forest, weights: Counter[int]) -> None:
@@ -73,10 +121,12 @@ def _check_weights(forest: Forest, weights: Counter[int]) -> None:
     strangers = sorted(set(weights) - set(roots))
     if strangers:
         raise _failure("CS522", f"ranks {strangers} have trees but are no roots")
-    for root in roots:
-        if weights[root] != forest.trees_per_root:
+    if len(forest.weights) != len(roots):
+        raise _failure("CS522", f"{len(forest.weights)} shares for {len(roots)} roots")
+    for root, wanted in zip(roots, forest.weights, strict=True):
+        if weights[root] != wanted:
             text = f"the trees of rank {root} weigh {weights[root]}"
-            raise _failure("CS522", f"{text}, not {forest.trees_per_root}")
+            raise _failure("CS522", f"{text}, not {wanted}")
 
 
 def _check_tree(topology: Topology, tree: Tree, direction: Direction) -> None:

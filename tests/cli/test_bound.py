@@ -98,3 +98,25 @@ def test_prices_are_listed_where_they_prove_more_than_cuts(capsys, tmp_path):
     assert len(answer["prices"]) == 3
     assert run(["bound", str(file), "-c", "alltoall"]) == 0
     assert "prices of links" in capsys.readouterr().out
+
+
+def test_the_better_allreduce_is_named_with_what_none_beats(capsys):
+    assert run(["bound", "mesh:3x3", "-c", "allreduce", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["algbw"], answer["composition"], answer["better"]) == (
+        "75",
+        "225/4",
+        "free roots",
+    )
+    assert (answer["limit"], answer["gap"], len(answer["limit_sets"])) == ("75", 0, 9)
+    assert run(["bound", "mesh:3x3", "-c", "allreduce"]) == 0
+    shown = capsys.readouterr().out
+    assert "no schedule is faster: 9 GPUs, which the data must enter 16 times" in shown
+    assert "33.33 % more than reduce-scatter and allgather" in shown
+
+
+def test_an_allreduce_that_nothing_beats_needs_no_free_roots(capsys):
+    assert run(["bound", "ndv2", "--nodes", "2", "-c", "allreduce", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["free_roots"], answer["better"]) == (None, "reduce-scatter + allgather")
+    assert answer["limit"] == answer["composition"] == answer["algbw"] == "25/2"

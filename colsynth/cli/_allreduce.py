@@ -1,0 +1,61 @@
+"""What ``colsynth bound`` says of an allreduce: which way is better, and what none beats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from colsynth.units import exact_gbps, format_bandwidth, gbps, percent, plural
+
+if TYPE_CHECKING:
+    from colsynth.model import AllreduceBound, Limit, Topology
+
+
+def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any]:
+    """Return the JSON fields of an allreduce."""
+    limit, rooted = found.limit, found.rooted
+    sets = [_gpus(topology, part) for part in limit.parts]
+    return {
+        "composition_gbps": gbps(found.composition.algbw),
+        "composition": exact_gbps(found.composition.algbw),
+        "free_roots_gbps": None if rooted is None else gbps(rooted.algbw),
+        "free_roots": None if rooted is None else exact_gbps(rooted.algbw),
+        "lp_gbps": None if rooted is None else round(rooted.reached / 10**9, 6),
+        "better": "free roots" if found.gain > 0 else "reduce-scatter + allgather",
+        "gain_percent": percent(found.gain),
+        "limit_gbps": gbps(limit.algbw),
+        "limit": exact_gbps(limit.algbw),
+        "limit_sets": sets,
+        "limit_bandwidth_gbps": gbps(limit.bandwidth),
+        "gap": float(limit.algbw / found.algbw - 1),
+    }
+
+
+def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[str, str]]:
+    """Yield rows for people."""
+    proof = _proof(topology, found.limit)
+    if found.limit.algbw == found.algbw:
+        yield "proof", f"no schedule is faster: {proof}"
+    else:
+        yield "any schedule", f"at most {format_bandwidth(found.limit.algbw)}: {proof}"
+    if found.rooted is not None:
+        more = f"{percent(found.gain):.2f} % more than reduce-scatter and allgather"
+        gained = more if found.gain > 0 else "no more than reduce-scatter and allgather"
+        yield "free roots", f"{format_bandwidth(found.rooted.algbw)}, {gained}"
+    yield "equal roots", f"{format_bandwidth(found.composition.algbw)}, reduce-scatter + allgather"
+
+
+def _proof(topology: Topology, limit: Limit) -> str:
+    way = "leave" if limit.direction == "out" else "enter"
+    bandwidth = format_bandwidth(limit.bandwidth)
+    if len(limit.parts) == 1:
+        count = len(_gpus(topology, limit.parts[0]))
+        return f"all data must {way} {plural(count, 'GPU')}, over {bandwidth}"
+    times = 2 * (len(limit.parts) - 1)
+    alone = all(len(_gpus(topology, part)) == 1 for part in limit.parts)
+    sets = "GPUs" if alone else "sets of GPUs"
+    return f"{len(limit.parts)} {sets}, which the data must {way} {times} times over {bandwidth}"
+
+
+def _gpus(topology: Topology, nodes: tuple[int, ...]) -> list[str]:
+    return [topology.nodes[node].name for node in nodes if node in topology.rank_of]

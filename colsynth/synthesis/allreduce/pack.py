@@ -1,0 +1,60 @@
+"""Allreduce forests with free roots: trees inwards and outwards that share the links."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from colsynth.errors import DefectError, Diagnostic
+from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem
+from colsynth.synthesis.allreduce.sides import Side
+from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
+from colsynth.synthesis.forest.pack_trees import merge_equal, pack, turned
+from colsynth.synthesis.forest.switches import remove_switches
+from colsynth.synthesis.network import Ints
+
+
+def free_forest(problem: Problem, found: AllreduceBound, trees: str) -> Forest | None:
+    """Return a forest with free roots; None where there is none of so many trees.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : AllreduceBound
+        Of the problem; without `rooted` there is no such forest.
+    trees : str
+        ``"auto"``, ``"optimal"`` or the number of trees in all, as in `PackTrees`.
+    """
+    if found.rooted is None:
+        return None
+    search = WholeSearch(problem, found.rooted)
+    whole = search.choose(trees)
+    if whole is None:
+        return None
+    phases = {
+        side.direction: _phase(problem, side, whole, units)
+        for side, units in zip(search.halves.sides, whole.units, strict=True)
+    }
+    if search.halves.partner is not None:
+        phases[Direction.IN] = turned(problem.topology, phases[Direction.OUT], Direction.IN)
+    return Forest(
+        problem=problem,
+        bound=found.rooted,
+        trees_per_root=0,
+        phases=(phases[Direction.IN], phases[Direction.OUT]),
+        shares=tuple(int(whole.counts[node]) for node in problem.topology.ranks),
+        together=True,
+    )
+
+
+def _phase(problem: Problem, side: Side, whole: WholeTrees, units: Ints) -> Phase:
+    """Pack the trees of one half into its part of the links."""
+    capacity = tuple(Fraction(int(u)) for u in units)
+    network = replace(side.network, capacity=capacity, weight=whole.counts)
+    arcs, deficit = remove_switches(problem.topology, network, units, 1)
+    if deficit:
+        raise DefectError(
+            Diagnostic("CS901", "switches lost capacity although they forward all they receive")
+        )
+    trees = tuple(pack(network, arcs, 1, problem, side.direction))
+    return Phase(side.direction, merge_equal(trees), whole.unit_bandwidth)

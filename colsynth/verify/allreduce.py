@@ -1,0 +1,86 @@
+"""The certificates of allreduce bounds, checked from their definitions in exact arithmetic.
+
+A `Limit` is a cut or a partition and its arithmetic. A `RootedBound` is a set of prices.
+A chunk whose root lies in a priced OUT set leaves that set on its way to some GPU outside;
+one whose root lies in a priced IN set enters it from there. Links are paid at most what
+the dearer half of their data pays, and a node that forwards loses nothing by refunds:
+what it takes from the units that enter, it gives back to those that leave. So
+
+    rate * (least price over roots) <= sum(bandwidth * price of the link).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from colsynth.errors import Diagnostic, VerificationError
+from colsynth.model import Direction, Kind, Limit, Problem, RootedBound, Topology
+
+
+def check_limit(problem: Problem, limit: Limit) -> None:
+    """Check a bound on all allreduces; raise VerificationError CS524 where it is none."""
+    topology = problem.topology
+    nodes = [node for part in limit.parts for node in part]
+    gpus = set(topology.ranks)
+    if not limit.parts or len(nodes) != len(set(nodes)):
+        raise _failure("the sets of the limit overlap, or there are none")
+    if any(not gpus & set(part) for part in limit.parts):
+        raise _failure("a set of the limit holds no GPU")
+    outside = gpus - set(nodes)
+    if len(limit.parts) == 1 and not outside:
+        raise _failure("the cut of the limit leaves no GPU outside")
+    if len(limit.parts) > 1 and outside:
+        raise _failure("the partition of the limit leaves GPUs out")
+    owner = {node: number for number, part in enumerate(limit.parts) for node in part}
+    counted = Fraction(0)
+    for link in topology.links:
+        ends = (link.source, link.target)
+        near, far = ends if limit.direction is Direction.OUT else (ends[1], ends[0])
+        if near in owner and owner.get(far) != owner[near]:
+            counted += link.bandwidth
+    times = max(1, 2 * (len(limit.parts) - 1))
+    if counted != limit.bandwidth or limit.algbw * times != counted:
+        text = f"the limit's links carry {counted} bytes/s, {times} times the data"
+        raise _failure(f"{text} must cross, which does not allow {limit.algbw}")
+
+
+def check_rooted(problem: Problem, found: RootedBound) -> None:
+    """Check a bound on allreduces with roots; raise VerificationError CS524 where it is none."""
+    topology = problem.topology
+    gpus = set(topology.ranks)
+    for cut in found.cuts:
+        if cut.price <= 0 or gpus <= set(cut.nodes):
+            raise _failure("a priced set leaves no GPU outside, or its price is not above 0")
+    for _, node, _ in found.potentials:
+        if topology.nodes[node].kind is Kind.GPU:
+            raise _failure(f"{topology.nodes[node].name} is a GPU and cannot give refunds")
+    paid = {gpu: sum(cut.price for cut in found.cuts if gpu in cut.nodes) for gpu in gpus}
+    least = min(paid.values())
+    if least <= 0:
+        raise _failure("some root pays nothing")
+    out = _paid(topology, found, Direction.OUT)
+    into = _paid(topology, found, Direction.IN)
+    worth = sum(
+        (link.bandwidth * max(0, out[i], into[i]) for i, link in enumerate(topology.links)),
+        Fraction(0),
+    )
+    if worth != found.algbw * least:
+        raise _failure(f"the prices allow {worth / least} bytes/s, not {found.algbw}")
+
+
+def _paid(topology: Topology, found: RootedBound, direction: Direction) -> list[int]:
+    """Return what a unit of one direction's data pays on every link."""
+    sets = [(set(c.nodes), c.price) for c in found.cuts if c.direction is direction]
+    refunds = {node: value for way, node, value in found.potentials if way is direction}
+    prices = []
+    for link in topology.links:
+        ends = (link.source, link.target)
+        near, far = ends if direction is Direction.OUT else (ends[1], ends[0])
+        price = refunds.get(far, 0) - refunds.get(near, 0)
+        price += sum(value for nodes, value in sets if near in nodes and far not in nodes)
+        prices.append(price)
+    return prices
+
+
+def _failure(phrase: str) -> VerificationError:
+    return VerificationError(Diagnostic("CS524", phrase))

@@ -1,0 +1,72 @@
+"""Slow, obvious twins of the allreduce bounds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+from colsynth.model import Kind, Topology
+from tests.reference.simplex import maximise
+
+
+def best_rooted(topology: Topology) -> Fraction:
+    """Return the rate of free roots by a linear program over every cut, in fractions.
+
+    Variables: the share of every GPU as root, then what either half takes of every link.
+    """
+    gpus, links = list(topology.ranks), topology.links
+    count = len(gpus) + 2 * len(links)
+    rows: list[list[int]] = []
+    limits: list[Fraction] = []
+
+    def require(entries: dict[int, int], limit: Fraction = Fraction(0)) -> None:
+        rows.append([entries.get(j, 0) for j in range(count)])
+        limits.append(limit)
+
+    def column(half: int, link: int) -> int:
+        return len(gpus) + half * len(links) + link
+
+    for i, link in enumerate(links):
+        require({column(0, i): 1, column(1, i): 1}, link.bandwidth)
+    for half in (0, 1):
+        for node, kind in enumerate(node.kind for node in topology.nodes):
+            if kind is Kind.GPU:
+                continue
+            balance = {column(half, i): 1 for i, x in enumerate(links) if x.target == node}
+            balance |= {column(half, i): -1 for i, x in enumerate(links) if x.source == node}
+            require(balance)
+            require({j: -value for j, value in balance.items()})
+        for inside in _cuts(topology):
+            entries = {k: 1 for k, gpu in enumerate(gpus) if gpu in inside}
+            for i, link in enumerate(links):
+                near, far = (link.source, link.target) if half == 0 else (link.target, link.source)
+                if near in inside and far not in inside:
+                    entries[column(half, i)] = -1
+            require(entries)
+    costs = [1] * len(gpus) + [0] * (2 * len(links))
+    return maximise(costs, rows, limits)
+
+
+def _cuts(topology: Topology) -> list[set[int]]:
+    nodes, gpus = range(len(topology.nodes)), set(topology.ranks)
+    every = (set(c) for size in range(1, len(nodes)) for c in combinations(nodes, size))
+    return [inside for inside in every if inside & gpus and not gpus <= inside]
+
+
+def fewest_messages(parts: int) -> int:
+    """Return how many one-way messages make every part know of every other, by search."""
+    start = tuple(1 << i for i in range(parts))
+    done, seen, level, count = (2**parts - 1,) * parts, {start}, [start], 0
+    while done not in seen:
+        found = []
+        for state in level:
+            for source in range(parts):
+                for target in range(parts):
+                    told = list(state)
+                    told[target] |= state[source]
+                    after = tuple(told)
+                    if after not in seen:
+                        seen.add(after)
+                        found.append(after)
+        level, count = found, count + 1
+    return count
