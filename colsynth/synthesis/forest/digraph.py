@@ -58,3 +58,16 @@ def pack_flat(graph: Digraph, roots: Ints, trees: Ints) -> list[Packed] | None:
         return None
     rows = edges.tolist()
     return [Packed(r[0], w, tuple(r[1:])) for w, r in zip(size.tolist(), rows, strict=True)]
+
+
+def by_level(graph: Digraph, packed: Packed) -> list[int]:
+    """Return the arcs of a tree, those nearest to the root first, preferred ones first."""
+    depth = {packed.root: 0}
+    keys = []
+    ends = zip(
+        graph.tail[[*packed.arcs]].tolist(), graph.head[[*packed.arcs]].tolist(), strict=True
+    )
+    for arc, (tail, head) in zip(packed.arcs, ends, strict=True):
+        depth[head] = depth[tail] + 1
+        keys.append((depth[head], arc))
+    return [arc for _, arc in sorted(keys)]

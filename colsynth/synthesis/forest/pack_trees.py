@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from colsynth.errors import DefectError, Diagnostic
-from colsynth.model import Direction, Forest, Phase, Problem, Topology, Tree, TreeEdge
+from colsynth.model import Bound, Direction, Forest, Phase, Problem, Topology, Tree, TreeEdge
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.bound import bound, least_ratio, phases_of
-from colsynth.synthesis.forest.digraph import Digraph, Packed
+from colsynth.synthesis.bound import bound, least_ratio
+from colsynth.synthesis.forest.digraph import Digraph, Packed, by_level
 from colsynth.synthesis.forest.nested import pack_nested
 from colsynth.synthesis.forest.rate import Rate, fixed_rate, require_trees, trees_per_root
 from colsynth.synthesis.forest.routes import Arc, Bundle, Supply, bundled
@@ -40,8 +40,8 @@ class PackTrees:
     Parameters
     ----------
     trees : str
-        ``"optimal"``: as many per root as the exact optimum needs. ``"auto"``: the fewest
-        within 2 % of it. A number K: the best rate that K trees per root can have.
+        ``"optimal"``: the fewest per root that reach the exact optimum. ``"auto"``: the
+        fewest within 2 % of it. A number K: the best rate that K trees per root can have.
 
     Notes
     -----
@@ -64,17 +64,25 @@ class PackTrees:
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem."""
         optimum = bound(value)
-        count = trees_per_root(self.trees, value, optimum)
-        phases: dict[Direction, Phase] = {}
-        directions = phases_of(value)
-        for number, (direction, algbw) in enumerate(zip(directions, optimum.rates, strict=True)):
-            target.progress("packing trees", number, len(directions))
-            if phases and value.topology.is_symmetric:
-                phases[direction] = turned(value.topology, phases[directions[0]], direction)
-            else:
-                rate = algbw / len(value.roots)
-                phases[direction] = _phase(value, direction, count, rate)
-        return Forest(value, optimum, count, tuple(phases[d] for d in directions))
+        tried: list[Forest] = []
+        for count in trees_per_root(self.trees, value, optimum):
+            tried.append(_forest(value, optimum, count, target))
+            if tried[-1].gap == 0:
+                return tried[-1]
+        return min(tried, key=lambda forest: forest.gap)
+
+
+def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> Forest:
+    """Pack `trees` trees per root, as fast as they can be."""
+    phases: list[Phase] = []
+    for number, (cut, algbw) in enumerate(zip(optimum.cuts, optimum.rates, strict=True)):
+        target.progress("packing trees", number, len(optimum.cuts))
+        if phases and problem.topology.is_symmetric:
+            phases.append(turned(problem.topology, phases[0], cut.direction))
+        else:
+            rate = algbw / len(problem.roots)
+            phases.append(_phase(problem, cut.direction, trees, rate))
+    return Forest(problem, optimum, trees, tuple(phases))
 
 
 def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -> Phase:
@@ -180,7 +188,7 @@ def pack(
         )
     supplies = [Supply(edges) for edges in _edges(bundles, place, direction)]
     for packed in found:
-        yield from _routed(packed, [supplies[arc] for arc in packed.arcs])
+        yield from _routed(packed, [supplies[arc] for arc in by_level(graph, packed)])
 
 
 def _edges(

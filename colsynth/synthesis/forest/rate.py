@@ -12,6 +12,7 @@ import heapq
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
 import numpy as np
 
@@ -65,7 +66,8 @@ def fixed_rate(network: Network, trees: int, rate: Fraction) -> Rate:
     scale = trees / rate
     demand = trees * int(network.weight.sum())
     while True:
-        units = to_int64([int(c * scale) for c in network.capacity], "capacities in trees")
+        held = {c: int(c * scale) for c in set(network.capacity)}
+        units = to_int64([held[c] for c in network.capacity], "capacities in trees")
         tail, head, capacity = with_super_source(network, units, trees)
         deficit, inside = largest_deficit(
             network.size + 1, tail, head, capacity, network.size, network.gpus, demand
@@ -128,6 +130,60 @@ def candidates(problem: Problem) -> tuple[int, ...]:
     return tuple(k for _, k in ranked)
 
 
+def counts_at_optimum(problem: Problem, optimum: Bound) -> tuple[int, ...]:
+    """Return numbers of trees per root that reach the optimum as far as cuts tell.
+
+    The fewest such number, and last the one that leaves no fraction of a tree on any link.
+    The links of a tightest cut must hold whole numbers of trees, so only multiples of
+    their common denominator are asked for, and no more than `MOST_TREES` of them.
+    """
+    whole = optimum.trees_per_root
+    sides = [
+        _Side(network_of(problem, cut.direction), rate / len(problem.roots))
+        for cut, rate in zip(optimum.cuts, optimum.rates, strict=True)
+    ]
+    if problem.topology.is_symmetric:
+        del sides[1:]
+    step = lcm(
+        *(
+            (problem.topology.links[link].bandwidth * len(problem.roots) / rate).denominator
+            for cut, rate in zip(optimum.cuts, optimum.rates, strict=True)
+            for link in cut.links
+        )
+    )
+    for trees in range(step, min(whole, step * MOST_TREES), step):
+        if all(side.holds(trees) for side in sides):
+            return trees, whole
+    return (whole,)
+
+
+class _Side:
+    """A phase at its optimum, and cuts that some number of trees has violated."""
+
+    def __init__(self, network: Network, rate: Fraction) -> None:
+        self._network = network
+        self._rate = rate
+        self._cuts: list[tuple[Ints, int]] = []
+
+    def holds(self, trees: int) -> bool:
+        """Whether all cuts hold so many trees per root at the optimum."""
+        network = self._network
+        held = {b: int(b * trees / self._rate) for b in set(network.capacity)}
+        units = to_int64([held[b] for b in network.capacity], "capacities in trees")
+        if any(int(units[crossing].sum()) < trees * inside for crossing, inside in self._cuts):
+            return False
+        tail, head, capacity = with_super_source(network, units, trees)
+        demand = trees * int(network.weight.sum())
+        deficit, inside = largest_deficit(
+            network.size + 1, tail, head, capacity, network.size, network.gpus, demand
+        )
+        if deficit:
+            inside = inside[: network.size]
+            crossing = np.nonzero(inside[network.tail] & ~inside[network.head])[0]
+            self._cuts.append((crossing, int(network.weight[inside].sum())))
+        return not deficit
+
+
 def require_trees(text: str) -> None:
     """Refuse what is no number of trees (CS210)."""
     if not re.fullmatch(r"auto|optimal|[1-9][0-9]{0,8}", text):
@@ -135,8 +191,8 @@ def require_trees(text: str) -> None:
         raise InputError(Diagnostic("CS210", phrase))
 
 
-def trees_per_root(text: str, problem: Problem, optimum: Bound) -> int:
-    """Return the number of trees that ``auto``, ``optimal`` or a number asks for."""
+def trees_per_root(text: str, problem: Problem, optimum: Bound) -> tuple[int, ...]:
+    """Return the numbers of trees to try for ``auto``, ``optimal`` or a number."""
     if text == "auto":
-        return candidates(problem)[0]
-    return optimum.trees_per_root if text == "optimal" else int(text)
+        return (candidates(problem)[0],)
+    return counts_at_optimum(problem, optimum) if text == "optimal" else (int(text),)
