@@ -80,14 +80,14 @@ def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> For
         if phases and problem.topology.is_symmetric:
             phases.append(turned(problem.topology, phases[0], cut.direction))
         else:
-            rate = algbw / len(problem.roots)
-            phases.append(_phase(problem, cut.direction, trees, rate))
+            phases.append(_phase(problem, cut.direction, trees, algbw))
     return Forest(problem, optimum, trees, tuple(phases))
 
 
-def _phase(problem: Problem, direction: Direction, trees: int, rate: Fraction) -> Phase:
-    """Pack one phase; `rate` is its optimum per unit of root weight."""
+def _phase(problem: Problem, direction: Direction, trees: int, algbw: Fraction) -> Phase:
+    """Pack one phase; `algbw` is its optimum."""
     network = network_of(problem, direction)
+    rate = algbw / int(network.weight.sum())
     found = fixed_rate(network, trees, rate)
     arcs, deficit = remove_switches(problem.topology, network, found.units, trees)
     unit = found.unit_bandwidth

@@ -18,7 +18,7 @@ import numpy as np
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.maxflow import largest_deficit
-from colsynth.model import Bound, Problem
+from colsynth.model import Bound, Cut, Problem
 from colsynth.synthesis.bound import bound, phases_of
 from colsynth.synthesis.network import Ints, Network, network_of, to_int64
 
@@ -100,14 +100,15 @@ def algbw_of(problem: Problem, optimum: Bound, trees: int) -> Fraction:
 
     Switches with unequal ingress and egress, whole trees rounded down, may forward less.
     """
-    share = len(problem.roots)
     times: list[Fraction] = []
     for direction, algbw in zip(phases_of(problem), optimum.rates, strict=True):
         if times and problem.topology.is_symmetric:
             times.append(times[0])
             continue
-        found = fixed_rate(network_of(problem, direction), trees, algbw / share)
-        times.append(1 / (found.unit_bandwidth * trees * share))
+        network = network_of(problem, direction)
+        parts = int(network.weight.sum())
+        found = fixed_rate(network, trees, algbw / parts)
+        times.append(1 / (found.unit_bandwidth * trees * parts))
     return 1 / sum(times, Fraction(0))
 
 
@@ -139,18 +140,12 @@ def counts_at_optimum(problem: Problem, optimum: Bound) -> tuple[int, ...]:
     """
     whole = optimum.trees_per_root
     sides = [
-        _Side(network_of(problem, cut.direction), rate / len(problem.roots))
+        _Side(network_of(problem, cut.direction), cut, rate)
         for cut, rate in zip(optimum.cuts, optimum.rates, strict=True)
     ]
     if problem.topology.is_symmetric:
         del sides[1:]
-    step = lcm(
-        *(
-            (problem.topology.links[link].bandwidth * len(problem.roots) / rate).denominator
-            for cut, rate in zip(optimum.cuts, optimum.rates, strict=True)
-            for link in cut.links
-        )
-    )
+    step = lcm(*(side.step for side in sides))
     for trees in range(step, min(whole, step * MOST_TREES), step):
         if all(side.holds(trees) for side in sides):
             return trees, whole
@@ -160,10 +155,11 @@ def counts_at_optimum(problem: Problem, optimum: Bound) -> tuple[int, ...]:
 class _Side:
     """A phase at its optimum, and cuts that some number of trees has violated."""
 
-    def __init__(self, network: Network, rate: Fraction) -> None:
+    def __init__(self, network: Network, cut: Cut, algbw: Fraction) -> None:
         self._network = network
-        self._rate = rate
+        self._rate = algbw / int(network.weight.sum())
         self._cuts: list[tuple[Ints, int]] = []
+        self.step = lcm(*((network.capacity[link] / self._rate).denominator for link in cut.links))
 
     def holds(self, trees: int) -> bool:
         """Whether all cuts hold so many trees per root at the optimum."""
