@@ -60,6 +60,7 @@ def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: 
         Told of every pass.
     """
     ways = _ways(hops, gpus)
+    turned = _turned(ways)
     holders = wants.holders
     chunks = len(wants.number)
     # A tree reaches no GPU twice; pages that no tree needs are never touched.
@@ -74,7 +75,7 @@ def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: 
         # Shortest ways first; from then on full is what the last pass filled most.
         reference = max(1, int(load.max())) if number else _NEVER_FULL
         edges = route_pass(
-            ways,
+            turned if idle % 2 else ways,
             hops.source,
             holders.first,
             holders.items,
@@ -103,6 +104,17 @@ def _ways(hops: Hops, gpus: int) -> Ways:
     times = hops.end - hops.begin
     weight = np.maximum(1, times * _FINE // int(times.max()))
     return Ways(out_first, out.astype(np.int32), hops.target, hops.first, hops.links, weight)
+
+
+def _turned(ways: Ways) -> Ways:
+    """Return the ways with those out of every GPU the other way round.
+
+    Of equal paths the one seen first is taken. A pass that sees them the other way round
+    moves chunks between equals, which leads on where no chunk by itself can do better.
+    """
+    begin, end = ways.out_first[:-1], ways.out_first[1:]
+    place = np.repeat(begin + end - 1, end - begin) - np.arange(len(ways.out))
+    return ways._replace(out=ways.out[place])
 
 
 def send_along(

@@ -108,3 +108,9 @@ def test_alltoall_is_within_a_tenth_of_the_linear_program(spec, boxes):
     best = flow_bound(schedule.problem)
     assert best.exact
     assert schedule.seconds <= Fraction(110, 100) * GIGABYTE / best.algbw
+
+
+@pytest.mark.parametrize("spec", ["ring:4", "ring:8", "mesh:2x2", "mesh:4x4"])
+def test_equal_ways_round_a_ring_are_shared(spec):
+    """Half of the chunks for the GPU opposite go either way, so all links carry as many."""
+    assert scheduled(load(spec), "alltoall", size=GIGABYTE, chunks_per_gpu=1).gap == 0
