@@ -169,7 +169,10 @@ def _remark(row: Row) -> str:
 
 def _where(cut: Bottleneck) -> str:
     size = f"{plural(len(cut.links), 'link')}, {format_bandwidth(cut.bandwidth)}"
-    return f"{cut.way} {_listed(cut.gpus)}: {size}"
+    if len(cut.sets) == 1:
+        return f"{cut.way} {_listed(cut.sets[0])}: {size}"
+    alone = all(len(names) == 1 for names in cut.sets)
+    return f"{cut.way} {len(cut.sets)} {'GPUs' if alone else 'sets of GPUs'}: {size}"
 
 
 def _listed(names: tuple[str, ...]) -> str:

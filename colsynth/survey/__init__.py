@@ -4,8 +4,9 @@
 several cores. What is found is kept in a folder, so that a survey that was ended goes on.
 """
 
+from colsynth.survey.bottleneck import Bottleneck
 from colsynth.survey.case import Case
-from colsynth.survey.row import Bottleneck, Row
+from colsynth.survey.row import Row
 from colsynth.survey.run import Survey, survey
 
 __all__ = ["Bottleneck", "Case", "Row", "Survey", "survey"]

@@ -13,7 +13,8 @@ from colsynth.pipeline.target import aim
 from colsynth.pipeline.walk import Request, build_pipeline, compile_problem
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.target import Target
-from colsynth.survey.row import Row, bottleneck_of
+from colsynth.survey.bottleneck import bottleneck_of
+from colsynth.survey.row import Row
 from colsynth.topology.damage import Damage, Failures, dropped_names
 from colsynth.topology.failures import apply_failures
 
@@ -99,7 +100,7 @@ def examine(case: Case, failures: Failures) -> Found:
     InputError
         Wrong options, where there are no failures.
     """
-    from colsynth.synthesis.optimum import optimum
+    from colsynth.synthesis.optimum import best_optimum
 
     before = case.problem.topology
     label = label_of(before, failures)
@@ -108,7 +109,7 @@ def examine(case: Case, failures: Failures) -> Found:
     except (InfeasibleError, InputError) as fault:
         ranks = before.size - len(failures.gpus)
         return Found(Row(label, ranks, Fraction(0), refusal=_reason(fault)))
-    bound = optimum(problem)
+    bound = best_optimum(problem)
     tight = bottleneck_of(problem.topology, bound)
     row = Row(label, problem.topology.size, bound.algbw, bottleneck=tight)
     try:

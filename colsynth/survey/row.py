@@ -6,44 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from colsynth.model import Bound, Cut, Direction, FlowBound, Topology
+from colsynth.survey.bottleneck import Bottleneck
 from colsynth.units import exact_gbps, gbps
-
-
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
-    """The tightest cut, told by its smaller side.
-
-    Parameters
-    ----------
-    way : str
-        ``"into"`` or ``"out of"`` `gpus`: where data must pass.
-    gpus, links : tuple of str
-        Names.
-    bandwidth : Fraction
-        Of the links, bytes per second.
-    """
-
-    way: str
-    gpus: tuple[str, ...]
-    links: tuple[str, ...]
-    bandwidth: Fraction
-
-    def entry(self) -> dict[str, Any]:
-        """Return plain values that `of_entry` reads back."""
-        return {
-            "way": self.way,
-            "gpus": list(self.gpus),
-            "links": list(self.links),
-            "bandwidth_gbps": gbps(self.bandwidth),
-            "bandwidth": exact_gbps(self.bandwidth),
-        }
-
-    @classmethod
-    def of_entry(cls, entry: Any) -> Bottleneck:
-        """Return what `entry` wrote; KeyError, TypeError or ValueError from others."""
-        bandwidth = Fraction(entry["bandwidth"]) * 10**9
-        return cls(entry["way"], tuple(entry["gpus"]), tuple(entry["links"]), bandwidth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +71,3 @@ class Row:
             refusal=entry["refusal"],
             files=tuple((file["path"], file["sha256"]) for file in entry["files"]),
         )
-
-
-def bottleneck_of(topology: Topology, bound: Bound | FlowBound) -> Bottleneck:
-    """Return the cut of the slowest phase, by its smaller side."""
-    if isinstance(bound, Bound):
-        phases = zip(bound.rates, bound.cuts, strict=True)
-        cut = min(phases, key=lambda phase: phase[0])[1]
-    else:
-        cut = bound.cut
-    ranks, way = _smaller_side(topology, cut)
-    return Bottleneck(
-        way,
-        tuple(topology.nodes[topology.ranks[rank]].name for rank in ranks),
-        tuple(topology.link_name(link) for link in cut.links),
-        cut.bandwidth,
-    )
-
-
-def _smaller_side(topology: Topology, cut: Cut) -> tuple[tuple[int, ...], str]:
-    """Return the ranks of one side of a cut, and which way data must pass there."""
-    leaving = cut.direction is Direction.OUT
-    if 2 * len(cut.gpus) <= topology.size:
-        return cut.gpus, "out of" if leaving else "into"
-    inside = set(cut.gpus)
-    others = tuple(rank for rank in range(topology.size) if rank not in inside)
-    return others, "into" if leaving else "out of"

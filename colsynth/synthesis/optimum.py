@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colsynth.model import Bound, Collective, FlowBound, Problem
+from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem
 
 _OF_FLOWS = (Collective.ALLTOALL, Collective.SCATTER, Collective.GATHER)
 
@@ -24,3 +24,18 @@ def optimum(problem: Problem) -> Bound | FlowBound:
     from colsynth.synthesis.bound import bound
 
     return bound(problem)
+
+
+def best_optimum(problem: Problem) -> Bound | FlowBound | AllreduceBound:
+    """Return the optimum that compilations aim at: an allreduce may choose its roots.
+
+    Raises
+    ------
+    InfeasibleError, InputError
+        As `optimum`.
+    """
+    if problem.collective is Collective.ALLREDUCE and not problem.groups:
+        from colsynth.synthesis.allreduce.rooted import allreduce_bound
+
+        return allreduce_bound(problem)
+    return optimum(problem)

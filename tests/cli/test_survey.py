@@ -74,7 +74,7 @@ def test_json_has_what_a_monitor_needs(whole):
     }
     assert found["healthy"]["failure"] == ""
     for row in found["rows"]:
-        assert set(row["bottleneck"]) == {"way", "gpus", "links", "bandwidth_gbps", "bandwidth"}
+        assert set(row["bottleneck"]) == {"way", "sets", "links", "bandwidth_gbps", "bandwidth"}
         assert row["refusal"] is None
         assert 0 <= row["loss_percent"] <= 50
         assert row["algbw_gbps"] <= row["bound_gbps"]

@@ -5,7 +5,7 @@ import pytest
 
 from colsynth.survey import Bottleneck, Row
 
-CUT = Bottleneck("into", ("gpu0",), ("a -> gpu0", "b -> gpu0"), Fraction(10**11, 3))
+CUT = Bottleneck("into", (("gpu0",),), ("a -> gpu0", "b -> gpu0"), Fraction(10**11, 3))
 ROWS = [
     Row("a-b", 8, Fraction(10**9, 7), Fraction(10**9, 9), 3, CUT, None, (("x/y.xml", "ab"),)),
     Row("gpu0", 7, Fraction(0), refusal="CS302: cut off"),
