@@ -59,7 +59,7 @@ class Flow(NamedTuple):
     """A maximum flow into one GPU; nodes are the GPUs, then batches, then the source."""
 
     first: np.ndarray  # CSR of residual arcs, as kernels.maxflow has them
-    index: np.ndarray
+    order: np.ndarray
     to: np.ndarray
     residual: np.ndarray
     place: np.ndarray  # (arcs,) number of an arc in the flow, -1 where it is left out
@@ -109,7 +109,7 @@ def _flow_into(arcs, batches, count, y):
 
 @njit(cache=True, nogil=True)
 def _push(flow, start, end, most):
-    return max_flow(flow.first, flow.index, flow.to, flow.residual, start, end, most)
+    return max_flow(flow.first, flow.order, flow.to, flow.residual, start, end, most)
 
 
 @njit(cache=True, nogil=True)
@@ -131,7 +131,7 @@ def _take_out(flow, batch, arc, x, y, size):
     node, k = flow.node[batch], 2 * flow.supply[batch]
     flow.residual[k] = flow.residual[k + 1] = 0
     for j in range(flow.first[node], flow.first[node + 1]):
-        flow.residual[flow.index[j]] = 0
+        flow.residual[flow.order[j]] = 0
     forward = 2 * flow.place[arc]
     along = min(size, flow.residual[forward + 1])
     flow.residual[forward + 1] -= along

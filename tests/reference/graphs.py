@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -83,3 +84,67 @@ def three_tiers() -> Topology:
     both = up | {(b, a): rate for (a, b), rate in up.items()}
     links = tuple(Link(a, b, rate * GIGA) for (a, b), rate in sorted(both.items()))
     return Topology("three tiers", (*gpus, *tiers), links, tuple(range(9)))
+
+
+def clustered_topology(seed: int, *, boxes: int = 6, per_box: int = 7) -> Topology:
+    """Return boxes of GPUs on a fabric of one or two planes, every link of its own bandwidth.
+
+    Boxes are switched, meshed or sparse; a tenth of the GPUs has no way to the fabric, and
+    the machine may fall apart. All links have a reverse of the same bandwidth.
+    """
+    rng = random.Random(seed)
+    nodes: list[Node] = []
+    up: dict[tuple[int, int], Fraction] = {}
+    members = []
+    size, planes = rng.randint(1, per_box), rng.randint(1, 2)
+    for box in range(rng.randint(2, boxes)):
+        gpus = [len(nodes) + i for i in range(size)]
+        members.append(gpus)
+        nodes += [Node(f"gpu{box}.{i}", Kind.GPU, box) for i in range(size)]
+        up |= _box_links(rng, gpus, len(nodes))
+        if any(b == len(nodes) for _, b in up):
+            nodes.append(Node(f"switch{box}", Kind.SWITCH, box))
+    fabric = [len(nodes) + i for i in range(planes)]
+    nodes += [Node(f"ib{i}", Kind.SWITCH) for i in range(planes)]
+    for gpus in members:
+        for place, gpu in enumerate(gpus):
+            rate = Fraction(rng.choice((1, 2, 2, 2)))
+            if rng.random() < 0.1:
+                continue
+            port = gpu
+            if rng.random() < 0.5:
+                port = len(nodes)
+                nodes.append(Node(f"nic{gpu}", Kind.NIC, nodes[gpu].box))
+                up[gpu, port] = rate
+            up[port, fabric[place % planes]] = rate
+    both = up | {(b, a): rate for (a, b), rate in up.items()}
+    links = tuple(Link(a, b, rate * GIGA) for (a, b), rate in sorted(both.items()))
+    ranks = tuple(gpu for gpus in members for gpu in gpus)
+    return Topology(f"clustered{seed}", tuple(nodes), links, ranks)
+
+
+def _box_links(rng: random.Random, gpus: list[int], switch: int) -> dict[tuple[int, int], Fraction]:
+    """Return links inside a box, one way; `switch` is the node that a switch would be."""
+    style = rng.choice(("switched", "meshed", "sparse"))
+    if style == "switched" and len(gpus) > 1:
+        return {(gpu, switch): Fraction(rng.choice((10, 20, 20))) for gpu in gpus}
+    pairs = [(a, b) for b in gpus for a in gpus if a < b]
+    if style == "sparse":
+        chain = list(pairwise(gpus))
+        pairs = chain + rng.sample(pairs, min(len(pairs), len(gpus)))
+    return {pair: Fraction(rng.choice((3, 5, 5, 10))) for pair in pairs}
+
+
+def damaged(topology: Topology, seed: int, part: Fraction = Fraction(1, 20)) -> Topology:
+    """Return a topology with a part of its links, both ways, missing or halved."""
+    rng = random.Random(seed)
+    pairs = sorted({(min(x.source, x.target), max(x.source, x.target)) for x in topology.links})
+    hit = rng.sample(pairs, int(len(pairs) * part))
+    gone = set(hit[::2])
+    links = []
+    for link in topology.links:
+        pair = (min(link.source, link.target), max(link.source, link.target))
+        if pair not in gone:
+            rate = link.bandwidth / 2 if pair in hit else link.bandwidth
+            links.append(replace(link, bandwidth=rate))
+    return replace(topology, name=f"{topology.name} damaged{seed}", links=tuple(links))
