@@ -166,9 +166,16 @@ class Lanes:
         for number in self.local.setdefault(hop.rank, []):
             if self.put_behind(hop, number):
                 return
-        number = self._open(hop.rank, channel)
+        number = self._open(hop.rank, self._roomy(hop.rank, channel))
         self.local[hop.rank].append(number)
         self._add(hop, number)
+
+    def _roomy(self, rank: int, channel: int) -> int:
+        """Return the first channel from the given one on that takes another lane of a rank."""
+        for other in range(channel, self.limits.channels):
+            if self.on_channel.get((rank, other), 0) < self.limits.per_channel:
+                return other
+        return channel
 
     def _add(self, hop: Hop, number: int) -> None:
         self.lanes[number].add(hop)

@@ -8,6 +8,9 @@ from colsynth.model import Collective
 from tests.synthesis.baselines.conftest import RUNTIMES
 
 SERVED = {
+    "ring": ("allreduce", "allgather", "reduce-scatter", "broadcast", "reduce"),
+    "allpairs": ("allreduce", "allgather", "reduce-scatter", "alltoall"),
+    "allpairs2": ("allreduce", "allgather", "reduce-scatter"),
     "tree": ("allreduce", "broadcast", "reduce"),
     "rhd": ("allreduce", "allgather", "reduce-scatter"),
     "hierarchical": ("allreduce", "allgather", "reduce-scatter"),
@@ -51,7 +54,7 @@ def problem_of(name, boxes, collective):
 )
 def test_files_verify_or_are_refused(algorithm, collective, name, boxes, runtime):
     problem = problem_of(name, boxes, collective)
-    channels = {"channels": 2} if algorithm == "tree" else {}
+    channels = {"channels": 2} if algorithm in ("ring", "tree") else {}
     # Rooted collectives between nodes need another protocol (README).
     protocol = "LL128" if problem.root is not None else "Simple"
     try:
