@@ -30,7 +30,7 @@ from colsynth.cli.output import refuse_to_overwrite, write_files
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError
-from colsynth.units import format_size
+from colsynth.units import format_size, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _KERNELS = ("execution",)
 _SHOWN = 5
-"""Links and threadblocks of the critical path that are listed."""
+"""Links, threadblocks and dependencies of the critical path that are listed."""
 
 _UNITS = {
     "rate": "GB/s",
@@ -283,6 +283,7 @@ def _parts(found: Breakdown, traced: Trace) -> dict[str, Any]:
             traced.place(block): round(value * 1e6, 6) for block, value in found.blocks.items()
         },
         "legs_by_cause": found.causes,
+        "dependencies": {traced.step(unit): legs for unit, legs in found.dependencies.items()},
         "threadblock_time": {name: round(share, 6) for name, share in found.waiting.items()},
     }
 
@@ -306,6 +307,8 @@ def _show_breakdown(console: Console, found: Breakdown, traced: Trace) -> None:
     console.print(table)
     counts = ", ".join(f"{cause} {count}" for cause, count in found.causes.items() if count)
     console.print(f"  {len(found.path)} slices, each held up last by: {counts}")
+    for unit, legs in [*found.dependencies.items()][:_SHOWN]:
+        console.print(f"  waiting {plural(legs, 'time')} for {traced.step(unit)}")
     shares = ", ".join(f"{k} {100 * v:.1f} %" for k, v in found.waiting.items() if v >= 0.0005)
     console.print(f"time of all threadblocks: {shares}")
 

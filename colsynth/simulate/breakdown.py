@@ -81,6 +81,8 @@ class Breakdown:
         take by its number; most first.
     causes : dict
         How many legs began because of each cause.
+    dependencies : dict
+        How many legs began when a dependency on a unit was met, by unit; most first.
     waiting : dict
         Share of all threadblocks' time by what they do: ``"moving"``, ``"step overhead"``, what
         they wait for (``"message"``, ``"slot"``, ``"dependency"``), and ``"done"``.
@@ -97,6 +99,7 @@ class Breakdown:
     links: dict[int, float]
     blocks: dict[int, float]
     causes: dict[str, int]
+    dependencies: dict[int, int]
     waiting: dict[str, float]
     simulated: float
 
@@ -108,6 +111,7 @@ def break_down(traced: Trace) -> Breakdown:
     classes = dict.fromkeys(CLASSES, 0.0)
     links: defaultdict[int, float] = defaultdict(float)
     blocks: defaultdict[int, float] = defaultdict(float)
+    waited: Counter[int] = Counter()
     for leg in path:
         integers, times = run.integers[leg.row], run.times[leg.row]
         moving = float(times[END] - times[BEGIN]) / 1e9
@@ -119,6 +123,8 @@ def break_down(traced: Trace) -> Breakdown:
         if integers[LINK] >= 0:
             links[int(integers[LINK])] += moving
         blocks[int(integers[BLOCK])] += float(times[END] - times[START]) / 1e9
+        if leg.cause == "dependency":
+            waited[int(run.integers[integers[CAUSING], UNIT])] += 1
     causes = Counter(leg.cause for leg in path)
     launch = machine.model.launch[machine.protocol] / 1e6
     return Breakdown(
@@ -131,6 +137,7 @@ def break_down(traced: Trace) -> Breakdown:
         links=dict(sorted(links.items(), key=lambda item: (-item[1], item[0]))),
         blocks=dict(sorted(blocks.items(), key=lambda item: (-item[1], item[0]))),
         causes={cause: causes[cause] for cause in CAUSES},
+        dependencies=dict(sorted(waited.items(), key=lambda item: (-item[1], item[0]))),
         waiting=_waiting(traced),
         simulated=run.cut.simulated / run.cut.tiles,
     )

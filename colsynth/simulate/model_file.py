@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,20 @@ WORDING = Wording(
     "give a YAML file such as `network_efficiency: 0.9`",
 )
 
-_SHARES = ("link_efficiency", "network_efficiency", "payload")
+_SHARE = (0.001, 1, "a share from 0.001 to 1")
+_RATE = (0.001, 10**6, "a number of GB/s from 0.001 to 1000000")
+_TIME = (0, 10**6, "a number of microseconds from 0 to 1000000")
+_RANGES: dict[str, tuple[float, float, str]] = {
+    "link_efficiency": _SHARE,
+    "network_efficiency": _SHARE,
+    "payload": _SHARE,
+    "rate": _RATE,
+    "local_rate": _RATE,
+    "slices": (1, 64, "a whole number from 1 to 64"),
+    "least_slice": (1, 2**30, "a whole number of bytes from 1 to 2**30"),
+}
+"""Least, most and what to expect, of all that are no times; what is far outside is a slip."""
 _WHOLE = ("slices", "least_slice")
-_RATES = ("rate", "local_rate")
 
 
 def read_model(path: Path, base: Model) -> Model:
@@ -66,18 +76,9 @@ def _value(document: Document, name: str, value: Any, before: Any) -> Any:
 
 
 def _number(document: Document, path: tuple[str, ...], value: Any) -> int | float:
-    name = path[0]
-    expected = "a number, zero or more"
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if name in _SHARES:
-        expected, fits = "a share above 0, at most 1", fits and 0 < value <= 1
-    elif name in _WHOLE:
-        expected, fits = "a whole number from 1 on", fits and isinstance(value, int) and value >= 1
-    elif name in _RATES:
-        expected, fits = "a number above zero", fits and value > 0
-    elif fits:
-        fits = value >= 0
-    if not fits:
+    least, most, expected = _RANGES.get(path[0], _TIME)
+    kinds = int if path[0] in _WHOLE else int | float
+    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
         phrase = f"{'.'.join(path)} cannot be {value!r}"
         raise InputError(Diagnostic("CS606", phrase, document.at(*path), (f"expected {expected}",)))
     number: int | float = value
