@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from colsynth.model import Collective, Demand, Direction, Problem
 from colsynth.model.problem import PHASES
+from colsynth.synthesis.ten.offsets import offsets
 
 Ints = NDArray[np.int32]
 
@@ -32,8 +33,7 @@ class Lists:
     @classmethod
     def of(cls, lists: list[tuple[int, ...]]) -> Lists:
         """Return the lists as arrays."""
-        first = np.zeros(len(lists) + 1, np.int64)
-        np.cumsum([len(x) for x in lists], out=first[1:])
+        first = offsets([len(part) for part in lists])
         return cls(first, np.array([x for part in lists for x in part], np.int32))
 
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.kernels.events import Agenda, Fabric, push_all
 from colsynth.model import Hops
+from colsynth.synthesis.ten.offsets import group_by, offsets
 
 Ints = NDArray[np.int64]
-
-
-def group_by(keys: NDArray[Any], size: int) -> tuple[Ints, Ints]:
-    """Return (first, order): places of the entries of each key, in order."""
-    first = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(keys, minlength=size), out=first[1:])
-    return first, np.argsort(keys, kind="stable")
 
 
 def fabric_of(hops: Hops, gpus: int, links: int) -> Fabric:
@@ -71,11 +64,9 @@ def _without_followers(hops: Hops, links: int) -> Hops:
     np.logical_or.at(uneven, hops.links, hops.begin != _first_begin(hops, links)[hops.links])
     keep = (leads | uneven)[hops.links]
     sizes = np.add.reduceat(keep, hops.first[:-1])
-    first = np.zeros(len(hops) + 1, np.int64)
-    np.cumsum(sizes, out=first[1:])
     return replace(
         hops,
-        first=first,
+        first=offsets(sizes),
         links=hops.links[keep],
         begin=hops.begin[keep],
         end=hops.end[keep],

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.model import Hops, Kind, Topology
+from colsynth.synthesis.ten.offsets import offsets
 from colsynth.synthesis.ten.ticks import Ticks, link_kinds
 from colsynth.topology.routes import Route, routes
 
@@ -46,12 +47,10 @@ def hops_of(
     ordered = sorted(found, key=lambda item: (item[1], item[0], item[2]))
     clock = _Clock(topology, chunk_bytes, ticks)
     times = [clock.times(route) for _, _, route in ordered]
-    first = np.zeros(len(ordered) + 1, np.int64)
-    np.cumsum([len(route) for _, _, route in ordered], out=first[1:])
     return Hops(
         source=np.array([item[0] for item in ordered], np.int32),
         target=np.array([item[1] for item in ordered], np.int32),
-        first=first,
+        first=offsets([len(route) for _, _, route in ordered]),
         links=np.array([i for item in ordered for i in item[2]], np.int32),
         begin=np.array([begin for time in times for begin, _ in time], np.int64),
         end=np.array([end for time in times for _, end in time], np.int64),
@@ -104,8 +103,7 @@ def reverse(hops: Hops) -> tuple[Hops, NDArray[np.int64]]:
     """
     sizes = np.diff(hops.first)
     order = np.lexsort((hops.target, hops.source))
-    first = np.zeros(len(hops) + 1, np.int64)
-    np.cumsum(sizes[order], out=first[1:])
+    first = offsets(sizes[order])
     place = np.repeat(hops.first[1:][order], sizes[order]) - 1
     place -= np.arange(len(hops.links)) - np.repeat(first[:-1], sizes[order])
     lasts = np.repeat(hops.duration[order], sizes[order])
@@ -124,12 +122,10 @@ def select(hops: Hops, keep: NDArray[np.bool_]) -> Hops:
     """Return the hops for which `keep`, (H,), is set."""
     sizes = np.diff(hops.first)
     links = np.repeat(keep, sizes)
-    first = np.zeros(int(keep.sum()) + 1, np.int64)
-    np.cumsum(sizes[keep], out=first[1:])
     return Hops(
         source=hops.source[keep],
         target=hops.target[keep],
-        first=first,
+        first=offsets(sizes[keep]),
         links=hops.links[links],
         begin=hops.begin[links],
         end=hops.end[links],

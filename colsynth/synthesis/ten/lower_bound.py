@@ -38,6 +38,7 @@ from colsynth.synthesis.ten.gpu_sets import (
     sweeps,
     tightest,
 )
+from colsynth.synthesis.ten.offsets import offsets
 from colsynth.synthesis.ten.ticks import Ticks
 from colsynth.synthesis.ten.wires import Wires, csr, least_times, open_ranks, wires_of
 
@@ -130,8 +131,7 @@ def _each_rank(problem: Problem, phases: tuple[Crossings, ...], wires: Wires) ->
             refuse_unreachable(topology, ~alone if word == "ingress" else alone, forward=True)
         links = np.argsort(ends, kind="stable")
         links = links[by_node[ends[links]] > 0]
-        first = np.concatenate(([0], np.cumsum(sizes)))
-        times = least_times(by_node[chosen], first, links, wires)
+        times = least_times(by_node[chosen], offsets(sizes), links, wires)
         if len(times):
             worst = int(np.argmax(times))
             yield int(times[worst]), f"{word} of {topology.nodes[chosen[worst]].name}"

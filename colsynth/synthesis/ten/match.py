@@ -12,6 +12,7 @@ from colsynth.kernels.matching import EARLIEST, OLDEST, RAREST, Levels, Logs, ho
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.ten.demands import Wants
 from colsynth.synthesis.ten.fabric import agenda_of, fabric_of
+from colsynth.synthesis.ten.offsets import offsets
 from colsynth.synthesis.ten.pace import STEP, Pace
 from colsynth.synthesis.ten.phases import phase_of
 from colsynth.synthesis.ten.regions import Region
@@ -107,12 +108,10 @@ def _levels(spread: Spread, strict: bool) -> Levels:
         entered = [r for r in around[target] if r not in around[source]]
         row += entered if entered and strict else [*entered, target]
         first.append(len(row))
-    member_first = np.zeros(gpus + 1, np.int64)
-    np.cumsum([1 + len(rows) for rows in around], out=member_first[1:])
     return Levels(
         first=np.array(first),
         row=np.array(row, np.int32),
-        member_first=member_first,
+        member_first=offsets([1 + len(rows) for rows in around]),
         member=np.array([r for v in range(gpus) for r in (v, *around[v])], np.int32),
         born_gpu=spread.wants.holders.items,
         born=np.arange(len(spread.wants.number), dtype=np.int32),
@@ -138,8 +137,7 @@ def _logs(levels: Levels, spread: Spread) -> Logs:
             bits = np.pad(bits, (0, 8 * has.shape[1] - len(bits)))
             has[list(group)] = bits.view("<u8")
             held[list(group)] = int((of_chunk == number).sum())
-    first = np.zeros(gpus + 1, np.int64)
-    np.cumsum(held, out=first[1:])
+    first = offsets(held)
     return Logs(
         has=has,
         holders=np.zeros(chunks, np.int32),

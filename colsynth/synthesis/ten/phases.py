@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from colsynth.kernels.sequences import reverse_sequences
 from colsynth.model import Direction, Hops, TimedPhase
+from colsynth.synthesis.ten.offsets import group_by, offsets
 
 Ints = NDArray[np.int64]
 
@@ -26,9 +27,8 @@ def phase_of(
     start, hop, chunk : (M,)
         Ticks, hop and chunk number of each transfer.
     """
-    order = np.argsort(hop, kind="stable")
+    first, order = group_by(hop, len(hops))
     hop, start = hop[order], start[order]
-    first = _offsets(hop, len(hops))
     follows = np.zeros(len(hop), np.bool_)
     follows[1:] = (hop[1:] == hop[:-1]) & (start[1:] == start[:-1] + hops.stride[hop[1:]])
     begins = np.nonzero(~follows)[0]
@@ -37,7 +37,7 @@ def phase_of(
         hops=hops,
         first=first,
         chunk=chunk[order].astype(chunk_type(int(chunk.max(initial=0)))),
-        run_first=_offsets(hop[begins], len(hops)),
+        run_first=group_by(hop[begins], len(hops))[0],
         run_start=start[begins],
         run_length=np.diff(np.append(begins, len(hop))),
     )
@@ -46,13 +46,6 @@ def phase_of(
 def chunk_type(most: int) -> type[np.unsignedinteger[Any]]:
     """Return the type in which chunk numbers up to `most` are kept."""
     return np.uint16 if most < 2**16 else np.uint32
-
-
-def _offsets(keys: NDArray[Any], size: int) -> Ints:
-    """Return where each key's entries begin in a sorted list of keys."""
-    first = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(keys, minlength=size), out=first[1:])
-    return first
 
 
 def backwards(phase: TimedPhase, hops: Hops, was: Ints, ticks: int) -> TimedPhase:
@@ -71,11 +64,9 @@ def backwards(phase: TimedPhase, hops: Hops, was: Ints, ticks: int) -> TimedPhas
     """
     now = np.empty_like(was)
     now[was] = np.arange(len(was))
-    first = np.zeros(len(hops) + 1, np.int64)
-    np.cumsum(np.diff(phase.first)[now], out=first[1:])
+    first = offsets(np.diff(phase.first)[now])
     runs = np.diff(phase.run_first)[now]
-    run_first = np.zeros(len(hops) + 1, np.int64)
-    np.cumsum(runs, out=run_first[1:])
+    run_first = offsets(runs)
     run = np.repeat(phase.run_first[1:][now], runs) - 1
     run -= np.arange(len(run)) - np.repeat(run_first[:-1], runs)
     # The last start of a run backwards is when its first transfer ended.

@@ -8,6 +8,7 @@ from colsynth.kernels.rounds import play_rounds, start_rows
 from colsynth.kernels.sequences import find_runs, sort_by_port
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.ten.demands import Lists, Wants
+from colsynth.synthesis.ten.offsets import group_by, offsets
 from colsynth.synthesis.ten.pace import Pace
 from colsynth.synthesis.ten.phases import chunk_type
 
@@ -54,8 +55,7 @@ class _Game:
         self._own_first, self._own = own.first, own.items
         self._first_hop = np.searchsorted(hops.target, np.arange(gpus + 1)).astype(np.int64)
         self._has = start_rows(chunks, own.first, own.items)
-        self._start = np.zeros(gpus + 1, np.int64)
-        np.cumsum(chunks - np.diff(own.first), out=self._start[1:])
+        self._start = offsets(chunks - np.diff(own.first))
         room = int(self._start[-1])
         self._log = np.empty(room, chunk_type(chunks - 1))
         ports = int(np.diff(self._first_hop).max())
@@ -110,8 +110,7 @@ class _Game:
 
     def phase(self) -> TimedPhase:
         """Return what was sent; the log becomes the phase's sequence of chunks."""
-        first = np.zeros(len(self.hops) + 1, np.int64)
-        np.cumsum(self._count, out=first[1:])
+        first = offsets(self._count)
         if int(first[-1]) == len(self._log):
             sort_by_port(self._log, self._port, self._start, self._first_hop, first)
         hop, begun, place = self._run[:, : self._runs]
@@ -135,7 +134,5 @@ class _Game:
 def _by_holder(holders: Lists, gpus: int) -> Lists:
     """Return the chunks that each GPU holds."""
     chunk = np.repeat(np.arange(len(holders.first) - 1, dtype=np.int32), np.diff(holders.first))
-    order = np.argsort(holders.items, kind="stable")
-    first = np.zeros(gpus + 1, np.int64)
-    np.cumsum(np.bincount(holders.items, minlength=gpus), out=first[1:])
+    first, order = group_by(holders.items, gpus)
     return Lists(first, chunk[order])

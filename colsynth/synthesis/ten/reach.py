@@ -8,7 +8,7 @@ from colsynth.errors import Diagnostic, InfeasibleError
 from colsynth.kernels.reach import first_unreached, reach
 from colsynth.model import Direction, Hops, Problem
 from colsynth.synthesis.ten.demands import Wants
-from colsynth.synthesis.ten.fabric import group_by
+from colsynth.synthesis.ten.offsets import group_by
 
 
 def refuse_unreachable(problem: Problem, hops: Hops, wants: Wants) -> None:

@@ -13,7 +13,8 @@ from colsynth.kernels.sending import Piles, Tasks, send_tasks
 from colsynth.kernels.trees import link_tasks
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.ten.demands import Lists, Wants
-from colsynth.synthesis.ten.fabric import agenda_of, fabric_of, group_by
+from colsynth.synthesis.ten.fabric import agenda_of, fabric_of
+from colsynth.synthesis.ten.offsets import group_by
 from colsynth.synthesis.ten.pace import STEP, Pace
 from colsynth.synthesis.ten.phases import phase_of
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from colsynth.kernels.distances import FAR, spread
 from colsynth.model import Hops, Kind, Problem
 from colsynth.synthesis.network import to_int64
+from colsynth.synthesis.ten.offsets import group_by
 from colsynth.synthesis.ten.ticks import Ticks
 
 Ints = NDArray[np.int64]
@@ -56,9 +57,7 @@ def open_ranks(problem: Problem) -> Flags:
 
 def csr(size: int, tail: Ints, head: Ints, length: Ints) -> tuple[Ints, Ints, Ints]:
     """Return (first, head, length) of arcs sorted by their tails."""
-    order = np.argsort(tail, kind="stable")
-    first = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(tail, minlength=size), out=first[1:])
+    first, order = group_by(tail, size)
     return first, head[order], length[order]
 
 
