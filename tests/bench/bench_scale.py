@@ -1,0 +1,229 @@
+"""``make bench``: exact forests over 16 to 1024 GPUs, with their certificates.
+
+Every case runs in a process of its own, with kernels compiled and loaded before the clock
+starts. ``bound`` finds a cut, ``forest`` trees at the rate of that cut (a bound of its own
+in it), ``proof`` adds up their loads and recomputes the cut in exact arithmetic. An
+irregular machine has a twentieth of its links missing or halved, by a fixed seed, which
+leaves it no symmetry. ``limit`` is what the case is meant to stay below, all three
+together. Name fabrics to run those alone; ``--json FILE`` keeps the figures and ``--svg
+FILE`` says where the plot goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from colsynth.cli.plot import Series, draw, exponent
+from tests.bench.harness import in_process_of_its_own, peak_mebibytes, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from colsynth.model import Bound, Topology
+
+MODULE = "tests.bench.bench_scale"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A preset, how many boxes of it, whether links are damaged, and the seconds allowed."""
+
+    preset: str
+    boxes: int
+    irregular: bool = False
+    limit: float | None = None
+
+    @property
+    def line(self) -> str:
+        """What the plot calls it."""
+        return f"{self.preset}, {'irregular' if self.irregular else 'as built'}"
+
+
+LIMITS = {
+    ("dgx-a100", 8, False): 2.0,
+    ("dgx-a100", 128, False): 60.0,
+    ("mi250", 4, False): 5.0,
+    ("mi250", 32, False): 120.0,
+    ("dgx-a100", 32, True): 120.0,
+    ("mi250", 16, True): 120.0,
+}
+BOUND_LIMIT = 2.0
+"""Seconds that the command ``colsynth bound`` may take on 1024 A100s, start included."""
+SIZES = {"dgx-a100": (2, 4, 8, 16, 32, 64, 128), "mi250": (1, 2, 4, 8, 16, 32, 64)}
+CASES = tuple(
+    Case(preset, boxes, irregular, LIMITS.get((preset, boxes, irregular)))
+    for irregular in (False, True)
+    for preset, several in SIZES.items()
+    for boxes in several
+)
+COLUMNS = ("bound", "forest", "proof")
+
+
+def machine(case: Case) -> Topology:
+    """Return the topology of a case; irregular ones by the first seed that keeps it whole."""
+    from colsynth import api
+    from colsynth.errors import InfeasibleError
+    from tests.reference.graphs import damaged
+
+    whole = api.load_topology(case.preset, nodes=case.boxes)
+    if not case.irregular:
+        return whole
+    for seed in count():
+        topology = damaged(whole, seed)
+        try:
+            api.bound(api.make_problem(topology, "broadcast", root=0))
+        except InfeasibleError:
+            continue
+        return topology
+    raise AssertionError
+
+
+def measure(case: Case) -> dict[str, Any]:
+    """Return the figures of an allgather, measured in this process."""
+    from colsynth import api, runtimes
+    from colsynth.runtimes.target import Target
+    from colsynth.synthesis.bound import bound
+    from colsynth.synthesis.forest.pack_trees import PackTrees
+    from colsynth.verify import check_forest
+
+    target = Target(runtimes.profile("msccl"))
+    small = api.make_problem(api.load_topology("dgx-a100", nodes=2), "allgather")
+    check_forest(PackTrees("optimal").run(small, target))  # loads what is compiled
+    problem = api.make_problem(machine(case), "allgather")
+    marks = [time.perf_counter()]
+    optimum = bound(problem)
+    marks.append(time.perf_counter())
+    forest = PackTrees("optimal").run(problem, target)
+    marks.append(time.perf_counter())
+    check_forest(forest)
+    marks.append(time.perf_counter())
+    pairs = zip(COLUMNS, marks, marks[1:], strict=False)
+    return {
+        "gpus": problem.topology.size,
+        "seconds": {name: after - before for name, before, after in pairs},
+        "peak_mib": peak_mebibytes(),
+        "trees_per_gpu": forest.trees_per_root,
+        "trees": len(forest.phases[0].trees),
+        "height": forest.max_height,
+        "algbw_gbps": float(forest.algbw / 10**9),
+        "gap": float(forest.gap),
+        "exact": forest.gap == 0,
+        "certificate": certificate(optimum),
+    }
+
+
+def certificate(optimum: Bound) -> str:
+    """Return the cut in words: what leaves how many GPUs."""
+    (cut,) = optimum.cuts
+    return f"{len(cut.gpus)} GPUs, {len(cut.links)} links, {float(cut.bandwidth / 10**9):g} GB/s"
+
+
+def run(number: int) -> dict[str, Any]:
+    """Return the figures of one case from a process of its own."""
+    case = CASES[number]
+    figures = in_process_of_its_own(MODULE, ["--one", str(number)])
+    total = sum(figures.get("seconds", {}).values())
+    return {
+        "preset": case.preset,
+        "boxes": case.boxes,
+        "line": case.line,
+        "limit": case.limit,
+        "total": total,
+        **figures,
+    }
+
+
+def bound_command() -> tuple[float, bool]:
+    """Return the seconds of ``colsynth bound`` on 1024 A100s, and whether it went well."""
+    command = ["bound", "dgx-a100", "--nodes", "128", "-c", "allgather", "--json"]
+    figures = in_process_of_its_own("colsynth", command)
+    return float(figures["wall"]), "failed" not in figures
+
+
+def table_of(results: list[dict[str, Any]]) -> Table:
+    """Return one row for each case."""
+    from rich.table import Table
+
+    title = "exact forests of an allgather; seconds, MiB, GB/s"
+    table = Table(title=title, title_justify="left")
+    table.add_column("case", no_wrap=True)
+    for name in ("GPUs", *COLUMNS, "total", "limit", "peak", "per GPU", "trees", "height"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("algbw", "gap", "cut"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for figures in results:
+        table.add_row(*row(figures))
+    return table
+
+
+def row(figures: dict[str, Any]) -> list[str]:
+    """Return the cells of one case; a failure says so instead of figures."""
+    name = f"{figures['line']} x{figures['boxes']}"
+    if "failed" in figures:
+        return [name, "failed", str(figures["failed"])]
+    cells = [name, str(figures["gpus"])]
+    cells += [f"{figures['seconds'][column]:.3f}" for column in COLUMNS]
+    cells += [f"{figures['total']:.2f}", f"{figures['limit'] or '':g}" if figures["limit"] else ""]
+    cells += [f"{figures['peak_mib']:.0f}"]
+    cells += [str(figures[key]) for key in ("trees_per_gpu", "trees", "height")]
+    gap = "0, proven" if figures["exact"] else f"{100 * figures['gap']:.2f} %"
+    return [*cells, f"{figures['algbw_gbps']:.3f}", gap, figures["certificate"]]
+
+
+def plot_of(results: list[dict[str, Any]]) -> str | None:
+    """Return the plot of seconds over GPUs as SVG text, None without any point."""
+    series = []
+    for colour, line in enumerate(dict.fromkeys(case.line for case in CASES)):
+        mine = [item for item in results if item["line"] == line and "failed" not in item]
+        points = tuple(sorted((item["gpus"], item["total"]) for item in mine))
+        if points:
+            growth = f": ~ GPUs^{exponent(points):.1f}" if len(points) > 1 else ""
+            series.append(Series(f"{line}{growth}", points, colour=colour))
+    if not series:
+        return None
+    title = "Exact forest of an allgather: bound, trees and proof"
+    note = "Kernels compiled; every forest at the optimum that its cut proves."
+    return draw(title, note, ("GPUs", "seconds"), tuple(series))
+
+
+def main() -> int:
+    """Run the fabrics asked for, print the table, write the plot."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("presets", nargs="*", help=f"of {', '.join(SIZES)} (all)")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--svg", type=Path, default=Path("out/bench-scale.svg"))
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one is not None:
+        print(json.dumps(measure(CASES[options.one])))
+        return 0
+    print("compiling kernels, first run only ...", file=sys.stderr)
+    run(0)
+    results = []
+    for number, case in enumerate(CASES):
+        if not options.presets or case.preset in options.presets:
+            print(f"{case.line} x{case.boxes} ...", file=sys.stderr)
+            results.append(run(number))
+    show(table_of(results))
+    seconds, well = bound_command()
+    print(f"colsynth bound dgx-a100 --nodes 128: {seconds:.2f} s of {BOUND_LIMIT:g} s")
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(results, indent=2))
+    plot = plot_of(results)
+    if plot:
+        options.svg.parent.mkdir(parents=True, exist_ok=True)
+        options.svg.write_text(plot, encoding="utf-8")
+        print(f"seconds over GPUs: {options.svg}", file=sys.stderr)
+    return int(not well or any("failed" in item or not item["exact"] for item in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
