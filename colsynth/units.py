@@ -123,11 +123,11 @@ def format_duration(duration: Fraction) -> str:
 
 
 def format_size(size: int) -> str:
-    """Return a size for people, in the largest binary unit that divides it."""
-    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size and size % scale == 0:
-            return f"{size // scale} {unit}"
-    return f"{size} B"
+    """Return a size for people, exactly, in the unit that makes it shortest."""
+    scales = {f"{prefix}B": scale for prefix, scale in _BINARY.items()}
+    scales |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "B": 1}
+    fitting = [f"{size // scale} {unit}" for unit, scale in scales.items() if size % scale == 0]
+    return min(fitting, key=len) if size else "0 B"
 
 
 def _terminating(value: Fraction) -> str | None:

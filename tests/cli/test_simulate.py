@@ -1,0 +1,225 @@
+"""Command simulate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from colsynth import api
+from colsynth.cli.explain import explanations
+from colsynth.cli.main import run
+from colsynth.runtimes import profile
+from colsynth.simulate import NAMES, ideal_model
+
+XML = Path(__file__).parents[1] / "corpus" / "xml"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "allgather.xml"
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "allgather")
+    done = api.compile(problem, "rccl", mode="both")
+    path.write_bytes(done.artefacts[0].data)
+    return str(path)
+
+
+ON = ("-t", "dgx-a100", "--nodes", "2")
+
+
+def test_json_has_the_shape_that_was_agreed(file, capsys):
+    asked = ("-r", "rccl", "--sizes", "1KB,1MB,1GB", "--json")
+    assert run(["simulate", file, *ON, *asked]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert set(answer) == {"file", "ranks", "collective", "points"}
+    assert answer["file"] == file
+    assert answer["ranks"] == 16
+    assert answer["collective"] == "allgather"
+    sizes = [point["size_bytes"] for point in answer["points"]]
+    assert sizes == [10**3, 10**6, 10**9]
+    for point in answer["points"]:
+        assert set(point) == {"size_bytes", "time_us", "algbw_gbps", "busbw_gbps"}
+        algbw = point["size_bytes"] / point["time_us"] / 1e3
+        assert point["algbw_gbps"] == pytest.approx(algbw, rel=1e-3)
+        assert point["busbw_gbps"] == pytest.approx(algbw * 15 / 16, rel=1e-3)
+
+
+def test_python_gives_the_same(file, capsys):
+    assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1MB", "--json"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["points"]
+    topology = api.load_topology("dgx-a100", nodes=2)
+    found = api.simulate(Path(file).read_bytes(), "rccl", topology, [10**6], subject=file)
+    assert found.file == file
+    assert found.points[0].seconds * 1e6 == pytest.approx(point["time_us"], abs=1e-6)
+    data = Path(file).read_bytes()
+    quick = api.simulate(data, "rccl", topology, [10**6], model=ideal_model())
+    assert quick.points[0].seconds < found.points[0].seconds
+
+
+def test_people_read_a_table(file, capsys):
+    assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1KiB..4KiB,1GiB"]) == 0
+    shown = capsys.readouterr()
+    lines = [line.split() for line in shown.out.splitlines() if line.strip()]
+    assert lines[0][-3:] == ["rccl", "runs", "it"]
+    assert lines[1] == ["size", "time", "algbw", "busbw"]
+    assert [line[:2] for line in lines[3:]] == [
+        ["1", "KiB"],
+        ["2", "KiB"],
+        ["4", "KiB"],
+        ["1", "GiB"],
+    ]
+    assert shown.err == ""
+
+
+def test_the_runtime_is_the_first_that_reads_the_file(file, capsys):
+    assert run(["simulate", file, *ON, "--sizes", "1MB"]) == 0
+    assert "as msccl-executor runs it" in capsys.readouterr().out
+
+
+def test_a_breakdown_names_links_threadblocks_and_dependencies(file, capsys):
+    asked = ("-r", "rccl", "--sizes", "1KB,1GB", "--breakdown")
+    assert run(["simulate", file, *ON, *asked]) == 0
+    text = capsys.readouterr().out
+    assert "critical path of 1 GB" in text
+    assert "launch" in text
+    assert "by rank " in text
+    assert "time of all threadblocks: " in text
+    assert run(["simulate", file, *ON, *asked, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    found = answer["breakdown"]
+    assert found["size_bytes"] == 10**9
+    parts = found["launch_us"] + found["not_simulated_us"] + sum(found["path_us"].values())
+    assert parts == pytest.approx(answer["points"][-1]["time_us"], rel=1e-6)
+    assert sum(found["threadblock_time"].values()) == pytest.approx(1, abs=1e-4)
+    assert all(" -> " in link for link in found["links_us"])
+    assert sum(found["legs_by_cause"].values()) > 0
+
+
+def test_a_timeline_is_written_once(file, tmp_path, capsys):
+    path = tmp_path / "out.json"
+    command = ["simulate", file, *ON, "-r", "rccl", "--sizes", "1KB,100KB", "--timeline", str(path)]
+    assert run(command) == 0
+    head = json.loads(path.read_text())
+    assert head["otherData"]["size_bytes"] == 10**5
+    assert head["traceEvents"]
+    assert run(command) == 2
+    assert "CS207" in capsys.readouterr().err
+    assert run([*command, "--force"]) == 0
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+def test_the_model_is_shown_with_its_sources(runtime, capsys):
+    assert run(["simulate", "--show-model", "-r", runtime]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"model of {runtime}")
+    assert all(name in text for name in NAMES)
+    assert run(["simulate", "--show-model", "-r", runtime, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["runtime"] == runtime
+    assert list(answer["model"]) == list(NAMES)
+    assert all(item["source"] for item in answer["model"].values())
+    assert answer["model"]["step"]["unit"] == "us"
+
+
+def test_a_model_file_changes_the_prediction(file, tmp_path, capsys):
+    path = tmp_path / "slow.yaml"
+    path.write_text("launch: 1000\n")
+    times = []
+    for extra in ((), ("--model", str(path))):
+        assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1KB", "--json", *extra]) == 0
+        times.append(json.loads(capsys.readouterr().out)["points"][0]["time_us"])
+    assert times[1] - times[0] == pytest.approx(1000 - 17)
+    assert run(["simulate", "--show-model", "-r", "rccl", "--model", str(path), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["model"]["launch"]
+    assert shown["value"] == {"Simple": 1000, "LL": 1000, "LL128": 1000}
+    assert shown["source"] == str(path)
+
+
+def test_topologies_of_generators_take_their_options(tmp_path, capsys):
+    path = tmp_path / "ring.xml"
+    problem = api.make_problem(api.load_topology("ring:4"), "allgather")
+    path.write_bytes(api.compile(problem, "rccl", mode="both").artefacts[0].data)
+    times = []
+    for bandwidth in ("4 GB/s", "8 GB/s"):
+        asked = ("--bandwidth", bandwidth, "--latency", "0 us", "--sizes", "1GB", "--json")
+        assert run(["simulate", str(path), "-t", "ring:4", *asked]) == 0
+        times.append(json.loads(capsys.readouterr().out)["points"][0]["time_us"])
+    assert times[0] == pytest.approx(2 * times[1], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "status"),
+    [
+        (["FILE"], "CS607", 2),
+        (["-t", "dgx-a100"], "CS607", 2),
+        ([], "CS607", 2),
+        (["FILE", "-t", "dgx-a100"], "CS600", 2),
+        (["FILE", "-t", "dgx-a10"], "CS120", 2),
+        (["none.xml", *ON], "CS502", 2),
+        (["FILE", *ON, "--sizes", "0"], "CS212", 2),
+        (["FILE", *ON, "--sizes", "many"], "CS212", 2),
+        (["FILE", *ON, "-r", "nccl"], "CS501", 2),
+        (["TEXT", *ON, "-r", "rccl"], "CS605", 2),
+        (["TEXT", *ON], "CS605", 2),
+        (["FILE", *ON, "--model", "TEXT"], None, 2),
+        (["FILE", *ON, "--model", "none.yaml"], None, 2),
+        (["FILE", *ON, "--timeline", "TEXT/x.json"], "CS208", 2),
+    ],
+)
+def test_a_mistake_is_one_message(arguments, code, status, file, tmp_path, capsys):
+    text = tmp_path / "text"
+    text.write_text("- no schedule\n")
+    words = [word.replace("FILE", file).replace("TEXT", str(text)) for word in arguments]
+    assert run(["simulate", *words]) == status
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("error[") == 1
+    assert code is None or f"error[{code}]" in shown.err
+
+
+def test_a_file_that_hangs_is_a_negative_answer(tmp_path, capsys):
+    """Both ranks send three calls before they receive, two fit (contract 4.6)."""
+    path = tmp_path / "hangs.xml"
+    step = (
+        '<step s="{s}" type="{t}" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="3"'
+        ' depid="-1" deps="-1" hasdep="0"/>'
+    )
+    gpus = "".join(
+        f'<gpu id="{r}" i_chunks="3" o_chunks="3" s_chunks="0">'
+        f'<tb id="0" send="{1 - r}" recv="{1 - r}" chan="0">'
+        f"{step.format(s=0, t='s')}{step.format(s=1, t='r')}</tb></gpu>"
+        for r in (0, 1)
+    )
+    path.write_text(
+        '<algo name="x" proto="Simple" nchannels="1" nchunksperloop="3" ngpus="2" coll="allreduce"'
+        f' inplace="1" outofplace="0" minBytes="0" maxBytes="0">{gpus}</algo>'
+    )
+    asked = ["simulate", str(path), "-t", "ring:2", "-r", "rccl", "--sizes"]
+    assert run([*asked, "1MB"]) == 0
+    assert run([*asked, "1GB"]) == 1
+    assert "CS603" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", sorted(XML.glob("*.xml")), ids=lambda path: path.stem)
+def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
+    """Whatever the verifier would say: never a crash, never two messages."""
+    for runtime in ("msccl", "rccl"):
+        asked = ("-t", "ring:2", "-r", runtime, "--sizes", "1KB,100MB", "--json")
+        status = run(["simulate", str(path), *asked])
+        shown = capsys.readouterr()
+        assert status in (0, 1, 2)
+        assert shown.err.count("error[") == (status != 0)
+        if status == 0:
+            assert all(point["time_us"] > 0 for point in json.loads(shown.out)["points"])
+
+
+def test_codes_have_pages():
+    pages = explanations()
+    for number in range(600, 608):
+        page = pages[f"CS{number}"]
+        assert all(page[part] for part in ("title", "meaning", "why", "fix", "example"))
+
+
+def test_profiles_and_models_go_together():
+    assert profile("msccl").fifo_calls.keys() == ideal_model().slices.keys()
