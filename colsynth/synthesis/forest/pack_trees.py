@@ -81,7 +81,8 @@ def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> For
             phases.append(turned(problem.topology, phases[0], cut.direction))
         else:
             phases.append(_phase(problem, cut.direction, trees, algbw))
-    return Forest(problem, optimum, trees, tuple(phases))
+    shares = tuple(part * trees for part in problem.shards)
+    return Forest(problem, optimum, 0 if shares else trees, tuple(phases), shares)
 
 
 def _phase(problem: Problem, direction: Direction, trees: int, algbw: Fraction) -> Phase:

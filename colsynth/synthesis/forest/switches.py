@@ -2,16 +2,15 @@
 
 A switch only forwards, so each unit that enters it leaves on one link: removing it means
 pairing ingress with egress. Relays between two neighbours leave no choice. For the others
-whole pairings are proposed, tier by tier (the fabric, switches inside boxes), and
-certified with one maximum flow per GPU; proposals that spread bandwidth over other boxes,
-or over the GPU in the same place of every other box, almost always pass on real clusters.
-Where a tier does not pass as a whole it goes switch by switch, and where no proposal
-passes, pairs are split off one by one: pairing (u, w) with (w, t) lowers exactly the cuts that
-separate w from both, each by one per unit, so the largest deficit after a tentative
-pairing is what must be taken back, and one round of flows settles each pair exactly
-(edge splitting: Bang-Jensen, Frank, Jackson 1995; ForestColl, arXiv 2402.06787). For
-switches with as much ingress as egress the theorem promises that nothing is lost; for
-others the caller measures what is left.
+whole pairings are proposed, of many switches at once, and certified with one maximum flow
+per GPU; proposals that spread bandwidth over other boxes, or over the GPU in the same
+place of every other box, almost always pass on real clusters. Where some do not, bisection
+finds the switches, and where no proposal passes, pairs are split off one by one: pairing
+(u, w) with (w, t) lowers exactly the cuts that separate w from both, each by one per unit,
+so the largest deficit after a tentative pairing is what must be taken back, and one round
+of flows settles each pair exactly (edge splitting: Bang-Jensen, Frank, Jackson 1995;
+ForestColl, arXiv 2402.06787). For switches with as much ingress as egress the theorem
+promises that nothing is lost; for others the caller measures what is left.
 """
 
 from __future__ import annotations
@@ -56,15 +55,14 @@ def remove_switches(
         Arc(int(a), int(b), int(c), (i,))
         for i, (a, b, c) in enumerate(zip(network.tail, network.head, units, strict=True))
     )
-    certify = _Certifier(network, trees)
-    turns: Counter[frozenset[int]] = Counter()
-    relays, *tiers = _removal_order(topology)
+    relays, switches = _removal_order(topology)
     for node in relays:
         _bypass(graph, node)
-    for tier in tiers:
-        graph, turns = _without(topology, tier, graph, certify, turns)
-    bundles = graph.bundles()
-    return tuple(arc for bundle in bundles for arc in bundle.arcs), certify(bundles)
+    # What cuts hold loses nothing with relays, so the deficit is 0 before switches go.
+    state = _State(topology, graph, _Certifier(network, trees), Counter(), 0)
+    state = _without(state, switches)
+    bundles = state.graph.bundles()
+    return tuple(arc for bundle in bundles for arc in bundle.arcs), state.deficit
 
 
 class _Certifier:
@@ -94,23 +92,38 @@ class _Certifier:
         return int(deficit)
 
 
-def _removal_order(topology: Topology) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Mere relays, then NICs, then the fabric, then switches inside boxes."""
+class _State(NamedTuple):
+    """What removing switches has come to.
+
+    Parameters
+    ----------
+    turns : Counter
+        Rounds dealt by switches between the same neighbours.
+    deficit : int
+        What has been lost so far.
+    """
+
+    topology: Topology
+    graph: Logical
+    certify: _Certifier
+    turns: Counter[frozenset[int]]
+    deficit: int
+
+
+def _removal_order(topology: Topology) -> tuple[list[int], list[int]]:
+    """Return mere relays, and other nodes: NICs, then the fabric, then switches inside boxes."""
     neighbours: dict[int, set[int]] = {}
     for link in topology.links:
         neighbours.setdefault(link.source, set()).add(link.target)
         neighbours.setdefault(link.target, set()).add(link.source)
-    tiers: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-    for index, node in enumerate(topology.nodes):
-        if node.kind is Kind.GPU:
-            continue
-        if len(neighbours.get(index, ())) <= 2:
-            tiers[0].append(index)
-        elif node.kind is Kind.NIC:
-            tiers[1].append(index)
-        else:
-            tiers[2 if node.box is None else 3].append(index)
-    return tiers
+
+    def key(index: int) -> tuple[bool, bool, int]:
+        node = topology.nodes[index]
+        return node.kind is not Kind.NIC, node.box is not None, index
+
+    others = [i for i, node in enumerate(topology.nodes) if node.kind is not Kind.GPU]
+    relays = [index for index in others if len(neighbours.get(index, ())) <= 2]
+    return relays, sorted(set(others) - set(relays), key=key)
 
 
 def _bypass(graph: Logical, node: int) -> None:
@@ -127,53 +140,54 @@ def _bypass(graph: Logical, node: int) -> None:
     graph.replace(node, _joined(into, out, pairing))
 
 
-def _without(
-    topology: Topology,
-    tier: Sequence[int],
-    graph: Logical,
-    certify: _Certifier,
-    turns: Counter[frozenset[int]],
-) -> tuple[Logical, Counter[frozenset[int]]]:
-    """Return the graph without the switches of a tier, and the rounds dealt so far.
+def _without(state: _State, switches: Sequence[int]) -> _State:
+    """Remove switches: the first proposal for each of them, where that loses nothing.
 
-    The first proposals for all of them are certified together, which mostly passes; only
-    where it does not, switch by switch. `turns` counts the rounds dealt by switches
-    between the same neighbours.
+    One certificate covers them all. Where it does not hold, halves are tried in their
+    turn, down to single switches, for which every proposal is tried.
     """
-    for trusting in (True, False) if len(tier) > 1 else (False,):
-        trial, dealt = graph.copy(), turns.copy()
-        removed = (_remove(topology, x, trial, None if trusting else certify, dealt) for x in tier)
-        if all(removed) and (not trusting or certify(trial.bundles()) == 0):
-            return trial, dealt
-    return trial, dealt
+    if len(switches) < 2:
+        return _without_one(state, switches[0]) if switches else state
+    trial = state._replace(graph=state.graph.copy(), turns=state.turns.copy())
+    if all(_trusted(trial, node) for node in switches):
+        deficit = state.certify(trial.graph.bundles())
+        if deficit <= state.deficit:
+            return trial._replace(deficit=deficit)
+    middle = len(switches) // 2
+    return _without(_without(state, switches[:middle]), switches[middle:])
 
 
-def _remove(
-    topology: Topology,
-    node: int,
-    graph: Logical,
-    certify: _Certifier | None,
-    turns: Counter[frozenset[int]],
-) -> bool:
-    """Pair a switch's ingress with its egress; without `certify` trust the first proposal.
-
-    Returns False, and leaves the switch, when no proposal can be trusted.
-    """
-    into, out = graph.into(node), graph.out(node)
+def _offers(state: _State, node: int, into: list[Bundle], out: list[Bundle]) -> Iterator[Pairing]:
+    """Yield proposals that leave no other switch unbalanced, and count them as dealt."""
     neighbours = frozenset(b.tail for b in into) | frozenset(b.head for b in out)
-    offers = proposals(topology, node, into, out, turns[neighbours])
-    turns[neighbours] += max((bundle.units for bundle in into), default=0)
-    fair = (pairing for pairing in offers if not _unbalances(topology, into, out, pairing))
-    if certify is None:
-        pairing = next(fair, None)
-        if pairing is None:
-            return False
-    else:
-        rest = ends_of(graph.bundles(without=node))
-        lossless = (p for p in fair if certify(_pairs(into, out, p), rest) == 0)
-        pairing = next(lossless, None) or _split_off(rest, into, out, certify)
-    graph.replace(node, _joined(into, out, pairing))
+    offers = proposals(state.topology, node, into, out, state.turns[neighbours])
+    state.turns[neighbours] += max((bundle.units for bundle in into), default=0)
+    return (p for p in offers if not _unbalances(state.topology, into, out, p))
+
+
+def _trusted(state: _State, node: int) -> bool:
+    """Pair a switch's ingress with its egress as first proposed; False without a proposal."""
+    into, out = state.graph.into(node), state.graph.out(node)
+    pairing = next(_offers(state, node, into, out), None)
+    if pairing is None:
+        return False
+    state.graph.replace(node, _joined(into, out, pairing))
     return True
+
+
+def _without_one(state: _State, node: int) -> _State:
+    """Pair a switch's ingress with its egress so that nothing is lost, or as little as may be."""
+    into, out = state.graph.into(node), state.graph.out(node)
+    rest = ends_of(state.graph.bundles(without=node))
+    deficit = state.deficit
+    for pairing in _offers(state, node, into, out):
+        if state.certify(_pairs(into, out, pairing), rest) <= deficit:
+            break
+    else:
+        pairing = _split_off(rest, into, out, state.certify)
+        deficit = state.certify(_pairs(into, out, pairing), rest)
+    state.graph.replace(node, _joined(into, out, pairing))
+    return state._replace(deficit=deficit)
 
 
 def _unbalances(
