@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any]:
     """Return the JSON fields of an allreduce."""
-    limit, rooted = found.limit, found.rooted
+    limit, rooted, within = found.limit, found.rooted, found.in_network
     sets = [_gpus(topology, part) for part in limit.parts]
     return {
         "composition_gbps": gbps(found.composition.algbw),
@@ -28,6 +28,8 @@ def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any
         "limit_sets": sets,
         "limit_bandwidth_gbps": gbps(limit.bandwidth),
         "gap": float(limit.algbw / found.algbw - 1),
+        "in_network_gbps": None if within is None else gbps(within.algbw),
+        "in_network": None if within is None else exact_gbps(within.algbw),
     }
 
 
@@ -35,7 +37,7 @@ def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[
     """Yield rows for people."""
     proof = _proof(topology, found.limit)
     if found.limit.algbw == found.algbw:
-        yield "proof", f"no schedule is faster: {proof}"
+        yield "proof", f"no schedule{_forwarding(found)} is faster: {proof}"
     else:
         yield "any schedule", f"at most {format_bandwidth(found.limit.algbw)}: {proof}"
     if found.rooted is not None:
@@ -43,6 +45,16 @@ def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[
         gained = more if found.gain > 0 else "no more than reduce-scatter and allgather"
         yield "free roots", f"{format_bandwidth(found.rooted.algbw)}, {gained}"
     yield "equal roots", f"{format_bandwidth(found.composition.algbw)}, reduce-scatter + allgather"
+    if found.in_network is not None:
+        rate = found.in_network.algbw
+        extra = rate / found.algbw - 1
+        gained = f"{percent(extra):.2f} % more" if extra > 0 else "no more"
+        yield "in network", f"{format_bandwidth(rate)}, {gained}, where switches do what they can"
+
+
+def _forwarding(found: AllreduceBound) -> str:
+    """Return a remark where switches could do more than the schedules that are meant."""
+    return "" if found.in_network is None else " of switches that only forward"
 
 
 def _proof(topology: Topology, limit: Limit) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar
 
-from colsynth.errors import require_least
+from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.lowering.refusals import over_limit
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.target import Target
@@ -49,8 +49,10 @@ class LowerForest:
         Raises
         ------
         LimitError
-            CS402: more chunks than the runtime can count.
+            CS402: more chunks than the runtime can count; CS323: trees branch at switches.
         """
+        if value.in_network:
+            raise _unspeakable(target.profile.name)
         chunks = value.chunks * self.instances
         most = target.profile.max_offset + 1
         if chunks > most:
@@ -79,6 +81,13 @@ class LowerForest:
                     origin = Origin(number, phase.direction, tree_id, lane)
                     chunk = first[tree.root] + place + done
                     yield _Piece(tree, origin, chunk, min(most, tree.weight - done))
+
+
+def _unspeakable(runtime: str) -> LimitError:
+    phrase = f"a file for {runtime} cannot say that a switch multicasts or reduces"
+    note = "its steps send from GPU to GPU"
+    advice = "leave in-network out; -a forest packs trees for switches that only forward"
+    return LimitError(Diagnostic("CS323", phrase, notes=(note,), help=advice))
 
 
 @dataclass(frozen=True, slots=True)

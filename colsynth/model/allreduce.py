@@ -68,12 +68,15 @@ class RootedBound:
         what enters it and gives it to what leaves it, outwards from the roots.
     reached : float
         Bytes per second that the linear program found a way to use.
+    in_network : bool
+        Whether switches multicast and reduce where they can. Without, each only forwards.
     """
 
     algbw: Fraction
     cuts: tuple[PricedCut, ...]
     potentials: tuple[tuple[Direction, int, int], ...]
     reached: float
+    in_network: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +91,16 @@ class AllreduceBound:
         Shares and links divided at will; None where `limit` proves that the composition
         cannot be beaten, or where the linear program is too large.
     limit : Limit
-        The least bound found on any schedule.
+        The least bound found on any schedule in which switches only forward.
+    in_network : RootedBound or None
+        What free roots reach where switches multicast and reduce as they can; None where
+        none of them can.
     """
 
     composition: Bound
     rooted: RootedBound | None
     limit: Limit
+    in_network: RootedBound | None = None
 
     @property
     def algbw(self) -> Fraction:

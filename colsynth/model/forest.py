@@ -93,6 +93,9 @@ class Forest:
         where all have `trees_per_root`.
     together : bool
         Whether phases run at the same time, on different chunks, and share the links.
+    in_network : bool
+        Whether edges of a tree that leave their parent on the same links take these once, up
+        to a switch that multicasts (OUT) or reduces (IN). No runtime file can say so.
     """
 
     problem: Problem
@@ -101,6 +104,7 @@ class Forest:
     phases: tuple[Phase, ...]
     shares: tuple[int, ...] = ()
     together: bool = False
+    in_network: bool = False
 
     @property
     def weights(self) -> tuple[int, ...]:

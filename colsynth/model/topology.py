@@ -28,8 +28,9 @@ class Node:
     box : int or None
         The chassis the node sits in; None for the fabric between boxes.
     capabilities : tuple of str
-        Of a switch: ``"multicast"``, ``"reduce"`` (kept, not used yet). Of a switch or a
-        NIC: ``"store-and-forward"``, sending a chunk on only when all of it is there.
+        Of a switch: ``"multicast"``, sending what it receives once on several links;
+        ``"reduce"``, adding up what it receives on several. Of a switch or a NIC:
+        ``"store-and-forward"``, sending a chunk on only when all of it is there.
     """
 
     name: str

@@ -23,6 +23,7 @@ from colsynth.errors import (
     did_you_mean,
 )
 from colsynth.model import Collective, Forest, Problem, Report, ThreadblockProgram, TimedSchedule
+from colsynth.pipeline.capabilities import capability_notes
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.manager import Pipeline, findings
@@ -249,6 +250,7 @@ def _attempt(walk: _Walk, pipeline: Pipeline, notes: list[str]) -> Compilation:
     return Compilation(
         problem=problem,
         runtime=target.profile.name,
+    notes += capability_notes(problem, target.profile.name)
         algorithm=walk.request.algorithm,
         pipeline=str(pipeline),
         schedule=schedule,

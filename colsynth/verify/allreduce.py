@@ -16,6 +16,8 @@ from fractions import Fraction
 from colsynth.errors import Diagnostic, VerificationError
 from colsynth.model import Direction, Kind, Limit, Problem, RootedBound, Topology
 
+_POWER = {Direction.OUT: "multicast", Direction.IN: "reduce"}
+
 
 def check_limit(problem: Problem, limit: Limit) -> None:
     """Check a bound on all allreduces; raise VerificationError CS524 where it is none."""
@@ -51,9 +53,12 @@ def check_rooted(problem: Problem, found: RootedBound) -> None:
     for cut in found.cuts:
         if cut.price <= 0 or gpus <= set(cut.nodes):
             raise _failure("a priced set leaves no GPU outside, or its price is not above 0")
-    for _, node, _ in found.potentials:
-        if topology.nodes[node].kind is Kind.GPU:
-            raise _failure(f"{topology.nodes[node].name} is a GPU and cannot give refunds")
+    for way, node, _ in found.potentials:
+        name, kind = topology.nodes[node].name, topology.nodes[node].kind
+        if kind is Kind.GPU:
+            raise _failure(f"{name} is a GPU and cannot give refunds")
+        if found.in_network and _POWER[way] in topology.nodes[node].capabilities:
+            raise _failure(f"{name} does not just forward and cannot give refunds")
     paid = {gpu: sum(cut.price for cut in found.cuts if gpu in cut.nodes) for gpu in gpus}
     least = min(paid.values())
     if least <= 0:

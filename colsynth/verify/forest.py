@@ -29,6 +29,9 @@ from colsynth.model.forest import TreeEdge
 from colsynth.model.problem import PHASES
 from colsynth.verify.allreduce import check_rooted
 
+_POWER = {Direction.OUT: "multicast", Direction.IN: "reduce"}
+"""What a switch must be capable of for the edges of a tree to part there."""
+
 Loads = dict[int, Fraction]
 """Bytes per second on links, by index."""
 
@@ -80,6 +83,9 @@ def _check_phase(forest: Forest, phase: Phase) -> Loads:
     for tree in phase.trees:
         _check_tree(topology, tree, phase.direction)
         weights[tree.root] += tree.weight
+        if forest.in_network:
+            _carry_once(topology, tree, phase.direction, carried)
+            continue
         for edge in tree.edges:
             for link in edge.route:
                 carried[link] += tree.weight
@@ -87,6 +93,32 @@ def _check_phase(forest: Forest, phase: Phase) -> Loads:
     loads = {link: weight * phase.unit_bandwidth for link, weight in carried.items()}
     _check_loads(topology, loads, f"the {phase.direction} phase")
     return loads
+
+
+def _carry_once(
+    topology: Topology, tree: Tree, direction: Direction, carried: Counter[int]
+) -> None:
+    """Add up a tree's loads where switches copy what they send on, or add up what they get."""
+    outwards = direction is Direction.OUT
+    routes: dict[int, list[tuple[int, ...]]] = {}
+    for edge in tree.edges:
+        routes.setdefault(edge.parent, []).append(edge.route[:: 1 if outwards else -1])
+
+    def units(routes: list[tuple[int, ...]]) -> int:
+        """Return how many times a parent must have the chunk for these ways, away from it."""
+        total = 0
+        for link in sorted({route[0] for route in routes if route}):
+            onward = [route[1:] for route in routes if route and route[0] == link]
+            end = topology.links[link].target if outwards else topology.links[link].source
+            needed = sum(1 for route in onward if not route) + units(onward)
+            if _POWER[direction] in topology.nodes[end].capabilities:
+                needed = min(needed, 1)
+            carried[link] += needed * tree.weight
+            total += needed
+        return total
+
+    for parent in sorted(routes):
+        units(routes[parent])
 
 
 def _check_loads(topology: Topology, loads: Loads, when: str) -> None:

@@ -120,3 +120,13 @@ def test_an_allreduce_that_nothing_beats_needs_no_free_roots(capsys):
     answer = json.loads(capsys.readouterr().out)
     assert (answer["free_roots"], answer["better"]) == (None, "reduce-scatter + allgather")
     assert answer["limit"] == answer["composition"] == answer["algbw"] == "25/2"
+
+
+def test_switches_that_reduce_and_multicast_have_a_bound_of_their_own(capsys):
+    assert run(["bound", "dgx-h100", "-c", "allreduce", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["algbw"], answer["in_network"]) == ("1800/7", "450")
+    assert run(["bound", "dgx-h100", "-c", "allreduce"]) == 0
+    shown = capsys.readouterr().out
+    assert "450 GB/s, 75.00 % more, where switches do what they can" in shown
+    assert "no schedule of switches that only forward is faster" in shown

@@ -9,8 +9,11 @@ from colsynth.model import Kind, Topology
 from tests.reference.simplex import maximise
 
 
-def best_rooted(topology: Topology) -> Fraction:
+def best_rooted(topology: Topology, in_network: bool = False) -> Fraction:
     """Return the rate of free roots by a linear program over every cut, in fractions.
+
+    Switches that multicast (outwards) or reduce (inwards) need not forward all they receive
+    where `in_network`.
 
     Variables: the share of every GPU as root, then what either half takes of every link.
     """
@@ -29,13 +32,14 @@ def best_rooted(topology: Topology) -> Fraction:
     for i, link in enumerate(links):
         require({column(0, i): 1, column(1, i): 1}, link.bandwidth)
     for half in (0, 1):
-        for node, kind in enumerate(node.kind for node in topology.nodes):
-            if kind is Kind.GPU:
+        for node, value in enumerate(topology.nodes):
+            power = ("multicast", "reduce")[half]
+            if value.kind is Kind.GPU or (in_network and power in value.capabilities):
                 continue
             balance = {column(half, i): 1 for i, x in enumerate(links) if x.target == node}
             balance |= {column(half, i): -1 for i, x in enumerate(links) if x.source == node}
             require(balance)
-            require({j: -value for j, value in balance.items()})
+            require({j: -entry for j, entry in balance.items()})
         for inside in _cuts(topology):
             entries = {k: 1 for k, gpu in enumerate(gpus) if gpu in inside}
             for i, link in enumerate(links):

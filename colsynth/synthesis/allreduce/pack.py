@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
 from colsynth.errors import DefectError, Diagnostic
-from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem
+from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem, Tree
 from colsynth.synthesis.allreduce.sides import Side
 from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
 from colsynth.synthesis.forest.pack_trees import merge_equal, pack, turned
@@ -49,12 +50,23 @@ def free_forest(problem: Problem, found: AllreduceBound, trees: str) -> Forest |
 
 def _phase(problem: Problem, side: Side, whole: WholeTrees, units: Ints) -> Phase:
     """Pack the trees of one half into its part of the links."""
+    trees = packed(problem, side, whole.counts, units)
+    return Phase(side.direction, merge_equal(trees), whole.unit_bandwidth)
+
+
+def packed(problem: Problem, side: Side, counts: Ints, units: Ints) -> Iterator[Tree]:
+    """Yield trees between all GPUs of a problem, as many per root as `counts` says.
+
+    Raises
+    ------
+    DefectError
+        CS901: what the integer program says to fit does not.
+    """
     capacity = tuple(Fraction(int(u)) for u in units)
-    network = replace(side.network, capacity=capacity, weight=whole.counts)
+    network = replace(side.network, capacity=capacity, weight=counts)
     arcs, deficit = remove_switches(problem.topology, network, units, 1)
     if deficit:
         raise DefectError(
             Diagnostic("CS901", "switches lost capacity although they forward all they receive")
         )
-    trees = tuple(pack(network, arcs, 1, problem, side.direction))
-    return Phase(side.direction, merge_equal(trees), whole.unit_bandwidth)
+    yield from pack(network, arcs, 1, problem, side.direction)

@@ -7,7 +7,8 @@ says how). Rounded coarsely first: prices are small whole multiples of each othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,8 +24,8 @@ from colsynth.model import (
     RootedBound,
 )
 from colsynth.synthesis.allreduce.limits import first_limit, priced_limit
-from colsynth.synthesis.allreduce.program import RootProgram, Solution
-from colsynth.synthesis.allreduce.sides import Halves, halves_of
+from colsynth.synthesis.allreduce.program import Floats, RootProgram, Solution
+from colsynth.synthesis.allreduce.sides import Halves, capable, halves_of
 from colsynth.synthesis.bound import bound
 
 Ints = NDArray[np.int64]
@@ -52,19 +53,20 @@ def allreduce_bound(problem: Problem) -> AllreduceBound:
         raise InputError(Diagnostic("CS321", phrase, help="take -a forest"))
     composition = bound(problem)
     limit = first_limit(problem, composition.cuts)
-    if limit.algbw == composition.algbw or problem.topology.size > MOST_GPUS:
-        return AllreduceBound(composition, None, limit)
-    halves = halves_of(problem)
-    widest = max(link.bandwidth for link in problem.topology.links)
-    capacity = np.array([float(x.bandwidth / widest) for x in problem.topology.links])
-    solution = RootProgram(halves, capacity).solve()
-    if solution is None:
-        return AllreduceBound(composition, None, limit)
-    reached = float(solution.shares.sum()) * float(widest)
-    rooted = _best(problem, halves, solution, reached)
-    prices = _prices(halves, [y for _, _, y in solution.cuts], solution)
-    limit = priced_limit(problem, prices.astype(np.float64), limit)
-    return AllreduceBound(composition, rooted, limit)
+    places = capable(problem.topology)
+    found = AllreduceBound(composition, None, limit)
+    if problem.topology.size > MOST_GPUS:
+        return found
+    if any(places.values()):
+        program = Proposal(problem, halves_of(problem, places), in_network=True)
+        found = replace(found, in_network=program.bound())
+    if limit.algbw == composition.algbw:
+        return found
+    program = Proposal(problem, halves_of(problem), in_network=False)
+    rooted = program.bound()
+    if rooted is None:
+        return found
+    return replace(found, rooted=rooted, limit=priced_limit(problem, program.prices(), limit))
 
 
 def prices_of(problem: Problem, rooted: RootedBound) -> tuple[Ints, int]:
@@ -88,18 +90,39 @@ def prices_of(problem: Problem, rooted: RootedBound) -> tuple[Ints, int]:
     return highest, int(paid[list(topology.ranks)].min())
 
 
-def _best(problem: Problem, halves: Halves, solution: Solution, reached: float) -> RootedBound:
-    """Return the bound of the coarsest prices that prove what the solver found."""
-    found: RootedBound | None = None
-    for rounded in _rounded(solution):
-        proven = _proven(problem, halves, rounded, reached)
-        if proven is not None and (found is None or proven.algbw < found.algbw):
-            found = proven
-            if float(found.algbw) <= reached * (1 + _REACHED):
+class Proposal:
+    """A linear program over roots, and what its solution proves."""
+
+    def __init__(self, problem: Problem, halves: Halves, *, in_network: bool) -> None:
+        self._problem, self._halves, self._in_network = problem, halves, in_network
+        links = problem.topology.links
+        self._widest = max(link.bandwidth for link in links)
+        capacity = np.array([float(link.bandwidth / self._widest) for link in links])
+        self._solution = RootProgram(halves, capacity).solve()
+
+    def bound(self) -> RootedBound | None:
+        """Return the bound of the coarsest prices that prove what the solver found."""
+        if self._solution is None:
+            return None
+        reached = float(self._solution.shares.sum()) * float(self._widest)
+        found: RootedBound | None = None
+        for rounded in _rounded(self._solution):
+            algbw = _proven(self._problem, self._halves, rounded)
+            if algbw is None or (found is not None and algbw >= found.algbw):
+                continue
+            found = RootedBound(
+                algbw, *_spelt(self._halves, rounded), reached, in_network=self._in_network
+            )
+            if float(algbw) <= reached * (1 + _REACHED):
                 break
-    if found is None:
-        raise ValueError("no prices were tried")
-    return found
+        return found
+
+    def prices(self) -> Floats:
+        """Return what the solver pays for every link."""
+        solution = self._solution
+        if solution is None:
+            return np.zeros(len(self._problem.topology.links))
+        return _prices(self._halves, [price for _, _, price in solution.cuts], solution)
 
 
 def _rounded(solution: Solution) -> Iterator[Solution]:
@@ -112,9 +135,7 @@ def _rounded(solution: Solution) -> Iterator[Solution]:
         yield Solution(solution.shares, solution.used, cuts, potentials, solution.settled)
 
 
-def _proven(
-    problem: Problem, halves: Halves, rounded: Solution, reached: float
-) -> RootedBound | None:
+def _proven(problem: Problem, halves: Halves, rounded: Solution) -> Fraction | None:
     """Return the bound that whole prices prove; None where some root pays nothing."""
     topology = problem.topology
     paid = np.zeros(len(topology.nodes), np.int64)
@@ -131,10 +152,10 @@ def _proven(
     if halves.partner is not None:
         # One half stands for both: each pays what it costs, a link is paid by each.
         least *= 2
-    return RootedBound(worth / least, *_spelt(halves, rounded), reached)
+    return worth / least
 
 
-def _prices(halves: Halves, prices: list[float], solution: Solution) -> NDArray[np.float64]:
+def _prices(halves: Halves, prices: Sequence[float], solution: Solution) -> Floats:
     """Return what a link is paid: the most that any half pays for it."""
     highest = np.zeros(len(halves.sides[0].network.tail))
     for number, side in enumerate(halves.sides):

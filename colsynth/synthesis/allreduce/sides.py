@@ -4,16 +4,27 @@ Inwards each chunk is added up along a tree towards its root, outwards it is cop
 there. Both halves are described as trees that grow outwards, the first on the reversed
 network, so that one set of cuts serves both. Both run at the same time on different
 chunks, so a link is shared between them.
+
+A switch that multicasts may be where trees outwards branch: what it receives once it
+sends on many links. One that reduces is where trees inwards join. Neither has to pass on
+as much as it receives, which is all that is asked of a switch that only forwards.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colsynth.model import Direction, Kind, Problem
+from colsynth.model import Direction, Kind, Problem, Topology
 from colsynth.synthesis.network import Ints, Network, network_of
+
+Branching = Mapping[Direction, Collection[int]]
+"""Nodes other than GPUs where trees of a direction may branch."""
+
+CAPABILITY = {Direction.OUT: "multicast", Direction.IN: "reduce"}
+"""What a switch must be capable of for trees of a direction to branch at it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +35,8 @@ class Side:
     ----------
     direction : Direction
     network : Network
-        Outwards from the roots; arc i is link i of the topology, turned for IN.
+        Outwards from the roots; arc i is link i of the topology, turned for IN. `gpus`
+        are the nodes that every tree must reach.
     forwards : int64 (k,)
         Nodes that send on each unit they receive on one link only.
     """
@@ -51,18 +63,46 @@ class Halves:
     partner: Ints | None
 
 
-def halves_of(problem: Problem) -> Halves:
-    """Return the halves of an allreduce on a topology."""
+def halves_of(
+    problem: Problem, branching: Branching | None = None, *, reached: bool = False
+) -> Halves:
+    """Return the halves of an allreduce on a topology.
+
+    Parameters
+    ----------
+    problem : Problem
+    branching : mapping, optional
+        Where trees may branch besides at GPUs; nowhere unless given.
+    reached : bool
+        Whether every tree must reach these nodes too, as trees that are packed have to.
+    """
     topology = problem.topology
-    outwards = _side(problem, Direction.OUT)
-    if topology.is_symmetric:
+    places = branching or {}
+    ways = Direction.OUT, Direction.IN
+    sides = [_side(problem, way, places.get(way, ()), reached) for way in ways]
+    alike = set(places.get(Direction.IN, ())) == set(places.get(Direction.OUT, ()))
+    if topology.is_symmetric and alike:
         reverse = topology.link_between
         turned = [reverse[link.target, link.source] for link in topology.links]
-        return Halves((outwards,), np.array(turned, np.int64))
-    return Halves((outwards, _side(problem, Direction.IN)), None)
+        return Halves((sides[0],), np.array(turned, np.int64))
+    return Halves(tuple(sides), None)
 
 
-def _side(problem: Problem, direction: Direction) -> Side:
+def capable(topology: Topology) -> dict[Direction, tuple[int, ...]]:
+    """Return the nodes where trees of each direction can branch."""
+    return {
+        way: tuple(i for i, node in enumerate(topology.nodes) if word in node.capabilities)
+        for way, word in CAPABILITY.items()
+    }
+
+
+def _side(
+    problem: Problem, direction: Direction, branching: Collection[int], reached: bool
+) -> Side:
     nodes = problem.topology.nodes
-    forwards = [i for i, node in enumerate(nodes) if node.kind is not Kind.GPU]
-    return Side(direction, network_of(problem, direction), np.array(forwards, np.int64))
+    forwards = [i for i, x in enumerate(nodes) if x.kind is not Kind.GPU and i not in branching]
+    network = network_of(problem, direction)
+    if reached and branching:
+        ends = np.concatenate((network.gpus, np.array(sorted(branching), np.int64)))
+        network = replace(network, gpus=ends)
+    return Side(direction, network, np.array(forwards, np.int64))

@@ -59,11 +59,20 @@ class WholeTrees:
 
 
 class WholeSearch:
-    """The search for one problem; cuts found once serve all numbers of trees."""
+    """The search for one problem; cuts found once serve all numbers of trees.
 
-    def __init__(self, problem: Problem, rooted: RootedBound) -> None:
+    Parameters
+    ----------
+    problem : Problem
+    rooted : RootedBound
+        What to come near to.
+    halves : Halves, optional
+        Those of switches that only forward, unless given.
+    """
+
+    def __init__(self, problem: Problem, rooted: RootedBound, halves: Halves | None = None) -> None:
         self._topology, self._rooted = problem.topology, rooted
-        self.halves: Halves = halves_of(problem)
+        self.halves = halves_of(problem) if halves is None else halves
         self._prices, self._least = prices_of(problem, rooted)
         none = np.zeros(len(self._topology.links))
         self._fractions = RootProgram(self.halves, none)
