@@ -20,6 +20,10 @@ from numba import njit, prange
 _BLOCK = 64
 """Targets matched by one thread at a time."""
 
+_SHARED = 128
+"""Blocks from which on threads share them. Threads wait for each other in every round, which
+costs more than it gains where rounds are short, and many times more on a busy machine."""
+
 
 @njit(cache=True, nogil=True, inline="always")
 def _lacks(row, chunk):
@@ -72,6 +76,17 @@ def _match_target(v, turn, source, first_hop, own_first, own, has, visible, star
     return sent
 
 
+@njit(cache=True, nogil=True)
+def _match_block(
+    b, sent, turn, source, first_hop, own_first, own, has, visible, start, log, port, at
+):
+    """Match all hops into the GPUs of one block for one round."""
+    for v in range(b * _BLOCK, min(sent.size, (b + 1) * _BLOCK)):
+        sent[v] = _match_target(
+            v, turn, source, first_hop, own_first, own, has, visible, start, log, port, at
+        )
+
+
 @njit(cache=True, nogil=True, parallel=True)
 def play_rounds(
     rounds, turn, source, first_hop, own_first, own, has, visible, start, log, port, at, sent
@@ -106,22 +121,13 @@ def play_rounds(
     blocks = (gpus + _BLOCK - 1) // _BLOCK
     total = 0
     for r in range(rounds):
-        for b in prange(blocks):
-            for v in range(b * _BLOCK, min(gpus, (b + 1) * _BLOCK)):
-                sent[v, r] = _match_target(
-                    v,
-                    turn + r,
-                    source,
-                    first_hop,
-                    own_first,
-                    own,
-                    has,
-                    visible,
-                    start,
-                    log,
-                    port,
-                    at,
-                )
+        who = turn + r, source, first_hop, own_first, own, has, visible, start, log, port, at
+        if blocks < _SHARED:
+            for b in range(blocks):
+                _match_block(b, sent[:, r], *who)
+        else:
+            for b in prange(blocks):
+                _match_block(b, sent[:, r], *who)
         moved = 0
         for v in range(gpus):
             visible[v] += sent[v, r]

@@ -15,6 +15,8 @@ def digest(data):
 with tempfile.TemporaryDirectory() as folder:
     for spec, nodes, collective, options in (
         ("mesh:16x16", None, "allgather", {}),
+        # Large enough for threads to share rounds.
+        ("mesh:92x92", None, "broadcast", {"policy": "oldest", "chunks_per_gpu": 4}),
         ("mesh:5x5", None, "allreduce", {"policy": "rarest"}),
         ("dgx-a100", 2, "allreduce", {"chunks_per_gpu": 4, "policy": "earliest"}),
         ("ndv2", 2, "alltoall", {"chunks_per_gpu": 2}),
