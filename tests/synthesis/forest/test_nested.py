@@ -69,8 +69,8 @@ def test_equal_arcs_make_no_clusters():
     assert clusters_of(boxes(1, 4, 2, 2)) is None
 
 
-def test_clusters_neither_small_nor_few():
-    """Pairs in boxes of eight, 64 GPUs: the boxes are nearer to the root of 64."""
+def test_clusters_are_those_that_are_least_work():
+    """Pairs in boxes of eight, 64 GPUs: eight boxes of eight beat 32 pairs."""
     arcs = [
         (a, b, 50 if a // 2 == b // 2 else 10 if a // 8 == b // 8 else 1)
         for a in range(64)
