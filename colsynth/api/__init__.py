@@ -18,6 +18,7 @@ from colsynth.api.failures import damage, survey
 from colsynth.api.files import simulate, verify
 from colsynth.api.problem import allreduce_bound, bound, load_topology, make_problem
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
+from colsynth.api.trees import pack
 from colsynth.api.tuning import compare, tune, write_bundle
 from colsynth.pipeline.modes import Mode
 from colsynth.pipeline.result import Artefact, Compilation
@@ -35,6 +36,7 @@ __all__ = [
     "link_rows",
     "load_topology",
     "make_problem",
+    "pack",
     "pass_names",
     "read_schedule",
     "simulate",

@@ -49,6 +49,7 @@ def make_problem(
     groups: Sequence[Sequence[int]] | None = None,
     transit: bool = False,
     custom: str | Path | None = None,
+    shards: str | Path | Sequence[int] | None = None,
 ) -> Problem:
     """Return a collective on a topology.
 
@@ -67,16 +68,20 @@ def make_problem(
         Whether GPUs outside all groups may pass chunks on.
     custom : path, optional
         A YAML file with a collective of one's own.
+    shards : path or sequence of int, optional
+        A YAML file that says how much each GPU contributes to an allgather or gets of a
+        reduce-scatter, or that by rank; all the same unless given.
 
     Raises
     ------
     InputError
         CS213 for an unknown collective, CS211 for a root that does not fit, CS216 for
-        groups that do not, CS217 for options that do not go together, and whatever is wrong
-        with the file, at its place.
+        groups that do not, CS137 for shards that cannot be, CS217 for options that do not go
+        together, and whatever is wrong with a file, at its place.
     """
     if custom is not None or collective in (None, Collective.CUSTOM):
-        _check_custom(collective, custom, {"root": root, "groups": groups, "transit": transit})
+        beside = {"root": root, "groups": groups, "transit": transit, "shards": shards}
+        _check_custom(collective, custom, beside)
         from colsynth.topology.custom import read_custom
 
         demands = read_custom(Path(str(custom)), topology)
@@ -96,7 +101,23 @@ def make_problem(
     problem = Problem(
         topology, Collective(str(collective)), None, members, transit and members != ()
     )
-    return replace(problem, root=_root(problem, root))
+    problem = replace(problem, root=_root(problem, root))
+    return problem if shards is None else replace(problem, shards=_shards(problem, shards))
+
+
+def _shards(problem: Problem, given: str | Path | Sequence[int]) -> tuple[int, ...]:
+    """Return the shards of a problem; CS217 where it can have none."""
+    from colsynth.topology.shards import check_shards, read_shards
+
+    served = (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
+    if problem.collective not in served or problem.groups:
+        what = "groups" if problem.groups else problem.collective
+        phrase = f"--shards does not go with {what}"
+        advice = f"it is for {' and '.join(served)} of all GPUs"
+        raise InputError(Diagnostic("CS217", phrase, help=advice))
+    if isinstance(given, str | Path):
+        return read_shards(Path(given), problem.topology)
+    return check_shards(given, problem.topology)
 
 
 def _check_custom(

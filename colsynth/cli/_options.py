@@ -75,6 +75,15 @@ CustomOption = Annotated[
         show_default=False,
     ),
 ]
+ShardsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--shards",
+        metavar="FILE",
+        help="A YAML file with the size of every GPU's part, for allgather and reduce-scatter.",
+        show_default="all the same",
+    ),
+]
 SizeOption = Annotated[
     str | None,
     typer.Option("--size", metavar="SIZE", help="Of the message.", show_default="1GB"),
@@ -126,6 +135,7 @@ def make_problem(
     groups: str | None,
     transit: bool,
     custom: Path | None,
+    shards: Path | None = None,
 ) -> Problem:
     """Return the problem that the options of a command ask for.
 
@@ -149,6 +159,7 @@ def make_problem(
         groups=given[0] if given else None,
         transit=transit,
         custom=custom,
+        shards=shards,
     )
 
 

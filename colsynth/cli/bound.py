@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import CollectiveOption, RootOption
+from colsynth.cli._options import CollectiveOption, RootOption, ShardsOption
 from colsynth.cli.damage import (
     DegradeOption,
     DropGpuOption,
@@ -56,6 +57,7 @@ def bound_(
     drop_nic: DropNicOption = None,
     degrade: DegradeOption = None,
     root: RootOption = None,
+    shards: ShardsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print the proven optimum and the cut that proves it."""
@@ -63,7 +65,7 @@ def bound_(
 
     value = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(value, drop_link, drop_gpu, drop_nic, degrade)
-    problem = api.make_problem(damage.topology, collective, root)
+    problem = api.make_problem(damage.topology, collective, root, shards=shards)
     with progress():
         found = _solved(problem)
         healthy = _solved(_unhurt(problem, damage)).algbw if damage.failures else None
@@ -83,9 +85,11 @@ def _solved(problem: Problem) -> Found:
 
 
 def _unhurt(problem: Problem, damage: Damage) -> Problem:
-    """Return the problem on the healthy topology; the root is the same GPU."""
+    """Return the problem on the healthy topology; root and shards are of the same GPUs."""
     root = None if problem.root is None else damage.old_ranks[problem.root]
-    return replace(problem, topology=damage.healthy, root=root)
+    held = dict(zip(damage.old_ranks, problem.shards, strict=False))
+    shards = tuple(held.get(rank, 0) for rank in range(damage.healthy.size)) if held else ()
+    return replace(problem, topology=damage.healthy, root=root, shards=shards)
 
 
 def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
@@ -114,7 +118,8 @@ def _as_object(problem: Problem, found: Found) -> dict[str, Any]:
         "ranks": topology.size,
         "algbw_gbps": gbps(found.algbw),
         "algbw": exact_gbps(found.algbw),
-        "trees_per_gpu": None if trees is None else trees.trees_per_root,
+        "trees_per_gpu": None if trees is None or problem.shards else trees.trees_per_root,
+        **({"shards": list(problem.shards)} if problem.shards else {}),
         "bottleneck": _cut(topology, bottleneck),
         "phases": phases,
         **(_flow_fields(topology, found) if isinstance(found, FlowBound) else {}),
@@ -180,7 +185,10 @@ def _show(problem: Problem, found: Found, healthy: Fraction | None) -> None:
             table.add_row(label, text)
     trees = _of_trees(found)
     if trees is not None:
-        table.add_row("trees per GPU", str(trees.trees_per_root))
+        if problem.shards:
+            table.add_row("shards", _parts(problem))
+        unit = "part" if problem.shards else "GPU"
+        table.add_row(f"trees per {unit}", str(trees.trees_per_root))
         for cut, rate in _phases(found):
             phase = f", {cut.direction} phase at {exact_gbps(rate)} GB/s"
             _add_cut(table, topology, "bottleneck", cut, phase if len(trees.cuts) > 1 else "")
@@ -193,6 +201,13 @@ def _show(problem: Problem, found: Found, healthy: Fraction | None) -> None:
         else:
             _add_cut(table, topology, "bottleneck", found.cut, "")
     answer_console().print(table)
+
+
+def _parts(problem: Problem) -> str:
+    """Return how many GPUs have how many parts of the message."""
+    counts = Counter(problem.shards)
+    of_each = (f"{part} for {plural(counts[part], 'GPU')}" for part in sorted(counts, reverse=True))
+    return f"{plural(sum(problem.shards), 'part')}: {_listed(list(of_each))}"
 
 
 def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str) -> None:

@@ -29,6 +29,7 @@ from colsynth.cli._options import (
     PolicyOption,
     RootOption,
     SeedOption,
+    ShardsOption,
     SizeOption,
     TransitOption,
     TriesOption,
@@ -62,6 +63,7 @@ def synthesize(
     groups: GroupsOption = None,
     transit: TransitOption = False,
     custom: CustomOption = None,
+    shards: ShardsOption = None,
     schedule: Annotated[
         Path | None,
         typer.Option(
@@ -92,7 +94,9 @@ def synthesize(
     _check_place(schedule, force)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
-    problem = make_problem(damage.topology, collective, root, group, groups, transit, custom)
+    problem = make_problem(
+        damage.topology, collective, root, group, groups, transit, custom, shards
+    )
     with progress(OF_TIME) as show:
         done = api.synthesize(
             problem,

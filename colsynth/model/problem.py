@@ -88,6 +88,9 @@ class Problem:
         Whether GPUs outside a group, in another one or in none, may pass its chunks on.
     demands : tuple of Demand
         What a custom collective asks for; empty otherwise.
+    shards : tuple of int
+        By rank, how much it contributes to an allgather or gets of a reduce-scatter,
+        relative to others; zero or more, without a common divisor. Empty: all the same.
     """
 
     topology: Topology
@@ -96,11 +99,17 @@ class Problem:
     groups: tuple[tuple[int, ...], ...] = ()
     transit: bool = False
     demands: tuple[Demand, ...] = ()
+    shards: tuple[int, ...] = ()
 
     @property
     def roots(self) -> tuple[int, ...]:
         """The ranks that trees are rooted at."""
         return tuple(range(self.topology.size)) if self.root is None else (self.root,)
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The part of the message that each of `roots` is root of, relative to others."""
+        return self.shards or (1,) * len(self.roots)
 
     @property
     def members(self) -> tuple[tuple[int, ...], ...]:

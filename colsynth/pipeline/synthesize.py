@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from colsynth.model import Problem, TimedSchedule
+from colsynth.model import Collective, Demand, Problem, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.memory import peak_megabytes
@@ -89,6 +89,7 @@ def synthesize_problem(
     Parameters
     ----------
     problem : Problem
+        Shards of different sizes make it a custom collective, of chunks of one size.
     context : Context
     options : mapping
         Fields of the pass `MATCHER`; what is None is left to its defaults.
@@ -108,7 +109,7 @@ def synthesize_problem(
     pipeline = Pipeline((matcher,))
     pipeline.check(Problem, TimedSchedule)
     clock = Clock()
-    schedule = pipeline.run(problem, context, clock)
+    schedule = pipeline.run(in_equal_chunks(problem), context, clock)
     spent = clock.seconds()
     matching = spent.pop(MATCHER)
     return Synthesis(
@@ -119,3 +120,17 @@ def synthesize_problem(
         synthesis_seconds=matching,
         check_seconds=sum(spent.values()),
     )
+
+
+def in_equal_chunks(problem: Problem) -> Problem:
+    """Return a problem with shards as the custom collective that it is; any other unchanged."""
+    if not problem.shards:
+        return problem
+    everybody = tuple(range(problem.topology.size))
+    gathers = problem.collective is Collective.ALLGATHER
+    demands = tuple(
+        Demand((rank,), everybody, count) if gathers else Demand(everybody, (rank,), count, True)
+        for rank, count in enumerate(problem.shards)
+        if count
+    )
+    return Problem(problem.topology, Collective.CUSTOM, demands=demands)

@@ -70,6 +70,9 @@ def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None
         phrase = f"{profile.name} runs a file on all ranks of a communicator, in their order"
         advice = f"describe the GPUs of one group as a topology; {_SYNTHESIZE}"
         raise LimitError(Diagnostic("CS404", phrase, help=advice))
+    if problem.shards:
+        phrase = f"{profile.name} divides every message evenly among the ranks"
+        raise LimitError(Diagnostic("CS404", phrase, help=_SYNTHESIZE))
     if collective.rooted and protocol == "Simple" and len(problem.topology.boxes) > 1:
         raise LimitError(
             Diagnostic(

@@ -94,7 +94,7 @@ def _phase_bound(problem: Problem, direction: Direction) -> tuple[Fraction, int,
     if rate == 0:
         refuse_unreachable(problem.topology, inside, direction is Direction.OUT)
     trees = rate / common_divisor((*network.capacity, rate))
-    return rate * len(problem.roots), int(trees), inside
+    return rate * sum(problem.weights), int(trees), inside
 
 
 def cut_of(problem: Problem, direction: Direction, inside: NDArray[np.bool_]) -> Cut:

@@ -86,8 +86,8 @@ def network_of(problem: Problem, direction: Direction) -> Network:
     forward = direction is Direction.OUT
     ends = [(x.source, x.target) if forward else (x.target, x.source) for x in topology.links]
     weight = np.zeros(len(topology.nodes), np.int64)
-    for rank in problem.roots:
-        weight[topology.ranks[rank]] = 1
+    for rank, part in zip(problem.roots, problem.weights, strict=True):
+        weight[topology.ranks[rank]] = part
     return Network(
         size=len(topology.nodes),
         tail=np.array([a for a, _ in ends], np.int64),

@@ -22,9 +22,8 @@ from msgspec import Meta
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Demand, Topology
-from colsynth.topology.builder import nearest_names
 from colsynth.topology.document import Document, Wording, read_document
-from colsynth.topology.groups import read_range
+from colsynth.topology.gpu_names import GpuNames
 from colsynth.topology.shape import convert
 
 MOST_CHUNKS = 2**31 - 1
@@ -66,8 +65,7 @@ def read_custom(path: Path, topology: Topology) -> tuple[Demand, ...]:
     """
     document = read_document(path, WORDING)
     form = convert(document, _Custom)
-    names = {topology.nodes[node].name: rank for rank, node in enumerate(topology.ranks)}
-    reader = _Reader(document, topology.name, names)
+    reader = _Reader(document, GpuNames(document, topology))
     demands = tuple(reader.demand(i, entry) for i, entry in enumerate(form.chunks))
     span = document.at("chunks")
     if sum(demand.count for demand in demands) > MOST_CHUNKS:
@@ -84,16 +82,15 @@ def _moves(demand: Demand) -> bool:
 class _Reader:
     """Reads the entries of one file."""
 
-    def __init__(self, document: Document, topology: str, names: dict[str, int]) -> None:
+    def __init__(self, document: Document, gpus: GpuNames) -> None:
         self.document = document
-        self.topology = topology
-        self.names = names
+        self.gpus = gpus
 
     def demand(self, place: int, entry: _Entry) -> Demand:
         """Return what one entry asks for."""
         at = self.document.at
-        holders = self._gpus(entry.held_by, ("chunks", place, "held-by"))
-        wanted = self._gpus(entry.wanted_by, ("chunks", place, "wanted-by"))
+        holders = self.gpus.read(entry.held_by, ("chunks", place, "held-by"))
+        wanted = self.gpus.read(entry.wanted_by, ("chunks", place, "wanted-by"))
         if entry.reduces and len(wanted) > 1:
             phrase = f"a sum is wanted by one GPU, not by {len(wanted)}"
             advice = "sums for several GPUs are -c allreduce, with --group for some of them"
@@ -103,31 +100,6 @@ class _Reader:
             span = at("chunks", place, "held-by")
             raise _senseless(phrase, span, "leave 'reduces' out to copy")
         return Demand(holders, wanted, entry.count, entry.reduces)
-
-    def _gpus(self, words: list[int | str], path: tuple[str | int, ...]) -> tuple[int, ...]:
-        """Return the ranks of a list, ascending."""
-        found: set[int] = set()
-        for i, word in enumerate(words):
-            span = self.document.at(*path, i)
-            for rank in self._ranks(word, span):
-                if rank in found:
-                    raise InputError(Diagnostic("CS130", f"rank {rank} is named twice", span))
-                found.add(rank)
-        return tuple(sorted(found))
-
-    def _ranks(self, word: int | str, span: Span) -> range:
-        if word in self.names:
-            return range(self.names[str(word)], self.names[str(word)] + 1)
-        ranks = read_range(str(word))
-        if ranks is None:
-            phrase = f"{word!r} is no rank, no range such as 0-7, and no GPU of {self.topology}"
-            hint = nearest_names(str(word), self.names)
-            raise InputError(Diagnostic("CS130", phrase, span, help=hint))
-        if ranks.stop > len(self.names):
-            phrase = f"there is no rank {max(ranks.start, len(self.names))}"
-            note = f"ranks of {self.topology} are 0 to {len(self.names) - 1}"
-            raise InputError(Diagnostic("CS130", phrase, span, (note,)))
-        return ranks
 
 
 def _senseless(phrase: str, span: Span, advice: str | None = None) -> InputError:

@@ -138,14 +138,26 @@ def _added(loads: Iterable[Loads]) -> Loads:
 
 
 def _check_shares(forest: Forest) -> None:
-    """Check that shares are numbers of chunks, and that phases at once are of one pace."""
-    if forest.shares and (
-        forest.problem.collective is not Collective.ALLREDUCE or min(forest.shares) < 0
+    """Check that roots have their part of the chunks, and that phases at once are of one pace."""
+    problem = forest.problem
+    if problem.shards:
+        _check_proportions(forest)
+    elif forest.shares and (
+        problem.collective is not Collective.ALLREDUCE or min(forest.shares) < 0
     ):
-        text = f"{forest.problem.collective} cannot have shares {forest.shares}"
+        text = f"{problem.collective} cannot have shares {forest.shares}"
         raise _failure("CS522", text)
     if len({phase.unit_bandwidth for phase in forest.phases}) > 1 and forest.together:
         raise _failure("CS523", "phases that run together are given different bandwidths")
+
+
+def _check_proportions(forest: Forest) -> None:
+    """Check that chunks are shared out as the problem's shards are."""
+    whole, chunks = sum(forest.problem.shards), forest.chunks
+    for root, (part, held) in enumerate(zip(forest.problem.shards, forest.weights, strict=True)):
+        if held * whole != part * chunks or chunks < 1:
+            text = f"rank {root} has {held} of {chunks} chunks"
+            raise _failure("CS522", f"{text}, and {part} of {whole} parts of the message")
 
 
 def _check_weights(forest: Forest, weights: Counter[int]) -> None:
@@ -240,10 +252,11 @@ def _check_cut(topology: Topology, cut: Cut) -> None:
 
 def _check_rate(problem: Problem, cut: Cut, rate: Fraction) -> None:
     """Check a rate against its cut: shards of the roots inside must leave through it."""
-    inside = sum(1 for root in problem.roots if root in cut.gpus)
+    parts = dict(zip(problem.roots, problem.weights, strict=True))
+    inside = sum(part for root, part in parts.items() if root in cut.gpus)
     if not inside:
         raise _failure("CS524", "the cut holds no root, so nothing must cross it")
-    allowed = len(problem.roots) * cut.bandwidth / inside
+    allowed = sum(parts.values()) * cut.bandwidth / inside
     if rate != allowed:
         raise _failure("CS524", f"the cut allows {allowed} bytes/s, not {rate}")
 

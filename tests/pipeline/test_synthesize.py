@@ -11,10 +11,18 @@ import pytest
 
 from colsynth.api import load_topology, make_problem
 from colsynth.errors import DefectError, InputError
-from colsynth.model import Direction, Hops, Problem, TimeBound, TimedPhase, TimedSchedule
+from colsynth.model import (
+    Collective,
+    Direction,
+    Hops,
+    Problem,
+    TimeBound,
+    TimedPhase,
+    TimedSchedule,
+)
 from colsynth.pipeline.memory import peak_megabytes
 from colsynth.pipeline.registry import Registry
-from colsynth.pipeline.synthesize import synthesize_problem
+from colsynth.pipeline.synthesize import in_equal_chunks, synthesize_problem
 from colsynth.runtimes.target import Context
 
 PAIR = make_problem(load_topology("ring:2", bandwidth="1 GB/s", latency="0 s"), "allgather")
@@ -104,3 +112,18 @@ def test_memory_is_measured_where_the_system_says():
     block = np.ones(2**24)  # 134 MB
     more = peak_megabytes()
     assert peak is None or more >= max(peak, block.nbytes / 10**6)
+
+
+@pytest.mark.parametrize("collective", [Collective.ALLGATHER, Collective.REDUCE_SCATTER])
+def test_shards_of_different_sizes_are_cut_into_equal_chunks(collective):
+    """Two GPUs with nothing and one with twice the chunks of another; each to three others."""
+    problem = Problem(load_topology("clique:4"), collective, shards=(2, 0, 1, 0))
+    done = synthesize_problem(problem, Context(), {"size": 6 * 2**20})
+    assert done.schedule.chunks == 3
+    assert done.schedule.chunk_bytes == 2 * 2**20
+    assert done.schedule.transfers == 3 * 3
+    assert done.schedule.problem == in_equal_chunks(problem)
+
+
+def test_without_shards_a_problem_is_left_as_it_is():
+    assert in_equal_chunks(PAIR) is PAIR

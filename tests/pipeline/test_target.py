@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from colsynth.api import load_topology, make_problem
@@ -59,3 +61,11 @@ def test_what_no_file_can_say_is_refused_with_the_way_out(runtime, collective, g
     with pytest.raises(LimitError, match="colsynth synthesize") as caught:
         aim(problem, profile(runtime))
     assert caught.value.diagnostic.code == code
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+def test_shards_of_different_sizes_are_refused(runtime):
+    problem = replace(BOX, shards=(2, 1, 1, 1, 1, 1, 1, 1))
+    with pytest.raises(LimitError, match="colsynth synthesize") as caught:
+        aim(problem, profile(runtime))
+    assert caught.value.diagnostic.code == "CS404"

@@ -1,5 +1,6 @@
 """The bound: published figures, brute force over cuts, refusals."""
 
+import random
 from dataclasses import replace
 from fractions import Fraction
 
@@ -106,3 +107,32 @@ def test_what_trees_cannot_serve_is_sent_to_ten(asked):
     with pytest.raises(InputError, match="'-a ten' does") as caught:
         bound(problem)
     assert caught.value.diagnostic.code == "CS303"
+
+
+@pytest.mark.parametrize("collective", [Collective.ALLGATHER, Collective.REDUCE_SCATTER])
+@pytest.mark.parametrize("seed", range(30))
+def test_shards_weigh_as_much_as_they_hold(seed, collective):
+    """Against every cut; some shards are empty."""
+    rng = random.Random(seed)
+    machine = random_topology(seed, most_gpus=6, switches=2, directed=seed % 2 == 0)
+    shards = [rng.choice((0, 1, 1, 2, 3, 7)) for _ in machine.ranks]
+    shards[rng.randrange(machine.size)] = 5
+    problem = Problem(machine, collective, shards=tuple(shards))
+    found = bound(problem)
+    (direction,) = PHASES[collective]
+    assert found.algbw / sum(shards) == least_cut_ratio(problem, direction)
+    (cut,) = found.cuts
+    assert found.algbw == sum(shards) * cut.bandwidth / sum(shards[rank] for rank in cut.gpus)
+
+
+def test_equal_shards_change_nothing():
+    machine = topology.load("dgx-a100", nodes=2)
+    plain = bound(Problem(machine, Collective.ALLGATHER))
+    assert bound(Problem(machine, Collective.ALLGATHER, shards=(1,) * 16)) == plain
+
+
+def test_one_shard_alone_is_a_broadcast():
+    machine = topology.load("mi250")
+    shards = tuple(int(rank == 3) for rank in range(16))
+    alone = bound(Problem(machine, Collective.ALLGATHER, shards=shards))
+    assert alone == bound(Problem(machine, Collective.BROADCAST, 3))

@@ -1,0 +1,46 @@
+"""Forests for programs of one's own, where no file of a runtime is wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from colsynth.model import Forest, Problem
+
+if TYPE_CHECKING:
+    from colsynth.pipeline.target import Progress
+
+
+def pack(problem: Problem, trees: str = "auto", progress: Progress | None = None) -> Forest:
+    """Return spanning trees that were checked, at the best rate for their number.
+
+    Also for what no file can say, such as shards of different sizes: every root has trees in
+    proportion to its shard.
+
+    Parameters
+    ----------
+    problem : Problem
+    trees : str
+        ``"auto"``: the fewest per root, or per part of the shards, within 2 % of the optimum;
+        ``"optimal"``: as many as the optimum needs; or a number.
+    progress : callable, optional
+        Told of long work.
+
+    Raises
+    ------
+    InputError
+        CS210: no such number of trees. CS303: trees cannot serve the collective.
+    InfeasibleError
+        Some GPU cannot be reached.
+    DefectError
+        colsynth made a wrong forest and kept it from you.
+    """
+    from colsynth.pipeline.clock import Clock
+    from colsynth.pipeline.manager import Pipeline
+    from colsynth.pipeline.registry import DEFAULT
+    from colsynth.runtimes.target import Context
+
+    pipeline = Pipeline((DEFAULT.load("pack-trees")(trees=trees),))
+    pipeline.check(Problem, Forest)
+    context = Context() if progress is None else Context(progress=progress)
+    packed: Forest = pipeline.run(problem, context, Clock())
+    return packed

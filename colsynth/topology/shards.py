@@ -1,0 +1,137 @@
+"""Shards of different sizes, from a YAML file.
+
+::
+
+    version: 1
+    shards:
+      - {gpus: [0-6], weight: 2}
+      - {gpus: [gpu0.7], weight: 1}
+
+Every GPU has one shard: what it contributes to an allgather, or gets of a reduce-scatter. Either
+all entries have a `weight`, or all have `bytes` such as ``64MB``. GPUs are named by rank, by a
+range of ranks, or by their name in the topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.model import Topology
+from colsynth.topology.document import Document, Wording, read_document
+from colsynth.topology.gpu_names import GpuNames
+from colsynth.topology.shape import convert
+from colsynth.units import parse_size
+
+WORDING = Wording(
+    "file of shards",
+    "shards: a mapping with version and shards",
+    "'version: 1' and 'shards: [{gpus: [0-7], weight: 1}]' are a complete example",
+    "give a YAML file with version and shards",
+)
+
+_MOST = 2**62
+"""Weights that add up to more do not fit the arithmetic of the bound."""
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Like shards."""
+
+    gpus: Annotated[list[int | str], Meta(min_length=1)]
+    weight: Annotated[int, Meta(ge=0)] | None = None
+    bytes: Annotated[int, Meta(ge=0)] | str | None = None
+
+
+class _Shards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    version: Literal[1]
+    shards: Annotated[list[_Entry], Meta(min_length=1)]
+
+
+def read_shards(path: Path, topology: Topology) -> tuple[int, ...]:
+    """Return the relative size of every rank's shard, without a common divisor.
+
+    Returns
+    -------
+    tuple of int
+        By rank; empty where all are equal.
+
+    Raises
+    ------
+    InputError
+        CS101 to CS109 for a file that cannot be read, CS130 for GPUs that are not there, CS137
+        for GPUs without a shard or with two, and sizes that cannot be; at their place.
+    """
+    document = read_document(path, WORDING)
+    form = convert(document, _Shards)
+    names = GpuNames(document, topology)
+    sizes: dict[int, int] = {}
+    for place, entry in enumerate(form.shards):
+        size = _size(document, form.shards[0], entry, place)
+        for rank in names.read(entry.gpus, ("shards", place, "gpus")):
+            if rank in sizes:
+                raise _wrong(f"rank {rank} has two shards", document.at("shards", place, "gpus"))
+            sizes[rank] = size
+    missing = [rank for rank in range(topology.size) if rank not in sizes]
+    if missing:
+        gpu = topology.nodes[topology.ranks[missing[0]]].name
+        phrase = f"rank {missing[0]} ({gpu}) has no shard"
+        raise _wrong(phrase, document.at("shards"), "a shard of nothing has weight 0")
+    if not 0 < sum(sizes.values()) < _MOST:
+        phrase = "all shards are empty" if not any(sizes.values()) else "the shards are too large"
+        raise _wrong(phrase, document.at("shards"))
+    return _reduced([sizes[rank] for rank in range(topology.size)])
+
+
+def _size(document: Document, first: _Entry, entry: _Entry, place: int) -> int:
+    """Return the weight or the bytes of an entry; all entries have the same of the two."""
+    given = [name for name in ("weight", "bytes") if getattr(entry, name) is not None]
+    wanted = "weight" if first.weight is not None else "bytes"
+    span = document.at("shards", place)
+    if len(given) != 1:
+        phrase = "both weight and bytes" if given else "neither weight nor bytes"
+        raise _wrong(f"an entry has {phrase}", span, "give one of the two")
+    if given != [wanted]:
+        phrase = f"this entry has {given[0]}, the first has {wanted}"
+        raise _wrong(phrase, span, "give all entries the same")
+    if entry.weight is not None:
+        return entry.weight
+    if isinstance(entry.bytes, int):
+        return entry.bytes
+    try:
+        return parse_size(str(entry.bytes))
+    except ValueError as fault:
+        phrase = f"bytes cannot be {entry.bytes!r}"
+        raise _wrong(phrase, document.at("shards", place, "bytes"), str(fault)) from None
+
+
+def check_shards(sizes: Sequence[int], topology: Topology) -> tuple[int, ...]:
+    """Return relative sizes, given by rank, as a problem holds them.
+
+    Raises
+    ------
+    InputError
+        CS137: there is not one for each rank, one is negative, or all are zero.
+    """
+    if len(sizes) != topology.size:
+        raise _wrong(f"{len(sizes)} shards for the {topology.size} ranks of {topology.name}")
+    if min(sizes) < 0 or not 0 < sum(sizes) < _MOST:
+        raise _wrong("shards have sizes from zero, and not all are zero")
+    return _reduced([int(size) for size in sizes])
+
+
+def _reduced(sizes: list[int]) -> tuple[int, ...]:
+    common = gcd(*sizes)
+    shards = tuple(size // common for size in sizes)
+    return () if set(shards) == {1} else shards
+
+
+def _wrong(phrase: str, span: Span | None = None, advice: str | None = None) -> InputError:
+    return InputError(Diagnostic("CS137", phrase, span, help=advice))
