@@ -247,10 +247,10 @@ def _attempt(walk: _Walk, pipeline: Pipeline, notes: list[str]) -> Compilation:
     schedule = head.run(problem, target, walk.clock, _observer(walk, ""))
     artefacts = tuple(_artefact(walk, tail, schedule, mode) for mode in walk.modes)
     notes = [*notes, *mode_notes(target.profile, walk.request.mode, walk.modes)]
+    notes += capability_notes(problem, target.profile.name)
     return Compilation(
         problem=problem,
         runtime=target.profile.name,
-    notes += capability_notes(problem, target.profile.name)
         algorithm=walk.request.algorithm,
         pipeline=str(pipeline),
         schedule=schedule,
