@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -9,7 +10,7 @@ from typing import ClassVar
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
-from colsynth.lowering.lanes import Limits
+from colsynth.lowering.lanes import MANY, Limits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.refusals import ADVICE
 from colsynth.lowering.staffing import Staffing
@@ -46,6 +47,9 @@ class AssignThreadblocks:
         Whether each phase has threadblocks of its own where they suffice and do not `share`.
         A threadblock ends a tile before it begins the next (contract 4.3): one that serves
         both phases of an allreduce adds nothing of a tile while it waits for sums of the last.
+    spread : bool
+        Whether to take as many threadblocks as may be resident, each for as few chunks,
+        instead of as few as suffice; of those that `share`, as few as suffice.
     """
 
     max_channels: int = 0
@@ -55,6 +59,7 @@ class AssignThreadblocks:
     share: bool = False
     abreast: bool = False
     apart: bool = True
+    spread: bool = False
 
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
@@ -88,14 +93,16 @@ class AssignThreadblocks:
         needed = waits(value.transfers, ops, layout, target.in_place)
         allowed = self.abreast or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed
-        for limits, fuse, apart in self._attempts(target.profile, fuses):
+        for limits, fuse, apart in self._attempts(value, target.profile, fuses):
             staffing = Staffing(value, ops, needed, limits, fuse, apart, self.abreast)
             if staffing.fill():
                 return emit(value, staffing, layout, target)
         raise _too_many(value, limits, target)
 
-    def _attempts(self, profile: Profile, fuses: bool) -> Iterator[tuple[Limits, bool, bool]]:
-        """Yield (limits, whether to fuse, whether phases are apart), roomiest staffing first.
+    def _attempts(
+        self, program: ChunkProgram, profile: Profile, fuses: bool
+    ) -> Iterator[tuple[Limits, bool, bool]]:
+        """Yield (limits, whether to fuse, whether phases are apart), best staffing first.
 
         First within what is resident on any GPU, at last with all that the runtime allows.
         """
@@ -107,12 +114,27 @@ class AssignThreadblocks:
             per_channel=profile.max_threadblocks_per_channel,
         )
         hard = min(self.max_threadblocks or profile.max_threadblocks, profile.max_threadblocks)
+        loads = _loads(program, limits.threadblocks) if self.spread and not self.share else ()
         for apart in (True, False) if self.apart and not self.share else (False,):
-            if fuses:
-                yield replace(limits, share=self.share), True, apart
-            yield limits, False, apart
+            for most in (*loads, MANY):
+                if fuses:
+                    yield replace(limits, share=self.share, chunks=most), True, apart
+                yield replace(limits, chunks=most), False, apart
         yield replace(limits, share=True), False, False
         yield replace(limits, share=True, threadblocks=hard), False, False
+
+
+def _loads(program: ChunkProgram, threadblocks: int) -> Iterator[int]:
+    """Yield chunks per threadblock, from what the busiest GPU could do upwards."""
+    moved: Counter[int] = Counter()
+    for transfer in program.transfers:
+        if not transfer.is_local:
+            moved.update({transfer.source: transfer.count, transfer.target: transfer.count})
+    busiest = max(moved.values(), default=1)
+    load = -(-busiest // (2 * threadblocks))
+    while load < busiest:
+        yield load
+        load += -(-load // 4)
 
 
 def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitError:

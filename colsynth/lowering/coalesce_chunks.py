@@ -26,9 +26,13 @@ class CoalesceChunks:
     most : int
         Chunks in one transfer; 0 takes the runtime's largest ``cnt``, but merges nothing
         in an ordered program.
+    spread : bool
+        Whether threadblocks are to share the work (`assign-threadblocks`): then nothing is
+        merged, since adjacent chunks of large messages are moved one by one all the same.
     """
 
     most: int = 0
+    spread: bool = False
 
     name: ClassVar[str] = "coalesce-chunks"
     takes: ClassVar[type] = ChunkProgram
@@ -39,7 +43,7 @@ class CoalesceChunks:
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program with merged transfers, in the order of their first parts."""
-        if value.ordered and not self.most:
+        if self.spread or (value.ordered and not self.most):
             return value
         most = min(self.most or target.profile.max_count, target.profile.max_count)
         merged: list[Transfer] = []

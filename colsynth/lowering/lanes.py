@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+MANY = 2**31
+"""Chunks of a lane where nothing limits them."""
+
 
 class Hop(NamedTuple):
     """One step of a chain, on one rank: fused when it both receives and sends.
@@ -24,6 +27,8 @@ class Hop(NamedTuple):
         Operations the step performs: one, or the two of a fused step.
     weight : int
         Steps it needs, nops for extra dependencies included.
+    chunks : int
+        What it moves.
     """
 
     rank: int
@@ -31,6 +36,7 @@ class Hop(NamedTuple):
     send: int | None
     ops: tuple[int, ...]
     weight: int
+    chunks: int = 1
 
 
 @dataclass(slots=True)
@@ -43,6 +49,7 @@ class Lane:
     send: int | None
     hops: list[Hop] = field(default_factory=list)
     load: int = 0
+    chunks: int = 0
 
     def add(self, hop: Hop) -> None:
         """Append a hop and take over its peers."""
@@ -50,6 +57,8 @@ class Lane:
         self.send = self.send if hop.send is None else hop.send
         self.hops.append(hop)
         self.load += hop.weight
+        if hop.recv is not None or hop.send is not None:
+            self.chunks += hop.chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,8 @@ class Limits:
 
     With `share`, one lane may serve two unrelated connections, one in each direction.
     That halves the threadblocks and is as free of deadlock as two lanes, since both
-    directions follow the global order; but they take turns.
+    directions follow the global order; but they take turns. A lane that moves something
+    takes no more than `chunks`.
     """
 
     threadblocks: int
@@ -66,6 +76,7 @@ class Limits:
     channels: int
     per_channel: int
     share: bool = False
+    chunks: int = MANY
 
 
 @dataclass(slots=True)
@@ -110,9 +121,13 @@ class Lanes:
                     return None
                 if self.on_rank.get(hop.rank, 0) >= self.limits.threadblocks:
                     return None
-            elif self.lanes[found].load + hop.weight > self.limits.steps:
+            elif not self._has_room(self.lanes[found], hop):
                 return None
         return new
+
+    def _has_room(self, lane: Lane, hop: Hop) -> bool:
+        full = lane.chunks and lane.chunks + hop.chunks > self.limits.chunks
+        return not full and lane.load + hop.weight <= self.limits.steps
 
     def _find(self, hop: Hop, channel: int) -> int | None:
         """Return the lane a hop must use, None for a new one, -1 where peers conflict."""
@@ -139,7 +154,7 @@ class Lanes:
             taken = (hop.recv is not None and lane.recv is not None) or (
                 hop.send is not None and lane.send is not None
             )
-            if not taken and lane.load + hop.weight <= self.limits.steps:
+            if not taken and self._has_room(lane, hop):
                 return number
         return None
 

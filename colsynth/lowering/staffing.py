@@ -48,6 +48,7 @@ class Staffing:
         self.ops = ops
         self.needed = needed
         self.lanes = Lanes(limits)
+        self._chunks = [transfer.count for transfer in program.transfers]
         self._abreast = abreast
         self._departure = self._departures() if fuse else {}
         self._instances = 1 + max(t.origin.instance for t in program.transfers)
@@ -100,9 +101,12 @@ class Staffing:
         origin = transfer.origin
         return origin.instance * self._phases + origin.phase % self._phases
 
-    def _weight(self, *ops: int) -> int:
+    def _hop(self, recv: int | None, send: int | None, *ops: int) -> Hop:
+        """Return the hop that performs operations of one rank."""
+        first = self.ops[ops[0]]
         outside = {p for op in ops for p in self.needed[op]} - set(ops)
-        return 1 + max(0, len(outside) - 1)
+        weight = 1 + max(0, len(outside) - 1)
+        return Hop(first.rank, recv, send, ops, weight, self._chunks[first.transfer])
 
     def _chains(self) -> Iterator[list[Hop]]:
         """Yield the chains as hops from rank to rank, in the order of their first operations."""
@@ -111,21 +115,19 @@ class Staffing:
             if op.sends and number not in fused:
                 yield self._chain_from(number)
             elif not op.sends and not op.receives:
-                yield [Hop(op.rank, None, None, (number,), self._weight(number))]
+                yield [self._hop(None, None, number)]
 
     def _chain_from(self, first: int) -> list[Hop]:
         """Return the chain that starts with send operation `first`."""
         ops = self.ops
-        chain = [Hop(ops[first].rank, None, ops[first + 1].rank, (first,), self._weight(first))]
+        chain = [self._hop(None, ops[first + 1].rank, first)]
         arrival = first + 1
         while arrival in self._departure:
             departure = self._departure[arrival]
             source, target = ops[arrival - 1].rank, ops[departure + 1].rank
-            pair = arrival, departure
-            chain.append(Hop(ops[arrival].rank, source, target, pair, self._weight(*pair)))
+            chain.append(self._hop(source, target, arrival, departure))
             arrival = departure + 1
-        source = ops[arrival - 1].rank
-        chain.append(Hop(ops[arrival].rank, source, None, (arrival,), self._weight(arrival)))
+        chain.append(self._hop(ops[arrival - 1].rank, None, arrival))
         return chain
 
     def _departures(self) -> dict[int, int]:

@@ -37,13 +37,14 @@ _PASSES = {
 }
 
 _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
+_SPREAD = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{spread=true}")
 _ABREAST = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{share=true,abreast=true}")
 _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{most=4096}")
 
 ALGORITHMS = {
-    "forest": f"pack-trees,lower-forest,{_LOWERING}",
-    "roots": f"pack-roots,lower-forest,{_LOWERING}",
-    "ten": f"match-chunks,lower-timed,{_LOWERING}",
+    "forest": f"pack-trees,lower-forest,{_SPREAD}",
+    "roots": f"pack-roots,lower-forest,{_SPREAD}",
+    "ten": f"match-chunks,lower-timed,{_SPREAD}",
     "ring": f"build-ring,lower-forest{{apart=true,abreast=true}},{_ABREAST}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",
     "rhd": f"build-halving,{_MERGED}",

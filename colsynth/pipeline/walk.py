@@ -41,7 +41,7 @@ SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
 
 _PACKER, _FREE = "pack-trees", "pack-roots"
 _SETTINGS = (
-    *("trees", "channels", "instances"),
+    *("trees", "channels", "instances", "spread"),
     *("size", "chunks_per_gpu", "policy", "tries", "budget"),
 )
 """Fields of a request that are options of passes, by the same names."""
@@ -64,6 +64,8 @@ class Request:
         Rings or pairs of trees of a baseline.
     instances : int or None
         Parallel copies of the program.
+    spread : bool or None
+        Whether it takes as many threadblocks as may be resident.
     size, chunks_per_gpu, policy, tries, budget
         As in the pass ``match-chunks``.
     mode : Mode
@@ -76,6 +78,7 @@ class Request:
     trees: str | None = None
     channels: int | None = None
     instances: int | None = None
+    spread: bool | None = None
     size: int | None = None
     chunks_per_gpu: int | None = None
     policy: str | None = None

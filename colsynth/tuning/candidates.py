@@ -26,6 +26,8 @@ class Candidate:
     instances : int
     channels : int or None
         Of a baseline; None is the pipeline's own choice. So below.
+    spread : bool or None
+        Whether threadblocks are many.
     trees : str or None
         Of a forest.
     chunks_per_gpu, size : int or None
@@ -36,6 +38,7 @@ class Candidate:
     protocol: str = "Simple"
     instances: int = 1
     channels: int | None = None
+    spread: bool | None = None
     trees: str | None = None
     chunks_per_gpu: int | None = None
     size: int | None = None
@@ -55,11 +58,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Knob:
-    """Values of one field; a ladder is climbed, of other knobs all values are tried."""
+    """Values of one field; a ladder is climbed, of other knobs all values are tried.
+
+    `start` is the value tried first.
+    """
 
     field: str
     values: tuple[Any, ...]
     ladder: bool
+    start: Any
 
     def beside(self, value: Any) -> tuple[Any, ...]:
         """Return the values to try next to `value`."""
@@ -132,11 +139,18 @@ def knobs() -> Knobs:
 
 
 def _knobs(entry: dict[str, dict[str, list[Any]]]) -> tuple[Knob, ...]:
-    return tuple(
-        Knob(field, tuple(_value(field, value) for value in values), kind == "ladder")
-        for field, described in entry.items()
-        for kind, values in described.items()
-    )
+    return tuple(_knob(field, **described) for field, described in entry.items())
+
+
+def _knob(
+    field: str,
+    ladder: Sequence[Any] = (),
+    choices: Sequence[Any] = (),
+    start: Any = None,
+) -> Knob:
+    values = tuple(_value(field, value) for value in ladder or choices)
+    first = values[0] if start is None else _value(field, start)
+    return Knob(field, values, bool(ladder), first)
 
 
 def _value(field: str, value: Any) -> Any:
@@ -169,7 +183,7 @@ def starts(algorithms: Sequence[str], least: int) -> Iterator[Candidate]:
     for protocol, most in knobs().protocols.items():
         if most is None or least <= most:
             for algorithm in algorithms:
-                first = {knob.field: knob.values[0] for knob in knobs().of(algorithm)}
+                first = {knob.field: knob.start for knob in knobs().of(algorithm)}
                 yield Candidate(algorithm, protocol, **first)
 
 

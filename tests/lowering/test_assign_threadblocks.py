@@ -138,3 +138,26 @@ def test_phases_have_threadblocks_of_their_own_where_they_suffice(lowered, runti
     tight = max(len(gpu.threadblocks) for gpu in apart.gpus) - 1
     squeezed = AssignThreadblocks(max_threadblocks=tight).run(placed, target)
     assert squeezed == AssignThreadblocks(apart=False, max_threadblocks=tight).run(placed, target)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("name", ["mi250", "ndv2"])
+def test_work_is_spread_over_the_threadblocks_that_may_be_resident(lowered, runtime, name):
+    placed = lowered(name, "allreduce", until=PlaceSlots, runtime=runtime, trees="1")
+    target = Target(runtimes.profile(runtime), "Simple", in_place=True, out_of_place=False)
+
+    def staffed(**options):
+        program = AssignThreadblocks(**options).run(placed, target)
+        moved = [
+            sum(s.count for s in tb.steps if s.op not in ("nop", "re", "cpy"))
+            for gpu in program.gpus
+            for tb in gpu.threadblocks
+        ]
+        return program, max(moved)
+
+    few, heaviest = staffed()
+    many, lighter = staffed(spread=True)
+    assert few.max_threadblocks < many.max_threadblocks <= target.profile.resident_threadblocks
+    assert lighter < heaviest
+    assert verify_program(SpellDependencies().run(many, target), target.profile, subject="x").ok
+    assert staffed(spread=True, share=True) == staffed(share=True)
