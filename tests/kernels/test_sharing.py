@@ -1,0 +1,97 @@
+"""Max-min fair rates, kept up to date, equal progressive filling from scratch."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colsynth.kernels.sharing import TOLERANCE, enter, leave, rate_of, settle
+from tests.reference.simulate import Connection, Flow, share
+
+
+def filled(routes, caps, capacity):
+    """Return the rate of each flow: all rise together until something is full."""
+    flows = {c: Flow(Connection(route, caps[c], 0.0, 0.0), 1.0) for c, route in routes.items()}
+    share(list(flows.values()), capacity)
+    return {c: flow.rate for c, flow in flows.items()}
+
+
+class Network:
+    """The arrays of the kernel, and a plain set of the flows that are there."""
+
+    def __init__(self, rng, links, connections):
+        self.capacity = np.array([rng.choice((1.0, 2.5, 10.0, 40.0)) for _ in range(links)])
+        self.routes = [
+            tuple(rng.sample(range(links), rng.randint(1, min(4, links))))
+            for _ in range(connections)
+        ]
+        self.caps = np.array([rng.choice((0.5, 3.0, 24.0, 1e9)) for _ in range(connections)])
+        lengths = [len(route) for route in self.routes]
+        self.first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.route = np.array([link for route in self.routes for link in route], np.int32)
+        self.owner = np.repeat(np.arange(connections), lengths).astype(np.int32)
+        loads = np.bincount(self.route, minlength=links)
+        self.base = np.concatenate([[0], np.cumsum(loads)]).astype(np.int64)
+        self.load = np.zeros(links, np.int32)
+        self.member = np.empty(self.route.size, np.int32)
+        self.place = np.empty(self.route.size, np.int64)
+        self.level = np.full(links, np.inf)
+        self.here = set()
+
+    def change(self, connections):
+        """Let flows come or go at one moment, and settle."""
+        queued = np.zeros(self.capacity.size, np.bool_)
+        for c in connections:
+            act = leave if c in self.here else enter
+            act(self.first, self.route, self.place, self.base, self.load, self.member, c)
+            self.here ^= {c}
+            queued[list(self.routes[c])] = True
+        links = self.capacity.size
+        queue = np.zeros(links, np.int32)
+        dirty = np.flatnonzero(queued)
+        queue[: dirty.size] = dirty
+        settle(
+            queue, dirty.size, queued, np.zeros(links, np.int32), np.zeros(links, np.int32),
+            self.capacity, self.first, self.route, self.owner, self.base, self.load, self.member,
+            self.level, self.caps, np.zeros(len(self.routes)),
+            np.zeros(len(self.routes), np.bool_), np.zeros(len(self.routes), np.int32), 0,
+        )  # fmt: skip
+
+    def rates(self):
+        return {
+            c: rate_of(c, self.first, self.route, self.level, self.caps)[0]
+            for c in sorted(self.here)
+        }
+
+
+@given(st.integers(0, 2**32))
+def test_flows_that_come_and_go_share_fairly(seed):
+    rng = random.Random(seed)
+    network = Network(rng, rng.randint(1, 12), rng.randint(1, 24))
+    for _ in range(30):
+        network.change(rng.sample(range(len(network.routes)), 1))
+        rates = network.rates()
+        for link, capacity in enumerate(network.capacity):
+            used = sum(rate for c, rate in rates.items() if link in network.routes[c])
+            assert used <= capacity * (1 + 1e-9)
+        routes = {c: network.routes[c] for c in network.here}
+        expected = filled(routes, network.caps, network.capacity)
+        assert rates == pytest.approx(expected, rel=10 * TOLERANCE)
+
+
+def test_a_full_link_names_itself():
+    network = Network(random.Random(1), 1, 2)
+    network.caps[:] = 1e9
+    network.change([0, 1])
+    rate, limiting = rate_of(0, network.first, network.route, network.level, network.caps)
+    assert (rate, limiting) == (network.capacity[0] / 2, 0)
+    network.change([1])
+    assert network.rates() == {0: network.capacity[0]}
+    network.caps[0] = network.capacity[0] / 4
+    network.change([1])
+    network.change([1])
+    assert rate_of(0, network.first, network.route, network.level, network.caps)[1] == -1
