@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import inf, log
+from math import log
 
 from colsynth.tuning.candidates import knobs
 from colsynth.tuning.evaluate import Measured
 
-_UNSERVED = 1e6
-"""The excess of leaving a size to a library of which nothing is known."""
+_UNSERVED = 10**15
+"""The loss of leaving a size to a library of which nothing is known."""
+_UNIT = 10**9
+"""Losses are whole numbers, so that sums of them do not depend on their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +48,16 @@ class Plan:
         In order; they cover every size once.
     served : int
         Segments that are not left to the library.
-    excess : float
-        Sum over sizes of the logarithm of time over best time, beyond the tolerance.
-    loss : float
+    excess : int
+        Sum over sizes of the logarithm of time over best time, beyond the tolerance, in 1e-9.
+    loss : int
         The same without a tolerance.
     """
 
     segments: tuple[Segment, ...] = ()
     served: int = 0
-    excess: float = 0.0
-    loss: float = 0.0
+    excess: int = 0
+    loss: int = 0
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def _plans(choice: Choice) -> tuple[Plan, ...]:
     return tuple(found)
 
 
-def _cost(plan: Plan) -> tuple[float, float]:
+def _cost(plan: Plan) -> tuple[int, int]:
     return plan.excess, plan.loss
 
 
@@ -143,7 +145,7 @@ def _keep(row: list[Plan | None], plan: Plan | None) -> None:
         row[plan.served] = plan
 
 
-def _extend(plan: Plan, found: tuple[Segment, float, float] | None, served: int) -> Plan | None:
+def _extend(plan: Plan, found: tuple[Segment, int, int] | None, served: int) -> Plan | None:
     if found is None:
         return None
     segment, excess, loss = found
@@ -159,38 +161,41 @@ class _Costs:
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
-        self.slack = log(1 + knobs().tolerance)
+        self.slack = round(_UNIT * log(1 + knobs().tolerance))
         rows = [*(m.served for m in choice.measured), choice.library]
         columns = zip(*rows, strict=True)
         self.least = [min((x for x in column if x is not None), default=None) for column in columns]
         self.losses = [self._losses(m.served) for m in choice.measured]
-        self.own = [_UNSERVED if loss == inf else loss for loss in self._losses(choice.library)]
-        self.found: dict[tuple[int, int], tuple[Segment, float, float] | None] = {}
+        self.own = [_UNSERVED if x is None else x for x in self._losses(choice.library)]
+        self.found: dict[tuple[int, int], tuple[Segment, int, int] | None] = {}
 
-    def _losses(self, row: Sequence[float | None]) -> list[float]:
+    def _losses(self, row: Sequence[float | None]) -> list[int | None]:
         return [
-            inf if x is None or best is None else log(x / best) if x > best else 0.0
+            None if x is None or best is None else round(_UNIT * log(x / best))
             for x, best in zip(row, self.least, strict=True)
         ]
 
-    def library(self, first: int, last: int) -> tuple[Segment, float, float]:
+    def library(self, first: int, last: int) -> tuple[Segment, int, int]:
         """Return the cost of leaving sizes to the library."""
         excess, loss = self._sums(self.own[first : last + 1])
         return Segment(first, last), excess, loss
 
-    def best(self, first: int, last: int) -> tuple[Segment, float, float] | None:
+    def best(self, first: int, last: int) -> tuple[Segment, int, int] | None:
         """Return the best candidate for sizes and its cost; None where none serves all."""
         if (first, last) not in self.found:
             self.found[first, last] = self._rank(first, last)
         return self.found[first, last]
 
-    def _rank(self, first: int, last: int) -> tuple[Segment, float, float] | None:
-        sums = (self._sums(losses[first : last + 1]) for losses in self.losses)
-        served = [(*s, m) for s, m in zip(sums, self.choice.measured, strict=True) if s[1] < inf]
+    def _rank(self, first: int, last: int) -> tuple[Segment, int, int] | None:
+        served = []
+        for losses, measured in zip(self.losses, self.choice.measured, strict=True):
+            here = [loss for loss in losses[first : last + 1] if loss is not None]
+            if len(here) == last + 1 - first:
+                served.append((*self._sums(here), measured))
         if not served:
             return None
         served.sort(key=lambda item: item[:2])
         return Segment(first, last, tuple(item[2] for item in served)), *served[0][:2]
 
-    def _sums(self, losses: Sequence[float]) -> tuple[float, float]:
-        return sum(max(loss - self.slack, 0.0) for loss in losses), sum(losses)
+    def _sums(self, losses: Sequence[int]) -> tuple[int, int]:
+        return sum(max(loss - self.slack, 0) for loss in losses), sum(losses)

@@ -1,0 +1,118 @@
+"""Byte ranges: every size once, and no better plan exists."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colsynth.tuning.candidates import Candidate, knobs
+from colsynth.tuning.evaluate import Measured
+from colsynth.tuning.ranges import Choice, plan_ranges
+
+TIMES = st.one_of(st.none(), st.sampled_from([1.0, 1.01, 1.03, 1.5, 2.0, 4.0]))
+
+
+@st.composite
+def choices(draw, sizes=None):
+    count = draw(st.integers(1, 4)) if sizes is None else sizes
+    row = st.tuples(*[TIMES] * count)
+    measured = tuple(
+        Measured(Candidate("forest", instances=2**i), draw(row))
+        for i in range(draw(st.integers(0, 3)))
+    )
+    return Choice(measured, draw(row), draw(st.integers(1, 2)))
+
+
+def excess(choice, place, seconds):
+    """Return how far a time is behind the best, beyond the tolerance, in 1e-9; a twin."""
+    rows = [*(m.seconds for m in choice.measured), choice.library]
+    best = min((row[place] for row in rows if row[place] is not None), default=None)
+    known = seconds is not None and best is not None
+    loss = round(1e9 * log(seconds / best)) if known else 10**15
+    return max(loss - round(1e9 * log(1 + knobs().tolerance)), 0)
+
+
+def every_plan(choice):
+    """Yield (excess, segments with a file) of every way to serve the sizes, by brute force."""
+    count = len(choice.library)
+    for owners in product([None, *range(len(choice.measured))], repeat=count):
+        total, files = 0, 0
+        for place, owner in enumerate(owners):
+            row = choice.library if owner is None else choice.measured[owner].seconds
+            if owner is not None and row[place] is None:
+                break
+            total += excess(choice, place, row[place])
+            files += owner is not None and (place == 0 or owners[place - 1] != owner)
+        else:
+            yield total, files
+
+
+def spent(plan, choice):
+    total = 0
+    for segment in plan.segments:
+        for place in range(segment.first, segment.last + 1):
+            row = segment.ranking[0].seconds if segment.ranking else choice.library
+            total += excess(choice, place, row[place])
+    return total
+
+
+def check_cover(plan, choice):
+    places = [p for s in plan.segments for p in range(s.first, s.last + 1)]
+    assert places == list(range(len(choice.library)))
+    assert plan.served == sum(bool(s.ranking) for s in plan.segments)
+    for segment in plan.segments:
+        for measured in segment.ranking:
+            row = measured.seconds[segment.first : segment.last + 1]
+            assert None not in row
+
+
+@given(choices())
+def test_without_a_limit_the_plan_loses_least_with_the_fewest_files(choice):
+    (plan,) = plan_ranges([choice], None)
+    check_cover(plan, choice)
+    assert (spent(plan, choice), plan.served) == min(every_plan(choice))
+    assert plan.excess == spent(plan, choice)
+
+
+@given(choices(), choices(), st.integers(0, 4))
+def test_collectives_share_the_files_that_a_job_may_load(one, other, most):
+    plans = plan_ranges([one, other], most)
+    used = sum(p.served * c.files for p, c in zip(plans, (one, other), strict=True))
+    assert used <= most
+    best = min(
+        (first + second, a * one.files + b * other.files)
+        for (first, a), (second, b) in product(every_plan(one), every_plan(other))
+        if a * one.files + b * other.files <= most
+    )
+    for plan, choice in zip(plans, (one, other), strict=True):
+        check_cover(plan, choice)
+    assert (sum(map(spent, plans, (one, other))), used) == best
+
+
+def test_a_file_within_the_tolerance_serves_its_neighbour_too():
+    fast = Measured(Candidate("forest"), (1.0, 1.0))
+    near = Measured(Candidate("ten"), (1.019, 0.99))
+    far = Measured(Candidate("ring"), (1.021, 0.5))
+    (plan,) = plan_ranges([Choice((fast, near), (9.0, 9.0), 1)], None)
+    assert [s.ranking[0] for s in plan.segments] == [fast]
+    (plan,) = plan_ranges([Choice((fast, far), (9.0, 9.0), 1)], None)
+    assert [s.ranking[0] for s in plan.segments] == [fast, far]
+
+
+def test_what_the_library_does_as_well_gets_no_file():
+    ours = Measured(Candidate("forest"), (1.0, 1.0, 1.0))
+    (plan,) = plan_ranges([Choice((ours,), (5.0, 1.0, 1.0), 2)], None)
+    assert [(s.first, s.last, bool(s.ranking)) for s in plan.segments] == [(0, 2, True)]
+    (plan,) = plan_ranges([Choice((ours,), (1.01, 1.0, 1.0), 2)], None)
+    assert [(s.first, s.last, bool(s.ranking)) for s in plan.segments] == [(0, 2, False)]
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_without_files_the_library_keeps_everything(most):
+    ours = Measured(Candidate("forest"), (1.0,))
+    (plan,) = plan_ranges([Choice((ours,), (None,), 2)], most)
+    assert [s.ranking for s in plan.segments] == [()]
