@@ -253,7 +253,9 @@ def _show_points(console: Console, answer: Simulation, topology: str, runtime: s
 
     head = f"{answer.collective} of {answer.ranks} ranks on {topology}, as {runtime} runs it"
     console.print(f"{answer.file}: {head}", soft_wrap=True)
-    table = Table("size", "time", "algbw", "busbw", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        "size", "time", "algbw", "busbw", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
+    )
     for column in table.columns:
         column.justify = "right"
     for point in answer.points:
