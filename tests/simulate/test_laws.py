@@ -51,6 +51,28 @@ def test_never_faster_than_the_cut_bound(preset, runtime, algorithm, collective)
         assert all(0 < point.algbw <= most * (1 + 1e-9) for point in points)
 
 
+@pytest.mark.parametrize(
+    ("preset", "nodes", "algorithm", "collective"),
+    [
+        ("dgx-a100", 2, "forest", "allreduce"),
+        ("dgx-a100", 2, "tree", "allreduce"),
+        ("mi250", 1, "forest", "allgather"),
+        ("dgx-a100", 2, "pairwise", "alltoall"),
+        ("dgx-h100", 1, "ten", "alltoall"),
+        ("ndv2", 2, "forest", "broadcast"),
+    ],
+)
+def test_nor_between_boxes(preset, nodes, algorithm, collective):
+    topology = api.load_topology(preset, nodes=nodes)
+    problem = api.make_problem(topology, collective)
+    most = float(api.bound(problem).algbw)
+    options = {"algorithm": algorithm, "protocol": "LL128", "mode": "out-of-place"}
+    done = api.compile(problem, "msccl", **options)
+    sizes = (10**4, 10**7, 10**9)
+    points = simulate(done.artefacts[0].program, topology, MSCCL, sizes, IDEAL)
+    assert all(0 < point.algbw <= most * (1 + 1e-9) for point in points)
+
+
 @given(st.integers(0, 2**32))
 @settings(max_examples=40)
 def test_twice_the_bandwidth_and_no_latency_is_half_the_time(seed):
