@@ -10,7 +10,13 @@ if TYPE_CHECKING:
     from colsynth.pipeline.target import Progress
 
 
-def pack(problem: Problem, trees: str = "auto", progress: Progress | None = None) -> Forest:
+def pack(
+    problem: Problem,
+    trees: str = "auto",
+    progress: Progress | None = None,
+    *,
+    in_network: bool = False,
+) -> Forest:
     """Return spanning trees that were checked, at the best rate for their number.
 
     Also for what no file can say, such as shards of different sizes: every root has trees in
@@ -24,13 +30,15 @@ def pack(problem: Problem, trees: str = "auto", progress: Progress | None = None
         ``"optimal"``: as many as the optimum needs; or a number.
     progress : callable, optional
         Told of long work.
+    in_network : bool
+        Whether trees branch at switches that multicast or reduce.
 
     Raises
     ------
     InputError
         CS210: no such number of trees. CS303: trees cannot serve the collective.
     InfeasibleError
-        Some GPU cannot be reached.
+        Some GPU cannot be reached; CS324: no switch can do what is asked of it.
     DefectError
         colsynth made a wrong forest and kept it from you.
     """
@@ -39,7 +47,9 @@ def pack(problem: Problem, trees: str = "auto", progress: Progress | None = None
     from colsynth.pipeline.registry import DEFAULT
     from colsynth.runtimes.target import Context
 
-    pipeline = Pipeline((DEFAULT.load("pack-trees")(trees=trees),))
+    pipeline = Pipeline(
+        (DEFAULT.load("pack-in-network" if in_network else "pack-trees")(trees=trees),)
+    )
     pipeline.check(Problem, Forest)
     context = Context() if progress is None else Context(progress=progress)
     packed: Forest = pipeline.run(problem, context, Clock())

@@ -86,7 +86,7 @@ class LowerForest:
 def _unspeakable(runtime: str) -> LimitError:
     phrase = f"a file for {runtime} cannot say that a switch multicasts or reduces"
     note = "its steps send from GPU to GPU"
-    advice = "leave in-network out; -a forest packs trees for switches that only forward"
+    advice = "-a forest packs trees for switches that only forward"
     return LimitError(Diagnostic("CS323", phrase, notes=(note,), help=advice))
 
 

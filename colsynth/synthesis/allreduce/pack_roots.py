@@ -8,7 +8,6 @@ from typing import ClassVar
 from colsynth.errors import Diagnostic, InfeasibleError
 from colsynth.model import AllreduceBound, Forest, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.allreduce.in_network import in_network_forest
 from colsynth.synthesis.allreduce.pack import free_forest
 from colsynth.synthesis.allreduce.rooted import allreduce_bound
 from colsynth.synthesis.forest.rate import require_trees
@@ -23,9 +22,6 @@ class PackRoots:
     trees : str
         ``"auto"``: the fewest trees within 2 % of the optimum, counted over all roots.
         ``"optimal"``: as many as the exact optimum needs. A number K: K in all.
-    in_network : bool
-        Whether trees branch at switches that multicast or reduce. It shows what these are
-        worth; no runtime's file can say so.
 
     Notes
     -----
@@ -36,7 +32,6 @@ class PackRoots:
     """
 
     trees: str = "auto"
-    in_network: bool = False
 
     name: ClassVar[str] = "pack-roots"
     takes: ClassVar[type] = Problem
@@ -59,18 +54,14 @@ class PackRoots:
         target.progress("sharing out roots", 0, 2)
         found = allreduce_bound(value)
         target.progress("packing trees", 1, 2)
-        make = in_network_forest if self.in_network else free_forest
-        forest = make(value, found, self.trees)
+        forest = free_forest(value, found, self.trees)
         if forest is None:
             raise InfeasibleError(self._refusal(value, found))
         return forest
 
     def _refusal(self, problem: Problem, found: AllreduceBound) -> Diagnostic:
         where = problem.topology.name
-        if self.in_network and found.in_network is None:
-            phrase = f"no switch of {where} multicasts or reduces, or it has too many GPUs"
-            return Diagnostic("CS322", phrase, help="leave in-network out")
-        if found.rooted is None and not self.in_network:
+        if found.rooted is None:
             phrase = f"free roots have nothing to gain on {where}"
             proven = found.limit.algbw == found.composition.algbw
             note = "a cut proves it" if proven else "it is too large for the linear program"

@@ -10,8 +10,8 @@ from colsynth import api, runtimes, topology
 from colsynth.errors import InfeasibleError, LimitError, VerificationError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.allreduce.pack_roots import PackRoots
 from colsynth.synthesis.allreduce.rooted import allreduce_bound
+from colsynth.synthesis.in_network.pack_in_network import PackInNetwork
 from colsynth.verify import check_forest
 from colsynth.verify.allreduce import check_rooted
 from tests.reference.allreduce import best_rooted
@@ -32,7 +32,7 @@ def solved(machine):
 
 
 def forest_of(machine, trees="auto"):
-    forest = PackRoots(trees, in_network=True).run(Problem(machine, Collective.ALLREDUCE), TARGET)
+    forest = PackInNetwork(trees).run(Problem(machine, Collective.ALLREDUCE), TARGET)
     check_forest(forest)
     return forest
 
@@ -76,7 +76,7 @@ def test_without_such_switches_there_is_nothing_to_say():
     assert solved(star(4, ())).in_network is None
     with pytest.raises(InfeasibleError) as caught:
         forest_of(star(4, ()))
-    assert caught.value.diagnostic.code == "CS322"
+    assert caught.value.diagnostic.code == "CS324"
 
 
 # One box: NVLink, 18 x 25 GB/s. Two: 8 x 50 GB/s of a box are its narrowest cut. Four: each
@@ -169,7 +169,7 @@ def test_files_are_written_without_and_say_so():
 def test_trees_that_branch_at_switches_cannot_be_lowered():
     problem = api.make_problem(api.load_topology("dgx-h100"), "allreduce")
     rest = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
-    text = f"pack-roots{{in-network=true}},lower-forest,{rest}"
+    text = f"pack-in-network,lower-forest,{rest}"
     with pytest.raises(LimitError) as caught:
         api.compile(problem, "msccl", passes=text)
     assert caught.value.diagnostic.code == "CS323"
