@@ -159,18 +159,26 @@ class _Maker:
     modes: tuple[Mode, ...]
 
     def make(self, plan: Plan) -> tuple[list[TunedFile], list[LeftOver]]:
-        """Return the files of a plan, and the ranges without one."""
+        """Return the files of a plan, and the ranges without one.
+
+        Where a file ends before the next measured size, with the last that its protocol is
+        for, the next segment begins there.
+        """
         files: list[TunedFile] = []
         left: list[LeftOver] = []
+        uncovered: int | None = None
         for segment in plan.segments:
             least, most = self._range(segment)
+            least = least if uncovered is None else uncovered
+            uncovered = None
             made = self._files(segment, least, most, len(files) // len(self.modes) + 1)
             files += made
             if not made:
                 self._leave(left, least, most, _reason(segment))
             elif made[0].max_bytes != most:
-                above = (made[0].max_bytes or 0) + 1
-                self._leave(left, above, most, "larger than what was measured")
+                uncovered = (made[0].max_bytes or 0) + 1
+                if segment is plan.segments[-1]:
+                    self._leave(left, uncovered, most, "larger than what was measured")
         return files, left
 
     def _leave(self, left: list[LeftOver], least: int, most: int | None, reason: str) -> None:

@@ -1,0 +1,221 @@
+"""Bundles: complete ranges, loadable by each runtime, every file verified, equal bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+from dataclasses import replace
+from math import lcm
+from random import Random
+
+import pytest
+
+from colsynth import api, topology
+from colsynth.errors import InputError
+from colsynth.runtimes import profile
+from colsynth.tuning import describe
+from colsynth.tuning.candidates import knobs
+from colsynth.verify import verify_bytes
+from tests.tuning.loading import Call, Directory, Msccl, job
+
+RUNTIMES = ["msccl", "msccl-executor", "rccl"]
+CLUSTERS = [("dgx-a100", 2), ("mi300x", 1)]
+NAMES = ["allreduce", "allgather"]
+SIZES = (1024, 65536, 2**22, 2**26)
+
+
+def tuned(name, boxes, runtime, **options):
+    settings = {"algorithms": ("forest", "allpairs2"), "budget": 12, **options}
+    value = topology.load(name, nodes=boxes)
+    return api.tune(value, settings.pop("names", NAMES), runtime, SIZES, **settings)
+
+
+@pytest.fixture(scope="module", params=[(*c, r) for c in CLUSTERS for r in RUNTIMES], ids=str)
+def published(request, tmp_path_factory):
+    """(bundle, its folder, runtime, ranks)"""
+    name, boxes, runtime = request.param
+    bundle = tuned(name, boxes, runtime)
+    place = tmp_path_factory.mktemp("bundles") / "bundle"
+    api.write_bundle(bundle, place)
+    return bundle, place, runtime, 8 * boxes
+
+
+def manifest(place):
+    return json.loads((place / "manifest.json").read_text())
+
+
+def spans(told, collective, mode):
+    """Return (least, most, path or None) of a collective and mode, in order."""
+    found = [
+        (entry["min_bytes"], entry["max_bytes"], entry.get("path"))
+        for entry in (*told["files"], *told["left_to_library"])
+        if entry["collective"] == collective and entry.get(mode, True)
+    ]
+    return sorted(found, key=lambda span: span[0])
+
+
+@pytest.mark.parametrize("collective", NAMES)
+@pytest.mark.parametrize("mode", ["inplace", "outofplace"])
+def test_ranges_have_no_hole_and_no_overlap(published, collective, mode):
+    _, place, runtime, _ = published
+    found = spans(manifest(place), collective, mode)
+    limits = profile(runtime)
+    assert found[0][0] == limits.least_min_bytes
+    assert found[-1][1] == limits.default_max_bytes
+    for (_, most, _), (least, _, _) in itertools.pairwise(found):
+        assert least == most + 1
+
+
+def calls(told, random, ranks, collective):
+    """Yield calls near every edge of the ranges, and anywhere between."""
+    edges = [edge for s in told["files"] for edge in (s["min_bytes"], s["max_bytes"]) if edge]
+    grain = lcm(ranks, 4096) * 4
+    for _ in range(40):
+        nbytes = random.choice([*edges, random.randrange(1, 2**31)])
+        nbytes = max(nbytes + random.choice([-grain, 0, grain]), grain) // grain * grain
+        if nbytes < 2**31:
+            yield Call(collective, nbytes // 4, 4, random.random() < 0.5)
+
+
+@pytest.mark.parametrize("collective", NAMES)
+def test_the_runtime_picks_the_file_that_the_manifest_names(published, collective):
+    """Sizes are multiples of all chunks; others are the library's, whatever the file."""
+    _, place, runtime, ranks = published
+    told, loaded = manifest(place), job(runtime, place, ranks)
+    picked = set()
+    for call in calls(told, Random(1), ranks, collective):
+        mode = "inplace" if call.in_place else "outofplace"
+        (named,) = (
+            path
+            for least, most, path in spans(told, collective, mode)
+            if least <= call.bytes and (most is None or call.bytes <= most)
+        )
+        found = loaded.pick(call)
+        assert (found and found.relative_to(place).as_posix()) == named
+        picked.add(named)
+    assert picked - {None}
+
+
+def test_the_config_says_the_same_as_the_list(published):
+    _, place, runtime, ranks = published
+    if profile(runtime).config is None:
+        assert not list(place.glob("*.xml"))
+        return
+    plain, registered = Msccl(place, ranks), Msccl(place, ranks, config=True)
+    assert plain.entries == registered.entries
+
+
+def test_every_file_is_verified_and_told_with_its_checksum(published):
+    bundle, place, runtime, ranks = published
+    told = manifest(place)
+    assert told["files"]
+    names = {path.name for path in (place / "schedules").iterdir()}
+    assert names == {entry["path"].rpartition("/")[2] for entry in told["files"]}
+    for entry, file in zip(told["files"], bundle.files, strict=True):
+        data = (place / entry["path"]).read_bytes()
+        assert entry["sha256"] == hashlib.sha256(data).hexdigest()
+        assert data == file.artefact.data
+        assert verify_bytes(data, profile(runtime), subject="x", single_node=ranks == 8).ok
+        assert entry["predicted"]
+        assert all(point["time_us"] > 0 for point in entry["predicted"])
+    for name, checksum in told["beside"].items():
+        assert hashlib.sha256((place / name).read_bytes()).hexdigest() == checksum
+    assert told["inputs"]["sizes"] == list(SIZES)
+
+
+def contents(place):
+    return {p.relative_to(place): p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file()}
+
+
+def test_two_runs_give_the_same_bytes(tmp_path):
+    for name, jobs in (("one", 1), ("two", 2)):
+        bundle = tuned("mi300x", 1, "rccl", names=["allgather"], budget=6, jobs=jobs)
+        api.write_bundle(bundle, tmp_path / name)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_work_that_was_interrupted_goes_on(tmp_path, monkeypatch):
+    """What the journal knows is not evaluated again, and the bundle is the same."""
+    journal = tmp_path / "journal.jsonl"
+    whole = tuned("mi300x", 1, "rccl", names=["allgather"], budget=6, journal=journal)
+    lines = journal.read_text().splitlines()
+    journal.write_text("\n".join(lines[:4]) + '\n{"key": "cut o')
+    done = []
+    monkeypatch.setattr(sys.modules["colsynth.tuning.search"], "evaluate", counted(done))
+    again = tuned("mi300x", 1, "rccl", names=["allgather"], budget=6, journal=journal)
+    assert describe.manifest_of(again) == describe.manifest_of(whole)
+    assert 0 < len(done) < 6
+
+
+def counted(done):
+    from colsynth.tuning.evaluate import evaluate
+
+    def counting(case, candidate):
+        done.append(candidate)
+        return evaluate(case, candidate)
+
+    return counting
+
+
+def test_a_protocol_for_small_messages_hands_over_to_the_next_file(monkeypatch):
+    """It serves the largest message it is for; the next file begins right behind."""
+    limited = replace(knobs(), protocols={"Simple": None, "LL128": 3 * 2**20})
+    for module in ("candidates", "evaluate", "bundle"):
+        monkeypatch.setattr(sys.modules[f"colsynth.tuning.{module}"], "knobs", lambda: limited)
+    value = topology.load("mi300x")
+    options = {"algorithms": ("forest",), "budget": 2}
+    bundle = api.tune(value, ["allgather"], "rccl", (2**10, 2**20, 2**30), **options)
+    told = [(f.candidate.protocol, f.min_bytes, f.max_bytes) for f in bundle.files]
+    assert told == [("LL128", 0, 3 * 2**20), ("Simple", 3 * 2**20 + 1, None)]
+    assert not bundle.left_to_library
+
+
+def test_only_a_bundle_gives_way_and_only_when_told_to(tmp_path):
+    bundle = tuned("mi300x", 1, "rccl", names=["allgather"], budget=1)
+    place = tmp_path / "bundle"
+    api.write_bundle(bundle, place)
+    before = contents(place)
+    with pytest.raises(InputError) as caught:
+        api.write_bundle(bundle, place)
+    assert caught.value.diagnostic.code == "CS207"
+    api.write_bundle(bundle, place, force=True)
+    assert contents(place) == before
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    with pytest.raises(InputError):
+        api.write_bundle(bundle, other, force=True)
+    assert contents(other) == {(other / "notes.txt").relative_to(other): b"mine"}
+
+
+def test_a_write_that_fails_leaves_the_old_bundle(tmp_path, monkeypatch):
+    bundle = tuned("mi300x", 1, "rccl", names=["allgather"], budget=1)
+    place = tmp_path / "bundle"
+    api.write_bundle(bundle, place)
+    before = contents(place)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys.modules["colsynth.tuning.publish"], "_env", full)
+    with pytest.raises(InputError) as caught:
+        api.write_bundle(bundle, place, force=True)
+    assert caught.value.diagnostic.code == "CS208"
+    assert contents(place) == before
+
+
+def test_the_checker_itself_refuses_what_a_runtime_would_choke_on(tmp_path):
+    bundle = tuned("mi300x", 1, "rccl", names=["allgather"], budget=1)
+    place = tmp_path / "bundle"
+    api.write_bundle(bundle, place)
+    (file,) = (place / "schedules").iterdir()
+    twin = file.with_name("twin.xml")
+    twin.write_bytes(file.read_bytes())
+    call = Call("allgather", 2**20, 4, True)
+    with pytest.raises(AssertionError, match="overlap"):
+        Directory(place, 8).pick(call)
+    twin.write_text("<algo/>")
+    with pytest.raises(AssertionError, match="lacks"):
+        Directory(place, 8)
