@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from colsynth.synthesis.forest.digraph import Digraph
 from colsynth.synthesis.network import Ints
 
 
-def clusters_of(graph: Digraph) -> Ints | None:
-    """Return the cluster of each node, numbered by their first nodes; None for no clusters.
+def partitions_of(graph: Digraph) -> list[Ints]:
+    """Return partitions of the nodes into clusters, those that are least work to pack first.
 
-    Nodes joined by the widest arcs grow together. Of the partitions met on the way the one
-    is taken that is least work to pack: work grows about with the cube of the nodes, of
-    the clusters among themselves and of each cluster alone.
+    Nodes joined by the widest arcs grow together; each width gives a partition, as the
+    cluster of each node. Work grows about with the cube of the nodes, of the clusters
+    among themselves and of each cluster alone.
     """
-    best, least = None, graph.size**3
+    found: list[tuple[int, Ints]] = []
     parent = list(range(graph.size))
     order = np.argsort(-graph.units, kind="stable").tolist()
     tail, head, units = graph.tail.tolist(), graph.head.tolist(), graph.units.tolist()
@@ -31,11 +29,11 @@ def clusters_of(graph: Digraph) -> Ints | None:
         if last and merged:
             merged = False
             tops = [_top(parent, v) for v in range(graph.size)]
-            sizes = Counter(tops).values()
-            work = len(sizes) ** 3 + sum(size**3 for size in sizes)
-            if len(sizes) > 1 and work < least:
-                best, least = tops, work
-    return None if best is None else np.unique(best, return_inverse=True)[1].astype(np.int64)
+            cluster, sizes = np.unique(tops, return_inverse=True, return_counts=True)[1:]
+            if len(sizes) > 1:
+                work = len(sizes) ** 3 + int((sizes**3).sum())
+                found.append((work, cluster.astype(np.int64)))
+    return [cluster for _, cluster in sorted(found, key=lambda pair: pair[0])]
 
 
 def _top(parent: list[int], node: int) -> int:

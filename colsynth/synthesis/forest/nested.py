@@ -5,7 +5,7 @@ the GPU where it enters. So two small packings replace a large one. The outer on
 whenever the whole does, since contraction only removes cuts. The inner ones need what
 their clusters can hold for the entries that the outer one chose: a violated cut says
 which GPUs of a cluster to treat as a cluster of their own, and the outer packing is done
-again. In the end every GPU may be alone, which is the packing of the whole.
+again. Where that does not end, all is packed as one.
 
 Clusters that look alike share one inner packing.
 """
@@ -18,24 +18,50 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from colsynth.synthesis.forest.clusters import clusters_of
-from colsynth.synthesis.forest.digraph import Digraph, Packed, missing, pack_flat
+from colsynth.synthesis.forest.clusters import partitions_of
+from colsynth.synthesis.forest.digraph import (
+    Digraph,
+    Packed,
+    lowered,
+    missing,
+    pack_flat,
+    quality,
+)
 from colsynth.synthesis.network import Ints
 
 _ROUNDS = 12
 """How often clusters are split before all is packed as one."""
 
+_SMALL = 64
+"""Number of nodes up to which all partitions are tried for the sake of fewer, lower trees."""
+
 
 def pack_nested(graph: Digraph, roots: Ints, trees: Ints) -> list[Packed] | None:
-    """Return spanning trees, ``trees[i]`` of root ``roots[i]``; None where cuts forbid them."""
-    cluster = clusters_of(graph)
+    """Return spanning trees, ``trees[i]`` of root ``roots[i]``; None where cuts forbid them.
+
+    Large graphs are packed by the partition that is least work. Small ones are packed by
+    every partition and as one, and the fewest and then the lowest trees are taken.
+    """
+    ways: list[Ints | None] = [*partitions_of(graph), None]
+    tries = (_by_clusters(graph, cluster, roots, trees) for cluster in ways)
+    found = (lowered(graph, packed) for packed in tries if packed is not None)
+    if graph.size > _SMALL:
+        return next(found, None)
+    return min(found, key=lambda packed: quality(graph, packed), default=None)
+
+
+def _by_clusters(
+    graph: Digraph, cluster: Ints | None, roots: Ints, trees: Ints
+) -> list[Packed] | None:
+    """Return trees by way of clusters, or of finer ones; None where none of them serve."""
+    if cluster is None:
+        return pack_flat(graph, roots, trees)
     for _ in range(_ROUNDS):
-        if cluster is None:
-            break
-        found, cluster = _Nest(graph, cluster).packed(roots, trees)
-        if found is not None:
+        found, finer = _Nest(graph, cluster).packed(roots, trees)
+        if found is not None or finer is None:
             return found
-    return pack_flat(graph, roots, trees)
+        cluster = finer
+    return None
 
 
 @dataclass

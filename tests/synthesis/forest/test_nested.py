@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from colsynth.synthesis.forest import nested
-from colsynth.synthesis.forest.clusters import clusters_of
+from colsynth.synthesis.forest.clusters import partitions_of
 from colsynth.synthesis.forest.digraph import Digraph, Packed, by_level, missing, pack_flat
 from colsynth.synthesis.forest.nested import pack_nested
 
@@ -57,27 +57,30 @@ def flats(monkeypatch):
         return pack_flat(graph, roots, trees)
 
     monkeypatch.setattr(nested, "pack_flat", watched)
+    monkeypatch.setattr(nested, "_SMALL", 0)
     return sizes
 
 
 def test_clusters_are_what_the_widest_arcs_join():
-    assert clusters_of(boxes(3, 4, 9, 1)).tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    (found,) = partitions_of(boxes(3, 4, 9, 1))
+    assert found.tolist() == [0] * 4 + [1] * 4 + [2] * 4
 
 
 def test_equal_arcs_make_no_clusters():
-    assert clusters_of(boxes(3, 4, 2, 2)) is None
-    assert clusters_of(boxes(1, 4, 2, 2)) is None
+    assert partitions_of(boxes(3, 4, 2, 2)) == []
+    assert partitions_of(boxes(1, 4, 2, 2)) == []
 
 
-def test_clusters_are_those_that_are_least_work():
-    """Pairs in boxes of eight, 64 GPUs: eight boxes of eight beat 32 pairs."""
+def test_partitions_come_by_the_work_of_packing_them():
+    """Pairs in boxes of eight, 64 GPUs: eight boxes of eight are less than 32 pairs."""
     arcs = [
         (a, b, 50 if a // 2 == b // 2 else 10 if a // 8 == b // 8 else 1)
         for a in range(64)
         for b in range(64)
         if a != b
     ]
-    assert clusters_of(digraph(64, arcs)).tolist() == [v // 8 for v in range(64)]
+    found = [cluster.tolist() for cluster in partitions_of(digraph(64, arcs))]
+    assert found == [[v // 8 for v in range(64)], [v // 2 for v in range(64)]]
 
 
 def test_equal_boxes_are_packed_once(flats):
