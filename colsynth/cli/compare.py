@@ -60,7 +60,7 @@ EvaluationsOption = Annotated[
         "--budget",
         metavar="N",
         help="Most evaluations: programs that are compiled and simulated.",
-        show_default="96 per collective",
+        show_default="128 per collective",
     ),
 ]
 JobsOption = Annotated[

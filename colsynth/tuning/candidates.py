@@ -178,13 +178,16 @@ def is_baseline(algorithm: str) -> bool:
     return algorithm not in knobs().own
 
 
-def starts(algorithms: Sequence[str], least: int) -> Iterator[Candidate]:
-    """Yield each algorithm with each protocol that suits some size from `least` bytes up."""
+def starts(algorithms: Sequence[str], least: int) -> Iterator[tuple[Candidate, ...]]:
+    """Yield all algorithms with each protocol that suits some size from `least` bytes up."""
     for protocol, most in knobs().protocols.items():
         if most is None or least <= most:
-            for algorithm in algorithms:
-                first = {knob.field: knob.start for knob in knobs().of(algorithm)}
-                yield Candidate(algorithm, protocol, **first)
+            yield tuple(_start(algorithm, protocol) for algorithm in algorithms)
+
+
+def _start(algorithm: str, protocol: str) -> Candidate:
+    first = {knob.field: knob.start for knob in knobs().of(algorithm)}
+    return Candidate(algorithm, protocol, **first)
 
 
 def neighbours(candidate: Candidate) -> Iterator[Candidate]:

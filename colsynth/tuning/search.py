@@ -1,9 +1,9 @@
 """Which candidates are the fastest, without trying all.
 
-Every algorithm starts with every protocol and its first settings. Then the neighbours of
-whatever is best of its algorithm at some size are tried, the most promising first, until
-nothing new is left or the budget is spent. Only predictions decide, never the clock, so equal
-inputs try equal candidates.
+Every algorithm starts with its first settings, and with every protocol where it serves the
+problem at all. Then neighbours of whatever is best of its algorithm at some size are tried, in
+rounds that take from all in turn, the most promising first, until nothing new is left or the
+budget is spent. Only predictions decide, never the clock, so equal inputs try equal candidates.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from operator import attrgetter
 
 from colsynth.errors import Diagnostic, LimitError, require_least
@@ -22,8 +23,10 @@ from colsynth.runtimes.catalog import profile
 from colsynth.tuning.candidates import Candidate, algorithm_names, knobs, neighbours, starts
 from colsynth.tuning.evaluate import Case, Measured, evaluate
 
-BUDGET, SMALL_BUDGET = 96, 40
+BUDGET, SMALL_BUDGET = 128, 40
 """Evaluations of a search for all sizes, and of one for a single size."""
+_ROUND = 24
+"""Evaluations before the best are looked at anew."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -72,12 +75,24 @@ def search(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measure
     require_least("--budget", means.budget, 1)
     aim(case.problem, profile(case.runtime), "LL")  # refuses what no candidate could serve
     found: dict[Candidate, Measured] = {}
-    batch = list(starts(algorithms, case.sizes[0]))
-    while batch:
+    for batch in _rounds(algorithms, case.sizes[0], found):
         for measured in _measure(case, batch[: means.budget - len(found)], means, len(found)):
             found[measured.candidate] = measured
-        batch = _next(found) if len(found) < means.budget else []
+        if len(found) >= means.budget:
+            break
     return tuple(found.values())
+
+
+def _rounds(
+    algorithms: Sequence[str], least: int, found: dict[Candidate, Measured]
+) -> Iterator[list[Candidate]]:
+    """Yield what to try next, given what was `found` by then."""
+    first, *others = starts(algorithms, least)
+    yield list(first)
+    serving = {m.candidate.algorithm for m in found.values() if m.refusal is None}
+    yield [candidate for row in others for candidate in row if candidate.algorithm in serving]
+    while batch := _next(found)[:_ROUND]:
+        yield batch
 
 
 def _measure(case: Case, batch: Sequence[Candidate], means: Means, done: int) -> Iterator[Measured]:
@@ -103,7 +118,7 @@ def _recalled(case: Case, candidate: Candidate, means: Means) -> Measured | None
 
 
 def _next(found: dict[Candidate, Measured]) -> list[Candidate]:
-    """Return new neighbours of the best of each algorithm, the most promising first.
+    """Return new neighbours of the best of each algorithm in turn, the most promising first.
 
     Once by all times, and once by those of calls that use the file.
     """
@@ -122,8 +137,9 @@ def _next(found: dict[Candidate, Measured]) -> list[Candidate]:
                     parent = own[1].candidate
                     ranked[parent] = min(behind, ranked.get(parent, behind))
     parents = sorted(ranked, key=lambda parent: ranked[parent])  # stable: ties by size, name
-    new = (candidate for parent in parents for candidate in neighbours(parent))
-    return [candidate for candidate in dict.fromkeys(new) if candidate not in found]
+    rows = ([x for x in neighbours(parent) if x not in found] for parent in parents)
+    turns = (candidate for turn in zip_longest(*rows) for candidate in turn)
+    return [candidate for candidate in dict.fromkeys(turns) if candidate is not None]
 
 
 _SECONDS, _SERVED = attrgetter("seconds"), attrgetter("served")
