@@ -155,7 +155,7 @@ class _Nest:
             np.array([b for _, b in ends], np.int64),
             np.array([int(units[self._between[pair]].sum()) for pair in ends], np.int64),
         )
-        found = pack_flat(outer, self._cluster[roots], trees)
+        found = _outer_trees(outer, self._cluster[roots], trees)
         if found is None:
             return None
         rooted = _by_root(found, roots, trees, self._cluster)
@@ -268,13 +268,24 @@ def _key(part: Digraph, entered: Ints, trees: Ints) -> tuple[bytes, ...]:
     return tuple(array.tobytes() for array in (part.tail, part.head, part.units, entered, trees))
 
 
+def _outer_trees(outer: Digraph, roots: Ints, trees: Ints) -> list[Packed] | None:
+    """Return trees of clusters; all roots of a cluster share one where none has to be split."""
+    clusters, place = np.unique(roots, return_inverse=True)
+    together = np.zeros(clusters.size, np.int64)
+    np.add.at(together, place, trees)
+    found = pack_flat(outer, clusters, together)
+    if found is None or len(found) == clusters.size or clusters.size == roots.size:
+        return found
+    return pack_flat(outer, roots, trees)
+
+
 def _by_root(
     found: list[Packed], roots: Ints, trees: Ints, cluster: Ints
 ) -> Iterator[tuple[int, Packed]]:
     """Yield outer trees beside the root, among those of their cluster, that takes them.
 
-    Roots of a cluster are alike to the outer packing; as they come, widest trees first,
-    they are given to roots until each has its number.
+    Roots of a cluster are alike to the outer packing. Its trees, widest first, are given to
+    roots until each has its number.
     """
     wanting: dict[int, list[list[int]]] = defaultdict(list)
     for root, number in zip(roots.tolist(), trees.tolist(), strict=True):
