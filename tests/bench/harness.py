@@ -22,22 +22,30 @@ WIDTH = 190
 
 
 def in_process_of_its_own(
-    module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+    module: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    seconds: float | None = None,
 ) -> dict[str, Any]:
     """Return the figures that a module prints as JSON, with the wall time of its process.
 
-    A process that fails gives the last line of its error as ``failed``.
+    A process that fails gives the last line of its error as ``failed``; so does one that
+    takes more than some seconds.
     """
     command = [sys.executable, "-m", module, *arguments]
     start = time.perf_counter()
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {seconds:g} s", "wall": seconds}
     elapsed = time.perf_counter() - start
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
