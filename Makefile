@@ -42,6 +42,7 @@ bench: $(VENV)/.run ## Time both synthesizers beside their bounds and published 
 	$(BIN)/python -m tests.bench.bench_scale --svg $(OUT)/bench-scale.svg
 	$(BIN)/python -m tests.bench.bench_ten --svg $(OUT)/bench-ten.svg
 	$(BIN)/python -m tests.bench.bench_simulate
+	$(BIN)/python -m tests.bench.bench_predictions
 
 clean: ## Remove the environment, caches and outputs
 	rm -rf $(VENV) $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
