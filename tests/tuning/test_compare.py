@@ -1,0 +1,47 @@
+"""Algorithms beside each other: bounds hold, gains are what the times say."""
+
+from __future__ import annotations
+
+import pytest
+
+from colsynth import api, topology
+
+SIZES = (1024, 2**20, 2**30)
+
+
+@pytest.fixture(scope="module")
+def found():
+    problem = api.make_problem(topology.load("dgx-a100", nodes=2), "allreduce")
+    return api.compare(problem, SIZES, algorithms=("ring", "tree", "forest", "ten"), budget=24)
+
+
+def test_no_algorithm_beats_the_bound(found):
+    for name in found.winners:
+        assert all(x is None or 0 < x < found.bound for x in found.algbw(name))
+
+
+def test_the_best_is_the_fastest_at_every_size(found):
+    for place, name in enumerate(found.best):
+        times = [found.seconds(other, place) for other in found.winners]
+        assert found.seconds(name, place) == min(t for t in times if t is not None)
+
+
+def test_the_gain_is_over_the_best_baseline(found):
+    for place in range(len(SIZES)):
+        theirs = min(found.seconds(name, place) for name in ("ring", "tree"))
+        ours = min(found.seconds(name, place) for name in ("forest", "ten"))
+        assert found.over_baseline(place) == pytest.approx(theirs / ours - 1)
+
+
+def test_both_of_ours_beat_the_libraries_on_two_dgx_a100_at_a_gigabyte(found):
+    """The promise, where rings and trees both fill the NICs."""
+    theirs = min(found.seconds(name, 2) for name in ("ring", "tree"))
+    for name in ("forest", "ten"):
+        assert found.seconds(name, 2) < theirs
+
+
+def test_without_baselines_there_is_no_gain():
+    problem = api.make_problem(topology.load("ring:4"), "allgather")
+    alone = api.compare(problem, (2**20,), algorithms=("forest",), budget=1)
+    assert alone.over_baseline(0) is None
+    assert alone.best == ("forest",)
