@@ -35,6 +35,9 @@ _POWER = {Direction.OUT: "multicast", Direction.IN: "reduce"}
 Loads = dict[int, Fraction]
 """Bytes per second on links, by index."""
 
+_Taken = tuple[TreeEdge, int]
+"""An edge, and the weight of all trees that have it."""
+
 
 def check_forest(forest: Forest) -> None:
     """Check that trees span, links hold, and the bound is one.
@@ -53,7 +56,7 @@ def check_forest(forest: Forest) -> None:
 
     Notes
     -----
-    Linear in the total length of all routes.
+    Linear in the edges of all trees and in the length of different routes.
     """
     problem = forest.problem
     wanted = PHASES.get(problem.collective)
@@ -80,15 +83,15 @@ def _check_phase(forest: Forest, phase: Phase) -> Loads:
         raise _failure("CS523", f"a unit of weight is given {phase.unit_bandwidth} bytes/s")
     weights: Counter[int] = Counter()
     carried: Counter[int] = Counter()
+    taken: dict[int, _Taken] = {}
     for tree in phase.trees:
-        _check_tree(topology, tree, phase.direction)
+        _check_tree(topology, tree, phase.direction, taken)
         weights[tree.root] += tree.weight
         if forest.in_network:
             _carry_once(topology, tree, phase.direction, carried)
-            continue
-        for edge in tree.edges:
-            for link in edge.route:
-                carried[link] += tree.weight
+    for edge, weight in () if forest.in_network else taken.values():
+        for link in edge.route:
+            carried[link] += weight
     _check_weights(forest, weights)
     loads = {link: weight * phase.unit_bandwidth for link, weight in carried.items()}
     _check_loads(topology, loads, f"the {phase.direction} phase")
@@ -173,7 +176,13 @@ def _check_weights(forest: Forest, weights: Counter[int]) -> None:
             raise _failure("CS522", f"{text}, not {wanted}")
 
 
-def _check_tree(topology: Topology, tree: Tree, direction: Direction) -> None:
+def _check_tree(
+    topology: Topology, tree: Tree, direction: Direction, taken: dict[int, _Taken]
+) -> None:
+    """Check that a tree spans; add its weight to what each of its edges carries.
+
+    Trees may share edges, by identity: such a route is walked once.
+    """
     if tree.weight < 1:
         raise _failure("CS522", f"a tree of rank {tree.root} weighs {tree.weight}")
     reached = {tree.root}
@@ -184,7 +193,10 @@ def _check_tree(topology: Topology, tree: Tree, direction: Direction) -> None:
         if edge.child in reached:
             raise _tree_failure(tree, f"rank {edge.child} is reached twice")
         reached.add(edge.child)
-        _check_route(topology, tree, edge, direction)
+        known = taken.get(id(edge))
+        if known is None:
+            _check_route(topology, tree, edge, direction)
+        taken[id(edge)] = (edge, tree.weight + (known[1] if known else 0))
     missing = sorted(set(range(topology.size)) - reached)
     if missing:
         raise _tree_failure(tree, f"ranks {missing} are not reached")
