@@ -34,6 +34,10 @@ _STEPS = 2**28
 _SLACK = 2**8
 """Steps by which a cut must fall short to be added: the solver's own tolerance."""
 _MOST_ROUNDS = 200
+_WORTH = 1e-3
+"""What a unit of capacity is worth beside the height of a root."""
+_WHOLE = 1e-6
+"""How near to a whole number the solver's numbers must be."""
 _MOST_NODES = 30
 """Nodes of the search for whole numbers; where they do not suffice it has no answer."""
 
@@ -71,15 +75,14 @@ class RootProgram:
     halves : Halves
     capacity : float64 (m,)
         Of every link. Whole numbers where `whole` is set, else about one.
-    depth : float64 (n,), optional
-        Given where shares and capacities must be whole numbers: how far each root is from
-        the GPUs. Among the solutions with most shares, near roots are preferred.
+    whole : bool
+        Whether shares and capacities must be whole numbers.
     """
 
-    def __init__(self, halves: Halves, capacity: Floats, depth: Floats | None = None) -> None:
+    def __init__(self, halves: Halves, capacity: Floats, *, whole: bool = False) -> None:
         import highspy
 
-        self._halves, self._capacity, self._depth = halves, capacity, depth
+        self._halves, self._capacity, self._whole = halves, capacity, whole
         self._roots = halves.sides[0].network.roots
         self._links = len(capacity)
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -94,26 +97,46 @@ class RootProgram:
         self._add_columns(highspy)
         self._balances = [list(self._add_balances(i)) for i in range(len(halves.sides))]
         self._pairs = list(self._add_sharing())
-        self._most = self._highs.getNumRow()
+        self._total = self._highs.getNumRow()
         self._row(-self._infinity, self._infinity, np.arange(len(self._roots)), None)
         for number, side in enumerate(halves.sides):
             for inside in _first_cuts(side):
                 self._add_cut(number, inside)
 
-    def set_capacity(self, capacity: Floats, most: int) -> None:
-        """Change the capacities; ask for shares that add up to no more than `most`."""
+    def demand(self, capacity: Floats, count: int, depth: Floats) -> None:
+        """Change the capacities; ask for shares that add up to `count`, and for low trees.
+
+        Parameters
+        ----------
+        capacity : float64 (m,)
+        count : int
+        depth : float64 (n,)
+            How far each node is from the GPUs. Roots are wanted where that is little, and
+            capacity, also what is left over, in the direction in which it grows.
+        """
         self._capacity = capacity
-        for number in range(len(self._halves.sides)):
-            columns = np.arange(self._links, dtype=np.int32) + self._column(number)
-            low = np.zeros(self._links)
-            self._highs.changeColsBounds(self._links, columns, low, capacity)
+        self.stay_near(None)
         for row, link in self._pairs:
             self._highs.changeRowBounds(row, -self._infinity, capacity[link])
-        self._highs.changeRowBounds(self._most, -self._infinity, most)
-        if self._depth is not None:
-            costs = 1 - self._depth[self._roots] / (4 * most * max(1.0, self._depth.max()))
-            index = np.arange(len(costs), dtype=np.int32)
-            self._highs.changeColsCost(len(costs), index, costs)
+        self._highs.changeRowBounds(self._total, count, count)
+        costs = [-depth[self._roots]]
+        for side in self._halves.sides:
+            growth = depth[side.network.head] - depth[side.network.tail]
+            costs.append(_WORTH * (1 + np.clip(growth, -1, 1) / 2))
+        every = np.concatenate(costs)
+        self._highs.changeColsCost(len(every), np.arange(len(every), dtype=np.int32), every)
+
+    def stay_near(self, solution: Solution | None) -> None:
+        """Allow only the whole numbers on either side of a solution; None allows all again."""
+        sides = len(self._halves.sides)
+        low = np.zeros(len(self._roots) + sides * self._links)
+        high = np.full(len(low), self._infinity)
+        high[len(self._roots) :] = np.tile(self._capacity, sides)
+        if solution is not None:
+            values = np.concatenate((solution.shares[self._roots], *solution.used))
+            low, high = np.floor(values + _WHOLE), np.ceil(values - _WHOLE)
+        index = np.arange(len(low), dtype=np.int32)
+        self._highs.changeColsBounds(len(low), index, low, high)
 
     def adopt(self, solution: Solution) -> None:
         """Start from the cuts that another program for the same halves has found."""
@@ -136,7 +159,7 @@ class RootProgram:
             shares, used = self._values()
             added = False
             for number, side in enumerate(self._halves.sides):
-                for inside in _violated(side, shares, used[number], self._depth is not None):
+                for inside in _violated(side, shares, used[number], self._whole):
                     added |= self._add_cut(number, inside)
             if not added:
                 return self._solution(shares, used, True)
@@ -152,7 +175,7 @@ class RootProgram:
         roots = np.arange(len(self._roots), dtype=np.int32)
         self._highs.changeColsCost(len(roots), roots, np.ones(len(roots)))
         self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        if self._depth is not None:
+        if self._whole:
             kinds = np.full(count, highspy.HighsVarType.kInteger)
             self._highs.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)
 
@@ -211,7 +234,7 @@ class RootProgram:
 
     def _solution(self, shares: Floats, used: tuple[Floats, ...], settled: bool) -> Solution:
         duals = np.array(self._highs.getSolution().row_dual)
-        if self._depth is not None:
+        if self._whole:
             duals = np.zeros(self._highs.getNumRow())
         # A maximised program has prices of the opposite sign.
         cuts = tuple((side, inside, max(0.0, -duals[row])) for side, inside, row in self._cuts)

@@ -28,10 +28,10 @@ _MOST_OPTIMAL = 4096
 """Trees at which the rate and all bandwidths are whole, up to which they are tried."""
 _MOST_STEPS = 12
 """Steps tried for one number of trees."""
-_MOST_ROUNDS = 6
+_MOST_ROUNDS = 12
 """Rounds of cuts in the search for whole numbers, after those for fractions."""
-_WHOLE = 1e-6
-"""How near to a whole number the solver's numbers must be."""
+_MOST_ANYWHERE = 150
+"""Links up to which whole numbers are also sought far from the fractions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,8 @@ class WholeSearch:
         self._prices, self._least = prices_of(problem, rooted)
         none = np.zeros(len(self._topology.links))
         self._fractions = RootProgram(self.halves, none)
-        self._numbers = RootProgram(self.halves, none, _eccentricity(self.halves))
+        self._numbers = RootProgram(self.halves, none, whole=True)
+        self._depth = _eccentricity(self.halves)
 
     def choose(self, trees: str) -> WholeTrees | None:
         """Return ``"auto"``, ``"optimal"`` or a number of trees in all; None where not found."""
@@ -116,17 +117,23 @@ class WholeSearch:
         return None
 
     def _solve(self, capacity: Floats, count: int) -> Solution | None:
-        """Return whole numbers of `count` trees; None where none were found."""
-        self._fractions.set_capacity(capacity, count)
+        """Return whole numbers of `count` trees; None where none were found.
+
+        Fractions are quick to find, and few of them are no whole numbers: those are rounded
+        first, up or down; only on small topologies is everything tried.
+        """
+        self._fractions.demand(capacity, count, self._depth)
         loose = self._fractions.solve()
-        if loose is None or loose.shares.sum() < count - _WHOLE:
+        if loose is None or not loose.settled:
             return None
         self._numbers.adopt(loose)
-        self._numbers.set_capacity(capacity, count)
+        self._numbers.demand(capacity, count, self._depth)
+        self._numbers.stay_near(loose)
         found = self._numbers.solve(_MOST_ROUNDS)
-        if found is None or not found.settled or found.shares.sum() < count - _WHOLE:
-            return None
-        return found
+        if (found is None or not found.settled) and len(capacity) <= _MOST_ANYWHERE:
+            self._numbers.stay_near(None)
+            found = self._numbers.solve(_MOST_ROUNDS)
+        return found if found is not None and found.settled else None
 
     def _steps(self, count: int, tolerance: Fraction) -> Iterator[Fraction]:
         """Yield 1 / y from the least on, at which some link comes to hold one tree more."""
@@ -142,17 +149,17 @@ class WholeSearch:
 
 
 def _eccentricity(halves: Halves) -> Floats:
-    """Return the hops from each root to the GPU that is farthest, outwards."""
+    """Return the hops from each node to the GPU that is farthest, outwards."""
     network = halves.sides[0].network
     after: list[list[int]] = [[] for _ in range(network.size)]
     for tail, head in zip(network.tail.tolist(), network.head.tolist(), strict=True):
         after[tail].append(head)
     depth = np.zeros(network.size)
-    for root in network.roots:
-        seen, level, hops = {int(root)}, [int(root)], 0
+    for start in range(network.size):
+        seen, level, hops = {start}, [start], 0
         while level:
             found = sorted({w for v in level for w in after[v]} - seen)
             seen |= set(found)
             hops, level = hops + bool(found), found
-        depth[root] = hops
+        depth[start] = hops
     return depth

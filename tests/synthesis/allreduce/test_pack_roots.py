@@ -74,6 +74,18 @@ def test_random_graphs(seed, trees):
     assert forest.gap <= (TOLERANCE if trees == "auto" else 0)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_larger_random_graphs(seed):
+    machine = random_topology(seed, most_gpus=64, switches=8, directed=seed % 2 == 1)
+    assert forest_of(machine).gap <= TOLERANCE
+
+
+def test_trees_are_low_around_the_centre():
+    """From the corner that is farthest from its root, 8 hops; some trees need one more."""
+    forest = forest_of(topology.load("mesh:8x8"))
+    assert forest.max_height <= 10
+
+
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
 @pytest.mark.parametrize("name", ["mesh:3x3", "mesh:4x3"])
 def test_files_are_verified_and_chosen_by_themselves(name, runtime):

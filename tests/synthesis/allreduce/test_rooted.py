@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from colsynth import topology
+from colsynth import api, topology
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
 from colsynth.synthesis.allreduce.rooted import allreduce_bound
@@ -33,6 +33,23 @@ def graph(name, gpus, switches, rates):
 
 def both_ways(rates):
     return rates | {(b, a): rate for (a, b), rate in rates.items()}
+
+
+# What is left, GB/s: equal roots, free roots. Two DGX A100 reach 520/3 where all is well.
+BROKEN = [
+    ("dgx-a100", 2, {"nics": ["nic0.3"]}, 160, Fraction(1375, 8)),
+    ("dgx-a100", 4, {"nics": ["nic0.3"]}, Fraction(350, 3), Fraction(775, 6)),
+    ("torus:4x4", None, {"links": ["gpu0-gpu1"]}, 80, Fraction(310, 3)),
+    ("mi250", 1, {"gpus": ["3"]}, Fraction(1125, 14), 150),
+]
+
+
+@pytest.mark.parametrize(("name", "boxes", "broken", "equal", "free"), BROKEN)
+def test_broken_machines_lose_less_with_free_roots(name, boxes, broken, equal, free):
+    left = api.damage(topology.load(name, nodes=boxes), **broken).topology
+    found = solved(left)
+    assert found.composition.algbw == equal * GIGA
+    assert found.algbw == found.limit.algbw == free * GIGA
 
 
 @pytest.mark.parametrize("parts", [2, 3, 4])
