@@ -32,6 +32,7 @@ from colsynth.cli.damage import (
 from colsynth.cli.output import refuse_to_overwrite, write_files
 from colsynth.cli.progress import OF_TUNING, progress
 from colsynth.cli.sizes import read_sizes
+from colsynth.errors import require_least
 from colsynth.units import format_bandwidth, format_size, gbps
 
 if TYPE_CHECKING:
@@ -76,8 +77,9 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def cores(jobs: int | None) -> int:
-    """Return the number of processes asked for, or the cores this process may use."""
+    """Return the number of processes asked for (CS210 below 1), or the cores there are to use."""
     if jobs is not None:
+        require_least("--jobs", jobs, 1)
         return jobs
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable is not None else os.cpu_count() or 1
@@ -165,6 +167,8 @@ def _show(found: Comparison) -> None:
     from rich import box
     from rich.table import Table
 
+    from colsynth.tuning.candidates import is_baseline
+
     case = found.case
     console = answer_console()
     console.print(
@@ -177,7 +181,8 @@ def _show(found: Comparison) -> None:
         cells = (_cell(column[place]) for column in columns)
         table.add_row(format_size(size), *cells, found.best[place] or "-", _gain(found, place))
     console.print(table)
-    console.print("gain: of the best of our own (forest, ten) over the best baseline")
+    own = ", ".join(name for name in found.winners if not is_baseline(name))
+    console.print(f"gain: of the best of our own ({own or 'none'}) over the best baseline")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
 

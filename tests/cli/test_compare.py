@@ -1,0 +1,73 @@
+"""``colsynth compare``: the table, the plot and the JSON that was promised."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from colsynth.cli.main import run
+
+CASE = ["compare", "dgx-a100", "-c", "allreduce", "--jobs", "1", "--budget", "6"]
+SIZES = ["--sizes", "1KB,1MB,1GB"]
+ONLY = ["--algorithms", "forest,ring"]
+
+
+def test_json_and_plot(tmp_path, capsys):
+    plot = tmp_path / "a.svg"
+    assert run([*CASE, *SIZES, *ONLY, "--plot", str(plot), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["topology"], answer["collective"]) == ("dgx-a100 x1", "allreduce")
+    assert answer["sizes"] == [10**3, 10**6, 10**9]
+    assert list(answer["algorithms"]) == ["forest", "ring"]
+    for row in answer["algorithms"].values():
+        assert len(row) == 3
+        assert all(0 < x < answer["bound_gbps"] for x in row)
+    fastest = [
+        max(answer["algorithms"], key=lambda name: answer["algorithms"][name][i]) for i in range(3)
+    ]
+    assert answer["best"] == fastest
+    for i, gain in enumerate(answer["over_baseline"]):
+        ours, theirs = (answer["algorithms"][name][i] for name in ("forest", "ring"))
+        assert gain == pytest.approx(ours / theirs - 1, rel=1e-3)
+    root = ET.parse(plot).getroot()
+    texts = {element.text for element in root.iter() if element.text}
+    assert {"bound", "forest", "ring", "allreduce on dgx-a100 x1"} <= texts
+    assert run([*CASE, *SIZES, *ONLY, "--plot", str(plot)]) == 2
+    assert "CS207" in capsys.readouterr().err
+
+
+def test_the_table_says_by_how_much_the_best_beats_the_best_baseline(capsys):
+    assert run([*CASE, *SIZES, *ONLY]) == 0
+    shown = capsys.readouterr().out
+    assert "the bound is 171.429 GB/s" in shown
+    assert "1 GB" in shown
+    assert shown.count(" %") >= 3
+    assert "gain: of the best of our own" in shown
+
+
+def test_equal_runs_show_equal_answers(capsys):
+    answers = []
+    for jobs in ("1", "2"):
+        assert run([*CASE[:-4], "--budget", "4", *SIZES, *ONLY, "--jobs", jobs, "--json"]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--sizes", "1XB"], "CS212"),
+        (["--sizes", "0"], "CS212"),
+        (["--sizes", "1GB..1KB"], "CS212"),
+        ([*SIZES, "--algorithms", "rings"], "CS213"),
+        ([*SIZES, "--budget", "0"], "CS210"),
+        ([*SIZES, "--jobs", "0"], "CS210"),
+        ([*SIZES, "-r", "nccl"], "CS501"),
+    ],
+    ids=str,
+)
+def test_wrong_input_is_told(capsys, options, code):
+    assert run([*CASE, *options]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"error[{code}]" in shown.err

@@ -1,0 +1,135 @@
+"""``colsynth tune``: the bundle, whole or not at all, and again from where it stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from colsynth.cli.main import run
+
+CASE = ["tune", "mi300x", "-c", "allgather", "-r", "rccl", "--algorithms", "forest"]
+FAST = [*CASE, "--sizes", "1KiB,1MiB", "--budget", "3", "--jobs", "1"]
+KEYS = {
+    "path", "algorithm", "protocol", "instances", "trees_per_gpu", "min_bytes", "max_bytes",
+    "inplace", "predicted",
+}  # fmt: skip
+
+
+def contents(place):
+    return {str(p.relative_to(place)): p.read_bytes() for p in place.rglob("*") if p.is_file()}
+
+
+def test_json_has_what_was_promised_and_the_files_are_there(tmp_path, capsys):
+    place = tmp_path / "bundle"
+    assert run([*FAST, "-o", str(place), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["files"]
+    for entry in answer["files"]:
+        assert set(entry) >= KEYS
+        assert Path(entry["path"]).is_file()
+    assert isinstance(answer["left_to_library"], list)
+    assert {"env.sh", "manifest.json"} <= set(contents(place))
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_the_table_says_who_serves_what(tmp_path, capsys):
+    assert run([*FAST, "-o", str(tmp_path / "bundle")]) == 0
+    shown = capsys.readouterr().out
+    assert "0 to" in shown or "0 and more" in shown
+    assert "both modes" in shown
+    assert "all verified" in shown
+    assert "env.sh" in shown
+
+
+def test_what_stands_in_the_place_is_kept(tmp_path, capsys):
+    place = tmp_path / "bundle"
+    assert run([*FAST, "-o", str(place)]) == 0
+    before = contents(place)
+    assert run([*FAST, "-o", str(place)]) == 2
+    assert "CS207" in capsys.readouterr().err
+    assert contents(place) == before
+    assert run([*FAST, "-o", str(place), "--force"]) == 0
+    assert contents(place) == before
+
+
+def test_an_interrupt_leaves_no_bundle_and_what_was_measured(tmp_path, monkeypatch):
+    search = sys.modules["colsynth.tuning.search"]
+    evaluate, done = search.evaluate, []
+
+    def stopping(case, candidate):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(candidate)
+        return evaluate(case, candidate)
+
+    place = tmp_path / "bundle"
+    monkeypatch.setattr(search, "evaluate", stopping)
+    assert run([*FAST, "-o", str(place)]) == 130
+    assert not place.exists()
+    assert [path.name for path in tmp_path.iterdir()] == [".bundle.partial"]
+    monkeypatch.setattr(search, "evaluate", evaluate)
+    assert run([*FAST, "-o", str(place)]) == 0
+    assert run([*FAST, "-o", str(tmp_path / "fresh")]) == 0
+    assert contents(place) == contents(tmp_path / "fresh")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle", "fresh"]
+
+
+def started(place, *options):
+    command = [sys.executable, "-m", "colsynth", *CASE, "--sizes", "1KiB..64MiB", *options]
+    return subprocess.Popen(
+        [*command, "-o", str(place)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_goes_on_to_the_same_bundle(tmp_path):
+    place, journal = tmp_path / "bundle", tmp_path / ".bundle.partial" / "journal.jsonl"
+    options = ["--budget", "12", "--jobs", "1"]
+    killed = started(place, *options)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and killed.poll() is None:
+        if journal.exists() and len(journal.read_text().splitlines()) > 3:
+            killed.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.02)
+    assert killed.wait() == -signal.SIGKILL
+    assert not place.exists()
+    kept = len(journal.read_text().splitlines())
+    assert kept > 3
+    assert started(place, *options).wait() == 0
+    assert started(tmp_path / "fresh", *options).wait() == 0
+    assert contents(place) == contents(tmp_path / "fresh")
+
+
+@pytest.mark.slow
+def test_jobs_and_hash_seeds_change_no_byte(tmp_path):
+    for seed, jobs in (("0", "1"), ("4242", "2")):
+        subprocess.run(
+            [sys.executable, "-m", "colsynth", *FAST[:-1], jobs, "-o", str(tmp_path / seed)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        )
+    assert contents(tmp_path / "0") == contents(tmp_path / "4242")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["-c", "allgather,allgathr"], "CS213"),
+        (["-c", ","], "CS217"),
+        (["--sizes", "4XB"], "CS212"),
+        (["--budget", "0"], "CS210"),
+        (["--jobs", "0"], "CS210"),
+    ],
+    ids=str,
+)
+def test_wrong_input_is_told_and_nothing_is_written(tmp_path, capsys, options, code):
+    assert run([*FAST, "-o", str(tmp_path / "bundle"), *options]) == 2
+    assert f"error[{code}]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
