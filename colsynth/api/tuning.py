@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.problem import bound, make_problem
+from colsynth.api.problem import make_problem
 from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import Collective, Problem, Topology
 
@@ -54,13 +54,14 @@ def compare(
     LimitError
         The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
+    from colsynth.synthesis.optimum import best_optimum
     from colsynth.tuning import Case, Means, Workers
     from colsynth.tuning import compare as measure
     from colsynth.tuning.search import BUDGET
 
     ordered = tuple(sorted(set(sizes)))
     require_least("--sizes", min(ordered, default=0), 1)
-    ceiling = bound(problem).algbw
+    ceiling = best_optimum(problem).algbw
     with Workers(jobs) as workers:
         case = Case(problem, runtime, ordered, model, seed)
         means = Means(BUDGET if budget is None else budget, workers, progress=progress)
