@@ -50,6 +50,7 @@ class Lane:
     hops: list[Hop] = field(default_factory=list)
     load: int = 0
     chunks: int = 0
+    copied: int = 0
 
     def add(self, hop: Hop) -> None:
         """Append a hop and take over its peers."""
@@ -177,12 +178,21 @@ class Lanes:
         return True
 
     def put_local(self, hop: Hop, channel: int) -> None:
-        """Add a local hop to a lane that has no peers."""
-        for number in self.local.setdefault(hop.rank, []):
-            if self.put_behind(hop, number):
+        """Add a local hop to a lane that has no peers: the one with least, if there is room.
+
+        Where a limit of chunks spreads the work, a further lane is opened beyond it as long as
+        there may be more.
+        """
+        lanes = sorted(self.local.setdefault(hop.rank, []), key=lambda n: self.lanes[n].copied)
+        more = self.on_rank.get(hop.rank, 0) < self.limits.threadblocks
+        for number in lanes:
+            full = self.lanes[number].copied + hop.chunks > self.limits.chunks and more
+            if not full and self.put_behind(hop, number):
+                self.lanes[number].copied += hop.chunks
                 return
         number = self._open(hop.rank, self._roomy(hop.rank, channel))
         self.local[hop.rank].append(number)
+        self.lanes[number].copied += hop.chunks
         self._add(hop, number)
 
     def _roomy(self, rank: int, channel: int) -> int:

@@ -35,7 +35,14 @@ class PlaceSlots:
     local step adds them to a partial sum, also in scratch: the first arrival itself, to
     which the rank's own input is added; the owner's sum is copied to the output (contract
     4.1, 4.5, 6.2).
+
+    Parameters
+    ----------
+    spread : bool
+        Whether chunks are copied one by one, so that threadblocks can share the work.
     """
+
+    spread: bool = False
 
     name: ClassVar[str] = "place-slots"
     takes: ClassVar[type] = ChunkProgram
@@ -43,7 +50,9 @@ class PlaceSlots:
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program with slots, local copies and local reductions."""
-        placer = _Placer(Layout(value.problem, value.chunks), target, value.transfers)
+        layout = Layout(value.problem, value.chunks)
+        most = 1 if self.spread else target.profile.max_count
+        placer = _Placer(layout, target, value.transfers, most)
         placer.publish_own_data()
         placer.begin_sums()
         placer.begin_exchange()
@@ -61,6 +70,7 @@ class _Placer:
     layout: Layout
     target: Target
     transfers: tuple[Transfer, ...]
+    most: int
     placed: list[Transfer] = field(default_factory=list)
     scratch: list[int] = field(default_factory=list)
     sums: dict[tuple[int, int], Slot] = field(default_factory=dict)
@@ -109,7 +119,7 @@ class _Placer:
             return
         for index, rank in enumerate(self.layout.problem.roots):
             owned = [(rank, c) for c in self.layout.own_result(index)]
-            for run in _runs(owned, self.target.profile.max_count):
+            for run in _runs(owned, self.most):
                 chunk, count = run[0][1], len(run)
                 number = self._local(
                     rank,
@@ -145,7 +155,7 @@ class _Placer:
 
     def _set_aside(self, keys: list[tuple[int, int]]) -> None:
         """Copy input to scratch, to be sent from there."""
-        for run in _runs(keys, self.target.profile.max_count):
+        for run in _runs(keys, self.most):
             rank, chunk = run[0]
             aside = Slot("s", self._reserve(rank, len(run)))
             number = self._local(rank, chunk, len(run), self.layout.input(rank, chunk), aside)

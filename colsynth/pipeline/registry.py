@@ -38,7 +38,9 @@ _PASSES = {
 }
 
 _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
-_SPREAD = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{spread=true}")
+_SPREAD = _LOWERING.replace(
+    "place-slots,assign-threadblocks", "place-slots{spread=true},assign-threadblocks{spread=true}"
+)
 _ABREAST = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{share=true,abreast=true}")
 _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{most=4096}")
 

@@ -161,3 +161,21 @@ def test_work_is_spread_over_the_threadblocks_that_may_be_resident(lowered, runt
     assert lighter < heaviest
     assert verify_program(SpellDependencies().run(many, target), target.profile, subject="x").ok
     assert staffed(spread=True, share=True) == staffed(share=True)
+
+
+def test_local_copies_are_spread_too(lowered):
+    """Else one threadblock copies for all: what an alltoall overwrites in place, on RCCL."""
+    target = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=True)
+    placed = lowered("mi300x", "allgather", until=OrderTransfers, runtime="rccl", trees="4")
+
+    def copied(spread):
+        program = PlaceSlots(spread=spread).run(placed, target)
+        staffed = AssignThreadblocks(spread=spread).run(program, target)
+        return max(
+            sum(s.count for s in tb.steps if s.op == "cpy")
+            for gpu in staffed.gpus
+            for tb in gpu.threadblocks
+        )
+
+    assert copied(False) == 4
+    assert copied(True) < 4
