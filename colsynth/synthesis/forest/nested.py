@@ -32,6 +32,9 @@ from colsynth.synthesis.network import Ints
 _ROUNDS = 12
 """How often clusters are split before all is packed as one."""
 
+_SPLITS = 1 / 8
+"""Splits per root up to which roots of a cluster share trees of clusters."""
+
 _SMALL = 64
 """Number of nodes up to which all partitions are tried for the sake of fewer, lower trees."""
 
@@ -269,12 +272,12 @@ def _key(part: Digraph, entered: Ints, trees: Ints) -> tuple[bytes, ...]:
 
 
 def _outer_trees(outer: Digraph, roots: Ints, trees: Ints) -> list[Packed] | None:
-    """Return trees of clusters; all roots of a cluster share one where none has to be split."""
+    """Return trees of clusters; all roots of a cluster share one unless many have to be split."""
     clusters, place = np.unique(roots, return_inverse=True)
     together = np.zeros(clusters.size, np.int64)
     np.add.at(together, place, trees)
     found = pack_flat(outer, clusters, together)
-    if found is None or len(found) == clusters.size or clusters.size == roots.size:
+    if found is None or len(found) - clusters.size <= roots.size * _SPLITS:
         return found
     return pack_flat(outer, roots, trees)
 
