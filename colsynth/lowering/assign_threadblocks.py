@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -13,6 +12,7 @@ from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.lanes import MANY, Limits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.refusals import ADVICE
+from colsynth.lowering.spread import Work
 from colsynth.lowering.staffing import Staffing
 from colsynth.model import ChunkProgram, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
@@ -114,27 +114,17 @@ class AssignThreadblocks:
             per_channel=profile.max_threadblocks_per_channel,
         )
         hard = min(self.max_threadblocks or profile.max_threadblocks, profile.max_threadblocks)
-        loads = _loads(program, limits.threadblocks) if self.spread and not self.share else ()
         for apart in (True, False) if self.apart and not self.share else (False,):
-            for most in (*loads, MANY):
-                if fuses:
-                    yield replace(limits, share=self.share, chunks=most), True, apart
-                yield replace(limits, chunks=most), False, apart
+            work = Work.of(program.transfers, apart)
+            spreads = self.spread and not self.share
+            for most in (*(work.loads(limits.threadblocks) if spreads else ()), MANY):
+                for fuse in (True, False) if fuses else (False,):
+                    shared = self.share and fuse
+                    least = work.least(most, limits.steps, fused=fuse or shared)
+                    if least <= limits.threadblocks:
+                        yield replace(limits, share=shared, chunks=most), fuse, apart
         yield replace(limits, share=True), False, False
         yield replace(limits, share=True, threadblocks=hard), False, False
-
-
-def _loads(program: ChunkProgram, threadblocks: int) -> Iterator[int]:
-    """Yield chunks per threadblock, from what the busiest GPU could do upwards."""
-    moved: Counter[int] = Counter()
-    for transfer in program.transfers:
-        if not transfer.is_local:
-            moved.update({transfer.source: transfer.count, transfer.target: transfer.count})
-    busiest = max(moved.values(), default=1)
-    load = -(-busiest // (2 * threadblocks))
-    while load < busiest:
-        yield load
-        load += -(-load // 4)
 
 
 def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitError:

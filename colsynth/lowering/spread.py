@@ -1,0 +1,68 @@
+"""How few threadblocks can share the work of a program: what staffing need not try."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from colsynth.model import Transfer
+
+Totals = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
+"""(chunks, transfers) of each connection into a rank, and of each out of it, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the connections of each rank carry.
+
+    Parameters
+    ----------
+    ranks : frozenset of Totals
+        Of every rank; ranks with the same work stand for each other.
+    """
+
+    ranks: frozenset[Totals]
+
+    @staticmethod
+    def of(transfers: tuple[Transfer, ...], apart: bool) -> Work:
+        """Return the work of transfers, with phases on connections of their own or not."""
+        chunks: Counter[tuple[int, int, int]] = Counter()
+        steps: Counter[tuple[int, int, int]] = Counter()
+        for transfer in transfers:
+            if not transfer.is_local:
+                phase = transfer.origin.phase if apart else 0
+                connection = phase, transfer.source, transfer.target
+                chunks[connection] += transfer.count
+                steps[connection] += 1
+        into, out = defaultdict(list), defaultdict(list)
+        for connection, total in chunks.items():
+            _, source, target = connection
+            out[source].append((total, steps[connection]))
+            into[target].append((total, steps[connection]))
+        ranks = into.keys() | out.keys()
+        return Work(frozenset((tuple(sorted(into[r])), tuple(sorted(out[r]))) for r in ranks))
+
+    @property
+    def busiest(self) -> int:
+        """Most chunks that come into and leave any one rank."""
+        return max((sum(c for side in both for c, _ in side) for both in self.ranks), default=1)
+
+    def least(self, chunks: int, steps: int, *, fused: bool) -> int:
+        """Return threadblocks below which the busiest rank cannot be staffed.
+
+        A threadblock takes no more than `chunks` and `steps` of one connection, and where it
+        is `fused`, of one connection in each direction.
+        """
+        most = 0
+        for both in self.ranks:
+            lanes = [sum(max(-(-c // chunks), -(-s // steps)) for c, s in side) for side in both]
+            most = max(most, max(lanes) if fused else sum(lanes))
+        return most
+
+    def loads(self, threadblocks: int) -> Iterator[int]:
+        """Yield chunks per threadblock, from what the busiest rank could do upwards."""
+        load = -(-self.busiest // (2 * threadblocks))
+        while load < self.busiest:
+            yield load
+            load += -(-load // 4)
