@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, LimitError, require_least
+from colsynth.lowering.copies import copies
 from colsynth.lowering.refusals import over_limit
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.target import Target
@@ -30,11 +31,14 @@ class LowerForest:
         their own, as parallel copies do.
     abreast : bool
         Whether all trees advance level by level, an order that later passes keep.
+    fill : bool
+        Whether one copy becomes several where threadblocks need them to fill the links.
     """
 
     instances: int = 1
     apart: bool = False
     abreast: bool = False
+    fill: bool = False
 
     name: ClassVar[str] = "lower-forest"
     takes: ClassVar[type] = Forest
@@ -53,6 +57,8 @@ class LowerForest:
         """
         if value.in_network:
             raise _unspeakable(target.profile.name)
+        if self.fill and self.instances == 1:
+            return replace(self, instances=copies(value, target), fill=False).run(value, target)
         chunks = value.chunks * self.instances
         most = target.profile.max_offset + 1
         if chunks > most:

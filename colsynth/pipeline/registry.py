@@ -46,7 +46,7 @@ _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{most=4096}")
 
 ALGORITHMS = {
     "forest": f"pack-trees,lower-forest,{_SPREAD}",
-    "roots": f"pack-roots,lower-forest,{_SPREAD}",
+    "roots": f"pack-roots,lower-forest{{fill=true}},{_SPREAD}",
     "ten": f"match-chunks,lower-timed,{_SPREAD}",
     "ring": f"build-ring,lower-forest{{apart=true,abreast=true}},{_ABREAST}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",

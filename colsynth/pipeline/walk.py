@@ -39,7 +39,7 @@ Watch = Callable[[str, int, str, Any], None]
 SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
 """What synthesizers give that prove how fast it is; baselines may give plain transfers."""
 
-_PACKER, _FREE = "pack-trees", "pack-roots"
+_PACKER, _FREE, _LOWERER = "pack-trees", "pack-roots", "lower-forest"
 _SETTINGS = (
     *("trees", "channels", "instances", "spread"),
     *("size", "chunks_per_gpu", "policy", "tries", "budget"),
@@ -204,7 +204,7 @@ def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
     """Yield the pipeline with each number of trees worth trying, best first."""
     head, *rest = pipeline.passes
     if head.name == _PACKER and walk.request.passes is None and _gains(walk, head):
-        yield Pipeline((_free_roots(head), *rest))
+        yield _free_roots(pipeline, walk.request)
     if head.name != _PACKER or getattr(head, "trees", None) != "auto":
         yield pipeline
         return
@@ -216,10 +216,13 @@ def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
         yield Pipeline((_set(head, trees=str(count)), *rest))
 
 
-def _free_roots(packer: Pass) -> Pass:
-    """Return the pass that packs as many trees with free roots."""
+def _free_roots(pipeline: Pipeline, request: Request) -> Pipeline:
+    """Return the pipeline with free roots, as many trees, and as many copies as links need."""
+    packer, *rest = pipeline.passes
     made: Pass = DEFAULT.load(_FREE)(trees=getattr(packer, "trees", "auto"))
-    return made
+    if request.instances is None:
+        rest = [_set(x, fill=True) if x.name == _LOWERER else x for x in rest]
+    return Pipeline((made, *rest))
 
 
 def _gains(walk: _Walk, packer: Pass) -> bool:

@@ -14,6 +14,9 @@ from colsynth.synthesis.forest.pack_trees import merge_equal, pack, turned
 from colsynth.synthesis.forest.switches import remove_switches
 from colsynth.synthesis.network import Ints
 
+MOST_GIVEN_UP = Fraction(5, 100)
+"""How far below the optimum ``auto`` may stay; nor does it give up half of what is gained."""
+
 
 def free_forest(problem: Problem, found: AllreduceBound, trees: str) -> Forest | None:
     """Return a forest with free roots; None where there is none of so many trees.
@@ -29,7 +32,7 @@ def free_forest(problem: Problem, found: AllreduceBound, trees: str) -> Forest |
     if found.rooted is None:
         return None
     search = WholeSearch(problem, found.rooted)
-    whole = search.choose(trees)
+    whole = search.choose(trees, min(MOST_GIVEN_UP, found.gain / 2))
     if whole is None:
         return None
     phases = {

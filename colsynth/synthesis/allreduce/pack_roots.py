@@ -20,7 +20,8 @@ class PackRoots:
     Parameters
     ----------
     trees : str
-        ``"auto"``: the fewest trees within 2 % of the optimum, counted over all roots.
+        ``"auto"``: the fewest trees within 5 % of the optimum that keep half of what is
+        gained over equal roots, counted over all roots.
         ``"optimal"``: as many as the exact optimum needs. A number K: K in all.
 
     Notes

@@ -79,10 +79,13 @@ class WholeSearch:
         self._numbers = RootProgram(self.halves, none, whole=True)
         self._depth = _eccentricity(self.halves)
 
-    def choose(self, trees: str) -> WholeTrees | None:
-        """Return ``"auto"``, ``"optimal"`` or a number of trees in all; None where not found."""
+    def choose(self, trees: str, tolerance: Fraction = TOLERANCE) -> WholeTrees | None:
+        """Return ``"auto"``, ``"optimal"`` or a number of trees in all; None where not found.
+
+        ``"auto"`` are the fewest within the tolerance.
+        """
         if trees == "auto":
-            return self.fewest(TOLERANCE)
+            return self.fewest(tolerance)
         if trees != "optimal":
             return self.fit(int(trees))
         unit = common_divisor(

@@ -8,9 +8,9 @@ from colsynth import api, runtimes, topology
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.allreduce.pack import MOST_GIVEN_UP
 from colsynth.synthesis.allreduce.pack_roots import PackRoots
 from colsynth.synthesis.allreduce.rooted import allreduce_bound
-from colsynth.synthesis.forest.rate import TOLERANCE
 from colsynth.verify import check_forest
 from tests.reference.graphs import forwarding_topology, random_topology
 
@@ -44,6 +44,16 @@ def test_the_centre_is_preferred_among_equal_roots():
     assert [root for root, share in enumerate(forest.shares) if share] == [4]
 
 
+def test_few_trees_keep_half_of_what_is_gained():
+    """A torus without a link: 310/3 GB/s would take 31 trees, 100 take two."""
+    left = api.damage(topology.load("torus:4x4"), links=["gpu0-gpu1"]).topology
+    forest = forest_of(left)
+    assert (forest.chunks, forest.algbw) == (2, 100 * GIGA)
+    machine = topology.load("dgx2", nodes=2)
+    found = allreduce_bound(Problem(machine, Collective.ALLREDUCE))
+    assert forest_of(machine).algbw >= found.algbw / (1 + found.gain / 2)
+
+
 def test_a_number_of_trees_is_kept():
     forest = forest_of(topology.load("mesh:4x4"), "5")
     assert forest.chunks == sum(forest.shares) == 5
@@ -52,7 +62,7 @@ def test_a_number_of_trees_is_kept():
 
 def test_halves_of_a_lopsided_machine_have_trees_of_their_own():
     forest = forest_of(topology.load("dgx2", nodes=2))
-    assert forest.gap <= TOLERANCE
+    assert forest.gap <= MOST_GIVEN_UP
     assert forest.algbw > Fraction(2000, 31) * GIGA
     inward, outward = ({(t.root, t.edges) for t in phase.trees} for phase in forest.phases)
     assert inward != outward
@@ -71,13 +81,13 @@ def test_random_graphs(seed, trees):
         assert caught.value.diagnostic.code == "CS322"
         return
     forest = forest_of(machine, trees)
-    assert forest.gap <= (TOLERANCE if trees == "auto" else 0)
+    assert forest.gap <= (MOST_GIVEN_UP if trees == "auto" else 0)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_larger_random_graphs(seed):
     machine = random_topology(seed, most_gpus=64, switches=8, directed=seed % 2 == 1)
-    assert forest_of(machine).gap <= TOLERANCE
+    assert forest_of(machine).gap <= MOST_GIVEN_UP
 
 
 def test_trees_are_low_around_the_centre():

@@ -1,0 +1,43 @@
+"""How many copies of few, wide trees it takes to fill the links."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import ceil
+
+from colsynth.model import Forest
+from colsynth.runtimes.target import Target
+
+
+def copies(forest: Forest, target: Target) -> int:
+    """Return how many times a forest should be there, each with a part of every chunk.
+
+    A threadblock moves less than a wide tree may take of a link, so several take turns. A
+    power of two, since its chunks divide more messages; as many as leave every connection
+    a threadblock of its own among those that may be resident.
+    """
+    from colsynth.simulate import default_model
+
+    profile = target.profile
+    turns = 1 if profile.fuses else 2  # it receives, then adds or sends
+    pace = default_model(profile).rate[target.protocol] * 10**9 / turns
+    wanted = ceil(max(float(phase.unit_bandwidth) for phase in forest.phases) / pace)
+    most = min(profile.max_threadblocks, profile.resident_threadblocks) // _threadblocks(forest)
+    found = 1
+    while found < wanted and 2 * found <= most:
+        found *= 2
+    return found
+
+
+def _threadblocks(forest: Forest) -> int:
+    """Return about how many threadblocks the busiest GPU needs for one copy.
+
+    One for every child in every tree, which also takes what comes from the parent.
+    """
+    busy: Counter[int] = Counter()
+    for phase in forest.phases:
+        for tree in phase.trees:
+            parents = {edge.parent for edge in tree.edges}
+            busy.update(edge.parent for edge in tree.edges)
+            busy.update(edge.child for edge in tree.edges if edge.child not in parents)
+    return max(busy.values())
