@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -93,19 +93,25 @@ class AssignThreadblocks:
         needed = waits(value.transfers, ops, layout, target.in_place)
         allowed = self.abreast or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed
-        for limits, fuse, apart in self._attempts(value, target.profile, fuses):
+        limits, hard = self._limits(target.profile)
+
+        def staff(limits: Limits, fuse: bool, apart: bool) -> Staffing | None:
             staffing = Staffing(value, ops, needed, limits, fuse, apart, self.abreast)
-            if staffing.fill():
-                return emit(value, staffing, layout, target)
+            return staffing if staffing.fill() else None
+
+        for apart in (True, False) if self.apart and not self.share else (False,):
+            found = self._lightest(Work.of(value.transfers, apart), limits, fuses, apart, staff)
+            if found is not None:
+                return emit(value, found, layout, target)
+        for threadblocks in (limits.threadblocks, hard):
+            limits = replace(limits, share=True, threadblocks=threadblocks)
+            found = staff(limits, False, False)
+            if found is not None:
+                return emit(value, found, layout, target)
         raise _too_many(value, limits, target)
 
-    def _attempts(
-        self, program: ChunkProgram, profile: Profile, fuses: bool
-    ) -> Iterator[tuple[Limits, bool, bool]]:
-        """Yield (limits, whether to fuse, whether phases are apart), best staffing first.
-
-        First within what is resident on any GPU, at last with all that the runtime allows.
-        """
+    def _limits(self, profile: Profile) -> tuple[Limits, int]:
+        """Return limits within what is resident on any GPU, and all threadblocks there can be."""
         aim = min(profile.max_threadblocks, profile.resident_threadblocks)
         limits = Limits(
             threadblocks=min(self.max_threadblocks or aim, profile.max_threadblocks),
@@ -114,17 +120,52 @@ class AssignThreadblocks:
             per_channel=profile.max_threadblocks_per_channel,
         )
         hard = min(self.max_threadblocks or profile.max_threadblocks, profile.max_threadblocks)
-        for apart in (True, False) if self.apart and not self.share else (False,):
-            work = Work.of(program.transfers, apart)
-            spreads = self.spread and not self.share
-            for most in (*(work.loads(limits.threadblocks) if spreads else ()), MANY):
-                for fuse in (True, False) if fuses else (False,):
-                    shared = self.share and fuse
-                    least = work.least(most, limits.steps, fused=fuse or shared)
-                    if least <= limits.threadblocks:
-                        yield replace(limits, share=shared, chunks=most), fuse, apart
-        yield replace(limits, share=True), False, False
-        yield replace(limits, share=True, threadblocks=hard), False, False
+        return limits, hard
+
+    def _lightest(
+        self, work: Work, limits: Limits, fuses: bool, apart: bool, staff: Staff
+    ) -> Staffing | None:
+        """Return the staffing with the fewest chunks per threadblock, fused where as few.
+
+        Which loads fit without fusing is nearly known beforehand (`Work.least`), so they are
+        tried one by one; with fusing it is not, and they are bisected.
+        """
+        loads = [MANY]
+        if self.spread and not self.share:
+            loads[:0] = work.loads(limits.threadblocks)
+        plain = None
+        for number, most in enumerate(loads):
+            if work.least(most, limits.steps, fused=False) <= limits.threadblocks:
+                plain = staff(replace(limits, chunks=most), False, apart)
+                if plain is not None:
+                    loads = loads[: number + 1]
+                    break
+        fused = [
+            replace(limits, share=self.share, chunks=most)
+            for most in loads
+            if fuses and work.least(most, limits.steps, fused=True) <= limits.threadblocks
+        ]
+        return _first(fused, lambda most: staff(most, True, apart)) or plain
+
+
+Staff = Callable[[Limits, bool, bool], Staffing | None]
+"""Staffs a program within limits, fused or not, with phases apart or not."""
+
+
+def _first(ladder: Sequence[Limits], staff: Callable[[Limits], Staffing | None]) -> Staffing | None:
+    """Return the first staffing of a ladder of ever wider limits that fits, by bisection."""
+    best = staff(ladder[-1]) if ladder else None
+    if best is None:
+        return None
+    low, high = -1, len(ladder) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = staff(ladder[middle])
+        if found is None:
+            low = middle
+        else:
+            high, best = middle, found
+    return best
 
 
 def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitError:
