@@ -101,15 +101,19 @@ def _rehang(trees, left, tail, into, t, node):
 
 
 @njit(cache=True, nogil=True)
-def _exchange(trees, left, s, node):
-    """Exchange arcs into a node with the tree that gains most; whether any was."""
+def _partner(trees, left, s, node, arcs, parents):
+    """Return the tree whose exchange of arcs into a node gains most, -1 without any.
+
+    `arcs` and `parents` (T,) are those of the node in all trees, side by side.
+    """
     best, least = -1, np.int64(0)
-    mine, x = trees.arc[s, node], trees.parent[s, node]
-    for t in range(trees.weight.size):
-        theirs, y = trees.arc[t, node], trees.parent[t, node]
-        if theirs < 0 or theirs == mine or trees.depth[s, y] + 1 >= trees.depth[s, node]:
+    mine, x, weight = arcs[s], parents[s], trees.weight[s]
+    nearer = trees.depth[s] + 1 < trees.depth[s, node]
+    for t in range(arcs.size):
+        theirs, y = arcs[t], parents[t]
+        if theirs < 0 or not nearer[y] or theirs == mine:
             continue
-        more = trees.weight[s] - trees.weight[t]
+        more = weight - trees.weight[t]
         if left[theirs] < more or left[mine] < -more:
             continue
         change = _change(trees, s, node, y)
@@ -117,11 +121,28 @@ def _exchange(trees, left, s, node):
             other = _change(trees, t, node, x)
             if other != NEVER and change + other < least:
                 best, least = t, change + other
-    if best >= 0:
-        theirs, y = trees.arc[best, node], trees.parent[best, node]
-        _hang(trees, left, s, node, theirs, y)
-        _hang(trees, left, best, node, mine, x)
-    return best >= 0
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _lower_at(trees, left, tail, into, node):
+    """Let all trees reach one node on shorter ways; whether any does."""
+    moved = False
+    for t in range(trees.weight.size):
+        if trees.depth[t, node] > 1 and _rehang(trees, left, tail, into, t, node):
+            moved = True
+    arcs, parents = trees.arc[:, node].copy(), trees.parent[:, node].copy()
+    for s in range(trees.weight.size):
+        if trees.depth[s, node] < DEEP:
+            continue
+        t = _partner(trees, left, s, node, arcs, parents)
+        if t >= 0:
+            arcs[s], arcs[t] = arcs[t], arcs[s]
+            parents[s], parents[t] = parents[t], parents[s]
+            _hang(trees, left, s, node, arcs[s], parents[s])
+            _hang(trees, left, t, node, arcs[t], parents[t])
+            moved = True
+    return moved
 
 
 @njit(cache=True, nogil=True)
@@ -149,10 +170,7 @@ def lower_trees(tail, head, left, weight, parent, arc, passes):
         moved = False
         for node in range(n):
             into = order[first[node] : first[node + 1]]
-            for t in range(rows):
-                if trees.depth[t, node] > 1 and _rehang(trees, left, tail, into, t, node):
-                    moved = True
-                if trees.depth[t, node] >= DEEP and _exchange(trees, left, t, node):
-                    moved = True
+            if _lower_at(trees, left, tail, into, node):
+                moved = True
         if not moved:
             break
