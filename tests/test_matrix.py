@@ -93,6 +93,14 @@ def test_larger_clusters(machine, boxes, collective, runtime):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("collective", SYMMETRIC)
+def test_128_gpus_fit_msccl(collective):
+    result = compiled("dgx-a100", 16, collective, "msccl", several=False)
+    for use in result.summary()["limits"].values():
+        assert use["used"] <= use["limit"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ring:8", "mesh:4x4", "torus:4x4", "hypercube:4", "clique:6"])
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_generators(name, runtime):

@@ -25,7 +25,17 @@ class OrderTransfers:
     Where the runtime launches no fused steps, every transfer is a chain of its own. So it
     is where the order is part of the schedule (`ChunkProgram.ordered`): a chain moves as
     one, so its later transfers would overtake others on their connections.
+
+    Parameters
+    ----------
+    sums : bool
+        Whether chains pass on sums as well as copies. A sum that leaves from the step of its
+        last contribution saves a wait, but its threadblock receives nothing meanwhile. Which
+        is better differs: an allreduce of 1 GB on two MI250 boxes takes 17 ms without and 62
+        with, a reduce-scatter there 11.9 and 10.6 (simulated).
     """
+
+    sums: bool = True
 
     name: ClassVar[str] = "order-transfers"
     takes: ClassVar[type] = ChunkProgram
@@ -51,6 +61,8 @@ class OrderTransfers:
             )
         threads = target.profile.fuses and not value.ordered
         follower = _followers(transfers) if threads else {}
+        if not self.sums:
+            follower = {t: f for t, f in follower.items() if not transfers[t].reduces}
         chains = _chains(len(transfers), follower)
         order = [t for chain in _sorted_chains(transfers, chains) for t in chain]
         place = {old: new for new, old in enumerate(order)}

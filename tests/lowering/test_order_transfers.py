@@ -1,8 +1,12 @@
 """The global order: prerequisites first, relays right behind their arrivals."""
 
+from itertools import pairwise
+
 import pytest
 
+from colsynth import api, topology
 from colsynth.errors import InputError
+from colsynth.lowering.coalesce_chunks import CoalesceChunks
 from colsynth.lowering.order_transfers import OrderTransfers, is_relay
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.runtimes import profile
@@ -46,3 +50,28 @@ def test_sums_begin_with_what_no_other_gpu_passes_on(lowered):
             passed.setdefault((transfer.target, transfer.chunk), []).append(relayed)
     assert {len(flags) for flags in passed.values()} == {7, 8}
     assert all(flags == sorted(flags) for flags in passed.values())
+
+
+def test_sums_can_be_left_out_of_chains(lowered):
+    program = lowered("mi250", "allreduce", until=CoalesceChunks)
+    target = Target(profile("msccl"))
+
+    def counted(program, reduces):
+        chosen = tuple(t for t in program.transfers if t.reduces == reduces)
+        return sum(is_relay(first, second) for first, second in pairwise(chosen))
+
+    both = OrderTransfers().run(program, target)
+    copies = OrderTransfers(sums=False).run(program, target)
+    assert counted(copies, reduces=True) < counted(both, reduces=True) / 4
+    assert counted(copies, reduces=False) > 100
+
+
+def test_programs_without_chains_of_sums_are_right():
+    problem = api.make_problem(topology.load("mi250"), "allreduce")
+    passes = (
+        "pack-trees,lower-forest,coalesce-chunks,order-transfers{sums=false},place-slots,"
+        "assign-threadblocks{spread=true},spell-dependencies"
+    )
+    done = api.compile(problem, "msccl", passes=passes)
+    assert done.verified
+    assert str(done.pipeline).count("sums=false") == 1
