@@ -43,7 +43,8 @@ class Bound:
         Bytes per second: message size over the least possible time. For allreduce
         of the composition reduce-scatter + allgather.
     trees_per_root : int
-        Fewest equal trees per root with which the optimum is reached.
+        Equal trees per root that reach the optimum and leave no fraction of a tree on any
+        link (ForestColl's k); fewer may reach it where not every link has to be full.
     cuts : tuple of Cut
         One bottleneck per phase, in the order of the phases.
     rates : tuple of Fraction

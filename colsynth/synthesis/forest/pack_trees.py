@@ -49,7 +49,7 @@ class PackTrees:
     constructive form of Edmonds' theorem; see the modules `rate`, `switches` and
     ``kernels/packing``. On graphs whose switches have as much ingress as egress the rate
     is reached exactly; elsewhere the gap to the cut bound is measured and kept in the
-    forest. Polynomial: about one maximum flow per tree edge.
+    forest. Polynomial: some maximum flows per GPU and level of the trees.
     """
 
     trees: str = "auto"
