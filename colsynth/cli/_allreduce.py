@@ -21,6 +21,7 @@ def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any
         "free_roots_gbps": None if rooted is None else gbps(rooted.algbw),
         "free_roots": None if rooted is None else exact_gbps(rooted.algbw),
         "lp_gbps": None if rooted is None else round(rooted.reached / 10**9, 6),
+        "optimum_known": found.known,
         "better": "free roots" if found.gain > 0 else "reduce-scatter + allgather",
         "gain_percent": percent(found.gain),
         "limit_gbps": gbps(limit.algbw),
@@ -40,6 +41,8 @@ def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[
         yield "proof", f"no schedule{_forwarding(found)} is faster: {proof}"
     else:
         yield "any schedule", f"at most {format_bandwidth(found.limit.algbw)}: {proof}"
+    if not found.known:
+        yield "free roots", "not known: too large for the linear program"
     if found.rooted is not None:
         more = f"{percent(found.gain):.2f} % more than reduce-scatter and allgather"
         gained = more if found.gain > 0 else "no more than reduce-scatter and allgather"

@@ -173,6 +173,8 @@ def _show(problem: Problem, found: Found, healthy: Fraction | None) -> None:
     table = Table.grid(padding=(0, 2))
     where = f"on {topology.name} ({topology.size} GPUs)"
     title = "at most, for" if isinstance(found, FlowBound) and not found.exact else "optimum of"
+    if isinstance(found, AllreduceBound) and not found.known:
+        title = "at least, for"
     table.add_row(title, f"{problem.collective}{_root(problem)} {where}")
     exact = f"exactly {exact_gbps(found.algbw)} GB/s"
     table.add_row("algbw", f"{format_bandwidth(found.algbw)}, {exact}")

@@ -104,8 +104,13 @@ class AllreduceBound:
 
     @property
     def algbw(self) -> Fraction:
-        """Bytes per second that no schedule of trees beats."""
+        """Bytes per second that no trees beat; where `known` is False, that some reach."""
         return self.composition.algbw if self.rooted is None else self.rooted.algbw
+
+    @property
+    def known(self) -> bool:
+        """Whether `algbw` is the optimum, not only what equal roots reach."""
+        return self.rooted is not None or self.limit.algbw == self.composition.algbw
 
     @property
     def gain(self) -> Fraction:

@@ -130,3 +130,14 @@ def test_switches_that_reduce_and_multicast_have_a_bound_of_their_own(capsys):
     shown = capsys.readouterr().out
     assert "450 GB/s, 75.00 % more, where switches do what they can" in shown
     assert "no schedule of switches that only forward is faster" in shown
+
+
+def test_what_is_too_large_for_the_program_is_no_optimum(capsys):
+    assert run(["bound", "mesh:17x16", "-c", "allreduce", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["optimum_known"], answer["free_roots"]) == (False, None)
+    assert Fraction(answer["limit"]) > Fraction(answer["algbw"]) == Fraction(answer["composition"])
+    assert run(["bound", "mesh:17x16", "-c", "allreduce"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("at least, for")
+    assert "too large for the linear program" in shown
