@@ -55,7 +55,8 @@ def compile(  # noqa: A001 - the verb of this package
         with the protocol and the settings that go with it.
     trees : str, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
-        the runtime; ``"optimal"``: the exact optimum; a number: so many. For forest alone.
+        the runtime, or within 10 % where the simulator predicts those to be faster at 1 GB;
+        ``"optimal"``: the exact optimum; a number: so many. For forest alone.
     size, chunks_per_gpu, policy, tries, budget : optional
         As for `synthesize`. For ten alone; with auto, `size` is the message to be fast at and
         `budget` the most evaluations.

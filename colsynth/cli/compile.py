@@ -94,7 +94,7 @@ def compile_(
         typer.Option(
             "--trees",
             metavar="auto|optimal|K",
-            help="Trees per GPU: fewest within 2 % of the optimum, the exact optimum, or K.",
+            help="Trees per GPU: few (2 % off the optimum, 10 % if faster), the optimum, or K.",
             show_default="auto",
         ),
     ] = None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from colsynth.errors import (
@@ -32,6 +33,7 @@ from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.pipeline.result import Artefact, Compilation, Schedule, file_name
 from colsynth.runtimes.target import Target
+from colsynth.units import format_size
 
 Watch = Callable[[str, int, str, Any], None]
 """Told (mode when there are several, place, name, value) of every intermediate value."""
@@ -45,6 +47,12 @@ _SETTINGS = (
     *("size", "chunks_per_gpu", "policy", "tries", "budget"),
 )
 """Fields of a request that are options of passes, by the same names."""
+
+_FARTHEST = Fraction(10, 100)
+"""How far below the optimum fewer trees may stay if they are predicted to be faster."""
+
+_MEASURED = 10**9
+"""Bytes of the message at which numbers of trees are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,7 @@ def compile_problem(
     *attempts, last = _attempts(pipeline, walk)
     for attempt in attempts:
         try:
-            return _attempt(walk, attempt, refusals[:1])
+            return _or_fewer_trees(walk, pipeline, _attempt(walk, attempt, refusals[:1]))
         except (LimitError, InfeasibleError) as refusal:
             refusals.append(_given_up(attempt, refusal))
     return _attempt(walk, last, refusals[:1])
@@ -214,6 +222,49 @@ def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
         counts = candidates(walk.problem)
     for count in counts:
         yield Pipeline((_set(head, trees=str(count)), *rest))
+
+
+def _or_fewer_trees(walk: _Walk, pipeline: Pipeline, done: Compilation) -> Compilation:
+    """Return the compilation, or one of fewer trees that is predicted to be faster.
+
+    Deep trees with many chunks make threadblocks wait for each other, which no bound tells:
+    the simulator is asked where trees in a number further from the optimum are fewer.
+    """
+    head, *rest = pipeline.passes
+    packed = done.pipeline.startswith(_PACKER) and getattr(head, "trees", None) == "auto"
+    if not packed or not isinstance(done.schedule, Forest):
+        return done
+    from colsynth.synthesis.forest.rate import fewest_trees
+
+    with walk.clock.measure("choose-trees"):
+        fewer = fewest_trees(walk.problem, _FARTHEST)
+    trees = done.schedule.trees_per_root
+    if fewer is None or fewer >= trees:
+        return done
+    rival = Pipeline((_set(head, trees=str(fewer)), *rest))
+    try:
+        other = _attempt(replace(walk, watch=None), rival, [])
+    except (LimitError, InfeasibleError):
+        return done
+    with walk.clock.measure("simulate"):
+        times = [_predicted(walk, compilation) for compilation in (done, other)]
+    if times[0] <= times[1]:
+        return replace(done, seconds=walk.clock.seconds())
+    note = (
+        f"{trees} trees per GPU have the better bound, but are predicted to take "
+        f"{times[0] / times[1]:.2f} times as long at {format_size(_MEASURED)}"
+    )
+    if walk.watch is not None:
+        other = _attempt(walk, rival, [])
+    return replace(other, notes=(note, *other.notes), seconds=walk.clock.seconds())
+
+
+def _predicted(walk: _Walk, done: Compilation) -> float:
+    """Return the predicted seconds of a large message."""
+    from colsynth.simulate import simulate
+
+    program, topology = done.artefacts[0].program, walk.problem.topology
+    return simulate(program, topology, walk.target.profile, [_MEASURED])[0].seconds
 
 
 def _free_roots(pipeline: Pipeline, request: Request) -> Pipeline:

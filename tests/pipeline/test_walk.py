@@ -1,9 +1,12 @@
+from fractions import Fraction
+
 import pytest
 
 from colsynth import api
 from colsynth.errors import DefectError, InputError, LimitError, VerificationError
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes import profile
+from colsynth.synthesis.forest.rate import fewest_trees
 
 RING = api.make_problem(api.load_topology("ring:4"), "allgather")
 MI250 = api.make_problem(api.load_topology("mi250"), "allgather")
@@ -24,8 +27,26 @@ def test_auto_takes_the_most_trees_that_fit_and_says_what_was_given_up():
     assert done.notes[0].startswith("3 trees per GPU would be faster but were given up: ")
 
 
+def test_auto_takes_fewer_trees_where_they_are_predicted_to_be_faster():
+    machine = api.load_topology("mi300x", nodes=2)
+    problem = api.make_problem(machine, "allreduce")
+    seen = []
+    done = api.compile(problem, "msccl", mode="in-place", watch=lambda *told: seen.append(told))
+    within = fewest_trees(problem, Fraction(2, 100))
+    assert done.schedule.trees_per_root == fewest_trees(problem, Fraction(10, 100)) < within
+    assert done.notes[0].startswith(f"{within} trees per GPU have the better bound, but are pred")
+    assert seen[-1][3] == done.artefacts[0].program
+    more = api.compile(problem, "msccl", mode="in-place", trees=str(within))
+    times = [
+        api.simulate(made.artefacts[0].data, "msccl", machine, [10**9]).points[0].seconds
+        for made in (done, more)
+    ]
+    assert times[0] < times[1]
+
+
 def test_auto_without_pressure_is_within_two_percent():
-    done = api.compile(MI250, "rccl")
+    done = api.compile(MI250, "msccl", mode="in-place")
+    assert fewest_trees(MI250, Fraction(10, 100)) < done.schedule.trees_per_root
     assert done.summary()["gap"] <= 0.02
     assert "given up" not in " ".join(done.notes)
 

@@ -131,6 +131,17 @@ def candidates(problem: Problem) -> tuple[int, ...]:
     return tuple(k for _, k in ranked)
 
 
+def fewest_trees(problem: Problem, tolerance: Fraction) -> int | None:
+    """Return the fewest trees per root whose rate is within a share of the optimum.
+
+    None where that takes more than `MOST_TREES`.
+    """
+    optimum = bound(problem)
+    least = optimum.algbw * (1 - tolerance)
+    counts = range(1, min(optimum.trees_per_root, MOST_TREES) + 1)
+    return next((k for k in counts if algbw_of(problem, optimum, k) >= least), None)
+
+
 def counts_at_optimum(problem: Problem, optimum: Bound) -> tuple[int, ...]:
     """Return numbers of trees per root that reach the optimum as far as cuts tell.
 
