@@ -67,7 +67,7 @@ def test_instances(runtime, collective):
     one = compiled("dgx-a100", 1, collective, runtime).artefacts[0].program
     four = compiled("dgx-a100", 1, collective, runtime, instances=4).artefacts[0].program
     assert four.header.chunks == 4 * one.header.chunks
-    assert four.max_threadblocks > 2 * one.max_threadblocks
+    assert four.max_threadblocks >= 2 * one.max_threadblocks
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
