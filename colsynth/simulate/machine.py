@@ -100,7 +100,7 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
         CS601: the program sends where no links lead.
     """
     ranks = program.header.ranks
-    if ranks != topology.size or ranks != len(program.gpus):
+    if ranks != topology.size:
         phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
         hint = "choose the number of boxes with --nodes, or another topology"
         raise InputError(Diagnostic("CS600", phrase, help=hint))
@@ -141,6 +141,8 @@ def _check(program: ThreadblockProgram) -> None:
     """Refuse what no runtime could execute, whatever the order of steps (CS602)."""
     if program.header.chunks < 1:
         raise _unfit(f"messages are cut into {program.header.chunks} chunks")
+    if len(program.gpus) != program.header.ranks:
+        raise _unfit(f"of {program.header.ranks} ranks {len(program.gpus)} have a program")
     for rank, gpu in enumerate(program.gpus):
         if gpu.rank != rank:
             raise _unfit(f"there is no rank {rank}, or there are two of one number")

@@ -146,6 +146,7 @@ BROKEN = {
 _TWICE = program_of([[(None, None, 0, [])] * 2, []], 1)
 _SAME_ID = replace(_TWICE.gpus[0], threadblocks=(_TWICE.gpus[0].threadblocks[0],) * 2)
 BROKEN["same id"] = replace(_TWICE, gpus=(_SAME_ID, _TWICE.gpus[1]))
+BROKEN["too few"] = replace(_TWICE, gpus=_TWICE.gpus[:1])
 BROKEN["same rank"] = replace(_TWICE, gpus=(_TWICE.gpus[0],) * 2)
 
 
