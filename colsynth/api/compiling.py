@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from colsynth.errors import Diagnostic, InputError, require_least
@@ -13,6 +14,10 @@ from colsynth.pipeline.result import Compilation, file_name
 if TYPE_CHECKING:
     from colsynth.pipeline.target import Progress
     from colsynth.pipeline.walk import Watch
+    from colsynth.tuning import Candidate
+
+AUTO = "auto"
+"""The algorithm that leaves the choice to the simulator."""
 
 DEFAULT_SIZE = 10**9
 """Bytes of the message where none are given."""
@@ -52,7 +57,7 @@ def compile(  # noqa: A001 - the verb of this package
         The synthesizer: ``"forest"`` packs trees, ``"ten"`` matches chunks to links in time;
         or a baseline, what libraries use: ``"ring"``, ``"tree"``, ... (README). ``"auto"``
         takes what the simulator predicts to be fastest at `size` (10**9 bytes unless given),
-        with the protocol and the settings that go with it.
+        with the protocol and the settings that go with it, which a note tells.
     trees : str, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
         the runtime, or within 10 % where the simulator predicts those to be faster at 1 GB;
@@ -104,10 +109,13 @@ def compile(  # noqa: A001 - the verb of this package
         "tries": tries,
         "budget": budget,
     }
-    if algorithm == "auto" and passes is None:
+    notes: tuple[str, ...] = ()
+    if algorithm == AUTO and passes is None:
         taken = {**settings, "protocol": protocol}
-        settings = _fastest(problem, runtime, taken, seed, progress)
+        candidate = _fastest(problem, runtime, taken, seed, progress)
+        settings = candidate.settings()
         algorithm, protocol = settings.pop("algorithm"), settings.pop("protocol")
+        notes = (f"-a auto took {candidate}",)
     target = aim(
         problem,
         profile(runtime),
@@ -120,7 +128,8 @@ def compile(  # noqa: A001 - the verb of this package
     request = Request(
         algorithm=algorithm, passes=passes, mode=parse_mode(mode), several=several, **settings
     )
-    return compile_problem(problem, target, request, watch)
+    done = compile_problem(problem, target, request, watch)
+    return replace(done, notes=(*notes, *done.notes))
 
 
 def _fastest(
@@ -129,7 +138,7 @@ def _fastest(
     given: Mapping[str, Any],
     seed: int,
     progress: Progress | None,
-) -> dict[str, Any]:
+) -> Candidate:
     """Return algorithm, protocol and settings that are fastest at a size; CS217 beside others."""
     from colsynth.tuning import Case, Means, choose
     from colsynth.tuning.search import SMALL_BUDGET
@@ -143,7 +152,7 @@ def _fastest(
     require_least("--size", 1 if size is None else size, 1)
     case = Case(problem, runtime, (DEFAULT_SIZE if size is None else size,), seed=seed)
     means = Means(budget=SMALL_BUDGET if budget is None else budget, progress=progress)
-    return choose(case, means).settings()
+    return choose(case, means)
 
 
 def file_names(
@@ -167,12 +176,18 @@ def file_names(
 def pass_names(algorithm: str = "forest", passes: str | None = None) -> tuple[str, ...]:
     """Return the names of the passes that `compile` would run, in order.
 
+    With ``"auto"``, those of all algorithms: which of them it takes is not known before.
+
     Raises
     ------
     InputError
         No such algorithm, or wrong text in `passes`.
     """
+    from colsynth.pipeline.registry import ALGORITHMS
     from colsynth.pipeline.spec import parse
     from colsynth.pipeline.walk import pipeline_text
 
+    if algorithm == AUTO and passes is None:
+        named = (spec.name for text in ALGORITHMS.values() for spec in parse(text))
+        return tuple(dict.fromkeys(named))
     return tuple(spec.name for spec in parse(pipeline_text(algorithm, passes)))

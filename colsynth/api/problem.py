@@ -128,7 +128,9 @@ def _check_custom(
         given = collective is not None
         phrase = "a custom collective is described by a file" if given else "which collective?"
         advice = (
-            "give the file with --custom FILE.yaml" if given else "give -c NAME, or --custom FILE"
+            "compile and synthesize take it, with --custom FILE.yaml"
+            if given
+            else "give -c NAME, or --custom FILE"
         )
         raise InputError(Diagnostic("CS217", phrase, help=advice))
     if collective not in (None, Collective.CUSTOM):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from colsynth.simulate import Model
     from colsynth.tuning import Bundle, Comparison
 
+_ROOTED = tuple(item.value for item in Collective if item.rooted)
+
 
 def compare(
     problem: Problem,
@@ -93,7 +95,7 @@ def tune(
     sizes : sequence of int
         Messages to measure; what the runtime serves no files for is left out.
     root : int, optional
-        Of broadcast and reduce.
+        Of the collectives that have one; CS211 where none has.
     algorithms, budget, jobs, model, seed, progress : optional
         As for `compare`; `budget` is shared out among the collectives.
     journal : Path, optional
@@ -115,17 +117,12 @@ def tune(
         phrase = "which collectives?"
         raise InputError(Diagnostic("CS217", phrase, help="give -c allreduce,allgather"))
     fitting = usable_sizes(runtime, sizes)
-    problems = [make_problem(topology, name, _root_if_any(name, root)) for name in names]
+    rooted = [name for name in names if name in _ROOTED] or names
+    problems = [make_problem(topology, n, root if n in rooted else None) for n in names]
     cases = [Case(problem, runtime, fitting, model, seed) for problem in problems]
     most = BUDGET * len(cases) if budget is None else budget
     with Workers(jobs) as workers:
         return make(cases, Means(most, workers, Journal(journal), progress), algorithms)
-
-
-def _root_if_any(collective: str, root: int | None) -> int | None:
-    """Return the root for a collective that has one."""
-    rooted = collective in [item.value for item in Collective if item.rooted]
-    return root if rooted else None
 
 
 def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:

@@ -45,7 +45,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, write_stdout
-from colsynth.cli.progress import OF_TIME, OF_TREES, progress
+from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.units import plural
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
     from colsynth.api import Compilation
     from colsynth.runtimes.limits import Usage
+
+
+_KERNELS = {"ten": OF_TIME, "auto": OF_TUNING}
 
 
 def compile_(
@@ -85,8 +88,9 @@ def compile_(
             "-a",
             "--algorithm",
             metavar="NAME",
-            help="forest packs spanning trees, ten matches chunks to links in time; the "
-            "others are baselines, see 'colsynth passes'.",
+            help="forest packs spanning trees, ten matches chunks to links in time; auto takes "
+            "what is predicted to be fastest at --size; the others are baselines, see "
+            "'colsynth passes'.",
         ),
     ] = "forest",
     trees: Annotated[
@@ -124,8 +128,11 @@ def compile_(
         ),
     ] = None,
     protocol: Annotated[
-        str, typer.Option("--protocol", metavar="NAME", help="Simple, LL or LL128.")
-    ] = "Simple",
+        str | None,
+        typer.Option(
+            "--protocol", metavar="NAME", help="Simple, LL or LL128.", show_default="Simple"
+        ),
+    ] = None,
     min_bytes: Annotated[
         str | None,
         typer.Option("--min-bytes", metavar="SIZE", help="Smallest message, such as 64KiB."),
@@ -171,7 +178,7 @@ def compile_(
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
     refuse_to_overwrite(destination.paths(names), force)
-    with progress(OF_TIME if algorithm == "ten" else OF_TREES) as show:
+    with progress(_KERNELS.get(algorithm, OF_TREES)) as show:
         done = api.compile(
             problem,
             runtime,

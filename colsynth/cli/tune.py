@@ -89,7 +89,7 @@ def tune(
     refuse_to_overwrite((output.absolute(),), force)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
-    with progress(OF_TUNING) as show:
+    with progress(OF_TUNING, "start it again to go on") as show:
         bundle = api.tune(
             damage.topology,
             split(collectives),

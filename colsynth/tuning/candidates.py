@@ -163,8 +163,11 @@ def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        CS213 for an algorithm that does not exist.
+        CS213 for an algorithm that does not exist, and for none at all.
     """
+    if chosen is not None and not chosen:
+        advice = f"valid: {', '.join(ALGORITHMS)}"
+        raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
     for name in chosen or ():
         if name not in ALGORITHMS:
             phrase = f"there is no algorithm {name!r}"

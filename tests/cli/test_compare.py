@@ -60,6 +60,8 @@ def test_equal_runs_show_equal_answers(capsys):
         (["--sizes", "0"], "CS212"),
         (["--sizes", "1GB..1KB"], "CS212"),
         ([*SIZES, "--algorithms", "rings"], "CS213"),
+        ([*SIZES, "--algorithms", ","], "CS213"),
+        ([*SIZES, "-c", "custom"], "CS217"),
         ([*SIZES, "--budget", "0"], "CS210"),
         ([*SIZES, "--jobs", "0"], "CS210"),
         ([*SIZES, "-r", "nccl"], "CS501"),

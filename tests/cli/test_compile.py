@@ -245,3 +245,44 @@ def test_the_summary_shows_the_limits(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert " of 216, resident threadblocks " in shown
     assert " of 4094" in shown
+
+
+AUTO = [*CASE, "-a", "auto", "-r", "rccl", "--budget", "4"]
+
+
+def test_auto_takes_what_is_fastest_at_the_size_and_says_so(tmp_path, capsys):
+    taken = {}
+    for size in ("4KiB", "1GiB"):
+        path = tmp_path / f"{size}.xml"
+        assert run([*AUTO, "--size", size, "-o", str(path), "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["verified"] is True
+        assert path.read_bytes().startswith(b"<algo ")
+        (taken[size],) = [note for note in answer["notes"] if note.startswith("-a auto took ")]
+        assert f"took {answer['algorithm']} {answer['protocol']}" in taken[size]
+    assert "Simple" in taken["1GiB"]
+
+
+def test_auto_shows_the_passes_of_what_it_took(tmp_path, capsys):
+    options = ["--size", "1MiB", "--dump-ir", "assign-threadblocks"]
+    path = tmp_path / "a.xml"
+    assert run([*AUTO, *options, "-o", str(path)]) == 0
+    assert " assign-threadblocks\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--protocol", "LL"], "CS217"),
+        (["--trees", "2"], "CS217"),
+        (["--instances", "2"], "CS217"),
+        (["--size", "0"], "CS210"),
+        (["--size", "x"], "CS212"),
+        (["--dump-ir", "pack"], "CS202"),
+    ],
+    ids=str,
+)
+def test_auto_chooses_the_settings_itself(tmp_path, capsys, options, code):
+    assert run([*AUTO, *options, "-o", str(tmp_path / "a.xml")]) == 2
+    assert f"error[{code}]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

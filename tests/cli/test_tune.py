@@ -57,7 +57,7 @@ def test_what_stands_in_the_place_is_kept(tmp_path, capsys):
     assert contents(place) == before
 
 
-def test_an_interrupt_leaves_no_bundle_and_what_was_measured(tmp_path, monkeypatch):
+def test_an_interrupt_leaves_no_bundle_and_what_was_measured(tmp_path, monkeypatch, capsys):
     search = sys.modules["colsynth.tuning.search"]
     evaluate, done = search.evaluate, []
 
@@ -70,6 +70,7 @@ def test_an_interrupt_leaves_no_bundle_and_what_was_measured(tmp_path, monkeypat
     place = tmp_path / "bundle"
     monkeypatch.setattr(search, "evaluate", stopping)
     assert run([*FAST, "-o", str(place)]) == 130
+    assert "start it again to go on" in capsys.readouterr().err
     assert not place.exists()
     assert [path.name for path in tmp_path.iterdir()] == [".bundle.partial"]
     monkeypatch.setattr(search, "evaluate", evaluate)
@@ -123,6 +124,10 @@ def test_jobs_and_hash_seeds_change_no_byte(tmp_path):
     [
         (["-c", "allgather,allgathr"], "CS213"),
         (["-c", ","], "CS217"),
+        (["-c", "allreduce,custom"], "CS217"),
+        (["--algorithms", ","], "CS213"),
+        (["--root", "1"], "CS211"),
+        (["-c", "allgather,broadcast", "--root", "8"], "CS211"),
         (["--sizes", "4XB"], "CS212"),
         (["--budget", "0"], "CS210"),
         (["--jobs", "0"], "CS210"),
