@@ -77,6 +77,8 @@ class Bundle:
     evaluations : tuple of int
         Per case.
     budget : int
+    algorithms : tuple of str
+        That were to be tried.
     left_out : dict
         Why algorithms gave no program, by collective.
     """
@@ -86,6 +88,7 @@ class Bundle:
     left_to_library: tuple[LeftOver, ...]
     evaluations: tuple[int, ...]
     budget: int
+    algorithms: tuple[str, ...]
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
@@ -115,7 +118,8 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     """
     runtime = profile(cases[0].runtime)
     share = replace(means, budget=max(means.budget // len(cases), min(means.budget, 1)))
-    found = [search(case, algorithm_names(algorithms), share) for case in cases]
+    names = algorithm_names(algorithms)
+    found = [search(case, names, share) for case in cases]
     for case, measured in zip(cases, found, strict=True):
         if all(m.refusal is not None for m in measured):
             raise nothing_fits(case, measured)
@@ -133,6 +137,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
         left_to_library=tuple(left for _, lefts in made for left in lefts),
         evaluations=tuple(len(measured) for measured in found),
         budget=means.budget,
+        algorithms=names,
         left_out={str(case.problem.collective): refusals(measured) for case, measured, _ in pairs},
     )
 

@@ -27,6 +27,7 @@ def describe_file(file: TunedFile) -> dict[str, Any]:
         "instances": candidate.instances,
         "trees_per_gpu": file.trees_per_gpu,
         "chunks_per_gpu": candidate.chunks_per_gpu,
+        "settings": str(candidate),
         "min_bytes": file.min_bytes,
         "max_bytes": file.max_bytes,
         "inplace": mode.in_place,
@@ -79,8 +80,11 @@ def manifest_of(bundle: Bundle) -> dict[str, Any]:
             "ranks": topology.size,
             "runtime": case.runtime,
             "collectives": [item.problem.collective.value for item in bundle.cases],
-            "root": case.problem.root,
+            "root": next(
+                (r for item in bundle.cases if (r := item.problem.root) is not None), None
+            ),
             "sizes": list(case.sizes),
+            "algorithms": list(bundle.algorithms),
             "budget": bundle.budget,
             "seed": case.seed,
             "model": "default" if case.model is None else sha256(repr(case.model).encode()),

@@ -123,6 +123,16 @@ def test_every_file_is_verified_and_told_with_its_checksum(published):
     for name, checksum in told["beside"].items():
         assert hashlib.sha256((place / name).read_bytes()).hexdigest() == checksum
     assert told["inputs"]["sizes"] == list(SIZES)
+    assert told["inputs"]["algorithms"] == ["forest", "allpairs2"]
+
+
+def test_the_manifest_tells_the_root_whichever_collective_has_it():
+    bundle = tuned("mi300x", 1, "msccl", names=["allgather", "broadcast"], root=3, budget=2)
+    told = describe.manifest_of(bundle)
+    assert told["inputs"]["root"] == 3
+    assert {entry["settings"] for entry in told["files"]} == {
+        str(f.candidate) for f in bundle.files
+    }
 
 
 def contents(place):
