@@ -18,6 +18,8 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
+from colsynth.cli.breakdown import breakdown_object, micro_or_milli, show_breakdown
+from colsynth.cli.constants import read_constants, show_constants
 from colsynth.cli.damage import (
     DegradeOption,
     DropGpuOption,
@@ -30,30 +32,16 @@ from colsynth.cli.output import refuse_to_overwrite, write_files
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError
-from colsynth.units import format_size, plural
+from colsynth.units import format_size
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from colsynth.runtimes import Profile
-    from colsynth.simulate import Model, Simulation
-    from colsynth.simulate.breakdown import Breakdown
+    from colsynth.simulate import Simulation
     from colsynth.simulate.trace import Trace
 
 _KERNELS = ("execution",)
-_SHOWN = 5
-"""Links, threadblocks and dependencies of the critical path that are listed."""
-
-_UNITS = {
-    "rate": "GB/s",
-    "local_rate": "GB/s",
-    "launch": "us",
-    "step": "us",
-    "hop": "us",
-    "network_hop": "us",
-    "wait": "us",
-    "least_slice": "bytes",
-}
 
 FileArgument = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="A schedule file.", show_default=False)
@@ -128,7 +116,7 @@ def simulate(
 ) -> None:
     """Predict how long a schedule file takes on a topology."""
     if show_model:
-        _show_model(runtime or "msccl-executor", model, json)
+        show_constants(runtime or "msccl-executor", model, json)
         return
     if file is None or topology is None:
         phrase = "which file, on which topology?"
@@ -145,7 +133,7 @@ def simulate(
         refuse_to_overwrite((timeline,), force)
     data = read_file(file)
     target = _target(data, runtime, str(file))
-    constants = _model(target, model)
+    constants = read_constants(target, model)
     program = read_program(data, target, str(file))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
@@ -160,13 +148,13 @@ def simulate(
         _write_timeline(timeline, traced)
     found = break_down(traced) if breakdown and traced is not None else None
     if json:
-        extra = {} if found is None or traced is None else {"breakdown": _parts(found, traced)}
+        extra = {"breakdown": breakdown_object(found, traced)} if found and traced else {}
         emit_json({**simulation_object(answer), **extra, **failures_field(damage)})
         return
     console = answer_console()
     _show_points(console, answer, damage.topology.name, target.name)
     if found is not None and traced is not None:
-        _show_breakdown(console, found, traced)
+        show_breakdown(console, found, traced)
 
 
 def simulation_object(answer: Simulation) -> dict[str, Any]:
@@ -202,49 +190,10 @@ def _target(data: bytes, runtime: str | None, subject: str) -> Profile:
     return profiles()[0]
 
 
-def _model(target: Profile, path: Path | None) -> Model:
-    from colsynth.simulate import default_model
-    from colsynth.simulate.model_file import read_model
-
-    base = default_model(target)
-    return base if path is None else read_model(path, base)
-
-
 def _write_timeline(path: Path, traced: Trace) -> None:
     from colsynth.simulate.timeline import timeline
 
     write_files({path: json_text.dumps(timeline(traced)).encode()})
-
-
-def _show_model(runtime: str, path: Path | None, json: bool) -> None:
-    """Print the constants of a runtime's model."""
-    from colsynth.runtimes import profile
-    from colsynth.simulate import NAMES
-
-    found = _model(profile(runtime), path)
-    if json:
-        constants = {
-            name: {
-                "value": getattr(found, name),
-                "unit": _UNITS.get(name),
-                "source": found.sources[name],
-            }
-            for name in NAMES
-        }
-        emit_json({"runtime": runtime, "model": constants})
-        return
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for name in NAMES:
-        value = getattr(found, name)
-        rows = value.items() if isinstance(value, dict) else [("", value)]
-        for place, (protocol, number) in enumerate(rows):
-            words = f"{number:g} {_UNITS.get(name, '')}".strip()
-            source = "" if place else found.sources[name]
-            table.add_row("" if place else name, protocol, words, source)
-    answer_console().print(f"model of {runtime}")
-    answer_console().print(table)
 
 
 def _show_points(console: Console, answer: Simulation, topology: str, runtime: str) -> None:
@@ -261,60 +210,8 @@ def _show_points(console: Console, answer: Simulation, topology: str, runtime: s
     for point in answer.points:
         table.add_row(
             format_size(point.size_bytes),
-            _duration(point.seconds),
+            micro_or_milli(point.seconds),
             f"{point.algbw / 1e9:.3f} GB/s",
             f"{point.busbw / 1e9:.3f} GB/s",
         )
     console.print(table)
-
-
-def _parts(found: Breakdown, traced: Trace) -> dict[str, Any]:
-    """Return a breakdown for ``--json``; times in microseconds."""
-    topology = traced.machine.topology
-    return {
-        "size_bytes": found.size,
-        "time_us": round(found.seconds * 1e6, 6),
-        "launch_us": found.launch * 1e6,
-        "not_simulated_us": round(found.left_out * 1e6, 6),
-        "simulated_share": found.simulated,
-        "path_us": {name: round(value * 1e6, 6) for name, value in found.classes.items()},
-        "links_us": {
-            topology.link_name(link): round(value * 1e6, 6) for link, value in found.links.items()
-        },
-        "threadblocks_us": {
-            traced.place(block): round(value * 1e6, 6) for block, value in found.blocks.items()
-        },
-        "legs_by_cause": found.causes,
-        "dependencies": {traced.step(unit): legs for unit, legs in found.dependencies.items()},
-        "threadblock_time": {name: round(share, 6) for name, share in found.waiting.items()},
-    }
-
-
-def _show_breakdown(console: Console, found: Breakdown, traced: Trace) -> None:
-    from rich.table import Table
-
-    topology = traced.machine.topology
-    whole = found.seconds
-    console.print(f"critical path of {format_size(found.size)}, {_duration(whole)}:")
-    table = Table.grid(padding=(0, 2))
-    rows = [("launch", found.launch), *found.classes.items()]
-    if found.simulated < 1:
-        tiles = f"the {100 * (1 - found.simulated):.1f} % of the tiles that repeat the rhythm"
-        rows.append((tiles, found.left_out))
-    rows += [(f"  by link {topology.link_name(i)}", t) for i, t in [*found.links.items()][:_SHOWN]]
-    rows += [(f"  by {traced.place(b)}", t) for b, t in [*found.blocks.items()][:_SHOWN]]
-    for name, seconds in rows:
-        if seconds:
-            table.add_row(f"  {name}", _duration(seconds), f"{100 * seconds / whole:.1f} %")
-    console.print(table)
-    counts = ", ".join(f"{cause} {count}" for cause, count in found.causes.items() if count)
-    console.print(f"  {len(found.path)} slices, each held up last by: {counts}")
-    for unit, legs in [*found.dependencies.items()][:_SHOWN]:
-        console.print(f"  waiting {plural(legs, 'time')} for {traced.step(unit)}")
-    shares = ", ".join(f"{k} {100 * v:.1f} %" for k, v in found.waiting.items() if v >= 0.0005)
-    console.print(f"time of all threadblocks: {shares}")
-
-
-def _duration(seconds: float) -> str:
-    micro = seconds * 1e6
-    return f"{micro:.2f} us" if micro < 1e4 else f"{micro / 1e3:.2f} ms"

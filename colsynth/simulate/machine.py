@@ -4,44 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import Step, Threadblock, ThreadblockProgram, Topology
+from colsynth.model import ThreadblockProgram, Topology
 from colsynth.simulate.model import Model
+from colsynth.simulate.steps import RECEIVES, SENDS, Unit, check, unfit, units_of
 from colsynth.simulate.ways import is_network, ways
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SENDS = ("s", "rcs", "rrs", "rrcs")
-RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
-_EXECUTED = {*SENDS, *RECEIVES, "cpy", "re", "nop"}
 _NANO = 1e9
-
-
-class Unit(NamedTuple):
-    """A step other than a nop, with all the dependencies it waits for.
-
-    Parameters
-    ----------
-    block, ordinal : int
-        Threadblock, numbered over the whole program, and place in it, nops included.
-    step : Step
-    waits : tuple of (int, int)
-        Threadblock (number over the program) and ordinal.
-    joined : bool
-        Whether the runtime does it in one go with the local reduction before it.
-    """
-
-    block: int
-    ordinal: int
-    step: Step
-    waits: tuple[tuple[int, int], ...]
-    joined: bool
 
 
 @dataclass(frozen=True)
@@ -104,10 +81,10 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
         phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
         hint = "choose the number of boxes with --nodes, or another topology"
         raise InputError(Diagnostic("CS600", phrase, help=hint))
-    _check(program)
+    check(program)
     protocol = program.header.protocol
     blocks = tuple((gpu.rank, tb.id) for gpu in program.gpus for tb in gpu.threadblocks)
-    units = tuple(_units(program))
+    units = tuple(units_of(program))
     connections, outgoing, incoming = _connections(program)
     sends = [outgoing[u.block] if u.step.op in SENDS else -1 for u in units]
     receives = [incoming[u.block] if u.step.op in RECEIVES else -1 for u in units]
@@ -137,71 +114,6 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     )
 
 
-def _check(program: ThreadblockProgram) -> None:
-    """Refuse what no runtime could execute, whatever the order of steps (CS602)."""
-    if program.header.chunks < 1:
-        raise _unfit(f"messages are cut into {program.header.chunks} chunks")
-    if len(program.gpus) != program.header.ranks:
-        raise _unfit(f"of {program.header.ranks} ranks {len(program.gpus)} have a program")
-    for rank, gpu in enumerate(program.gpus):
-        if gpu.rank != rank:
-            raise _unfit(f"there is no rank {rank}, or there are two of one number")
-        for place, block in enumerate(gpu.threadblocks):
-            if block.id != place:
-                raise _unfit(f"rank {rank} has no threadblock {place}, or two of one number")
-            _check_block(block, rank, program.header.ranks)
-
-
-def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
-    """Refuse steps without a peer, peers that are no ranks, and steps that are none."""
-    ops = {step.op for step in block.steps}
-    where = f"rank {rank}, threadblock {block.id}"
-    if not ops <= _EXECUTED:
-        raise _unfit(
-            f"{where} has steps that no runtime executes: {', '.join(sorted(ops - _EXECUTED))}"
-        )
-    if any(step.count < 0 for step in block.steps):
-        raise _unfit(f"{where} has a step that moves less than nothing")
-    for peer, kinds in ((block.send, SENDS), (block.recv, RECEIVES)):
-        if peer is None and not ops.isdisjoint(kinds):
-            raise _unfit(f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}")
-        if peer is not None and (not 0 <= peer < ranks or peer == rank):
-            raise _unfit(f"{where} has rank {peer} as its peer")
-
-
-def _units(program: ThreadblockProgram) -> list[Unit]:
-    """Return the units of a program in the order of threadblocks and steps."""
-    number: dict[tuple[int, int], int] = {}
-    for gpu in program.gpus:
-        for block in gpu.threadblocks:
-            number[gpu.rank, block.id] = len(number)
-    units: list[Unit] = []
-    for gpu in program.gpus:
-        for block in gpu.threadblocks:
-            pending: tuple[tuple[int, int], ...] = ()
-            before: Unit | None = None
-            for ordinal, step in enumerate(block.steps):
-                pending += tuple(
-                    (number.get((gpu.rank, wait.threadblock), len(number)), wait.step)
-                    for wait in step.waits
-                )
-                if step.op == "nop":
-                    continue
-                joined = before is not None and not pending and _joins(before.step, step)
-                before = Unit(number[gpu.rank, block.id], ordinal, step, pending, joined)
-                units.append(before)
-                pending = ()
-    return units
-
-
-def _joins(before: Step, step: Step) -> bool:
-    """Whether the runtime fuses two local reductions (contract 4.5)."""
-    if before.op != "re" or step.op != "re" or before.signals:
-        return False
-    letters = (before.source and before.source.buffer, step.source and step.source.buffer)
-    return before.target == step.target and letters[0] == letters[1]
-
-
 Wires = tuple[tuple[tuple[int, int, int], ...], list[int], list[int]]
 
 
@@ -221,19 +133,13 @@ def _connections(program: ThreadblockProgram) -> Wires:
                 index = numbers.setdefault(name, len(numbers))
                 if (side, index) in seen:
                     verb = "receive on" if side else "send on"
-                    raise _unfit(
+                    raise unfit(
                         f"two threadblocks of rank {gpu.rank} {verb} channel {block.channel}"
                         f" between ranks {name[0]} and {name[1]}"
                     )
                 seen.add((side, index))
                 ends[side].append(index)
     return tuple(numbers), *ends
-
-
-def _unfit(note: str) -> InputError:
-    advice = "`colsynth verify` says everything that is wrong with the file"
-    phrase = "the program cannot be executed"
-    return InputError(Diagnostic("CS602", phrase, notes=(note,), help=advice))
 
 
 def _busy(unit: Unit, model: Model, protocol: str) -> float:

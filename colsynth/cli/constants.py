@@ -1,0 +1,63 @@
+"""The constants of the simulator with their sources: ``colsynth simulate --show-model``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from colsynth.cli._common import answer_console, emit_json
+
+if TYPE_CHECKING:
+    from colsynth.runtimes import Profile
+    from colsynth.simulate import Model
+
+_UNITS = {
+    "rate": "GB/s",
+    "local_rate": "GB/s",
+    "launch": "us",
+    "step": "us",
+    "hop": "us",
+    "network_hop": "us",
+    "wait": "us",
+    "least_slice": "bytes",
+}
+
+
+def read_constants(target: Profile, path: Path | None) -> Model:
+    """Return the model of a runtime, with what a file of ``--model`` replaces."""
+    from colsynth.simulate import default_model
+    from colsynth.simulate.model_file import read_model
+
+    base = default_model(target)
+    return base if path is None else read_model(path, base)
+
+
+def show_constants(runtime: str, path: Path | None, json: bool) -> None:
+    """Print the constants of a runtime's model."""
+    from colsynth.runtimes import profile
+    from colsynth.simulate import NAMES
+
+    found = read_constants(profile(runtime), path)
+    if json:
+        constants = {
+            name: {
+                "value": getattr(found, name),
+                "unit": _UNITS.get(name),
+                "source": found.sources[name],
+            }
+            for name in NAMES
+        }
+        emit_json({"runtime": runtime, "model": constants})
+        return
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name in NAMES:
+        value = getattr(found, name)
+        rows = value.items() if isinstance(value, dict) else [("", value)]
+        for place, (protocol, number) in enumerate(rows):
+            words = f"{number:g} {_UNITS.get(name, '')}".strip()
+            source = "" if place else found.sources[name]
+            table.add_row("" if place else name, protocol, words, source)
+    answer_console().print(f"model of {runtime}")
+    answer_console().print(table)
