@@ -82,11 +82,13 @@ def tune(
 ) -> None:
     """Tune algorithm and settings by message size; write files, env.sh and a manifest."""
     from colsynth import api
+    from colsynth.runtimes import profile, require_listable
     from colsynth.tuning import draft_folder, refuse_to_replace
 
     wanted = read_sizes("--sizes", sizes)
     refuse_to_replace(output, force)
     refuse_to_overwrite((output.absolute(),), force)
+    require_listable(output, profile(runtime))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     with progress(OF_TUNING, "start it again to go on") as show:

@@ -6,7 +6,7 @@ variables make a job use it.
 """
 
 from colsynth.runtimes.catalog import profile, profiles
-from colsynth.runtimes.environment import environment, variables
+from colsynth.runtimes.environment import environment, require_listable, variables
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading, read
@@ -22,6 +22,7 @@ __all__ = [
     "profiles",
     "read",
     "read_file",
+    "require_listable",
     "variables",
     "write",
 ]

@@ -97,9 +97,14 @@ def _check_list(paths: list[Path], profile: Profile) -> None:
         text = f"{len(paths)} files; {profile.name} loads {profile.max_files} and drops the rest"
         raise InputError(Diagnostic("CS504", text, help="list fewer files"))
     for path in paths:
-        if ":" in str(path):
-            text = f"{profile.name} splits its list at ':', which is part of {path}"
-            raise InputError(Diagnostic("CS504", text, help="move or rename the file"))
+        require_listable(path, profile)
+
+
+def require_listable(path: Path, profile: Profile) -> None:
+    """Refuse a path that the runtime's list of files cannot hold, there or above (CS504)."""
+    if not profile.directory and ":" in str(path.absolute()):
+        text = f"{profile.name} splits its list at ':', which is part of {path}"
+        raise InputError(Diagnostic("CS504", text, help="choose another place or name"))
 
 
 def _directory(paths: list[Path], profile: Profile) -> Path:

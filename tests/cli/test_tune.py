@@ -138,3 +138,10 @@ def test_wrong_input_is_told_and_nothing_is_written(tmp_path, capsys, options, c
     assert run([*FAST, "-o", str(tmp_path / "bundle"), *options]) == 2
     assert f"error[{code}]" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_a_list_of_files_cannot_hold_is_refused_before_work(tmp_path, capsys):
+    assert run([*FAST, "-r", "msccl", "-o", str(tmp_path / "a:b")]) == 2
+    assert "error[CS504]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert run([*FAST, "-o", str(tmp_path / "a:b")]) == 0
