@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,7 +145,7 @@ def _show(bundle: Bundle, output: Path) -> None:
             console.print(f"left out: {collective}: {name}: {reason}", soft_wrap=True)
     evaluated = plural(sum(bundle.evaluations), "evaluation")
     console.print(f"{plural(len(bundle.files), 'file')} after {evaluated}, all verified")
-    console.print(f"use: . {output / 'env.sh'}", soft_wrap=True)
+    console.print(f"use: . {shlex.quote(str(output / 'env.sh'))}", soft_wrap=True)
 
 
 def _range(least: int, most: int | None) -> str:
