@@ -151,6 +151,6 @@ def test_the_use_of_a_bundle_is_told_in_the_words_of_a_shell(tmp_path, capsys):
     place = tmp_path / "my [red]bundle $HOME"
     assert run([*FAST, "-o", str(place)]) == 0
     (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("use: ")]
-    command = f"{told.removeprefix('use: ')} && printf %s \"$MSCCL_ALGO_DIR\""
+    command = f'{told.removeprefix("use: ")} && printf %s "$MSCCL_ALGO_DIR"'
     shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert shown.stdout == str(place / "schedules")
