@@ -56,8 +56,9 @@ def compare(
     LimitError
         The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
+    from colsynth.pipeline.workers import Workers
     from colsynth.synthesis.optimum import best_optimum
-    from colsynth.tuning import Case, Means, Workers
+    from colsynth.tuning import Case, Means
     from colsynth.tuning import compare as measure
     from colsynth.tuning.search import BUDGET
 
@@ -108,7 +109,9 @@ def tune(
     LimitError
         The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
-    from colsynth.tuning import Case, Journal, Means, Workers, usable_sizes
+    from colsynth.pipeline.journal import Journal
+    from colsynth.pipeline.workers import Workers
+    from colsynth.tuning import Case, Means, usable_sizes
     from colsynth.tuning import tune as make
     from colsynth.tuning.search import BUDGET
 

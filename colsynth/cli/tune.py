@@ -84,7 +84,7 @@ def tune(
     """Tune algorithm and settings by message size; write files, env.sh and a manifest."""
     from colsynth import api
     from colsynth.runtimes import profile, require_listable
-    from colsynth.tuning import draft_folder, refuse_to_replace
+    from colsynth.tuning import journal_of, refuse_to_replace
 
     wanted = read_sizes("--sizes", sizes)
     refuse_to_replace(output, force)
@@ -103,7 +103,7 @@ def tune(
             budget=budget,
             jobs=cores(jobs),
             seed=seed,
-            journal=draft_folder(output) / "journal.jsonl",
+            journal=journal_of(output),
             progress=show,
         )
     api.write_bundle(bundle, output, force=force)

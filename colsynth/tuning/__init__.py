@@ -5,13 +5,11 @@
 a bundle, `publish` writes it, `compare` sets algorithms beside each other and the bound.
 """
 
-from colsynth.pipeline.journal import Journal
-from colsynth.pipeline.workers import Workers
 from colsynth.tuning.bundle import Bundle, tune
 from colsynth.tuning.candidates import Candidate
 from colsynth.tuning.compare import Comparison, compare
 from colsynth.tuning.evaluate import Case, Measured, usable_sizes
-from colsynth.tuning.publish import draft_folder, publish, refuse_to_replace
+from colsynth.tuning.publish import journal_of, publish, refuse_to_replace
 from colsynth.tuning.ranges import Segment, plan_ranges
 from colsynth.tuning.search import Means, choose, search
 
@@ -20,14 +18,12 @@ __all__ = [
     "Candidate",
     "Case",
     "Comparison",
-    "Journal",
     "Means",
     "Measured",
     "Segment",
-    "Workers",
     "choose",
     "compare",
-    "draft_folder",
+    "journal_of",
     "plan_ranges",
     "publish",
     "refuse_to_replace",

@@ -22,7 +22,12 @@ from colsynth.tuning.describe import FOLDER, FORMAT, manifest_of, sha256
 MANIFEST, ENV, JOURNAL = "manifest.json", "env.sh", "journal.jsonl"
 
 
-def draft_folder(place: Path) -> Path:
+def journal_of(place: Path) -> Path:
+    """Return the file in which what was measured for a bundle is kept until it is written."""
+    return _draft_folder(place) / JOURNAL
+
+
+def _draft_folder(place: Path) -> Path:
     """Return the folder beside a bundle where work in progress is kept."""
     whole = place.absolute()
     return whole.with_name(f".{whole.name}.partial")
@@ -67,7 +72,7 @@ def publish(bundle: Bundle, place: Path) -> None:
     InputError
         CS208 when the system refuses; CS504 where the runtime would choke on the files.
     """
-    draft = draft_folder(place)
+    draft = _draft_folder(place)
     try:
         whole = draft / "bundle"
         shutil.rmtree(whole, ignore_errors=True)
