@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 from colsynth.errors import (
@@ -32,8 +31,8 @@ from colsynth.pipeline.modes import Mode, mode_notes, plan_modes
 from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.pipeline.result import Artefact, Compilation, Schedule, file_name
+from colsynth.pipeline.rivals import PACKERS, Rival, fastest
 from colsynth.runtimes.target import Target
-from colsynth.units import format_size
 
 Watch = Callable[[str, int, str, Any], None]
 """Told (mode when there are several, place, name, value) of every intermediate value."""
@@ -43,16 +42,10 @@ SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
 
 _PACKER, _FREE, _LOWERER = "pack-trees", "pack-roots", "lower-forest"
 _SETTINGS = (
-    *("trees", "channels", "instances", "spread"),
+    *("trees", "channels", "instances", "order", "spread"),
     *("size", "chunks_per_gpu", "policy", "tries", "budget"),
 )
 """Fields of a request that are options of passes, by the same names."""
-
-_FARTHEST = Fraction(10, 100)
-"""How far below the optimum fewer trees may stay if they are predicted to be faster."""
-
-_MEASURED = 10**9
-"""Bytes of the message at which numbers of trees are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +65,8 @@ class Request:
         Rings or pairs of trees of a baseline.
     instances : int or None
         Parallel copies of the program.
+    order : str or None
+        Of transfers, as in the pass ``order-transfers``.
     spread : bool or None
         Whether it takes as many threadblocks as may be resident.
     size, chunks_per_gpu, policy, tries, budget
@@ -86,6 +81,7 @@ class Request:
     trees: str | None = None
     channels: int | None = None
     instances: int | None = None
+    order: str | None = None
     spread: bool | None = None
     size: int | None = None
     chunks_per_gpu: int | None = None
@@ -94,6 +90,7 @@ class Request:
     budget: int | None = None
     mode: Mode = Mode.AUTO
     several: bool = False
+    measured: bool = True
 
     def settings(self) -> dict[str, Any]:
         """Return the options of passes that were asked for, by field."""
@@ -137,10 +134,10 @@ def compile_problem(
     *attempts, last = _attempts(pipeline, walk)
     for attempt in attempts:
         try:
-            return _or_fewer_trees(walk, pipeline, _attempt(walk, attempt, refusals[:1]))
+            return _fastest(walk, pipeline, attempt, refusals[:1])
         except (LimitError, InfeasibleError) as refusal:
             refusals.append(_given_up(attempt, refusal))
-    return _attempt(walk, last, refusals[:1])
+    return _fastest(walk, pipeline, last, refusals[:1])
 
 
 def build_pipeline(request: Request) -> Pipeline:
@@ -224,47 +221,27 @@ def _attempts(pipeline: Pipeline, walk: _Walk) -> Iterator[Pipeline]:
         yield Pipeline((_set(head, trees=str(count)), *rest))
 
 
-def _or_fewer_trees(walk: _Walk, pipeline: Pipeline, done: Compilation) -> Compilation:
-    """Return the compilation, or one of fewer trees that is predicted to be faster.
+def _fastest(walk: _Walk, pipeline: Pipeline, attempt: Pipeline, notes: list[str]) -> Compilation:
+    """Return what an attempt gives, or a rival of it that is predicted to be faster.
 
-    Deep trees with many chunks make threadblocks wait for each other, which no bound tells:
-    the simulator is asked where trees in a number further from the optimum are fewer.
+    Who watches is told of the walk that is kept alone.
     """
-    head, *rest = pipeline.passes
-    packed = done.pipeline.startswith(_PACKER) and getattr(head, "trees", None) == "auto"
-    if not packed or not isinstance(done.schedule, Forest):
-        return done
-    from colsynth.synthesis.forest.rate import fewest_trees
-
-    with walk.clock.measure("choose-trees"):
-        fewer = fewest_trees(walk.problem, _FARTHEST)
-    trees = done.schedule.trees_per_root
-    if fewer is None or fewer >= trees:
-        return done
-    rival = Pipeline((_set(head, trees=str(fewer)), *rest))
+    asked = walk.request.passes is not None or not walk.request.measured
+    if asked or pipeline.passes[0].name not in PACKERS:
+        return _attempt(walk, attempt, notes)
     try:
-        other = _attempt(replace(walk, watch=None), rival, [])
-    except (LimitError, InfeasibleError):
-        return done
-    with walk.clock.measure("simulate"):
-        times = [_predicted(walk, compilation) for compilation in (done, other)]
-    if times[0] <= times[1]:
-        return replace(done, seconds=walk.clock.seconds())
-    note = (
-        f"{trees} trees per GPU have the better bound, but are predicted to take "
-        f"{times[0] / times[1]:.2f} times as long at {format_size(_MEASURED)}"
-    )
-    if walk.watch is not None:
-        other = _attempt(walk, rival, [])
-    return replace(other, notes=(note, *other.notes), seconds=walk.clock.seconds())
-
-
-def _predicted(walk: _Walk, done: Compilation) -> float:
-    """Return the predicted seconds of a large message."""
-    from colsynth.simulate import simulate
-
-    program, topology = done.artefacts[0].program, walk.problem.topology
-    return simulate(program, topology, walk.target.profile, [_MEASURED])[0].seconds
+        done = _attempt(replace(walk, watch=None), attempt, notes)
+    except NegativeFinding:
+        if walk.watch is None:
+            raise
+        return _attempt(walk, attempt, notes)
+    if not isinstance(done.schedule, Forest):
+        raise TypeError(f"{pipeline.passes[0].name} gave {type(done.schedule).__name__}")
+    base = Rival(attempt, done.schedule, done.artefacts[0].program)
+    best, note = fastest(base, pipeline, _aimed(walk, walk.modes[0]), walk.clock)
+    if best is not base or walk.watch is not None:
+        done = _attempt(walk, best.pipeline, [*note, *notes])
+    return replace(done, seconds=walk.clock.seconds())
 
 
 def _free_roots(pipeline: Pipeline, request: Request) -> Pipeline:
@@ -330,11 +307,16 @@ def _observer(walk: _Walk, mode: str) -> Callable[[int, str, Any], None] | None:
     return lambda place, name, value: watch(mode, place, name, value)
 
 
+def _aimed(walk: _Walk, mode: Mode) -> Target:
+    """Return the target for one mode of the call."""
+    return replace(walk.target, in_place=mode.in_place, out_of_place=mode.out_of_place)
+
+
 def _artefact(walk: _Walk, tail: Pipeline, schedule: Schedule, mode: Mode) -> Artefact:
     """Return the verified file for one mode of the call."""
     from colsynth.runtimes.writer import write
 
-    target = replace(walk.target, in_place=mode.in_place, out_of_place=mode.out_of_place)
+    target = _aimed(walk, mode)
     label = mode.value if len(walk.modes) > 1 else ""
     program = tail.run(schedule, target, walk.clock, _observer(walk, label))
     _check_largest(program, target)

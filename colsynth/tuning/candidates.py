@@ -26,6 +26,8 @@ class Candidate:
     instances : int
     channels : int or None
         Of a baseline; None is the pipeline's own choice. So below.
+    order : str or None
+        Of transfers.
     spread : bool or None
         Whether threadblocks are many.
     trees : str or None
@@ -38,6 +40,7 @@ class Candidate:
     protocol: str = "Simple"
     instances: int = 1
     channels: int | None = None
+    order: str | None = None
     spread: bool | None = None
     trees: str | None = None
     chunks_per_gpu: int | None = None

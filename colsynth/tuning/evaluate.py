@@ -174,7 +174,7 @@ def build(
     settings = candidate.settings()
     protocol = settings.pop("protocol")
     target = aim(case.problem, runtime, protocol, min_bytes, max_bytes, seed=case.seed)
-    request = replace(Request(mode=mode, several=several), **settings)
+    request = replace(Request(mode=mode, several=several, measured=False), **settings)
     return compile_problem(case.problem, target, request)
 
 

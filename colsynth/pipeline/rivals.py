@@ -1,0 +1,151 @@
+"""Which of several programs of a forest is fastest is asked of the simulator.
+
+A threadblock does its steps one after the other, tile by tile (contract 4.3). Where trees are
+deep and threadblocks hold many steps they wait for each other, which no bound tells: then
+fewer trees, smaller steps or another order of transfers can be several times as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+from colsynth.errors import InfeasibleError, LimitError
+from colsynth.model import Forest, ThreadblockProgram
+from colsynth.pipeline.clock import Clock
+from colsynth.pipeline.manager import Pipeline
+from colsynth.runtimes.target import Target
+from colsynth.units import format_size
+
+PACKERS = ("pack-trees", "pack-roots")
+_COALESCER, _ORDER = "coalesce-chunks", "order-transfers"
+
+_FARTHEST = Fraction(10, 100)
+"""How far below the optimum fewer trees may stay."""
+
+_MEASURED = 10**9
+"""Bytes of the message at which programs are compared."""
+
+_MOST_RANKS = 64
+"""Of programs that are made several times; beyond, each takes many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A pipeline and what it gives, for one mode of the call."""
+
+    pipeline: Pipeline
+    schedule: Forest
+    program: ThreadblockProgram
+
+
+def fastest(
+    base: Rival, asked: Pipeline, target: Target, clock: Clock
+) -> tuple[Rival, tuple[str, ...]]:
+    """Return what is predicted to be fastest, `base` among equals, and a note on its trees.
+
+    One thing is varied after the other, each from the best so far.
+
+    Parameters
+    ----------
+    base : Rival
+        With its number of trees chosen.
+    asked : Pipeline
+        As it was asked for: only what it leaves to colsynth is varied.
+    target : Target
+        With the mode of `base`.
+    clock : Clock
+        Told of the time that measuring takes.
+    """
+    if base.schedule.problem.topology.size > _MOST_RANKS:
+        return base, ()
+    best, first = base, None
+    least = inf
+    for vary in (_with_fewer_trees, _spread, _in_other_orders):
+        for rival in vary(best, asked, target, clock):
+            if first is None:
+                first = least = _predicted(base, target, clock)
+            seconds = _predicted(rival, target, clock)
+            if seconds < least:
+                best, least = rival, seconds
+    if first is None or best.schedule is base.schedule:
+        return best, ()
+    note = (
+        f"{base.schedule.trees_per_root} trees per GPU have the better bound, but are predicted "
+        f"to take {first / least:.2f} times as long at {format_size(_MEASURED)}"
+    )
+    return best, (note,)
+
+
+def _with_fewer_trees(
+    base: Rival, asked: Pipeline, target: Target, clock: Clock
+) -> Iterator[Rival]:
+    """Yield the rival with the fewest trees that come near the optimum, if those are fewer."""
+    packer = asked.passes[0]
+    if packer.name != "pack-trees" or getattr(packer, "trees", None) != "auto":
+        return
+    if base.pipeline.passes[0].name != packer.name:
+        return
+    from colsynth.synthesis.forest.rate import fewest_trees
+
+    problem = base.schedule.problem
+    with clock.measure("choose-trees"):
+        fewer = fewest_trees(problem, _FARTHEST)
+    if fewer is not None and fewer < base.schedule.trees_per_root:
+        pipeline = _changed(base.pipeline, packer.name, trees=str(fewer))
+        schedule = pipeline.split_after(Forest)[0].run(problem, target, clock)
+        yield from _lowered(pipeline, schedule, target, clock)
+
+
+def _spread(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> Iterator[Rival]:
+    """Yield the rival with smaller steps, where some move several chunks."""
+    counts = (s.count for g in rival.program.gpus for b in g.threadblocks for s in b.steps)
+    if _option(asked, _COALESCER, "spread") is False and any(count > 1 for count in counts):
+        pipeline = _changed(rival.pipeline, _COALESCER, spread=True)
+        yield from _lowered(pipeline, rival.schedule, target, clock)
+
+
+def _in_other_orders(
+    rival: Rival, asked: Pipeline, target: Target, clock: Clock
+) -> Iterator[Rival]:
+    """Yield the rival with its transfers in each other order, where steps stand in a row."""
+    from colsynth.lowering.order_transfers import CHAINS, ORDERS
+
+    if _option(asked, _ORDER, "order") == CHAINS and rival.program.max_steps > 1:
+        for order in ORDERS:
+            if order != CHAINS:
+                pipeline = _changed(rival.pipeline, _ORDER, order=order)
+                yield from _lowered(pipeline, rival.schedule, target, clock)
+
+
+def _option(pipeline: Pipeline, name: str, option: str) -> Any:
+    """Return an option of a pass, None where there is no such pass."""
+    known = {item.name: item for item in pipeline.passes}
+    return getattr(known.get(name), option, None)
+
+
+def _lowered(pipeline: Pipeline, schedule: Forest, target: Target, clock: Clock) -> Iterator[Rival]:
+    """Yield what a pipeline makes of a schedule, if it fits."""
+    try:
+        program = pipeline.split_after(Forest)[1].run(schedule, target, clock)
+    except (LimitError, InfeasibleError):
+        return
+    yield Rival(pipeline, schedule, program)
+
+
+def _changed(pipeline: Pipeline, name: str, **values: Any) -> Pipeline:
+    """Return the pipeline with options of one pass changed."""
+    passes: list[Any] = list(pipeline.passes)
+    return Pipeline(tuple(replace(x, **values) if x.name == name else x for x in passes))
+
+
+def _predicted(rival: Rival, target: Target, clock: Clock) -> float:
+    """Return the predicted seconds of a large message."""
+    from colsynth.simulate import simulate
+
+    topology = rival.schedule.problem.topology
+    with clock.measure("simulate"):
+        return simulate(rival.program, topology, target.profile, [_MEASURED])[0].seconds

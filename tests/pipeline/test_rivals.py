@@ -1,0 +1,67 @@
+"""What colsynth leaves open is decided by the simulator, and never for the worse."""
+
+from fractions import Fraction
+
+import pytest
+
+from colsynth import api
+from colsynth.pipeline.modes import Mode
+from colsynth.pipeline.target import aim
+from colsynth.pipeline.walk import Request, compile_problem
+from colsynth.runtimes import profile
+from colsynth.synthesis.forest.rate import fewest_trees
+
+GIGABYTE = 10**9
+
+
+def made(machine, collective, runtime, boxes=None, **options):
+    problem = api.make_problem(api.load_topology(machine, nodes=boxes), collective)
+    request = Request(mode=Mode.AUTO, several=False, **options)
+    return compile_problem(problem, aim(problem, profile(runtime), "Simple"), request)
+
+
+def seconds(done):
+    topology = done.problem.topology
+    data = done.artefacts[0].data
+    return api.simulate(data, done.runtime, topology, [GIGABYTE]).points[0].seconds
+
+
+@pytest.mark.parametrize(
+    ("machine", "boxes", "collective", "runtime", "varied"),
+    [
+        ("mi250", 1, "reduce-scatter", "msccl", "coalesce-chunks{spread=true}"),
+        ("mi250", 2, "allreduce", "msccl", "order-transfers{order=copies}"),
+        ("torus:4x4", None, "allreduce", "rccl", "order-transfers{order=paced}"),
+    ],
+)
+def test_the_faster_program_is_taken(machine, boxes, collective, runtime, varied):
+    plain = made(machine, collective, runtime, boxes, measured=False)
+    best = made(machine, collective, runtime, boxes)
+    assert varied not in plain.pipeline
+    assert varied in best.pipeline
+    assert seconds(best) < seconds(plain)
+
+
+def test_what_was_asked_for_stays():
+    asked = made("mi250", "allreduce", "msccl", 2, trees="2", order="chains", spread=True)
+    assert asked.schedule.trees_per_root == 2
+    assert "copies" not in asked.pipeline
+    exact = made("mi250", "allgather", "rccl", trees="optimal")
+    assert exact.summary()["gap"] == 0
+
+
+def test_pipelines_in_full_are_left_alone():
+    passes = made("mi250", "allreduce", "msccl", 2, measured=False).pipeline
+    assert made("mi250", "allreduce", "msccl", 2, passes=passes).pipeline == passes
+
+
+def test_a_note_says_that_fewer_trees_were_taken():
+    best = made("mi300x", "allreduce", "msccl", 2)
+    within = fewest_trees(best.problem, Fraction(2, 100))
+    assert best.schedule.trees_per_root < within
+    assert any(note.startswith(f"{within} trees per GPU have the better") for note in best.notes)
+
+
+def test_programs_without_rivals_are_not_measured():
+    done = made("dgx-a100", "allgather", "msccl", 1)
+    assert "simulate" not in done.seconds
