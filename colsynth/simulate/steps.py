@@ -9,6 +9,8 @@ from colsynth.model import Step, Threadblock, ThreadblockProgram
 
 SENDS = ("s", "rcs", "rrs", "rrcs")
 RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
+_MOST = 1 << 15
+"""Chunks that a step can reach: offsets are int16 on every runtime (`Profile.max_offset`)."""
 _EXECUTED = {*SENDS, *RECEIVES, "cpy", "re", "nop"}
 
 
@@ -56,8 +58,9 @@ def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
         raise unfit(
             f"{where} has steps that no runtime executes: {', '.join(sorted(ops - _EXECUTED))}"
         )
-    if any(step.count < 0 for step in block.steps):
-        raise unfit(f"{where} has a step that moves less than nothing")
+    wrong = [step.count for step in block.steps if not 0 <= step.count <= _MOST]
+    if wrong:
+        raise unfit(f"{where} has a step that moves {wrong[0]} chunks")
     for peer, kinds in ((block.send, SENDS), (block.recv, RECEIVES)):
         if peer is None and not ops.isdisjoint(kinds):
             raise unfit(f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}")

@@ -141,6 +141,7 @@ BROKEN = {
     "shared": program_of([[(1, None, 0, [])] * 2, [(None, 0, 0, [])]], 1),
     "ra": program_of([[(None, None, 0, [step("ra")])], []], 1),
     "negative": program_of([[(None, None, 0, [step("cpy", -1)])], []], 1),
+    "immense": program_of([[(None, None, 0, [step("cpy", 2**15 + 1)])], []], 1),
     "no chunks": program_of([[], []], 0),
 }
 _TWICE = program_of([[(None, None, 0, [])] * 2, []], 1)
