@@ -110,7 +110,8 @@ def compile(  # noqa: A001 - the verb of this package
         "budget": budget,
     }
     notes: tuple[str, ...] = ()
-    if algorithm == AUTO and passes is None:
+    chosen = algorithm == AUTO and passes is None
+    if chosen:
         taken = {**settings, "protocol": protocol}
         candidate = _fastest(problem, runtime, taken, seed, progress)
         settings = candidate.settings()
@@ -126,7 +127,12 @@ def compile(  # noqa: A001 - the verb of this package
         progress=progress,
     )
     request = Request(
-        algorithm=algorithm, passes=passes, mode=parse_mode(mode), several=several, **settings
+        algorithm=algorithm,
+        passes=passes,
+        mode=parse_mode(mode),
+        several=several,
+        measured=not chosen,  # what was chosen has been measured as it is, at its size
+        **settings,
     )
     done = compile_problem(problem, target, request, watch)
     return replace(done, notes=(*notes, *done.notes))

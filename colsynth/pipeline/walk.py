@@ -74,6 +74,8 @@ class Request:
     mode : Mode
     several : bool
         Whether more than one file may be written.
+    measured : bool
+        Whether the simulator decides what is left to the pipeline (`rivals.py`).
     """
 
     algorithm: str = "forest"

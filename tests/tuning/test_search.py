@@ -6,11 +6,12 @@ import pytest
 
 from colsynth import api, topology
 from colsynth.errors import InputError, LimitError
+from colsynth.pipeline.modes import Mode
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.workers import Workers
 from colsynth.tuning import Candidate, Case, Means, choose, search
 from colsynth.tuning.candidates import algorithm_names, is_baseline, knobs, neighbours, starts
-from colsynth.tuning.evaluate import evaluate, is_usable, usable_sizes
+from colsynth.tuning.evaluate import build, evaluate, is_usable, usable_sizes
 from colsynth.tuning.search import fastest
 
 SIZES = (1024, 2**20, 2**26)
@@ -122,3 +123,15 @@ def test_a_budget_is_a_number_from_one(budget):
     with pytest.raises(InputError) as caught:
         search(case(), ("forest",), Means(budget))
     assert caught.value.diagnostic.code == "CS210"
+
+
+def test_auto_compiles_what_was_measured_at_its_size(monkeypatch):
+    """The simulator has decided; it is not asked again at the size that `compile` asks about."""
+    problem = api.make_problem(topology.load("mi250"), "reduce-scatter")
+    plain = Candidate("forest")
+    monkeypatch.setattr("colsynth.tuning.choose", lambda *_: plain)
+    done = api.compile(problem, "msccl", algorithm="auto", size=2**16)
+    made = build(Case(problem, "msccl", (2**16,)), plain, mode=Mode.AUTO, several=True)
+    assert [a.data for a in done.artefacts] == [a.data for a in made.artefacts]
+    asked = api.compile(problem, "msccl")
+    assert [a.data for a in asked.artefacts] != [a.data for a in made.artefacts]
