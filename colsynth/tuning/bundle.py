@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from colsynth.errors import InputError, LimitError
+from colsynth.errors import InputError, LimitError, require_least
 from colsynth.model import Collective, Problem
 from colsynth.pipeline.modes import Mode, plan_modes
 from colsynth.pipeline.result import Artefact
@@ -105,7 +105,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     cases : sequence of Case
         For one runtime, with different collectives.
     means : Means
-        Its budget is shared out evenly.
+        Its budget is shared out evenly, one evaluation for every case at least.
     algorithms : sequence of str, optional
         To try; all unless given.
 
@@ -117,7 +117,8 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
         CS611 where no algorithm gives a program for a collective.
     """
     runtime = profile(cases[0].runtime)
-    share = replace(means, budget=max(means.budget // len(cases), min(means.budget, 1)))
+    require_least("--budget", means.budget, len(cases))
+    share = replace(means, budget=means.budget // len(cases))
     names = algorithm_names(algorithms)
     found = [search(case, names, share) for case in cases]
     for case, measured in zip(cases, found, strict=True):

@@ -130,6 +130,7 @@ def test_jobs_and_hash_seeds_change_no_byte(tmp_path):
         (["-c", "allgather,broadcast", "--root", "8"], "CS211"),
         (["--sizes", "4XB"], "CS212"),
         (["--budget", "0"], "CS210"),
+        (["-c", "allgather,allreduce", "--budget", "1"], "CS210"),
         (["--jobs", "0"], "CS210"),
     ],
     ids=str,
