@@ -30,7 +30,8 @@ def test_every_machine_on_every_runtime(machine, boxes, runtime):
     for collective in SYMMETRIC:
         result = compiled(machine, boxes, collective, runtime)
         assert len(result.artefacts) == (2 if runtime == "msccl" else 1)
-        assert result.schedule.gap <= 2 / 98
+        noted = any("trees per GPU have the better bound" in note for note in result.notes)
+        assert result.schedule.gap <= (10 / 90 if noted else 2 / 98)
     if boxes == 1:
         for collective in ROOTED:
             compiled(machine, boxes, collective, runtime, root=3)

@@ -186,9 +186,14 @@ def is_baseline(algorithm: str) -> bool:
 
 def starts(algorithms: Sequence[str], least: int) -> Iterator[tuple[Candidate, ...]]:
     """Yield all algorithms with each protocol that suits some size from `least` bytes up."""
-    for protocol, most in knobs().protocols.items():
-        if most is None or least <= most:
-            yield tuple(_start(algorithm, protocol) for algorithm in algorithms)
+    for protocol in _protocols(least):
+        yield tuple(_start(algorithm, protocol) for algorithm in algorithms)
+
+
+def _protocols(least: int) -> tuple[str, ...]:
+    """Return the protocols that suit some size from `least` bytes up."""
+    known = knobs().protocols.items()
+    return tuple(protocol for protocol, most in known if most is None or least <= most)
 
 
 def _start(algorithm: str, protocol: str) -> Candidate:
@@ -196,8 +201,18 @@ def _start(algorithm: str, protocol: str) -> Candidate:
     return Candidate(algorithm, protocol, **first)
 
 
-def neighbours(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield what differs from a candidate in one knob, by one step."""
+def neighbours(candidate: Candidate, least: int) -> Iterator[Candidate]:
+    """Yield what differs from a candidate in its protocol, or in one knob by one step.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    least : int
+        Bytes of the smallest message, as for `starts`.
+    """
+    for protocol in _protocols(least):
+        if protocol != candidate.protocol:
+            yield replace(candidate, protocol=protocol)
     for knob in knobs().of(candidate.algorithm):
         for value in knob.beside(getattr(candidate, knob.field)):
             yield replace(candidate, **{knob.field: value})

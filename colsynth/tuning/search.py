@@ -91,7 +91,7 @@ def _rounds(
     yield list(first)
     serving = {m.candidate.algorithm for m in found.values() if m.refusal is None}
     yield [candidate for row in others for candidate in row if candidate.algorithm in serving]
-    while batch := _next(found)[:_ROUND]:
+    while batch := _next(found, least)[:_ROUND]:
         yield batch
 
 
@@ -117,7 +117,7 @@ def _recalled(case: Case, candidate: Candidate, means: Means) -> Measured | None
     return None
 
 
-def _next(found: dict[Candidate, Measured]) -> list[Candidate]:
+def _next(found: dict[Candidate, Measured], least: int) -> list[Candidate]:
     """Return new neighbours of the best of each algorithm in turn, the most promising first.
 
     Once by all times, and once by those of calls that use the file.
@@ -137,7 +137,7 @@ def _next(found: dict[Candidate, Measured]) -> list[Candidate]:
                     parent = own[1].candidate
                     ranked[parent] = min(behind, ranked.get(parent, behind))
     parents = sorted(ranked, key=lambda parent: ranked[parent])  # stable: ties by size, name
-    rows = ([x for x in neighbours(parent) if x not in found] for parent in parents)
+    rows = ([x for x in neighbours(parent, least) if x not in found] for parent in parents)
     turns = (candidate for turn in zip_longest(*rows) for candidate in turn)
     return [candidate for candidate in dict.fromkeys(turns) if candidate is not None]
 

@@ -71,10 +71,12 @@ def test_small_protocols_are_not_tried_at_large_messages():
 
 def test_neighbours_differ_in_one_knob():
     start = next(starts(("ten",), 1024))[0]
-    for other in neighbours(start):
+    for other in neighbours(start, 1024):
         one, two = start.settings(), other.settings()
         assert sum(one.get(key) != two.get(key) for key in {*one, *two}) == 1
-    assert {c.chunks_per_gpu for c in neighbours(start)} == {1, 2, 4}
+    assert {c.chunks_per_gpu for c in neighbours(start, 1024)} == {1, 2, 4}
+    assert {c.protocol for c in neighbours(start, 1024)} == {"Simple", "LL", "LL128"}
+    assert {c.protocol for c in neighbours(start, 2**30)} == {"Simple", "LL128"}
 
 
 def test_baselines_are_all_but_our_own():

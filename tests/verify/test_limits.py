@@ -35,7 +35,9 @@ def _many_blocks(blocks: int, per_channel: int):
 def test_threadblocks_of_a_gpu():
     assert "T02" in _found(_many_blocks(65, 16), "rccl")
     assert "T02" not in _found(_many_blocks(65, 16), "msccl-executor")
-    assert "T08" in _found(_many_blocks(65, 16), "msccl-executor", Severity.WARNING)
+    resident = profile("msccl-executor").resident_threadblocks
+    assert "T08" in _found(_many_blocks(resident + 1, 16), "msccl-executor", Severity.WARNING)
+    assert "T08" not in _found(_many_blocks(resident, 16), "msccl-executor", Severity.WARNING)
     assert "T08" not in _found(_many_blocks(64, 16), "rccl", Severity.WARNING)
 
 
