@@ -29,8 +29,8 @@ _FARTHEST = Fraction(10, 100)
 _MEASURED = 10**9
 """Bytes of the message at which programs are compared."""
 
-_MOST_RANKS = 64
-"""Of programs that are made several times; beyond, each takes many seconds."""
+_MOST_MOVED = 10_000
+"""Chunks times GPUs of programs that are made several times; larger ones take many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,6 @@ def fastest(
     clock : Clock
         Told of the time that measuring takes.
     """
-    if base.schedule.problem.topology.size > _MOST_RANKS:
-        return base, ()
     best, first = base, None
     least = inf
     for vary in (_with_fewer_trees, _spread, _in_other_orders):
@@ -102,6 +100,8 @@ def _with_fewer_trees(
 
 def _spread(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> Iterator[Rival]:
     """Yield the rival with smaller steps, where some move several chunks."""
+    if _is_large(rival):
+        return
     counts = (s.count for g in rival.program.gpus for b in g.threadblocks for s in b.steps)
     if _option(asked, _COALESCER, "spread") is False and any(count > 1 for count in counts):
         pipeline = _changed(rival.pipeline, _COALESCER, spread=True)
@@ -114,11 +114,19 @@ def _in_other_orders(
     """Yield the rival with its transfers in each other order, where steps stand in a row."""
     from colsynth.lowering.order_transfers import CHAINS, ORDERS
 
+    if _is_large(rival):
+        return
     if _option(asked, _ORDER, "order") == CHAINS and rival.program.max_steps > 1:
         for order in ORDERS:
             if order != CHAINS:
                 pipeline = _changed(rival.pipeline, _ORDER, order=order)
                 yield from _lowered(pipeline, rival.schedule, target, clock)
+
+
+def _is_large(rival: Rival) -> bool:
+    """Whether making the program once more would take long."""
+    header = rival.program.header
+    return header.chunks * header.ranks > _MOST_MOVED
 
 
 def _option(pipeline: Pipeline, name: str, option: str) -> Any:
