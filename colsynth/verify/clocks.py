@@ -6,129 +6,107 @@ after its n-th send). A full FIFO also delays its sender, but how full it is dep
 sizes, so nothing may rely on that. Tiles touch different bytes, hence one pass of the
 program says it all (contract 4.3, 4.5).
 
-The clock of a unit holds, per threadblock, how many of that block's steps are complete
-before the unit acts (Fidge and Mattern's vector clocks). Rows change only where a
-threadblock learns something, and are shared in between.
+Steps that touch the same memory mostly pass on the same chunks, and are then ordered by
+each other's waits and messages alone. So steps are grouped by these first, and clocks are
+computed group by group; all steps together are asked only about the pairs that remain.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from colsynth.verify.table import Bools, Ints, S
 from colsynth.verify.units import Units
 
-Rows = npt.NDArray[Any]
-
-_MEMORY = 96 * 2**20
-"""Bytes of clocks held at a time; more threadblocks are handled in several rounds."""
+_MOST = 24 * 2**20
+"""Numbers of four bytes in the clocks held at a time."""
 
 
 @dataclass(frozen=True)
-class Clocks:
-    """Clock rows for a range of threadblocks.
-
-    Parameters
-    ----------
-    first, last : int
-        Threadblocks covered, half open.
-    rows : int array (rows, last - first)
-    row : int array
-        Row of every step, as seen when it acts; 0 (nothing known) where it never ran.
-    """
-
-    first: int
-    last: int
-    rows: Rows
-    row: Ints
-
-    def precedes(self, earlier: Ints, later: Ints, threadblock: Ints, ordinal: Ints) -> Bools:
-        """Return, per pair, whether `earlier` is complete before `later` acts."""
-        columns = threadblock[earlier] - self.first
-        known: Bools = self.rows[self.row[later], columns] > ordinal[earlier]
-        return known
-
-
-def column_ranges(units: Units, order: list[int]) -> list[tuple[int, int]]:
-    """Return ranges of threadblocks, whole ranks each, whose clocks fit in memory."""
-    table = units.table
-    joins = 1 + sum(1 for unit in order if units.match[unit] >= 0 or units.causes[unit])
-    width = max(1, _MEMORY // (joins * _dtype(units)().itemsize))
-    bounds = np.flatnonzero(np.diff(table.rank, prepend=-1)).tolist()
-    bounds.append(table.threadblocks)
-    ranges, first = [], 0
-    for begin, end in itertools.pairwise(bounds):
-        if end - first > width and begin > first:
-            ranges.append((first, begin))
-            first = begin
-    ranges.append((first, table.threadblocks))
-    return ranges
-
-
-def clocks(
-    units: Units, order: list[int], first: int, last: int, *, weak_sends: bool = False
-) -> Clocks:
-    """Compute the clocks of a range of threadblocks.
+class Past:
+    """What comes before each step of a program.
 
     Parameters
     ----------
     units : Units
-    order : list of int
+    order : int array
         Units that ran, every one after all that precede it.
-    first, last : int
-        Threadblocks that the rows cover.
-    weak_sends : bool
-        Whether the flag of a plain send says nothing about the send itself (LL on RCCL
-        has no barrier behind it, contract 4.5).
     """
-    table = units.table
-    block, ordinal = table.threadblock.tolist(), table.ordinal.tolist()
-    weak = (table.op == S).tolist() if weak_sends else None
-    current = [0] * table.threadblocks
-    row = [0] * table.steps
-    joins = sum(1 for unit in order if units.match[unit] >= 0 or units.causes[unit])
-    rows = np.zeros((joins + 1, last - first), dtype=_dtype(units))
-    used = 0
-    for unit in order:
-        mine = current[block[unit]]
-        causes, sender = units.causes[unit], units.match[unit]
-        if causes or sender >= 0:
-            used += 1
-            mine = _join(rows, used, mine, row, causes, sender)
-            for cause in (*causes, sender):
-                column = block[cause] - first
-                if cause >= 0 and 0 <= column < last - first:
-                    seen = ordinal[cause] + (0 if weak and weak[cause] and cause != sender else 1)
-                    rows[used, column] = max(rows[used, column], seen)
-            current[block[unit]] = mine
-        row[unit] = mine
-    return Clocks(first, last, rows[: used + 1], np.array(row, dtype=np.int64))
 
+    units: Units
+    order: Ints
 
-def _join(
-    rows: Rows,
-    new: int,
-    mine: int,
-    row: list[int],
-    causes: tuple[int, ...],
-    sender: int,
-) -> int:
-    """Fill row `new` with what the threadblock knows and what it is told."""
-    target = rows[new]
-    target[:] = rows[mine]
-    for cause in causes:
-        if cause >= 0:
-            np.maximum(target, rows[row[cause]], out=target)
-    if sender >= 0:
-        np.maximum(target, rows[row[sender]], out=target)
-    return new
+    @cached_property
+    def _causes(self) -> tuple[Ints, Ints]:
+        causes = self.units.causes
+        first = np.concatenate([[0], np.cumsum(np.fromiter(map(len, causes), np.int64))])
+        return first, np.fromiter(chain.from_iterable(causes), np.int64, int(first[-1]))
 
+    @cached_property
+    def _match(self) -> Ints:
+        return np.array(self.units.match, dtype=np.int64)
 
-def _dtype(units: Units) -> type[np.int16] | type[np.int32]:
-    longest = max(map(len, units.program), default=0)
-    return np.int16 if longest < 2**14 else np.int32
+    @cached_property
+    def _group(self) -> Ints:
+        """The group of every step: those joined by waits and messages.
+
+        Copies at the start are left out, else all that begins with the same one is one.
+        """
+        from colsynth.kernels.precedence import together
+
+        first, cause = self._causes
+        alone = (first[1:] == first[:-1]) & (self._match < 0)
+        opens = alone & (np.array(self.units.send, dtype=np.int64) < 0)
+        group: Ints = together(first, cause, self._match, opens)
+        return group
+
+    def unordered(self, earlier: Ints, later: Ints, *, weak_sends: bool = False) -> Ints:
+        """Return the pairs (indices) of steps whose first may not be complete for the second.
+
+        Parameters
+        ----------
+        earlier, later : int arrays
+            Units that ran.
+        weak_sends : bool
+            Whether the flag of a plain send says nothing about the send itself (LL on RCCL
+            has no barrier behind it, contract 4.5).
+        """
+        weak = (self.units.table.op == S) & weak_sends
+        near = self._known(self._group, earlier, later, weak)
+        left = np.flatnonzero(~near)
+        if not len(left):
+            return left
+        everything = np.zeros(self.units.table.steps, dtype=np.int64)
+        far = self._known(everything, earlier[left], later[left], weak)
+        rest: Ints = left[~far]
+        return rest
+
+    def _known(self, group: Ints, earlier: Ints, later: Ints, weak: Bools) -> Bools:
+        """Return, per pair, whether the group of the second proves the first complete."""
+        from colsynth.kernels.precedence import known_before
+
+        table = self.units.table
+        places = np.arange(table.steps + 1)
+        steps = self.order[np.argsort(group[self.order], kind="stable")]
+        sort = np.argsort(group[later], kind="stable")
+        found = known_before(
+            np.searchsorted(group[steps], places),
+            steps,
+            np.searchsorted(group[later[sort]], places),
+            earlier[sort],
+            later[sort],
+            table.threadblock,
+            table.ordinal,
+            weak,
+            *self._causes,
+            self._match,
+            table.threadblocks,
+            _MOST,
+        )
+        known = np.zeros(len(earlier), dtype=np.bool_)
+        known[sort] = found
+        return known

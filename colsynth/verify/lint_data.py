@@ -9,7 +9,7 @@ import numpy as np
 from colsynth.model import Collective
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
-from colsynth.verify.clocks import Clocks, clocks, column_ranges
+from colsynth.verify.clocks import Past
 from colsynth.verify.contents import Outcome, evaluate, ranks
 from colsynth.verify.contract import (
     OUT_OF_PLACE,
@@ -204,16 +204,15 @@ def _races(
     units: Units, run: Termination, profile: Profile, findings: Findings, runs: list[ModeRun]
 ) -> None:
     """Report conflicting accesses that nothing orders (B04, B07)."""
-    order = run.order
+    past = Past(units, np.array(run.order, dtype=np.int64))
     weak = not profile.fuses and units.table.header.protocol == "LL" and _flags_sends(units)
-    for first, last in column_ranges(units, order):
-        strong = clocks(units, order, first, last)
-        for one in runs:
-            _unordered(units.table, findings, one, strong, "B04")
-        if weak:
-            frail = clocks(units, order, first, last, weak_sends=True)
-            for one in runs:
-                _frail(units.table, findings, one, strong, frail)
+    known = [unordered(one.pairs, one.found, past) for one in runs]
+    for one, pairs in zip(runs, known, strict=True):
+        _report(units.table, findings, one, pairs, "B04", "race")
+    for one, pairs in zip(runs, known, strict=True) if weak else ():
+        frail = unordered(one.pairs, one.found, past, weak_sends=True)
+        fresh = frail[~np.isin(frail, pairs)]
+        _report(units.table, findings, one, fresh, "B07", "only the flag of an LL send orders")
     for one in runs:
         late = overtaken(one.pairs, one.found, units, run.sizings[0].group)
         _report(units.table, findings, one, late, "B04", "race within one message")
@@ -222,17 +221,6 @@ def _races(
 
 def _flags_sends(units: Units) -> bool:
     return bool((units.table.signals & (units.table.op == S)).any())
-
-
-def _unordered(table: Table, findings: Findings, one: ModeRun, seen: Clocks, rule: str) -> None:
-    _report(table, findings, one, unordered(one.pairs, one.found, table, seen), rule, "race")
-
-
-def _frail(table: Table, findings: Findings, one: ModeRun, strong: Clocks, frail: Clocks) -> None:
-    known = set(unordered(one.pairs, one.found, table, strong).tolist())
-    fresh = [p for p in unordered(one.pairs, one.found, table, frail).tolist() if p not in known]
-    pairs = np.array(fresh, dtype=np.int64)
-    _report(table, findings, one, pairs, "B07", "only the flag of an LL send orders")
 
 
 def _report(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colsynth.verify.clocks import Clocks
+from colsynth.verify.clocks import Past
 from colsynth.verify.contract import Layout
 from colsynth.verify.table import CPY, READS_SOURCE, READS_TARGET, WRITES_TARGET, Bools, Ints, Table
 from colsynth.verify.units import Units
@@ -120,12 +120,11 @@ def overtaken(pairs: Pairs, found: Accesses, units: Units, group: int) -> Ints:
     return np.flatnonzero(same & calls)
 
 
-def unordered(pairs: Pairs, found: Accesses, table: Table, clocks: Clocks) -> Ints:
-    """Return the pairs (indices) within the clocks' threadblocks that nothing orders."""
-    earlier, later = found.step[pairs.earlier], found.step[pairs.later]
-    block = table.threadblock[earlier]
-    covered = np.flatnonzero((block >= clocks.first) & (block < clocks.last))
-    if not len(covered):
-        return covered
-    ordered = clocks.precedes(earlier[covered], later[covered], table.threadblock, table.ordinal)
-    return covered[~ordered]
+def unordered(pairs: Pairs, found: Accesses, past: Past, *, weak_sends: bool = False) -> Ints:
+    """Return the pairs (indices) that nothing orders; see `Past.unordered`."""
+    steps = past.units.table.steps
+    both = found.step[pairs.earlier] * steps + found.step[pairs.later]
+    distinct, place = np.unique(both, return_inverse=True)
+    bad = np.zeros(len(distinct), dtype=np.bool_)
+    bad[past.unordered(*np.divmod(distinct, steps), weak_sends=weak_sends)] = True
+    return np.flatnonzero(bad[place])

@@ -1,0 +1,131 @@
+"""Which of two steps is surely complete before the other acts: vector clocks, group by group.
+
+Order comes from the order of execution within a threadblock, from causes (steps whose flags
+a step waits for) and from matches (the step whose message it takes). The clock of a step
+holds, per threadblock, how many of its steps are complete before the step acts (Fidge,
+Mattern). Clocks change only where a threadblock learns something, and are shared between.
+
+Clocks of all steps for all threadblocks are the cube of the ranks. Steps that belong
+together are few, so each group is followed by itself: what is known within a group is true,
+what is not may still follow from others. A group costs its joins times the threadblocks
+whose steps are asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _find(parent, x):
+    while parent[x] != x:
+        parent[x] = parent[parent[x]]
+        x = parent[x]
+    return x
+
+
+@njit(cache=True, nogil=True)
+def together(cause_first, cause, match, opens):
+    """Return a number per step, the same for steps joined by causes and matches, int64 (U,).
+
+    Parameters
+    ----------
+    cause_first, cause : int64 (U + 1,), int64
+    match : int64 (U,)
+        -1 for none, as in `cause`.
+    opens : bool (U,)
+        Steps that join nothing as causes: whatever waits for them would be one group.
+    """
+    parent = np.arange(match.size)
+    for u in range(match.size):
+        if match[u] >= 0:
+            parent[_find(parent, u)] = _find(parent, match[u])
+        for i in range(cause_first[u], cause_first[u + 1]):
+            if cause[i] >= 0 and not opens[cause[i]]:
+                parent[_find(parent, u)] = _find(parent, cause[i])
+    for u in range(match.size):
+        parent[u] = _find(parent, u)
+    return parent
+
+
+@njit(cache=True, nogil=True)
+def _fill(steps, block, ordinal, weak, cause_first, cause, match, column, low, current, row, rows):
+    """Compute the clocks of some steps for the columns from `low` on; row 0 knows nothing."""
+    width = rows.shape[1]
+    used = 0
+    for u in steps:
+        mine = current[block[u]]
+        begin, end = cause_first[u], cause_first[u + 1]
+        if begin < end or match[u] >= 0:
+            used += 1
+            rows[used] = rows[mine]
+            for i in range(begin, end + 1):
+                other = match[u] if i == end else cause[i]
+                if other < 0:
+                    continue
+                source = row[other]
+                for j in range(width):
+                    rows[used, j] = max(rows[used, j], rows[source, j])
+                j = column[block[other]] - low
+                if 0 <= j < width:
+                    said = ordinal[other] + (0 if weak[other] and i < end else 1)
+                    rows[used, j] = max(rows[used, j], said)
+            current[block[u]] = mine = used
+        row[u] = mine
+
+
+@njit(cache=True, nogil=True)
+def known_before(
+    first, steps, pair_first, earlier, later,
+    block, ordinal, weak, cause_first, cause, match, blocks, most,
+):  # fmt: skip
+    """Return, per pair, whether `earlier` is known to be complete before `later` acts.
+
+    Parameters
+    ----------
+    first, steps : int64 (G + 1,), int64
+        The steps of each group, in an order in which each comes after those it needs.
+    pair_first, earlier, later : int64 (G + 1,), int64 (P,), int64 (P,)
+        Pairs of steps by the group of `later`.
+    block, ordinal : int64 (U,), int64 (U,)
+        Threadblock of each step, and its place there.
+    weak : bool (U,)
+        Steps whose flag says nothing of themselves, only of those before them.
+    cause_first, cause, match : int64 (U + 1,), int64, int64 (U,)
+        As in `together`.
+    blocks : int
+        Threadblocks.
+    most : int
+        Numbers held at a time; clocks of more threadblocks are computed in several rounds.
+    """
+    known = np.zeros(earlier.size, np.bool_)
+    column, asked = np.full(blocks, -1, np.int64), np.empty(blocks, np.int64)
+    current, row = np.zeros(blocks, np.int64), np.zeros(block.size, np.int64)
+    for g in range(first.size - 1):
+        low, high = pair_first[g], pair_first[g + 1]
+        mine = steps[first[g] : first[g + 1]]
+        columns = 0
+        for p in range(low, high):
+            if column[block[earlier[p]]] < 0:
+                column[block[earlier[p]]] = columns
+                asked[columns] = block[earlier[p]]
+                columns += 1
+        joins = 1
+        for u in mine:
+            joins += cause_first[u] < cause_first[u + 1] or match[u] >= 0
+        width = max(1, most // joins)
+        for left in range(0, columns, width):
+            rows = np.zeros((joins, min(width, columns - left)), np.int32)
+            _fill(
+                mine, block, ordinal, weak, cause_first, cause, match,
+                column, left, current, row, rows,
+            )  # fmt: skip
+            for p in range(low, high):
+                j = column[block[earlier[p]]] - left
+                if 0 <= j < rows.shape[1]:
+                    known[p] = rows[row[later[p]], j] > ordinal[earlier[p]]
+            for u in mine:
+                row[u], current[block[u]] = 0, 0
+        column[asked[:columns]] = -1
+    return known

@@ -1,0 +1,48 @@
+"""Which steps of real programs are ordered, beside sets of everything that came before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colsynth import api
+from colsynth.runtimes import profile
+from colsynth.verify.clocks import Past
+from colsynth.verify.execute import execute
+from colsynth.verify.table import S, tabulate
+from colsynth.verify.units import resolve
+from tests.reference.precedence import pasts
+from tests.verify.programs import ALL
+
+
+def _compiled(name, collective, runtime):
+    problem = api.make_problem(api.load_topology(name, nodes=1), collective)
+    return api.compile(problem, runtime, several=False, trees="1").artefacts[0].program
+
+
+def _programs():
+    yield from sorted(ALL.items())
+    yield "allreduce", _compiled("dgx-a100", "allreduce", "msccl")
+    yield "reduce-scatter", _compiled("dgx-a100", "reduce-scatter", "rccl")
+
+
+@pytest.mark.parametrize(("name", "program"), list(_programs()))
+@pytest.mark.parametrize("weak_sends", [False, True])
+def test_pairs_of_steps_are_ordered_exactly_where_something_orders_them(name, program, weak_sends):
+    units = resolve(tabulate(program))
+    table = units.table
+    run = execute(units, depth=profile("msccl").fifo_calls["Simple"], group=1, tiles=1)
+    block, ordinal = table.threadblock.tolist(), table.ordinal.tolist()
+    weak = ((table.op == S) & weak_sends).tolist()
+    before = pasts(run.order, block, units.causes, units.match, weak)
+    ran = run.order[:: max(1, len(run.order) // 150)]
+    pairs = [(a, b) for b in ran for a in ran if block[a] != block[b]]
+    earlier, later = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+    past = Past(units, np.array(run.order, dtype=np.int64))
+    found = set(past.unordered(earlier, later, weak_sends=weak_sends).tolist())
+    latest = {
+        b: {block[s]: ordinal[s] for s in sorted(before[b], key=ordinal.__getitem__)} for b in ran
+    }
+    for number, (a, b) in enumerate(pairs):
+        known = latest[b].get(block[a], -1) >= ordinal[a]
+        assert (number in found) != known, (name, table.name(a), table.name(b))
