@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COMPILING = "compiling kernels, first run only"
 OF_TREES, OF_TIME = ("maxflow",), ("rounds", "matching", "sending")
-OF_TUNING = ("execution",)
+OF_TUNING, OF_CHECKS = ("execution",), ("precedence",)
 """Kernels of the algorithms; where none is compiled, the first run is the slow one."""
 
 Show = Callable[[str, int, int], None]
