@@ -148,3 +148,15 @@ def damaged(topology: Topology, seed: int, part: Fraction = Fraction(1, 20)) -> 
             rate = link.bandwidth / 2 if pair in hit else link.bandwidth
             links.append(replace(link, bandwidth=rate))
     return replace(topology, name=f"{topology.name} damaged{seed}", links=tuple(links))
+
+
+def lopsided(topology: Topology, seed: int, part: Fraction = Fraction(1, 20)) -> Topology:
+    """Return a topology with a part of its links missing or halved, in one direction only."""
+    rng = random.Random(seed)
+    links = []
+    for link in topology.links:
+        lot = rng.random()
+        if lot < part / 2:
+            continue
+        links.append(replace(link, bandwidth=link.bandwidth / 2) if lot < part else link)
+    return replace(topology, name=f"{topology.name} lopsided{seed}", links=tuple(links))

@@ -34,6 +34,10 @@ _STEPS = 2**28
 _SLACK = 2**8
 """Steps by which a cut must fall short to be added: the solver's own tolerance."""
 _MOST_ROUNDS = 200
+_MOST_WHOLE_ROUNDS = 12
+"""Rounds of cuts in the search for whole numbers, after those for fractions."""
+_MOST_ANYWHERE = 150
+"""Links up to which whole numbers are also sought far from the fractions."""
 _WORTH = 1e-3
 """What a unit of capacity is worth beside the height of a root."""
 _WHOLE = 1e-6
@@ -125,6 +129,12 @@ class RootProgram:
             costs.append(_WORTH * (1 + np.clip(growth, -1, 1) / 2))
         every = np.concatenate(costs)
         self._highs.changeColsCost(len(every), np.arange(len(every), dtype=np.int32), every)
+
+    def share_out(self, weight: Ints) -> None:
+        """Require shares in proportion to the weights, int64 (n,), of the roots."""
+        first, *others = weight[self._roots].tolist()
+        for column, part in enumerate(others, start=1):
+            self._row(0, 0, np.array((0, column), np.int64), np.array((part, -first), np.float64))
 
     def stay_near(self, solution: Solution | None) -> None:
         """Allow only the whole numbers on either side of a solution; None allows all again."""
@@ -245,6 +255,35 @@ class RootProgram:
             potentials.append(prices)
             row += len(nodes)
         return Solution(shares, used, cuts, tuple(potentials), settled)
+
+
+def whole_solution(
+    fractions: RootProgram, numbers: RootProgram, capacity: Floats, count: int, depth: Floats
+) -> Solution | None:
+    """Return whole numbers of `count` trees; None where none were found.
+
+    Fractions are quick to find, and few of them are no whole numbers: those are rounded
+    first, up or down; only on small topologies is everything tried.
+
+    Parameters
+    ----------
+    fractions, numbers : RootProgram
+        For the same halves; the second one is `whole`.
+    capacity, count, depth
+        As `RootProgram.demand` takes them.
+    """
+    fractions.demand(capacity, count, depth)
+    loose = fractions.solve()
+    if loose is None or not loose.settled:
+        return None
+    numbers.adopt(loose)
+    numbers.demand(capacity, count, depth)
+    numbers.stay_near(loose)
+    found = numbers.solve(_MOST_WHOLE_ROUNDS)
+    if (found is None or not found.settled) and len(capacity) <= _MOST_ANYWHERE:
+        numbers.stay_near(None)
+        found = numbers.solve(_MOST_WHOLE_ROUNDS)
+    return found if found is not None and found.settled else None
 
 
 def _first_cuts(side: Side) -> Iterator[Flags]:

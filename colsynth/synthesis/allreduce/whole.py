@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from colsynth.model import Problem, RootedBound
-from colsynth.synthesis.allreduce.program import Floats, RootProgram, Solution
+from colsynth.synthesis.allreduce.program import Floats, RootProgram, whole_solution
 from colsynth.synthesis.allreduce.rooted import prices_of
 from colsynth.synthesis.allreduce.sides import Halves, halves_of
 from colsynth.synthesis.forest.rate import TOLERANCE
@@ -28,10 +28,6 @@ _MOST_OPTIMAL = 4096
 """Trees at which the rate and all bandwidths are whole, up to which they are tried."""
 _MOST_STEPS = 12
 """Steps tried for one number of trees."""
-_MOST_ROUNDS = 12
-"""Rounds of cuts in the search for whole numbers, after those for fractions."""
-_MOST_ANYWHERE = 150
-"""Links up to which whole numbers are also sought far from the fractions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,31 +108,14 @@ class WholeSearch:
             units = np.array([int(x.bandwidth * scale) for x in self._topology.links], np.int64)
             if int((units * self._prices).sum()) < count * self._least:
                 continue
-            found = self._solve(units.astype(np.float64), count)
+            found = whole_solution(
+                self._fractions, self._numbers, units.astype(np.float64), count, self._depth
+            )
             if found is None:
                 continue
             used = tuple(np.rint(x).astype(np.int64) for x in found.used)
             return WholeTrees(np.rint(found.shares).astype(np.int64), used, 1 / scale)
         return None
-
-    def _solve(self, capacity: Floats, count: int) -> Solution | None:
-        """Return whole numbers of `count` trees; None where none were found.
-
-        Fractions are quick to find, and few of them are no whole numbers: those are rounded
-        first, up or down; only on small topologies is everything tried.
-        """
-        self._fractions.demand(capacity, count, self._depth)
-        loose = self._fractions.solve()
-        if loose is None or not loose.settled:
-            return None
-        self._numbers.adopt(loose)
-        self._numbers.demand(capacity, count, self._depth)
-        self._numbers.stay_near(loose)
-        found = self._numbers.solve(_MOST_ROUNDS)
-        if (found is None or not found.settled) and len(capacity) <= _MOST_ANYWHERE:
-            self._numbers.stay_near(None)
-            found = self._numbers.solve(_MOST_ROUNDS)
-        return found if found is not None and found.settled else None
 
     def _steps(self, count: int, tolerance: Fraction) -> Iterator[Fraction]:
         """Yield 1 / y from the least on, at which some link comes to hold one tree more."""

@@ -14,6 +14,7 @@ from colsynth.model import Bound, Direction, Forest, Phase, Problem, Topology, T
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.bound import bound, least_ratio
 from colsynth.synthesis.forest.digraph import Digraph, Packed, by_level
+from colsynth.synthesis.forest.forwarding import counts_forwarded, forwarding_of
 from colsynth.synthesis.forest.nested import pack_nested
 from colsynth.synthesis.forest.rate import Rate, fixed_rate, require_trees, trees_per_root
 from colsynth.synthesis.forest.routes import Arc, Bundle, Supply, bundled
@@ -65,7 +66,7 @@ class PackTrees:
         """Return the forest of a problem."""
         optimum = bound(value)
         tried: list[Forest] = []
-        for count in trees_per_root(self.trees, value, optimum):
+        for count in self._counts(value, optimum):
             tried.append(_forest(value, optimum, count, target))
             if tried[-1].gap == 0:
                 return tried[-1]
@@ -75,6 +76,13 @@ class PackTrees:
 def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> Forest:
     """Pack `trees` trees per root, as fast as they can be."""
     phases: list[Phase] = []
+    def _counts(self, problem: Problem, optimum: Bound) -> Iterator[int]:
+        """Yield numbers of trees per root to try until one reaches the bound."""
+        known = trees_per_root(self.trees, problem, optimum)
+        yield from known
+        if self.trees == "optimal":
+            yield from (count for count in counts_forwarded(problem) if count not in known)
+
     for number, (cut, algbw) in enumerate(zip(optimum.cuts, optimum.rates, strict=True)):
         target.progress("packing trees", number, len(optimum.cuts))
         if phases and problem.topology.is_symmetric:
@@ -93,12 +101,8 @@ def _phase(problem: Problem, direction: Direction, trees: int, algbw: Fraction) 
     arcs, deficit = remove_switches(problem.topology, network, found.units, trees)
     unit = found.unit_bandwidth
     if deficit:
-        whole = Rate(network.integers, network.unit)
-        unit, arcs = max(
-            _forwarded(problem.topology, network, found, trees, trees),
-            _forwarded(problem.topology, network, whole, int(rate / network.unit), trees),
-            key=lambda fitted: fitted[0],
-        )
+        fitted = _balanced(problem, network, direction, trees, unit)
+        unit, arcs = fitted or _refined(problem.topology, network, found, trees, rate)
     packed = pack(network, arcs, trees, problem, direction)
     return Phase(direction, merge_equal(packed), unit)
 
@@ -107,6 +111,33 @@ def _forwarded(
     topology: Topology, network: Network, base: Rate, demand: int, trees: int
 ) -> tuple[Fraction, tuple[Arc, ...]]:
     """Return (bandwidth of a unit, arcs) where switches lose some of what cuts allow.
+def _balanced(
+    problem: Problem, network: Network, direction: Direction, trees: int, most: Fraction
+) -> tuple[Fraction, tuple[Arc, ...]] | None:
+    """Return (bandwidth of a unit, arcs) of capacities that every switch can forward.
+
+    None where the programs that choose them are too large or give up.
+    """
+    forwarding = forwarding_of(problem, direction)
+    found = forwarding and forwarding.fit(trees, most)
+    if not found:
+        return None
+    arcs, deficit = remove_switches(problem.topology, network, found.units, trees)
+    return None if deficit else (found.unit_bandwidth, arcs)
+
+
+def _refined(
+    topology: Topology, network: Network, found: Rate, trees: int, rate: Fraction
+) -> tuple[Fraction, tuple[Arc, ...]]:
+    """Return (bandwidth of a unit, arcs) of what is left of capacities that are cut finer."""
+    whole = Rate(network.integers, network.unit)
+    return max(
+        _forwarded(topology, network, found, trees, trees),
+        _forwarded(topology, network, whole, int(rate / network.unit), trees),
+        key=lambda fitted: fitted[0],
+    )
+
+
 
     Capacities that were rounded down to trees, as `base` may be, and switches with more
     ingress than egress or the reverse cannot always forward what the cuts allow. So

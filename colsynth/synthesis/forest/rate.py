@@ -20,6 +20,7 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.model import Bound, Cut, Problem
 from colsynth.synthesis.bound import bound, phases_of
+from colsynth.synthesis.forest.forwarding import forwardings, is_lopsided
 from colsynth.synthesis.network import Ints, Network, network_of, to_int64
 
 TOLERANCE = Fraction(2, 100)
@@ -112,17 +113,49 @@ def algbw_of(problem: Problem, optimum: Bound, trees: int) -> Fraction:
     return 1 / sum(times, Fraction(0))
 
 
+class _Reach:
+    """What numbers of trees reach: what cuts allow, and lopsided switches can forward."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._optimum = problem, bound(problem)
+        self._phases = forwardings(problem) if is_lopsided(problem.topology) else ()
+        self.best, self.most = self._optimum.algbw, self._optimum.trees_per_root
+        if self._phases and all(phase.rate for phase in self._phases):
+            self.best = self._together([p.rate * p.parts for p in self._phases])
+            self.most = max(self.most, *(phase.trees for phase in self._phases))
+        else:
+            self._phases = ()
+
+    def algbw(self, trees: int) -> Fraction:
+        """Return the algorithm bandwidth (bytes/s) of `trees` trees per root, 0 for unknown."""
+        if not self._phases:
+            return algbw_of(self._problem, self._optimum, trees)
+        found: list[Fraction] = []
+        for phase, cut_rate in zip(self._phases, self._optimum.rates, strict=False):
+            most = fixed_rate(phase.network, trees, cut_rate / phase.parts).unit_bandwidth
+            fitted = phase.fit(trees, most)
+            if fitted is None:
+                return Fraction(0)
+            found.append(fitted.unit_bandwidth * trees * phase.parts)
+        return self._together(found)
+
+    def _together(self, rates: list[Fraction]) -> Fraction:
+        """Return the rate of all phases; one stands for both where the topology is symmetric."""
+        rates = [rates[i % len(rates)] for i in range(len(self._optimum.rates))]
+        return 1 / sum((1 / rate for rate in rates), Fraction(0))
+
+
 def candidates(problem: Problem) -> tuple[int, ...]:
     """Return numbers of trees per root worth trying, the best choice first.
 
     First the fewest trees within `TOLERANCE` of the optimum; should those not fit the
     runtime, every smaller number, fastest first, down to one.
     """
-    optimum = bound(problem)
-    slowest = optimum.algbw * (1 - TOLERANCE)
+    reach = _Reach(problem)
+    slowest = reach.best * (1 - TOLERANCE)
     tried: list[tuple[Fraction, int]] = []
-    for trees in range(1, min(optimum.trees_per_root, MOST_TREES) + 1):
-        algbw = algbw_of(problem, optimum, trees)
+    for trees in range(1, min(reach.most, MOST_TREES) + 1):
+        algbw = reach.algbw(trees)
         if algbw >= slowest:
             fallback = sorted(tried, key=lambda pair: (-pair[0], pair[1]))
             return (trees, *(k for _, k in fallback))
@@ -136,10 +169,10 @@ def fewest_trees(problem: Problem, tolerance: Fraction) -> int | None:
 
     None where that takes more than `MOST_TREES`.
     """
-    optimum = bound(problem)
-    least = optimum.algbw * (1 - tolerance)
-    counts = range(1, min(optimum.trees_per_root, MOST_TREES) + 1)
-    return next((k for k in counts if algbw_of(problem, optimum, k) >= least), None)
+    reach = _Reach(problem)
+    least = reach.best * (1 - tolerance)
+    counts = range(1, min(reach.most, MOST_TREES) + 1)
+    return next((k for k in counts if reach.algbw(k) >= least), None)
 
 
 def counts_at_optimum(problem: Problem, optimum: Bound) -> tuple[int, ...]:
