@@ -190,8 +190,9 @@ def allreduce_bound(problem: Problem) -> AllreduceBound:
     InfeasibleError
         No data can pass between some two GPUs.
     InputError
-        CS321: another collective; CS303: process groups; CS301: numbers do not fit 64 bits.
+        CS321: another collective; CS303: several process groups; CS301: numbers do not fit
+        64 bits.
     """
-    from colsynth.synthesis.allreduce.rooted import allreduce_bound as solve
+    from colsynth.synthesis.optimum import allreduce_optimum
 
-    return solve(problem)
+    return allreduce_optimum(problem)

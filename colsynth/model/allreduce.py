@@ -53,10 +53,12 @@ class PricedCut:
 
 @dataclass(frozen=True, slots=True)
 class RootedBound:
-    """A bandwidth that no allreduce beats that adds each chunk up at one GPU.
+    """A bandwidth that no allreduce beats that adds each chunk up at one place.
 
-    A chunk with root v pays the price of every set with v in it, on its way in or out;
-    links can be paid at most their bandwidth times their price.
+    That is a GPU, with `in_network` also a switch that reduces and multicasts; in a process
+    group with transit also a GPU outside it. A chunk with root v pays the price of every set
+    with v in it, on its way in or out; links can be paid at most their bandwidth times their
+    price.
 
     Parameters
     ----------

@@ -19,9 +19,11 @@ class Cut:
     nodes : tuple of int
         Node indices of the set, ascending.
     gpus : tuple of int
-        Ranks of the set, ascending; at least one rank of the topology is not in it.
+        Ranks of the set, ascending; at least one rank of the topology (of a process group) is
+        not in it.
     links : tuple of int
-        Link indices that cross the cut in the direction data must take.
+        Link indices that cross the cut in the direction data must take. Without transit none
+        to GPUs that take no part, nor from one process group to another.
     bandwidth : Fraction
         Sum over `links`, bytes per second.
     """
@@ -41,7 +43,8 @@ class Bound:
     ----------
     algbw : Fraction
         Bytes per second: message size over the least possible time. For allreduce
-        of the composition reduce-scatter + allgather.
+        of the composition reduce-scatter + allgather. Where several process groups share the
+        links, the message of each over a time that may not be reached.
     trees_per_root : int
         Equal trees per root that reach the optimum and leave no fraction of a tree on any
         link (ForestColl's k); fewer may reach it where not every link has to be full.

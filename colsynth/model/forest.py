@@ -32,6 +32,8 @@ class TreeEdge:
 class Tree:
     """A spanning arborescence that carries `weight` equal chunks of its root's shard.
 
+    In a process group it spans the group's members; with transit it may pass other GPUs.
+
     Parameters
     ----------
     root : int
@@ -39,7 +41,8 @@ class Tree:
     weight : int
         Number of chunks it carries, one or more.
     edges : tuple of TreeEdge
-        N - 1 edges, every edge after the one that reaches its parent.
+        N - 1 edges (and one for each other GPU), every edge after the one that reaches its
+        parent.
     """
 
     root: int
@@ -113,8 +116,8 @@ class Forest:
 
     @property
     def chunks(self) -> int:
-        """Chunks of the whole message."""
-        return sum(self.weights)
+        """Chunks of the whole message, that of one process group."""
+        return sum(self.weights) // len(self.problem.members)
 
     @property
     def algbw(self) -> Fraction:

@@ -80,7 +80,8 @@ class Problem:
     collective : Collective
     root : int or None
         A rank for broadcast, reduce, scatter and gather, None otherwise. In every group
-        it is the member at this place.
+        it is the member at this place. None also where a broadcast or reduce has several
+        roots, those with shards.
     groups : tuple of tuple of int
         Process groups that run the collective at the same time, each by its ranks in
         order; no rank is in two. Empty: all ranks are one group.
@@ -89,8 +90,9 @@ class Problem:
     demands : tuple of Demand
         What a custom collective asks for; empty otherwise.
     shards : tuple of int
-        By rank, how much it contributes to an allgather or gets of a reduce-scatter,
-        relative to others; zero or more, without a common divisor. Empty: all the same.
+        By rank, how much it contributes to an allgather or gets of a reduce-scatter, or
+        which part of a broadcast or reduce it is the root of, relative to others; zero or
+        more, without a common divisor, zero outside groups. Empty: all the same.
     """
 
     topology: Topology
@@ -103,15 +105,24 @@ class Problem:
 
     @property
     def roots(self) -> tuple[int, ...]:
-        """The ranks that trees are rooted at."""
-        return tuple(range(self.topology.size)) if self.root is None else (self.root,)
+        """The ranks that trees are rooted at, group after group."""
+        if self.root is None:
+            return tuple(rank for group in self.members for rank in group)
+        return tuple(group[self.root] for group in self.members)
 
     @property
     def weights(self) -> tuple[int, ...]:
         """The part of the message that each of `roots` is root of, relative to others."""
-        return self.shards or (1,) * len(self.roots)
+        if self.shards:
+            return tuple(self.shards[rank] for rank in self.roots)
+        return (1,) * len(self.roots)
 
     @property
     def members(self) -> tuple[tuple[int, ...], ...]:
         """The ranks of every group."""
         return self.groups or (tuple(range(self.topology.size)),)
+
+    @property
+    def has_several_roots(self) -> bool:
+        """Whether a collective that is made for one root has more."""
+        return self.collective.rooted and self.root is None

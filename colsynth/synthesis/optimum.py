@@ -17,6 +17,11 @@ def optimum(problem: Problem) -> Bound | FlowBound:
     InputError
         No bound is known for such a problem, or its numbers do not fit 64 bits.
     """
+    if problem.groups:
+        from colsynth.synthesis.groups.bounds import bound_of_groups, flow_bound_of_group
+
+        of_pairs = problem.collective in _OF_FLOWS
+        return flow_bound_of_group(problem) if of_pairs else bound_of_groups(problem)
     if problem.collective in _OF_FLOWS:
         from colsynth.synthesis.flow_bound import flow_bound
 
@@ -34,8 +39,23 @@ def best_optimum(problem: Problem) -> Bound | FlowBound | AllreduceBound:
     InfeasibleError, InputError
         As `optimum`.
     """
-    if problem.collective is Collective.ALLREDUCE and not problem.groups:
-        from colsynth.synthesis.allreduce.rooted import allreduce_bound
-
-        return allreduce_bound(problem)
+    if problem.collective is Collective.ALLREDUCE and len(problem.groups) < 2:
+        return allreduce_optimum(problem)
     return optimum(problem)
+
+
+def allreduce_optimum(problem: Problem) -> AllreduceBound:
+    """Return what an allreduce reaches with equal roots, with free ones, and what none beats.
+
+    Raises
+    ------
+    InfeasibleError, InputError
+        As `optimum`; CS321 for another collective, CS303 for several process groups.
+    """
+    if problem.groups:
+        from colsynth.synthesis.groups.bounds import allreduce_bound_of_group
+
+        return allreduce_bound_of_group(problem)
+    from colsynth.synthesis.allreduce.rooted import allreduce_bound
+
+    return allreduce_bound(problem)

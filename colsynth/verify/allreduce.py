@@ -11,19 +11,29 @@ what it takes from the units that enter, it gives back to those that leave. So
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from colsynth.errors import Diagnostic, VerificationError
-from colsynth.model import Direction, Kind, Limit, Problem, RootedBound, Topology
+from colsynth.model import Direction, Kind, Limit, Link, Problem, RootedBound, Topology
 
 _POWER = {Direction.OUT: "multicast", Direction.IN: "reduce"}
+
+
+def is_open(problem: Problem, link: Link, groups: Iterable[tuple[int, ...]]) -> bool:
+    """Return whether one of some process groups may take a link: with transit, any link."""
+    if problem.transit or not problem.groups:
+        return True
+    rank_of = problem.topology.rank_of
+    ranks = {rank_of[node] for node in (link.source, link.target) if node in rank_of}
+    return any(ranks <= set(group) for group in groups)
 
 
 def check_limit(problem: Problem, limit: Limit) -> None:
     """Check a bound on all allreduces; raise VerificationError CS524 where it is none."""
     topology = problem.topology
     nodes = [node for part in limit.parts for node in part]
-    gpus = set(topology.ranks)
+    gpus = _members(problem)
     if not limit.parts or len(nodes) != len(set(nodes)):
         raise _failure("the sets of the limit overlap, or there are none")
     if any(not gpus & set(part) for part in limit.parts):
@@ -33,9 +43,13 @@ def check_limit(problem: Problem, limit: Limit) -> None:
         raise _failure("the cut of the limit leaves no GPU outside")
     if len(limit.parts) > 1 and outside:
         raise _failure("the partition of the limit leaves GPUs out")
+    if len(limit.parts) > 1 and problem.transit:
+        raise _failure("a partition bounds nothing where other GPUs may add up")
     owner = {node: number for number, part in enumerate(limit.parts) for node in part}
     counted = Fraction(0)
     for link in topology.links:
+        if not is_open(problem, link, problem.members):
+            continue
         ends = (link.source, link.target)
         near, far = ends if limit.direction is Direction.OUT else (ends[1], ends[0])
         if near in owner and owner.get(far) != owner[near]:
@@ -49,7 +63,7 @@ def check_limit(problem: Problem, limit: Limit) -> None:
 def check_rooted(problem: Problem, found: RootedBound) -> None:
     """Check a bound on allreduces with roots; raise VerificationError CS524 where it is none."""
     topology = problem.topology
-    gpus = set(topology.ranks)
+    gpus = _members(problem)
     for cut in found.cuts:
         if cut.price <= 0 or gpus <= set(cut.nodes):
             raise _failure("a priced set leaves no GPU outside, or its price is not above 0")
@@ -59,18 +73,38 @@ def check_rooted(problem: Problem, found: RootedBound) -> None:
             raise _failure(f"{name} is a GPU and cannot give refunds")
         if found.in_network and _POWER[way] in topology.nodes[node].capabilities:
             raise _failure(f"{name} does not just forward and cannot give refunds")
-    paid = {gpu: sum(cut.price for cut in found.cuts if gpu in cut.nodes) for gpu in gpus}
-    least = min(paid.values())
+    roots = gpus | set(_summing(problem, found))
+    least = min(sum(cut.price for cut in found.cuts if root in cut.nodes) for root in roots)
     if least <= 0:
         raise _failure("some root pays nothing")
     out = _paid(topology, found, Direction.OUT)
     into = _paid(topology, found, Direction.IN)
     worth = sum(
-        (link.bandwidth * max(0, out[i], into[i]) for i, link in enumerate(topology.links)),
+        (
+            link.bandwidth * max(0, out[i], into[i])
+            for i, link in enumerate(topology.links)
+            if is_open(problem, link, problem.members)
+        ),
         Fraction(0),
     )
     if worth != found.algbw * least:
         raise _failure(f"the prices allow {worth / least} bytes/s, not {found.algbw}")
+
+
+def _members(problem: Problem) -> set[int]:
+    """Return the nodes of the GPUs that want the sum; they are of one group."""
+    if len(problem.members) > 1:
+        raise _failure("the bound is for one process group, not for several")
+    return {problem.topology.ranks[rank] for rank in problem.members[0]}
+
+
+def _summing(problem: Problem, found: RootedBound) -> Iterator[int]:
+    """Yield the nodes outside the group at which a chunk may be added up as well."""
+    if problem.transit:
+        yield from problem.topology.ranks
+    for index, node in enumerate(problem.topology.nodes):
+        if found.in_network and set(_POWER.values()) <= set(node.capabilities):
+            yield index
 
 
 def _paid(topology: Topology, found: RootedBound, direction: Direction) -> list[int]:

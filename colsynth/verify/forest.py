@@ -27,7 +27,7 @@ from colsynth.model import (
 )
 from colsynth.model.forest import TreeEdge
 from colsynth.model.problem import PHASES
-from colsynth.verify.allreduce import check_rooted
+from colsynth.verify.allreduce import check_rooted, is_open
 
 _POWER = {Direction.OUT: "multicast", Direction.IN: "reduce"}
 """What a switch must be capable of for the edges of a tree to part there."""
@@ -79,6 +79,7 @@ def check_forest(forest: Forest) -> None:
 def _check_phase(forest: Forest, phase: Phase) -> Loads:
     """Check trees, weights and loads; return what each link carries, bytes/s."""
     topology = forest.problem.topology
+    member_of = {rank: set(group) for group in forest.problem.members for rank in group}
     if phase.unit_bandwidth <= 0:
         raise _failure("CS523", f"a unit of weight is given {phase.unit_bandwidth} bytes/s")
     weights: Counter[int] = Counter()
@@ -86,6 +87,7 @@ def _check_phase(forest: Forest, phase: Phase) -> Loads:
     taken: dict[int, _Taken] = {}
     for tree in phase.trees:
         _check_tree(topology, tree, phase.direction, taken)
+        _check_reach(forest.problem, tree, member_of.get(tree.root, set()))
         weights[tree.root] += tree.weight
         if forest.in_network:
             _carry_once(topology, tree, phase.direction, carried)
@@ -156,8 +158,9 @@ def _check_shares(forest: Forest) -> None:
 
 def _check_proportions(forest: Forest) -> None:
     """Check that chunks are shared out as the problem's shards are."""
-    whole, chunks = sum(forest.problem.shards), forest.chunks
-    for root, (part, held) in enumerate(zip(forest.problem.shards, forest.weights, strict=True)):
+    problem = forest.problem
+    whole, chunks = sum(problem.weights), forest.chunks
+    for root, part, held in zip(problem.roots, problem.weights, forest.weights, strict=True):
         if held * whole != part * chunks or chunks < 1:
             text = f"rank {root} has {held} of {chunks} chunks"
             raise _failure("CS522", f"{text}, and {part} of {whole} parts of the message")
@@ -179,7 +182,7 @@ def _check_weights(forest: Forest, weights: Counter[int]) -> None:
 def _check_tree(
     topology: Topology, tree: Tree, direction: Direction, taken: dict[int, _Taken]
 ) -> None:
-    """Check that a tree spans; add its weight to what each of its edges carries.
+    """Check that a tree is one; add its weight to what each of its edges carries.
 
     Trees may share edges, by identity: such a route is walked once.
     """
@@ -197,11 +200,19 @@ def _check_tree(
         if known is None:
             _check_route(topology, tree, edge, direction)
         taken[id(edge)] = (edge, tree.weight + (known[1] if known else 0))
-    missing = sorted(set(range(topology.size)) - reached)
+
+
+def _check_reach(problem: Problem, tree: Tree, members: set[int]) -> None:
+    """Check that a tree spans the group of its root, and passes others only in transit."""
+    reached = {tree.root, *(edge.child for edge in tree.edges)}
+    missing = sorted(members - reached)
     if missing:
         raise _tree_failure(tree, f"ranks {missing} are not reached")
-    if len(reached) != topology.size:
+    if not reached <= set(range(problem.topology.size)):
         raise _tree_failure(tree, "it reaches ranks that do not exist")
+    strangers = sorted(reached - members)
+    if strangers and not problem.transit:
+        raise _tree_failure(tree, f"ranks {strangers} are not of its group")
 
 
 def _check_route(topology: Topology, tree: Tree, edge: TreeEdge, direction: Direction) -> None:
@@ -231,26 +242,30 @@ def _check_bound(problem: Problem, bound: Bound) -> None:
     for direction, cut, rate in zip(directions, bound.cuts, bound.rates, strict=True):
         if cut.direction is not direction:
             raise _failure("CS524", f"the cut of the {direction} phase is for {cut.direction}")
-        _check_cut(problem.topology, cut)
+        _check_cut(problem, cut)
         _check_rate(problem, cut, rate)
     whole = 1 / sum((1 / rate for rate in bound.rates), Fraction(0))
     if bound.algbw != whole:
         raise _failure("CS524", f"the phases allow {whole} bytes/s, not {bound.algbw}")
 
 
-def _check_cut(topology: Topology, cut: Cut) -> None:
+def _check_cut(problem: Problem, cut: Cut) -> None:
     """Check that the set is one, and that `links` are all that cross it in its direction."""
+    topology = problem.topology
     inside = set(cut.nodes)
     gpus = tuple(rank for rank, node in enumerate(topology.ranks) if node in inside)
     if gpus != cut.gpus or not gpus:
         raise _failure("CS524", f"the cut says ranks {cut.gpus}, its nodes hold {gpus}")
-    if len(gpus) == topology.size:
+    if all(set(group) <= set(gpus) for group in problem.members):
         raise _failure("CS524", "the cut leaves no GPU outside")
+    groups = _crossing(problem, cut)
     crossing = []
     for index, link in enumerate(topology.links):
         leaves = link.source in inside and link.target not in inside
         enters = link.target in inside and link.source not in inside
-        if leaves if cut.direction is Direction.OUT else enters:
+        if (leaves if cut.direction is Direction.OUT else enters) and is_open(
+            problem, link, groups
+        ):
             crossing.append(index)
     if sorted(cut.links) != crossing:
         missing = sorted(set(crossing) ^ set(cut.links))
@@ -262,13 +277,27 @@ def _check_cut(topology: Topology, cut: Cut) -> None:
         raise _failure("CS524", text)
 
 
+def _crossing(problem: Problem, cut: Cut) -> list[tuple[int, ...]]:
+    """Return the groups with a root inside a cut and a member outside."""
+    gpus, roots = (
+        set(cut.gpus),
+        {r for r, w in zip(problem.roots, problem.weights, strict=True) if w},
+    )
+    groups = [group for group in problem.members if not set(group) <= gpus]
+    return [group for group in groups if gpus & roots & set(group)]
+
+
 def _check_rate(problem: Problem, cut: Cut, rate: Fraction) -> None:
-    """Check a rate against its cut: shards of the roots inside must leave through it."""
+    """Check a rate against its cut: shards of the roots inside must leave through it.
+
+    Every group has a message of its own.
+    """
     parts = dict(zip(problem.roots, problem.weights, strict=True))
-    inside = sum(part for root, part in parts.items() if root in cut.gpus)
+    ranks = [rank for group in _crossing(problem, cut) for rank in group if rank in cut.gpus]
+    inside = sum(parts.get(rank, 0) for rank in ranks)
     if not inside:
         raise _failure("CS524", "the cut holds no root, so nothing must cross it")
-    allowed = sum(parts.values()) * cut.bandwidth / inside
+    allowed = sum(parts.values()) * cut.bandwidth / (inside * len(problem.members))
     if rate != allowed:
         raise _failure("CS524", f"the cut allows {allowed} bytes/s, not {rate}")
 

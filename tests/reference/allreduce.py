@@ -9,15 +9,21 @@ from colsynth.model import Kind, Topology
 from tests.reference.simplex import maximise
 
 
-def best_rooted(topology: Topology, in_network: bool = False) -> Fraction:
+def best_rooted(  # noqa: C901 - one program, row by row
+    topology: Topology, in_network: bool = False, members: tuple[int, ...] | None = None
+) -> Fraction:
     """Return the rate of free roots by a linear program over every cut, in fractions.
 
     Switches that multicast (outwards) or reduce (inwards) need not forward all they receive
-    where `in_network`.
+    where `in_network`; those that do both may be roots. Where some GPUs are `members`, the
+    others have nothing to say and need to hear nothing, but may be roots too.
 
-    Variables: the share of every GPU as root, then what either half takes of every link.
+    Variables: the share of every root, then what either half takes of every link.
     """
     gpus, links = list(topology.ranks), topology.links
+    if in_network:
+        both = {"multicast", "reduce"}
+        gpus += [i for i, node in enumerate(topology.nodes) if both <= set(node.capabilities)]
     count = len(gpus) + 2 * len(links)
     rows: list[list[int]] = []
     limits: list[Fraction] = []
@@ -40,7 +46,7 @@ def best_rooted(topology: Topology, in_network: bool = False) -> Fraction:
             balance |= {column(half, i): -1 for i, x in enumerate(links) if x.source == node}
             require(balance)
             require({j: -entry for j, entry in balance.items()})
-        for inside in _cuts(topology):
+        for inside in _cuts(topology, gpus, members):
             entries = {k: 1 for k, gpu in enumerate(gpus) if gpu in inside}
             for i, link in enumerate(links):
                 near, far = (link.source, link.target) if half == 0 else (link.target, link.source)
@@ -51,10 +57,12 @@ def best_rooted(topology: Topology, in_network: bool = False) -> Fraction:
     return maximise(costs, rows, limits)
 
 
-def _cuts(topology: Topology) -> list[set[int]]:
-    nodes, gpus = range(len(topology.nodes)), set(topology.ranks)
+def _cuts(topology: Topology, roots: list[int], members: tuple[int, ...] | None) -> list[set[int]]:
+    """Return the sets with a root inside and somebody outside who wants its sum."""
+    nodes = range(len(topology.nodes))
+    wanting = {topology.ranks[r] for r in members or range(topology.size)}
     every = (set(c) for size in range(1, len(nodes)) for c in combinations(nodes, size))
-    return [inside for inside in every if inside & gpus and not gpus <= inside]
+    return [inside for inside in every if inside & set(roots) and not wanting <= inside]
 
 
 def fewest_messages(parts: int) -> int:

@@ -177,3 +177,43 @@ def test_a_shared_link_carries_the_sum():
     with pytest.raises(VerificationError, match="link gpu0 -> switch carries 24 of 12"):
         check_forest(wide)
     check_forest(replace(forest, phases=(Phase(Direction.OUT, (tree,), RATE / 2),)))
+
+
+def _through_a_stranger() -> Forest:
+    """Ranks 0 and 2 are a group, rank 1 stands between them: links 0-1, 1-0, 1-2, 2-1."""
+    nodes = tuple(Node(f"gpu{n}", Kind.GPU) for n in range(3))
+    links = tuple(Link(a, b, RATE) for a, b in ((0, 1), (1, 0), (1, 2), (2, 1)))
+    line = Topology("line", nodes, links, (0, 1, 2))
+    problem = Problem(line, Collective.BROADCAST, 0, ((0, 2),), transit=True)
+    tree = Tree(0, 1, (TreeEdge(0, 1, (0,)), TreeEdge(1, 2, (2,))))
+    cut = Cut(Direction.OUT, (0, 1), (0, 1), (2,), RATE)
+    phase = Phase(Direction.OUT, (tree,), RATE)
+    return Forest(problem, Bound(RATE, 1, (cut,), (RATE,)), 1, (phase,))
+
+
+def _asked(forest, **change):
+    return replace(forest, problem=replace(forest.problem, **change))
+
+
+def test_trees_of_a_group_pass_others_in_transit_alone():
+    forest = _through_a_stranger()
+    check_forest(forest)
+    with pytest.raises(VerificationError, match=r"ranks \[1\] are not of its group"):
+        check_forest(_asked(forest, transit=False))
+
+
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        ("CS521", lambda f: _with_tree(f, lambda t: replace(t, edges=t.edges[:1]))),
+        ("CS522", lambda f: _asked(f, root=1)),
+        ("CS521", lambda f: _asked(f, groups=((0, 1),), root=0, transit=False)),
+        ("CS522", lambda f: _asked(f, groups=((2, 0),))),
+        ("CS522", lambda f: _asked(f, groups=((0,), (2,)))),
+        ("CS524", lambda f: _with_cut(f, nodes=(0,), gpus=(0,), links=())),
+        ("CS524", lambda f: _with_cut(f, nodes=(0, 2), gpus=(0, 2), links=(0, 3))),
+    ],
+)
+def test_wrong_forests_of_groups_fail(code, change):
+    with pytest.raises(VerificationError, match=code):
+        check_forest(change(_through_a_stranger()))

@@ -37,12 +37,18 @@ _MOST_LEVELS = 40
 def first_limit(problem: Problem, cuts: Iterable[Cut]) -> Limit:
     """Return the least bound of the given cuts, single GPUs, and boxes."""
     topology = problem.topology
-    found = [_around(topology, cut.nodes, cut.direction) for cut in cuts]
-    found += [_around(topology, (_narrowest(topology, way),), way) for way in Direction]
-    found += _of_parts(topology, [(gpu,) for gpu in topology.ranks])
+    found = [cut_limit(problem, cuts), *_of_parts(topology, [(gpu,) for gpu in topology.ranks])]
     boxes = _boxes(topology)
     if boxes is not None and len(boxes) > 1:
         found += _of_parts(topology, boxes)
+    return min(found, key=lambda limit: limit.algbw)
+
+
+def cut_limit(problem: Problem, cuts: Iterable[Cut]) -> Limit:
+    """Return the least bound of the given cuts and single GPUs, whatever switches do."""
+    topology = problem.topology
+    found = [_around(topology, cut.nodes, cut.direction) for cut in cuts]
+    found += [_around(topology, (_narrowest(topology, way),), way) for way in Direction]
     return min(found, key=lambda limit: limit.algbw)
 
 

@@ -141,7 +141,7 @@ def _proven(problem: Problem, halves: Halves, rounded: Solution) -> Fraction | N
     paid = np.zeros(len(topology.nodes), np.int64)
     for _, inside, price in rounded.cuts:
         paid[inside] += int(price)
-    least = int(paid[list(topology.ranks)].min())
+    least = int(paid[halves.sides[0].network.roots].min())
     if least == 0:
         return None
     prices = _prices(halves, [int(y) for _, _, y in rounded.cuts], rounded)

@@ -74,13 +74,16 @@ def halves_of(
     branching : mapping, optional
         Where trees may branch besides at GPUs; nowhere unless given.
     reached : bool
-        Whether every tree must reach these nodes too, as trees that are packed have to.
+        Whether every tree must reach these nodes too, as trees that are packed have to; then
+        GPUs alone are roots.
     """
     topology = problem.topology
     places = branching or {}
     ways = Direction.OUT, Direction.IN
-    sides = [_side(problem, way, places.get(way, ()), reached) for way in ways]
-    alike = set(places.get(Direction.IN, ())) == set(places.get(Direction.OUT, ()))
+    branches = {way: set(places.get(way, ())) for way in ways}
+    both = set() if reached else branches[Direction.IN] & branches[Direction.OUT]
+    sides = [_side(problem, way, branches[way], both, reached) for way in ways]
+    alike = branches[Direction.IN] == branches[Direction.OUT]
     if topology.is_symmetric and alike:
         reverse = topology.link_between
         turned = [reverse[link.target, link.source] for link in topology.links]
@@ -97,11 +100,19 @@ def capable(topology: Topology) -> dict[Direction, tuple[int, ...]]:
 
 
 def _side(
-    problem: Problem, direction: Direction, branching: Collection[int], reached: bool
+    problem: Problem,
+    direction: Direction,
+    branching: Collection[int],
+    roots: Collection[int],
+    reached: bool,
 ) -> Side:
     nodes = problem.topology.nodes
     forwards = [i for i, x in enumerate(nodes) if x.kind is not Kind.GPU and i not in branching]
     network = network_of(problem, direction)
+    if roots:
+        weight = network.weight.copy()
+        weight[sorted(roots)] = 1
+        network = replace(network, weight=weight)
     if reached and branching:
         ends = np.concatenate((network.gpus, np.array(sorted(branching), np.int64)))
         network = replace(network, gpus=ends)

@@ -64,6 +64,10 @@ class PackTrees:
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem."""
+        if value.groups:
+            from colsynth.synthesis.groups.pack import forest_of_groups
+
+            return forest_of_groups(value, self.trees, target)
         optimum = bound(value)
         tried: list[Forest] = []
         for count in self._counts(value, optimum):
@@ -72,10 +76,6 @@ class PackTrees:
                 return tried[-1]
         return min(tried, key=lambda forest: forest.gap)
 
-
-def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> Forest:
-    """Pack `trees` trees per root, as fast as they can be."""
-    phases: list[Phase] = []
     def _counts(self, problem: Problem, optimum: Bound) -> Iterator[int]:
         """Yield numbers of trees per root to try until one reaches the bound."""
         known = trees_per_root(self.trees, problem, optimum)
@@ -83,6 +83,10 @@ def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> For
         if self.trees == "optimal":
             yield from (count for count in counts_forwarded(problem) if count not in known)
 
+
+def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> Forest:
+    """Pack `trees` trees per root, as fast as they can be."""
+    phases: list[Phase] = []
     for number, (cut, algbw) in enumerate(zip(optimum.cuts, optimum.rates, strict=True)):
         target.progress("packing trees", number, len(optimum.cuts))
         if phases and problem.topology.is_symmetric:
@@ -107,10 +111,6 @@ def _phase(problem: Problem, direction: Direction, trees: int, algbw: Fraction) 
     return Phase(direction, merge_equal(packed), unit)
 
 
-def _forwarded(
-    topology: Topology, network: Network, base: Rate, demand: int, trees: int
-) -> tuple[Fraction, tuple[Arc, ...]]:
-    """Return (bandwidth of a unit, arcs) where switches lose some of what cuts allow.
 def _balanced(
     problem: Problem, network: Network, direction: Direction, trees: int, most: Fraction
 ) -> tuple[Fraction, tuple[Arc, ...]] | None:
@@ -138,6 +138,10 @@ def _refined(
     )
 
 
+def _forwarded(
+    topology: Topology, network: Network, base: Rate, demand: int, trees: int
+) -> tuple[Fraction, tuple[Arc, ...]]:
+    """Return (bandwidth of a unit, arcs) where switches lose some of what cuts allow.
 
     Capacities that were rounded down to trees, as `base` may be, and switches with more
     ingress than egress or the reverse cannot always forward what the cuts allow. So

@@ -47,6 +47,10 @@ class PackInNetwork:
         InfeasibleError
             CS324: no switch can do what the collective needs, or there are too many GPUs.
         """
+        if value.groups:
+            from colsynth.synthesis.groups.pack import forest_in_network
+
+            return forest_in_network(value, self.trees, target)
         if value.collective is Collective.ALLREDUCE:
             target.progress("sharing out roots", 0, 2)
             forest = allreduce_forest(value, allreduce_bound(value), self.trees)

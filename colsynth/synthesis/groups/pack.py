@@ -1,0 +1,87 @@
+"""Forests of process groups, by way of the group's own machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from colsynth.errors import InfeasibleError
+from colsynth.model import Bound, Collective, Forest, Problem
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.groups.bounds import advised, forwarding
+from colsynth.synthesis.groups.outward import Outward
+from colsynth.synthesis.groups.several import forest_of_several
+from colsynth.synthesis.in_network.pack_in_network import PackInNetwork
+from colsynth.topology.communicator import Communicator, communicators
+
+
+def forest_of_groups(problem: Problem, trees: str, target: Target) -> Forest:
+    """Return trees that are rooted at members of process groups and span the others.
+
+    Parameters
+    ----------
+    problem : Problem
+        With groups. With transit trees may pass and branch at other GPUs.
+    trees : str
+        As in `PackTrees`.
+
+    Raises
+    ------
+    InfeasibleError
+        CS302: some member cannot be reached.
+    """
+    with advised(problem):
+        if len(problem.groups) == 1:
+            return _of_one(problem, trees, target)
+        return forest_of_several(problem, trees, target)
+
+
+def forest_in_network(problem: Problem, trees: str, target: Target) -> Forest:
+    """Return trees of one process group that also branch at switches that multicast or reduce.
+
+    Raises
+    ------
+    InfeasibleError
+        CS302, and CS324 as `PackInNetwork`.
+    """
+    (group,) = communicators(problem)
+    with advised(problem):
+        forest = PackInNetwork(trees).run(group.problem, target)
+    return _outward(problem, group, forest, in_network=True)
+
+
+def _of_one(problem: Problem, trees: str, target: Target) -> Forest:
+    """Return the forest of one group: relays forward, or branch where that is faster."""
+    (group,) = communicators(problem)
+    group = forwarding(group) if problem.transit else group
+    found = PackTrees(trees).run(group.problem, target)
+    for other in _branching(group, trees, found, target):
+        found = max(found, other, key=lambda forest: forest.algbw)
+    return _outward(problem, group, found, in_network=False)
+
+
+def _branching(group: Communicator, trees: str, found: Forest, target: Target) -> Iterator[Forest]:
+    """Yield a forest that branches at relays, where there are some and it may be faster."""
+    adds_up = group.problem.collective is Collective.ALLREDUCE and not trees.isdigit()
+    if group.relays and (found.gap or adds_up):
+        try:
+            yield PackInNetwork(trees).run(group.problem, target)
+        except InfeasibleError as fault:
+            if fault.diagnostic.code != "CS324":
+                raise
+
+
+def _outward(problem: Problem, group: Communicator, forest: Forest, *, in_network: bool) -> Forest:
+    """Return a forest of a group's own machine with the ranks of the whole one."""
+    outward = Outward(problem.topology, group)
+    found = forest.bound
+    return replace(
+        forest,
+        problem=problem,
+        bound=outward.bound(found)
+        if isinstance(found, Bound)
+        else outward.rooted(found, in_network=in_network),
+        phases=tuple(outward.phase(phase, group.problem) for phase in forest.phases),
+        in_network=in_network,
+    )

@@ -1,0 +1,163 @@
+"""Forests of several process groups that share the links.
+
+First every group has its best trees, as if it were alone, at the pace that the busiest link
+lets all of them keep. Where that falls short of the bound, groups take turns: each packs its
+trees into what those before it leave free at a pace that is aimed at. No theorem says that such
+a turn finds the best; the gap to the bound is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm
+
+from colsynth.errors import InfeasibleError, InputError
+from colsynth.model import Collective, Direction, Forest, Phase, Problem, Tree
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.groups.bounds import bound_of_groups, forwarding
+from colsynth.synthesis.groups.outward import Outward
+from colsynth.topology.communicator import Communicator, communicators
+
+_HALVES = {Direction.IN: Collective.REDUCE_SCATTER, Direction.OUT: Collective.ALLGATHER}
+"""What the phases of an allreduce are, each by itself."""
+
+_ROUNDS = 4
+"""How often a pace between the best one so far and the bound is aimed at."""
+
+Packed = tuple[int, tuple[Tree, ...]]
+"""Trees per root, and the trees of all groups."""
+
+
+def forest_of_several(problem: Problem, trees: str, target: Target) -> Forest:
+    """Return the trees of several groups, and the pace that all of them keep together.
+
+    Parameters
+    ----------
+    problem : Problem
+        With groups.
+    trees : str
+        As in `PackTrees`, for every group.
+
+    Raises
+    ------
+    InfeasibleError
+        CS302: some member cannot be reached.
+    """
+    optimum = bound_of_groups(problem)
+    found = []
+    for cut, rate in zip(optimum.cuts, optimum.rates, strict=True):
+        whole = problem.collective is Collective.ALLREDUCE
+        kind = _HALVES[cut.direction] if whole else problem.collective
+        found.append(_Turns(replace(problem, collective=kind), trees, target).best(rate))
+    count = lcm(*(number for number, _ in found))
+    phases = []
+    for cut, (number, grown) in zip(optimum.cuts, found, strict=True):
+        wider = _weighted(grown, count // number)
+        phases.append(Phase(cut.direction, wider, _pace(problem, wider)))
+    return Forest(problem, optimum, count, tuple(phases))
+
+
+def _weighted(trees: Iterable[Tree], times: int) -> tuple[Tree, ...]:
+    return tuple(replace(tree, weight=tree.weight * times) for tree in trees)
+
+
+def _loads(trees: Iterable[Tree]) -> Counter[int]:
+    """Return the weight of all trees that each link carries."""
+    carried: Counter[int] = Counter()
+    for tree in trees:
+        for edge in tree.edges:
+            for link in edge.route:
+                carried[link] += tree.weight
+    return carried
+
+
+def _pace(problem: Problem, trees: Iterable[Tree]) -> Fraction:
+    """Return the bandwidth of a unit of weight at which the busiest link is full."""
+    links = problem.topology.links
+    return min(links[link].bandwidth / load for link, load in _loads(trees).items())
+
+
+class _Turns:
+    """Several groups in one phase."""
+
+    def __init__(self, problem: Problem, trees: str, target: Target) -> None:
+        self._problem, self._trees, self._target = problem, trees, target
+        self._groups = communicators(problem)
+        self._parts = len(problem.roots) // len(self._groups)
+
+    def best(self, bound: Fraction) -> Packed:
+        """Return the best trees found; `bound` is the most that there can be, bytes/s."""
+        best = self._alone()
+        low, high = self._algbw(best), bound
+        aim = high
+        for _ in range(_ROUNDS):
+            if self._algbw(best) == bound:
+                break
+            tried = self._in_turn(aim)
+            if tried is not None and self._algbw(tried) > self._algbw(best):
+                best = tried
+            reached = self._algbw(best)
+            low, high = max(low, reached), high if reached >= aim else aim
+            aim = (low + high) / 2
+        return best
+
+    def _algbw(self, found: Packed) -> Fraction:
+        """Return the bytes/s of one group's message."""
+        count, trees = found
+        return count * self._parts * _pace(self._problem, trees)
+
+    def _alone(self) -> Packed:
+        return self._joined([self._forest(group) for group in self._groups])
+
+    def _in_turn(self, aim: Fraction) -> Packed | None:
+        """Return trees that share the links at about a pace; None where some group finds none."""
+        left = [link.bandwidth for link in self._problem.topology.links]
+        found: list[Forest] = []
+        for group in self._groups:
+            try:
+                forest = self._forest(_with_room(group, left))
+            except (InfeasibleError, InputError):
+                return None
+            found.append(forest)
+            (phase,) = forest.phases
+            unit = min(phase.unit_bandwidth, aim / forest.chunks)
+            for link, load in _loads(phase.trees).items():
+                left[link] -= load * unit
+        return self._joined(found)
+
+    def _forest(self, group: Communicator) -> Forest:
+        """Return a group's trees, with the links of the whole topology."""
+        group = forwarding(group) if group.relays else group
+        forest = PackTrees(self._trees).run(group.problem, self._target)
+        outward = Outward(self._problem.topology, group)
+        phases = tuple(outward.phase(phase, group.problem) for phase in forest.phases)
+        return replace(forest, phases=phases)
+
+    def _joined(self, found: list[Forest]) -> Packed:
+        count = lcm(*(forest.trees_per_root for forest in found))
+        trees = [
+            tree
+            for forest in found
+            for tree in _weighted(forest.phases[0].trees, count // forest.trees_per_root)
+        ]
+        return count, tuple(trees)
+
+
+def _with_room(group: Communicator, left: list[Fraction]) -> Communicator:
+    """Return a group on the bandwidth that is left of each link of the whole topology."""
+    topology = group.problem.topology
+    pairs = [
+        (old, replace(link, bandwidth=left[old]))
+        for old, link in zip(group.links, topology.links, strict=True)
+        if left[old] > 0
+    ]
+    topology = replace(topology, links=tuple(link for _, link in pairs))
+    return replace(
+        group,
+        problem=replace(group.problem, topology=topology),
+        links=tuple(old for old, _ in pairs),
+    )
