@@ -64,6 +64,10 @@ class PackTrees:
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem."""
+        if value.groups:
+            from colsynth.synthesis.groups.pack import forest_of_groups
+
+            return forest_of_groups(value, self.trees, target)
         optimum = bound(value)
         tried: list[Forest] = []
         for count in self._counts(value, optimum):
