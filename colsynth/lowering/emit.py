@@ -63,6 +63,7 @@ def _threadblocks(
     staffing: Staffing,
     passing: frozenset[int],
 ) -> tuple[Threadblock, ...]:
+    needed = staffing.needed
     place = {
         op: Wait(number, step)
         for number, lane in enumerate(lanes)
@@ -71,20 +72,26 @@ def _threadblocks(
     }
     blocks = []
     for number, lane in enumerate(lanes):
-        steps = []
-        for hop in lane.hops:
-            needed = [place[p] for op in hop.ops for p in staffing.needed[op]]
-            step = _step(hop, program.transfers, staffing.ops, passing)
-            steps.append((step, _latest([w for w in needed if w.threadblock != number])))
-        spelt = tuple(
-            Step(s.op, s.source, s.target, s.count, waits=w, origin=s.origin) for s, w in steps
+        steps = tuple(
+            _step(hop, program.transfers, staffing.ops, passing, _waits(hop, number, place, needed))
+            for hop in lane.hops
         )
-        blocks.append(Threadblock(number, lane.send, lane.recv, lane.channel, spelt))
+        blocks.append(Threadblock(number, lane.send, lane.recv, lane.channel, steps))
     return tuple(blocks)
+
+
+def _waits(
+    hop: Hop, block: int, place: dict[int, Wait], needed: tuple[tuple[int, ...], ...]
+) -> tuple[Wait, ...]:
+    """Return what a hop of a threadblock waits for in others."""
+    found = [place[p] for op in hop.ops for p in needed[op]]
+    return _latest([wait for wait in found if wait.threadblock != block])
 
 
 def _latest(needed: list[Wait]) -> tuple[Wait, ...]:
     """Keep the last step of each threadblock: it comes after the others."""
+    if len(needed) < 2:
+        return tuple(needed)
     last: dict[int, int] = {}
     for wait in needed:
         last[wait.threadblock] = max(wait.step, last.get(wait.threadblock, -1))
@@ -96,8 +103,9 @@ def _step(
     transfers: tuple[Transfer, ...],
     ops: tuple[Op, ...],
     passing: frozenset[int],
+    waits: tuple[Wait, ...],
 ) -> Step:
-    """Return the instruction of a hop, without waits (contract 4.1)."""
+    """Return the instruction of a hop (contract 4.1)."""
     transfer = transfers[ops[hop.ops[0]].transfer]
     read: Slot | None
     write: Slot | None
@@ -115,7 +123,7 @@ def _step(
         kind, read, write = "rrs", transfer.operand, None
     else:
         kind, read, write = "rrcs", transfer.operand, transfer.write
-    return Step(kind, read, write, transfer.count, origin=transfer.origin)
+    return Step(kind, read, write, transfer.count, waits, origin=transfer.origin)
 
 
 def _fused(staffing: Staffing) -> dict[int, int]:
@@ -136,6 +144,8 @@ def _passing_sums(
     Nothing else reads it before it is overwritten, and it is no part of the result:
     it lies in scratch, or is overwritten.
     """
+    if not any(transfers[first].reduces for first in fused):
+        return frozenset()
     readers: dict[int, set[int]] = {}
     writer: dict[tuple[int, Slot], int] = {}
     for number, transfer in enumerate(transfers):

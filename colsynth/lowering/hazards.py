@@ -9,7 +9,6 @@ output share memory, so slots are compared by `Layout.in_place_alias` where they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -65,6 +64,10 @@ def waits(
     return tuple(result)
 
 
+Cell = tuple[int, Slot]
+"""A rank and a slot of it that stands for a segment of chunks."""
+
+
 @dataclass(slots=True)
 class _Memory:
     """Last writer and readers since, of every memory cell touched so far."""
@@ -72,38 +75,42 @@ class _Memory:
     layout: Layout
     segments: Segments
     in_place: bool
-    writer: dict[tuple[int, Slot], int] = field(default_factory=dict)
-    readers: dict[tuple[int, Slot], list[int]] = field(default_factory=dict)
+    writer: dict[Cell, int] = field(default_factory=dict)
+    readers: dict[Cell, list[int]] = field(default_factory=dict)
 
     def touch(self, number: int, op: Op, transfer: Transfer) -> set[int]:
         """Record an operation and return the earlier ones it conflicts with."""
         needed: set[int] = set()
         if op.sends or not op.receives:
             for cell in self._cells(op.rank, transfer, transfer.read):
-                needed |= self._read(number, cell)
+                self._read(number, cell, needed)
         if not op.sends:
             for cell in self._cells(op.rank, transfer, transfer.operand):
-                needed |= self._read(number, cell)
+                self._read(number, cell, needed)
             for cell in self._cells(op.rank, transfer, transfer.write):
-                needed |= self._write(number, cell)
+                self._write(number, cell, needed)
+        needed.discard(number)
         return needed
 
-    def _cells(
-        self, rank: int, transfer: Transfer, slot: Slot | None
-    ) -> Iterator[tuple[int, Slot]]:
-        for cell in self.segments.slots(transfer, slot):
-            yield rank, self.layout.in_place_alias(rank, cell) if self.in_place else cell
+    def _cells(self, rank: int, transfer: Transfer, slot: Slot | None) -> list[Cell]:
+        slots = self.segments.slots(transfer, slot)
+        if self.in_place:
+            return [(rank, self.layout.in_place_alias(rank, each)) for each in slots]
+        return [(rank, each) for each in slots]
 
-    def _read(self, number: int, cell: tuple[int, Slot]) -> set[int]:
-        self.readers.setdefault(cell, []).append(number)
-        return {self.writer[cell]} - {number} if cell in self.writer else set()
-
-    def _write(self, number: int, cell: tuple[int, Slot]) -> set[int]:
-        earlier = set(self.readers.pop(cell, ()))
+    def _read(self, number: int, cell: Cell, needed: set[int]) -> None:
+        if cell in self.readers:
+            self.readers[cell].append(number)
+        else:
+            self.readers[cell] = [number]
         if cell in self.writer:
-            earlier.add(self.writer[cell])
+            needed.add(self.writer[cell])
+
+    def _write(self, number: int, cell: Cell, needed: set[int]) -> None:
+        needed.update(self.readers.pop(cell, ()))
+        if cell in self.writer:
+            needed.add(self.writer[cell])
         self.writer[cell] = number
-        return earlier - {number}
 
 
 @dataclass(slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from colsynth.model import Collective, Problem, Slot
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """Buffers of one collective in chunks.
 
@@ -21,7 +22,7 @@ class Layout:
     problem: Problem
     chunks: int
 
-    @property
+    @cached_property
     def shard(self) -> int:
         """Chunks of a message that belong to one root; of an alltoall, go to one rank.
 
@@ -29,10 +30,18 @@ class Layout:
         """
         return self.chunks // len(self.problem.roots)
 
-    @property
+    @cached_property
     def exchanges(self) -> bool:
         """Whether every rank has a message of its own, a shard for every other rank."""
         return self.problem.collective is Collective.ALLTOALL
+
+    @cached_property
+    def _gathers(self) -> bool:
+        return self.problem.collective is Collective.ALLGATHER
+
+    @cached_property
+    def _scatters(self) -> bool:
+        return self.problem.collective is Collective.REDUCE_SCATTER
 
     @property
     def grain(self) -> int:
@@ -66,28 +75,24 @@ class Layout:
     @property
     def input_chunks(self) -> int:
         """Chunks of every rank's input buffer."""
-        gathers = self.problem.collective is Collective.ALLGATHER
-        return self.shard if gathers else self.chunks
+        return self.shard if self._gathers else self.chunks
 
     @property
     def output_chunks(self) -> int:
         """Chunks of every rank's output buffer."""
-        scatters = self.problem.collective is Collective.REDUCE_SCATTER
-        return self.shard if scatters else self.chunks
+        return self.shard if self._scatters else self.chunks
 
     def input(self, rank: int, chunk: int) -> Slot:
         """Return where `rank` finds its own contribution to a chunk."""
         if self.exchanges:
             return Slot("i", chunk % self.chunks)
-        gathers = self.problem.collective is Collective.ALLGATHER
-        return Slot("i", chunk - rank * self.shard if gathers else chunk)
+        return Slot("i", chunk - rank * self.shard if self._gathers else chunk)
 
     def output(self, rank: int, chunk: int) -> Slot:
         """Return where `rank` leaves a chunk of the result."""
         if self.exchanges:
             return Slot("o", self.owner(chunk) * self.shard + chunk % self.shard)
-        scatters = self.problem.collective is Collective.REDUCE_SCATTER
-        return Slot("o", chunk - rank * self.shard if scatters else chunk)
+        return Slot("o", chunk - rank * self.shard if self._scatters else chunk)
 
     def sums_in_output(self, rank: int, chunk: int) -> bool:
         """Whether partial sums of a chunk may be kept in the rank's output buffer."""
@@ -101,10 +106,11 @@ class Layout:
         Slots are returned as ``o`` where both buffers meet; an allgather's input lies at
         the rank's shard of the output, a reduce-scatter's output at its shard of the input.
         """
-        collective = self.problem.collective
-        if slot.buffer == "i" and collective is Collective.REDUCE_SCATTER:
+        if slot.buffer != "i":
+            return slot
+        if self._scatters:
             inside = slot.offset - rank * self.shard
             return Slot("o", inside) if 0 <= inside < self.shard else slot
-        if slot.buffer == "i" and collective is Collective.ALLGATHER:
+        if self._gathers:
             return Slot("o", rank * self.shard + slot.offset)
-        return Slot("o", slot.offset) if slot.buffer == "i" else slot
+        return Slot("o", slot.offset)

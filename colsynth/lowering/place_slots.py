@@ -171,21 +171,26 @@ class _Placer:
     def place(self, number: int) -> None:
         """Place one transfer, in parts where its chunks are kept differently."""
         transfer = self.transfers[number]
-        after = {p for t in transfer.after for p in self.became[t]}
-        after |= {
-            self.copies[transfer.source, c]
-            for c in _chunks(transfer)
-            if (transfer.source, c) in self.copies
-        }
+        after = self._after(transfer)
         parts: list[int] = []
         for chunk, count in self._uniform_parts(transfer):
-            part = replace(transfer, chunk=chunk, count=count, after=tuple(sorted(after)))
-            part = replace(part, read=self._read(transfer, chunk))
+            part = _part(transfer, chunk, count, after, self._read(transfer, chunk))
             parts += self._reduce(part) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
+    def _after(self, transfer: Transfer) -> tuple[int, ...]:
+        """Return the placed transfers and copies that a transfer comes after."""
+        after = {p for t in transfer.after for p in self.became[t]}
+        if self.copies:
+            keys = ((transfer.source, chunk) for chunk in _chunks(transfer))
+            after.update(self.copies[key] for key in keys if key in self.copies)
+        return tuple(sorted(after))
+
     def _uniform_parts(self, transfer: Transfer) -> Iterator[tuple[int, int]]:
         """Yield (chunk, count) of the runs that one step can serve on both ends."""
+        if transfer.count == 1:
+            yield transfer.chunk, 1
+            return
         first, shared = transfer.chunk, self._state(transfer, transfer.chunk)
         for chunk in _chunks(transfer):
             state = self._state(transfer, chunk)
@@ -231,7 +236,7 @@ class _Placer:
         return self.rests[transfer.target, chunk]
 
     def _copy(self, part: Transfer) -> list[int]:
-        return [self._append(replace(part, write=self._lands(part, part.chunk)))]
+        return [self._append(_arriving(part, self._lands(part, part.chunk)))]
 
     def _reduce(self, part: Transfer) -> list[int]:
         keys = [(part.target, c) for c in _chunks(part)]
@@ -244,7 +249,7 @@ class _Placer:
         own = self.layout.input(part.target, part.chunk)
         if self._fuses:
             operand = own if done == 0 else total
-            return [self._append(replace(part, write=total, operand=operand))]
+            return [self._append(_arriving(part, total, operand))]
         added = self._add_landed(part, total) if done else self._add_own(part, total, own)
         if keys[0] in self.passed or done + 1 < expected:
             return [added]
@@ -253,15 +258,14 @@ class _Placer:
     def _collect(self, part: Transfer, total: Slot, number: int, expected: int) -> list[int]:
         """Add the contribution of this number, and after some of them the rank's own."""
         if number == 1:
-            added = self._append(replace(part, reduces=False, write=total))
+            added = self._append(_arriving(part, total))
         elif self._fuses:
-            added = self._append(replace(part, write=total, operand=total))
+            added = self._append(_arriving(part, total, total))
         else:
             added = self._add_landed(part, total)
         if number == self.apart[part.target, part.chunk]:
             own = self.layout.input(part.target, part.chunk)
-            local = replace(part, source=part.target, after=(added,), read=own)
-            added = self._append(replace(local, write=total, operand=total))
+            added = self._append(_behind(part, added, own, total, total))
         if number == expected:
             self.unpublished.append((part, total, added))
         return [added]
@@ -273,22 +277,47 @@ class _Placer:
 
     def _add_own(self, part: Transfer, total: Slot, own: Slot) -> int:
         """Receive the first contribution as the sum and add the rank's own."""
-        arrival = self._append(replace(part, reduces=False, write=total))
-        local = replace(part, source=part.target, after=(arrival,))
-        return self._append(replace(local, read=own, write=total, operand=total))
+        arrival = self._append(_arriving(part, total))
+        return self._append(_behind(part, arrival, own, total, total))
 
     def _add_landed(self, part: Transfer, total: Slot) -> int:
         """Receive into scratch and add from there to the sum."""
         landing = Slot("s", self._reserve(part.target, part.count))
-        arrival = self._append(replace(part, reduces=False, write=landing))
-        local = replace(part, source=part.target, after=(arrival,))
-        return self._append(replace(local, read=landing, write=total, operand=total))
+        arrival = self._append(_arriving(part, landing))
+        return self._append(_behind(part, arrival, landing, total, total))
 
     def _publish_sum(self, part: Transfer, total: Slot, added: int) -> int:
         """Copy an owner's finished sum to the output."""
         output = self.layout.output(part.target, part.chunk)
-        local = replace(part, source=part.target, reduces=False, after=(added,))
-        return self._append(replace(local, read=total, write=output))
+        return self._append(_behind(part, added, total, output))
+
+
+def _part(
+    transfer: Transfer, chunk: int, count: int, after: tuple[int, ...], read: Slot
+) -> Transfer:
+    """Return some chunks of a transfer; `dataclasses.replace` would take most of the time."""
+    return Transfer(
+        *(transfer.source, transfer.target, chunk, count, transfer.reduces),
+        *(after, transfer.origin, read),
+    )
+
+
+def _arriving(part: Transfer, write: Slot, operand: Slot | None = None) -> Transfer:
+    """Return a transfer that is written, added to `operand` where there is one."""
+    return Transfer(
+        *(part.source, part.target, part.chunk, part.count, operand is not None),
+        *(part.after, part.origin, part.read, write, operand),
+    )
+
+
+def _behind(
+    part: Transfer, earlier: int, read: Slot, write: Slot, operand: Slot | None = None
+) -> Transfer:
+    """Return a local step of a transfer's target, behind another placed transfer."""
+    return Transfer(
+        *(part.target, part.target, part.chunk, part.count, operand is not None),
+        *((earlier,), part.origin, read, write, operand),
+    )
 
 
 def _chunks(transfer: Transfer) -> range:

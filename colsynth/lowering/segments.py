@@ -36,5 +36,7 @@ class Segments:
             return []
         begin = bisect_left(self._firsts, transfer.chunk)
         end = bisect_left(self._firsts, transfer.chunk + transfer.count, begin)
+        if end == begin + 1:
+            return [slot]
         shift = slot.offset - transfer.chunk
         return [Slot(slot.buffer, first + shift) for first in self._firsts[begin:end]]

@@ -40,7 +40,7 @@ class SpellDependencies:
 
 
 def _spell(gpu: Gpu) -> Gpu:
-    place = {}
+    place: dict[tuple[int, int], Wait] = {}
     for block in gpu.threadblocks:
         position = 0
         for number, step in enumerate(block.steps):
@@ -59,10 +59,15 @@ def _spell_block(
 ) -> Threadblock:
     steps: list[Step] = []
     for step in block.steps:
-        spelt = [place[wait] for wait in step.waits]
-        steps += [Step("nop", None, None, 0, (wait,), origin=step.origin) for wait in spelt[:-1]]
-        signals = Wait(block.id, len(steps)) in awaited
-        steps.append(replace(step, waits=tuple(spelt[-1:]), signals=signals))
+        waits = step.waits
+        if waits:
+            *early, last = [place[wait] for wait in waits]
+            steps += [Step("nop", None, None, 0, (wait,), origin=step.origin) for wait in early]
+            waits = (last,)
+        signals = (block.id, len(steps)) in awaited
+        steps.append(
+            Step(step.op, step.source, step.target, step.count, waits, signals, step.origin)
+        )
     return replace(block, steps=tuple(steps))
 
 
@@ -74,22 +79,25 @@ def _compact_scratch(gpu: Gpu) -> Gpu:
             for slot in (step.source, step.target):
                 if slot is not None and slot.buffer == "s":
                     touched.update(range(slot.offset, slot.offset + step.count))
-    place = {offset: new for new, offset in enumerate(sorted(touched))}
-
-    def moved(slot: Slot | None) -> Slot | None:
-        return Slot("s", place[slot.offset]) if slot is not None and slot.buffer == "s" else slot
-
+    place = {offset: Slot("s", new) for new, offset in enumerate(sorted(touched))}
+    if all(offset == slot.offset for offset, slot in place.items()):
+        return replace(gpu, scratch_chunks=len(touched))
     blocks = tuple(
-        replace(
-            block,
-            steps=tuple(
-                replace(step, source=moved(step.source), target=moved(step.target))
-                for step in block.steps
-            ),
-        )
+        replace(block, steps=tuple(_moved(step, place) for step in block.steps))
         for block in gpu.threadblocks
     )
     return replace(gpu, scratch_chunks=len(touched), threadblocks=blocks)
+
+
+def _moved(step: Step, place: dict[int, Slot]) -> Step:
+    """Return the step with its operands in scratch where that lies now."""
+    source, target = (
+        place[slot.offset] if slot is not None and slot.buffer == "s" else slot
+        for slot in (step.source, step.target)
+    )
+    if source is step.source and target is step.target:
+        return step
+    return replace(step, source=source, target=target)
 
 
 def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:
