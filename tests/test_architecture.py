@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "colsynth"
 
 LADDER = [
-    {"errors", "units"},
+    {"errors", "units", "garbage"},
     {"model", "kernels"},
     {"runtimes", "store"},
     {"topology", "verify", "simulate"},

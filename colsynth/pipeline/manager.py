@@ -20,6 +20,7 @@ from colsynth.errors import (
     Span,
     VerificationError,
 )
+from colsynth.garbage import no_cycles
 from colsynth.model import Forest, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
@@ -134,7 +135,8 @@ class Pipeline:
 def _run_one(item: Pass, value: Any, target: Context) -> Any:
     """Return the result of one pass, of the type it promises."""
     try:
-        result = item.run(value, target)
+        with no_cycles():
+            result = item.run(value, target)
     except ColsynthError:
         raise
     except MemoryError as fault:
