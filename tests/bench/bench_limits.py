@@ -18,6 +18,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,9 +110,11 @@ def compile_one(fabric: str, size: int, collective: str, runtime: str) -> dict[s
     summary = done.summary()
     keys = ("ranks", "trees_per_gpu", "threadblocks", "steps", "channels", "chunks", "gap")
     figures = {key: summary[key] for key in keys}
-    limits = {name: item for name, item in summary["limits"].items() if not item.get("advisory")}
-    tightest = max(limits.items(), key=lambda item: item[1]["used"] / item[1]["limit"])
-    figures["tightest"] = [tightest[0], tightest[1]["used"], tightest[1]["limit"]]
+    limits = {item.name: item for item in done.limits()}
+    hard = [item for item in done.limits() if not item.advisory]
+    tightest = max(hard, key=lambda item: Fraction(item.used, item.limit))
+    figures["tightest"] = [tightest.title, tightest.used, tightest.limit]
+    figures["resident"] = limits["resident_threadblocks"].limit
     return {**figures, "seconds": time.process_time() - start, "peak_mib": peak_mebibytes()}
 
 
@@ -134,23 +137,25 @@ def measured(
 
 
 HEAD = (
-    "| cluster | collective | runtime | GPUs | CPU seconds | MiB | tightest limit "
+    "| cluster | collective | runtime | GPUs | CPU seconds | MiB | threadblocks | tightest limit "
     "| least that does not fit |"
 )
 
 
 def row(fabric: str, collective: str, runtime: str, found: Found) -> str:
-    """Return a line of the table."""
+    """Return a line of the table; it says where not all threadblocks are sure to be resident."""
     each, figures = FABRICS[fabric], found.figures
     beyond = f"{each * found.beyond} GPUs: {found.reason}" if found.beyond else "not tried further"
     if not found.size:
-        return f"| {fabric} | {collective} | {runtime} | none | | | | {beyond} |"
+        return f"| {fabric} | {collective} | {runtime} | none | | | | | {beyond} |"
     name, used, limit = figures["tightest"]
+    threadblocks = figures["threadblocks"]
     cells = (
         *(fabric, collective, runtime, f"{'' if found.beyond else '>= '}{figures['ranks']}"),
         f"{figures['seconds']:.1f}",
         f"{figures['peak_mib']:.0f}",
-        f"{name.replace('_', ' ')} {used} of {limit}",
+        f"{threadblocks}{', not all resident' if threadblocks > figures['resident'] else ''}",
+        f"{name} {used} of {limit}",
         beyond,
     )
     return f"| {' | '.join(cells)} |"

@@ -55,12 +55,16 @@ def test_figures_of_a_case_that_fits():
 
 
 def test_rows_say_where_no_more_was_tried():
-    figures = {"ranks": 16, "seconds": 1.0, "peak_mib": 99.6, "tightest": ["xml_nodes", 5, 9]}
+    figures = {"ranks": 16, "seconds": 1.0, "peak_mib": 99.6, "tightest": ["XML nodes", 5, 9]}
+    figures |= {"threadblocks": 73, "resident": 72}
 
     def measure(size):
         return figures if size <= 2 else {"reason": "steps: 65, but rccl allows 64"}
 
-    cells = "| dgx-a100 | allgather | rccl | {}16 | 1.0 | 100 | xml nodes 5 of 9 | {} |"
+    cells = (
+        "| dgx-a100 | allgather | rccl | {}16 | 1.0 | 100 | 73, not all resident "
+        "| XML nodes 5 of 9 | {} |"
+    )
     whole = row("dgx-a100", "allgather", "rccl", largest(measure, 2))
     assert whole == cells.format(">= ", "not tried further")
     part = row("dgx-a100", "allgather", "rccl", largest(measure, 9))
