@@ -14,6 +14,7 @@ from colsynth.lowering.layout import Layout
 from colsynth.lowering.refusals import ADVICE
 from colsynth.lowering.spread import Work
 from colsynth.lowering.staffing import Staffing
+from colsynth.lowering.turns import in_turns
 from colsynth.model import ChunkProgram, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
@@ -50,6 +51,12 @@ class AssignThreadblocks:
     spread : bool
         Whether to take as many threadblocks as may be resident, each for as few chunks,
         instead of as few as suffice; of those that `share`, as few as suffice.
+    even : bool
+        Whether every connection gets as many threadblocks as its load needs, which share it
+        evenly (`colsynth.lowering.demand`), instead of what `spread` says.
+    turns : int
+        How many sends at a time a link takes that leaves a box, in multiples of as many as
+        fill it; the others wait (`colsynth.lowering.turns`). 0: all at once.
     """
 
     max_channels: int = 0
@@ -60,6 +67,8 @@ class AssignThreadblocks:
     abreast: bool = False
     apart: bool = True
     spread: bool = False
+    even: bool = False
+    turns: int = 0
 
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
@@ -69,6 +78,7 @@ class AssignThreadblocks:
         require_least("max-channels", self.max_channels, 0)
         require_least("max-threadblocks", self.max_threadblocks, 0)
         require_least("max-steps", self.max_steps, 0)
+        require_least("turns", self.turns, 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ThreadblockProgram:
         """Return the program with threadblocks; its steps may have several waits.
@@ -91,12 +101,15 @@ class AssignThreadblocks:
         ops = operations(value.transfers)
         layout = Layout(value.problem, value.chunks)
         needed = waits(value.transfers, ops, layout, target.in_place)
+        if self.turns:
+            needed = in_turns(value, ops, needed, self.turns, target)
+        even = target if self.even else None
         allowed = self.abreast or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed
         limits, hard = self._limits(target.profile)
 
         def staff(limits: Limits, fuse: bool, apart: bool) -> Staffing | None:
-            staffing = Staffing(value, ops, needed, limits, fuse, apart, self.abreast)
+            staffing = Staffing(value, ops, needed, limits, fuse, apart, self.abreast, even)
             return staffing if staffing.fill() else None
 
         for apart in (True, False) if self.apart and not self.share else (False,):
@@ -131,7 +144,7 @@ class AssignThreadblocks:
         tried one by one; with fusing it is not, and they are bisected.
         """
         loads = [MANY]
-        if self.spread and not self.share:
+        if self.spread and not self.share and not self.even:
             loads[:0] = work.loads(limits.threadblocks)
         plain = None
         for number, most in enumerate(loads):

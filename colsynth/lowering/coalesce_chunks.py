@@ -17,6 +17,8 @@ class CoalesceChunks:
     Trees of one root that share their first edges (outwards) or their last leaves
     (inwards) need fewer steps this way; the number of bytes and their routes stay.
 
+    Pieces of a tree (`lower-forest{pieces=...}`) stay apart.
+
     Who waits for one of the chunks then waits for all. A program with an order of its own
     (`ChunkProgram.ordered`) was timed without that and holds together already what loses
     no time by it, so it is left alone unless `most` asks for fewer steps.
@@ -57,6 +59,7 @@ class CoalesceChunks:
                 transfer.reduces,
                 transfer.origin.phase,
                 transfer.origin.instance,
+                transfer.origin.piece,
                 after,
             )
             last = latest.get(key)

@@ -7,8 +7,9 @@ end (contract 4.7). Every lane keeps its operations in the global order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 MANY = 2**31
@@ -84,11 +85,16 @@ class Limits:
 class Lanes:
     """All lanes of a program.
 
+    Where `needs` says how many lanes each connection needs (by first channel, source and
+    target, `colsynth.lowering.demand`), they share its chunks evenly; else as few as suffice
+    are opened; `serving` tells the channels of each connection.
+
     Lanes are numbered in the order they were opened; `receiver` and `sender` find them by
     (rank, channel, peer), `holder` by the operation they perform.
     """
 
     limits: Limits
+    needs: Mapping[tuple[int, int, int], int] | None = None
     lanes: list[Lane] = field(default_factory=list)
     receiver: dict[tuple[int, int, int], int] = field(default_factory=dict)
     sender: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -97,9 +103,16 @@ class Lanes:
     holder: dict[int, int] = field(default_factory=dict)
     on_rank: dict[int, int] = field(default_factory=dict)
     on_channel: dict[tuple[int, int], int] = field(default_factory=dict)
+    serving: dict[tuple[int, int, int], set[int]] = field(default_factory=dict)
 
     def choose(self, chain: Sequence[Hop], channels: Sequence[int]) -> int | None:
-        """Return the channel that takes a whole chain with the fewest new lanes."""
+        """Return the channel that takes a whole chain with the fewest new lanes.
+
+        Where lanes share the chunks of connections evenly, it is the one with the least on
+        the fullest of its lanes, among as many lanes per connection as it needs if possible.
+        """
+        if self.needs is not None:
+            return self._least(chain, channels, self.needs)
         best: tuple[int, int] | None = None
         for channel in channels:
             new = self._new_lanes(chain, channel)
@@ -108,6 +121,40 @@ class Lanes:
                 if new == 0:
                     break
         return None if best is None else best[1]
+
+    def _least(
+        self,
+        chain: Sequence[Hop],
+        channels: Sequence[int],
+        needs: Mapping[tuple[int, int, int], int],
+    ) -> int | None:
+        """Return the channel on which a chain finds the least chunks, None where it fits none."""
+        if not channels:
+            return None
+        ways = [(channels[0], here.rank, there.rank) for here, there in pairwise(chain)]
+        serving = [self.serving.get(way, set()) for way in ways]
+        known = sorted(set().union(*serving))
+        full = [len(have) >= needs[way] for way, have in zip(ways, serving, strict=True)]
+        best: tuple[bool, int, int, int] | None = None
+        for channel in (*known, *(other for other in channels if other not in known)):
+            if channel not in known and all(full) and best is not None and not best[0]:
+                break
+            new = self._new_lanes(chain, channel)
+            if new is None:
+                continue
+            more = any(
+                done and channel not in have for done, have in zip(full, serving, strict=True)
+            )
+            key = more, self._peak(chain, channel), new, channel
+            best = key if best is None else min(best, key)
+            if channel not in known:
+                break
+        return None if best is None else best[-1]
+
+    def _peak(self, chain: Sequence[Hop], channel: int) -> int:
+        """Return the most chunks that a lane of a chain has before it is there."""
+        found = (self._find(hop, channel) for hop in chain)
+        return max(0 if number is None else self.lanes[number].chunks for number in found)
 
     def _new_lanes(self, chain: Sequence[Hop], channel: int) -> int | None:
         """Return how many lanes a chain would open on a channel, None where it cannot go."""
@@ -159,8 +206,11 @@ class Lanes:
                 return number
         return None
 
-    def put(self, chain: Sequence[Hop], channel: int) -> None:
+    def put(self, chain: Sequence[Hop], channel: int, first: int = 0) -> None:
         """Add a chain that `choose` has placed on a channel."""
+        for here, there in pairwise(chain):
+            way = first, here.rank, there.rank
+            self.serving.setdefault(way, set()).add(channel)
         for hop in chain:
             found = self._find(hop, channel)
             number = self._open(hop.rank, channel) if found is None else found

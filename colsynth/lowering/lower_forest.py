@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, LimitError, require_least
+from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.copies import copies
 from colsynth.lowering.refusals import over_limit
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
@@ -33,12 +34,18 @@ class LowerForest:
         Whether all trees advance level by level, an order that later passes keep.
     fill : bool
         Whether one copy becomes several where threadblocks need them to fill the links.
+    pieces : str
+        Sizes of the pieces that every tree carries one after the other on the same channels,
+        in chunks per unit of its weight: ``"1-1-2"`` cuts a shard into four times as many chunks
+        and sends a quarter, a quarter, a half. Whoever passes data on begins when it has the
+        first piece, and ends soon after the last: small ones shorten both, and cost steps.
     """
 
     instances: int = 1
     apart: bool = False
     abreast: bool = False
     fill: bool = False
+    pieces: str = "1"
 
     name: ClassVar[str] = "lower-forest"
     takes: ClassVar[type] = Forest
@@ -46,6 +53,9 @@ class LowerForest:
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 1)
+        if not re.fullmatch(r"[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})*", self.pieces):
+            phrase = f"pieces {self.pieces}: expected numbers of chunks from 1, joined by '-'"
+            raise InputError(Diagnostic("CS210", phrase, help="for example pieces=1-1-2-4"))
 
     def run(self, value: Forest, target: Target) -> ChunkProgram:
         """Return the transfers of a forest, phase by phase, level by level.
@@ -59,7 +69,8 @@ class LowerForest:
             raise _unspeakable(target.profile.name)
         if self.fill and self.instances == 1:
             return replace(self, instances=copies(value, target), fill=False).run(value, target)
-        chunks = value.chunks * self.instances
+        sizes = tuple(map(int, self.pieces.split("-")))
+        chunks = value.chunks * self.instances * sum(sizes)
         most = target.profile.max_offset + 1
         if chunks > most:
             raise over_limit("chunks per buffer", chunks, most, target.profile)
@@ -67,26 +78,31 @@ class LowerForest:
         arrived: dict[tuple[int, int], list[int]] = {}
         for number, phase in enumerate(value.phases):
             ready, arrived = arrived, {}
-            for piece in self._pieces(value, phase, number, target.profile.max_count):
-                _lower_tree(piece, transfers, ready, arrived)
+            for piece in self._pieces(value, phase, number, sizes):
+                for part in _cut(piece, target.profile.max_count):
+                    _lower_tree(part, transfers, ready, arrived)
         order = _by_level(transfers)
         return ChunkProgram(value.problem, chunks, order, ordered=self.abreast)
 
-    def _pieces(self, forest: Forest, phase: Phase, number: int, most: int) -> Iterator[_Piece]:
-        """Yield every tree with its chunks, at most `most` chunks at a time."""
+    def _pieces(
+        self, forest: Forest, phase: Phase, number: int, sizes: tuple[int, ...]
+    ) -> Iterator[_Piece]:
+        """Yield every tree with the chunks of every piece, piece by piece."""
         weight = dict(zip(forest.problem.roots, forest.weights, strict=True))
         before = accumulate(weight.values(), initial=0)
-        first = {root: at * self.instances for root, at in zip(weight, before, strict=False)}
+        cut = self.instances * sum(sizes)
+        first = {root: at * cut for root, at in zip(weight, before, strict=False)}
         for instance in range(self.instances):
-            used = {root: instance * held for root, held in weight.items()}
-            for tree_id, tree in enumerate(phase.trees):
-                place = used[tree.root]
-                used[tree.root] += tree.weight
-                lane = place if self.apart else instance
-                for done in range(0, tree.weight, most):
-                    origin = Origin(number, phase.direction, tree_id, lane)
-                    chunk = first[tree.root] + place + done
-                    yield _Piece(tree, origin, chunk, min(most, tree.weight - done))
+            for part, size in enumerate(sizes):
+                used = dict.fromkeys(weight, 0)
+                for tree_id, tree in enumerate(phase.trees):
+                    place = used[tree.root]
+                    used[tree.root] += tree.weight
+                    lane = instance * weight[tree.root] + place if self.apart else instance
+                    origin = Origin(number, phase.direction, tree_id, lane, part)
+                    chunk = first[tree.root] + place * size
+                    yield _Piece(tree, origin, chunk, tree.weight * size)
+                first = {root: at + weight[root] * size for root, at in first.items()}
 
 
 def _unspeakable(runtime: str) -> LimitError:
@@ -104,6 +120,12 @@ class _Piece:
     origin: Origin
     chunk: int
     count: int
+
+
+def _cut(piece: _Piece, most: int) -> Iterator[_Piece]:
+    """Yield the chunks of a piece, at most `most` at a time."""
+    for done in range(0, piece.count, most):
+        yield replace(piece, chunk=piece.chunk + done, count=min(most, piece.count - done))
 
 
 def _lower_tree(

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from colsynth.lowering.abreast import in_turn, relays
+from colsynth.lowering.demand import lanes
 from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop, Lanes, Limits
 from colsynth.lowering.order_transfers import is_relay
 from colsynth.model import ChunkProgram, Transfer
+from colsynth.runtimes.target import Target
 
 
 class Staffing:
@@ -32,6 +34,9 @@ class Staffing:
     abreast : bool
         Whether what a threadblock does for several transfers is sorted once more, so that
         it sends what it can before it receives.
+    even : Target or None
+        What for connections get as many threadblocks as their load needs
+        (`colsynth.lowering.demand`); None: as few as suffice.
     """
 
     def __init__(
@@ -43,16 +48,22 @@ class Staffing:
         fuse: bool,
         apart: bool = False,
         abreast: bool = False,
+        even: Target | None = None,
     ) -> None:
         self.program = program
         self.ops = ops
         self.needed = needed
-        self.lanes = Lanes(limits)
         self._chunks = [transfer.count for transfer in program.transfers]
         self._abreast = abreast
         self._departure = self._departures() if fuse else {}
         self._instances = 1 + max(t.origin.instance for t in program.transfers)
         self._phases = 1 + max(t.origin.phase for t in program.transfers) if apart else 1
+        self.lanes = Lanes(limits, None if even is None else self._needs(limits, even))
+
+    def _needs(self, limits: Limits, target: Target) -> dict[tuple[int, int, int], int]:
+        """Return how many lanes each connection needs."""
+        transfers, topology = self.program.transfers, self.program.problem.topology
+        return lanes(transfers, self._first_channel, limits.steps, topology, target)
 
     def fill(self) -> bool:
         """Place everything; return whether the limits allowed it."""
@@ -84,7 +95,7 @@ class Staffing:
         channel = self.lanes.choose(chain, channels)
         if channel is None:
             return False
-        self.lanes.put(chain, channel)
+        self.lanes.put(chain, channel, channels[0])
         return True
 
     def _place_local(self, hop: Hop) -> None:

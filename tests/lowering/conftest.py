@@ -13,8 +13,6 @@ from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.forest.pack_trees import PackTrees
 
-STAGES = (LowerForest, CoalesceChunks, OrderTransfers, PlaceSlots, AssignThreadblocks)
-
 
 @pytest.fixture
 def lowered():
@@ -29,13 +27,16 @@ def lowered():
         until=SpellDependencies,
         trees="auto",
         instances=1,
+        pieces="1",
+        order="chains",
         in_place=True,
         out_of_place=False,
         root=None,
     ):
         target = Target(runtimes.profile(runtime), "Simple", in_place, out_of_place)
         value = Problem(topology.load(name, nodes=boxes), Collective(collective), root)
-        passes = [PackTrees(trees), LowerForest(instances), *(p() for p in STAGES[1:])]
+        lowering = LowerForest(instances, pieces=pieces), CoalesceChunks(), OrderTransfers(order)
+        passes = [PackTrees(trees), *lowering, PlaceSlots(), AssignThreadblocks()]
         for step in (*passes, SpellDependencies()):
             value = step.run(value, target)
             if isinstance(step, until):

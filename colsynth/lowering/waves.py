@@ -1,0 +1,70 @@
+"""The order of waves: every rank turns to the next box when all others do.
+
+Transfers come by the time at which they could begin if each took one beat and each piece of a
+tree followed the one before it by a beat. Those of one beat come by how many boxes further, in a
+circle, lies what their data is for or comes from: so no two boxes send to one at a time, sums
+begin with the same boxes everywhere, and what is on its way to other boxes goes before what
+stays. Within a box the peers are taken in turn as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from colsynth.model import Topology, Transfer
+
+Tree = tuple[int, int]
+"""Phase and number of a tree, as in `colsynth.model.Origin`."""
+
+
+def waves(transfers: Sequence[Transfer], topology: Topology) -> list[int]:
+    """Return the places of the transfers in the order of waves.
+
+    Parameters
+    ----------
+    transfers : sequence of Transfer
+        Each after those it needs.
+    topology : Topology
+    """
+    roots = _roots(transfers)
+    box = _boxes(topology)
+    boxes = 1 + max(box)
+    beats: list[int] = []
+    keys = []
+    for place, transfer in enumerate(transfers):
+        begun = max((beats[other] + 1 for other in transfer.after), default=0)
+        beats.append(begun)
+        root = box[roots[transfer.origin.phase, transfer.origin.tree]]
+        if transfer.reduces:
+            shift = (root - box[transfer.source]) % boxes or boxes
+        else:
+            shift = (box[transfer.target] - root) % boxes
+        peer = (transfer.target - transfer.source) % topology.size
+        keys.append((begun + transfer.origin.piece, shift, peer, place))
+    return [key[-1] for key in sorted(keys)]
+
+
+def _boxes(topology: Topology) -> list[int]:
+    """Return a number from 0 on for the box of every rank; GPUs in no box have one together."""
+    given = [topology.nodes[node].box for node in topology.ranks]
+    named = [-1 if box is None else box for box in given]
+    number = {box: place for place, box in enumerate(sorted(set(named)))}
+    return [number[box] for box in named]
+
+
+def _roots(transfers: Sequence[Transfer]) -> dict[Tree, int]:
+    """Return the rank at which the chunks of each tree begin or end.
+
+    Copies begin at the only rank that gets none, sums end at the only one that sends none.
+    Where there is no such rank, as in what is no tree, the first of all stands for it.
+    """
+    inner: dict[Tree, set[int]] = {}
+    outer: dict[Tree, set[int]] = {}
+    for transfer in transfers:
+        tree = transfer.origin.phase, transfer.origin.tree
+        near, far = transfer.source, transfer.target
+        if transfer.reduces:
+            near, far = far, near
+        inner.setdefault(tree, set()).add(near)
+        outer.setdefault(tree, set()).add(far)
+    return {tree: min(ranks - outer[tree], default=min(ranks)) for tree, ranks in inner.items()}

@@ -1,0 +1,107 @@
+"""Sends that share a NIC take turns, and the lanes of a connection share its load."""
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from colsynth import runtimes
+from colsynth.errors import InputError
+from colsynth.lowering.assign_threadblocks import AssignThreadblocks
+from colsynth.lowering.hazards import operations
+from colsynth.lowering.order_transfers import OrderTransfers
+from colsynth.lowering.place_slots import PlaceSlots
+from colsynth.lowering.spell_dependencies import SpellDependencies
+from colsynth.lowering.turns import in_turns
+from colsynth.runtimes.target import Target
+from colsynth.simulate import simulate
+from colsynth.verify import verify_program
+
+
+def target_of(runtime):
+    return Target(runtimes.profile(runtime), "Simple", in_place=True, out_of_place=False)
+
+
+@pytest.fixture
+def staffed(lowered):
+    """Return a function that staffs four boxes in the order of waves."""
+
+    def made(collective, runtime="msccl", pieces="1", **options):
+        value = lowered(
+            "dgx-a100", collective, boxes=4, runtime=runtime, until=OrderTransfers,
+            pieces=pieces, order="waves",
+        )  # fmt: skip
+        assign = AssignThreadblocks(even=True, **options)
+        for step in (PlaceSlots(spread=True), assign, SpellDependencies()):
+            value = step.run(value, target_of(runtime))
+        return value
+
+    return made
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_send_waits_for_one_before_it(lowered, turns):
+    """A threadblock fills the NIC of a DGX A100, so `turns` are as many sends at a time."""
+    program = lowered("dgx-a100", "allgather", boxes=4, until=OrderTransfers, order="waves")
+    ops = operations(program.transfers)
+    found = in_turns(program, ops, ((),) * len(ops), turns, target_of("msccl"))
+    leaving = defaultdict(list)
+    for number, op in enumerate(ops):
+        transfer = program.transfers[op.transfer]
+        if op.sends and transfer.source // 8 != transfer.target // 8:
+            leaving[transfer.source].append(number)
+        else:
+            assert found[number] == ()
+    assert len(leaving) == 32
+    for sends in leaving.values():
+        assert [found[send] for send in sends] == [
+            (sends[at - turns],) if at >= turns else () for at in range(len(sends))
+        ]
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_programs_with_pieces_and_turns_are_right(staffed, collective, runtime):
+    program = staffed(collective, runtime, pieces="1-2-1", turns=2)
+    report = verify_program(program, runtimes.profile(runtime), subject="test")
+    assert report.ok, report.findings
+
+
+def test_pieces_and_turns_shorten_the_beginning(staffed):
+    """Sums reach the NIC sooner, and it carries them one by one."""
+    plain = staffed("reduce-scatter")
+    better = staffed("reduce-scatter", pieces="1-1-2-4-4-4", turns=1)
+    from colsynth import topology
+
+    seconds = [
+        simulate(program, topology.load("dgx-a100", nodes=4), runtimes.profile("msccl"), [10**8])
+        for program in (plain, better)
+    ]
+    assert seconds[1][0].seconds < 0.9 * seconds[0][0].seconds
+
+
+def test_lanes_of_a_connection_share_its_chunks(staffed):
+    """In a box, 4 chunks go to each peer: more than one threadblock moves in time."""
+    program = staffed("allgather")
+    chunks = defaultdict(list)
+    for gpu in program.gpus:
+        for block in gpu.threadblocks:
+            if block.send is not None:
+                moved = sum(step.count for step in block.steps if step.op != "nop")
+                chunks[gpu.rank, block.send].append(moved)
+    inside = [sorted(v) for (a, b), v in sorted(chunks.items()) if a // 8 == b // 8]
+    between = [v for (a, b), v in sorted(chunks.items()) if a // 8 != b // 8]
+    assert Counter(map(tuple, inside)) == {(2, 2): 32 * 7}
+    assert Counter(map(tuple, between)) == {(1,): 32 * 3}
+
+
+def test_lanes_have_room_for_all_steps(lowered):
+    """Of few steps per threadblock, more threadblocks serve a connection."""
+    value = lowered("dgx-a100", "allgather", boxes=4, until=PlaceSlots, order="waves")
+    program = AssignThreadblocks(even=True, max_steps=1).run(value, target_of("msccl"))
+    assert program.max_steps == 1
+
+
+def test_turns_are_counted_from_none():
+    with pytest.raises(InputError) as caught:
+        AssignThreadblocks(turns=-1)
+    assert caught.value.diagnostic.code == "CS210"

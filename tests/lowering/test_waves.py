@@ -1,0 +1,60 @@
+"""The order of waves: boxes take turns, pieces follow each other, nothing comes too early."""
+
+import pytest
+
+from colsynth.lowering.lower_forest import LowerForest
+from colsynth.lowering.waves import waves
+
+
+@pytest.fixture
+def transfers(lowered):
+    def made(collective, pieces="1"):
+        program = lowered("dgx-a100", collective, boxes=4, until=LowerForest, pieces=pieces)
+        return program.transfers, program.problem.topology
+
+    return made
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_each_comes_after_what_it_needs(transfers, collective):
+    found, topology = transfers(collective, "1-2-1")
+    order = waves(found, topology)
+    assert sorted(order) == list(range(len(found)))
+    place = {number: at for at, number in enumerate(order)}
+    assert all(place[p] < place[t] for t in place for p in found[t].after)
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter"])
+def test_no_two_boxes_send_to_one_at_a_time(transfers, collective):
+    """The sends of all GPUs that leave their box, in turn, go to as many different ones."""
+    found, topology = transfers(collective)
+    sends = {rank: [] for rank in range(topology.size)}
+    for number in waves(found, topology):
+        transfer = found[number]
+        if transfer.source // 8 != transfer.target // 8:
+            sends[transfer.source].append(transfer.target)
+    assert {len(targets) for targets in sends.values()} == {3}
+    for at_a_time in zip(*sends.values(), strict=True):
+        assert len(set(at_a_time)) == topology.size
+
+
+def test_sums_for_other_boxes_come_first(transfers):
+    """Within a box the same boxes are served first everywhere, the own one last."""
+    found, topology = transfers("reduce-scatter")
+    shifts = {}
+    for number in waves(found, topology):
+        transfer = found[number]
+        if transfer.source // 8 == transfer.target // 8:
+            root = transfer.chunk
+            pair = transfer.source, transfer.target
+            shifts.setdefault(pair, []).append((root // 8 - transfer.source // 8) % 4)
+    assert set(map(tuple, shifts.values())) == {(1, 2, 3, 0)}
+
+
+def test_pieces_follow_each_other_by_one_beat(transfers):
+    found, topology = transfers("allgather", "1-1-1")
+    order = [found[number] for number in waves(found, topology)]
+    first = {}
+    for at, transfer in enumerate(order):
+        first.setdefault((transfer.origin.piece, bool(transfer.after)), at)
+    assert first[0, False] < first[1, False] < first[0, True] < first[2, False] < first[1, True]
