@@ -36,6 +36,61 @@ def test_the_root_is_a_place_in_every_group(collective):
     assert caught.value.diagnostic.code == "CS211"
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_several_roots_have_equal_parts(collective):
+    problem = api.make_problem(RING, collective, [6, 1])
+    assert (problem.root, problem.has_several_roots) == (None, True)
+    assert problem.shards == (0, 1, 0, 0, 0, 0, 1, 0)
+    whole = api.make_problem(RING, collective, range(8))
+    assert (whole.shards, whole.roots, whole.has_several_roots) == ((), tuple(range(8)), True)
+    grouped = api.make_problem(RING, collective, [0, 1], groups=[[5, 3, 4]])
+    assert grouped.shards == (0, 0, 0, 1, 0, 1, 0, 0)
+    like = "allgather" if collective == "broadcast" else "reduce-scatter"
+    assert api.bound(whole) == api.bound(api.make_problem(RING, like))
+    assert api.pack(grouped, "optimal").gap == 0
+    assert api.synthesize(whole).schedule.gap == 0
+
+
+@pytest.mark.parametrize(
+    ("collective", "root", "groups", "code"),
+    [
+        ("scatter", [0, 1], None, "CS217"),
+        ("broadcast", [0, 1], HALVES, "CS217"),
+        ("broadcast", [0, 0], None, "CS211"),
+        ("broadcast", [0, 8], None, "CS211"),
+        ("broadcast", [], None, "CS211"),
+        ("allgather", [0, 1], None, "CS211"),
+        ("broadcast", [0, 3], [[1, 2, 3]], "CS211"),
+    ],
+)
+def test_roots_that_cannot_be(collective, root, groups, code):
+    with pytest.raises(InputError) as caught:
+        api.make_problem(RING, collective, root, groups=groups)
+    assert caught.value.diagnostic.code == code
+
+
+def test_shards_of_a_group_are_its_members_alone():
+    shards = [0, 0, 4, 2, 0, 0, 0, 0]
+    problem = api.make_problem(RING, "allgather", groups=[[3, 2]], shards=shards)
+    assert (problem.roots, problem.weights) == ((3, 2), (1, 2))
+    even = api.make_problem(RING, "allgather", groups=[[3, 2]], shards=[0, 0, 7, 7, 0, 0, 0, 0])
+    assert even == api.make_problem(RING, "allgather", groups=[[3, 2]])
+    with pytest.raises(InputError, match="is not in the group") as caught:
+        api.make_problem(RING, "allgather", groups=[[3, 1]], shards=shards)
+    assert caught.value.diagnostic.code == "CS137"
+
+
+def test_a_communicator_is_a_group_by_itself():
+    problem = api.make_problem(RING, "reduce", 1, groups=[[5, 4, 6]])
+    found = api.communicator(problem, "msccl")
+    assert found.old_ranks == (5, 4, 6)
+    inner = found.problem
+    names = [inner.topology.nodes[node].name for node in inner.topology.ranks]
+    assert (names, inner.root, inner.groups) == (["gpu5", "gpu4", "gpu6"], 1, ())
+    assert len(inner.topology.links) == 4
+    assert [RING.links[i].target for i in found.links] == [5, 4, 6, 5]
+
+
 def test_a_collective_of_one_s_own(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("version: 1\nchunks: [{held-by: [gpu0], wanted-by: [5], count: 2}]\n")

@@ -16,7 +16,13 @@
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
 from colsynth.api.failures import damage, survey
 from colsynth.api.files import simulate, verify
-from colsynth.api.problem import allreduce_bound, bound, load_topology, make_problem
+from colsynth.api.problem import (
+    allreduce_bound,
+    bound,
+    communicator,
+    load_topology,
+    make_problem,
+)
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
 from colsynth.api.trees import pack
 from colsynth.api.tuning import compare, tune, write_bundle
@@ -29,6 +35,7 @@ __all__ = [
     "Mode",
     "allreduce_bound",
     "bound",
+    "communicator",
     "compare",
     "compile",
     "damage",

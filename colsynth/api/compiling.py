@@ -51,6 +51,7 @@ def compile(  # noqa: A001 - the verb of this package
     Parameters
     ----------
     problem : Problem
+        With a process group, a file is for a communicator of its GPUs in their order.
     runtime : str
         ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``.
     algorithm : str
@@ -95,7 +96,7 @@ def compile(  # noqa: A001 - the verb of this package
     DefectError
         colsynth made a wrong program and kept it from you.
     """
-    from colsynth.pipeline.target import aim
+    from colsynth.pipeline.target import aim, communicator_of
     from colsynth.pipeline.walk import Request, compile_problem
     from colsynth.runtimes.catalog import profile
 
@@ -110,6 +111,7 @@ def compile(  # noqa: A001 - the verb of this package
         "budget": budget,
     }
     notes: tuple[str, ...] = ()
+    problem = communicator_of(problem, profile(runtime)).problem
     chosen = algorithm == AUTO and passes is None
     if chosen:
         taken = {**settings, "protocol": protocol}
@@ -171,10 +173,12 @@ def file_names(
     InputError
         No such runtime or mode, or one file cannot serve the mode.
     LimitError
-        The runtime refuses calls of that mode.
+        The runtime refuses calls of that mode; CS404 as `communicator`.
     """
+    from colsynth.pipeline.target import communicator_of
     from colsynth.runtimes.catalog import profile
 
+    problem = communicator_of(problem, profile(runtime)).problem
     modes = plan_modes(profile(runtime), parse_mode(mode), several, problem.collective)
     return tuple(file_name(problem, runtime, item) for item in modes)
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
+
+if TYPE_CHECKING:
+    from colsynth.topology.communicator import Communicator
+
+_WITH_SHARDS = (
+    *(Collective.ALLGATHER, Collective.REDUCE_SCATTER),
+    *(Collective.BROADCAST, Collective.REDUCE),
+)
+"""Collectives whose message may be divided unevenly, or have several roots."""
 
 
 def load_topology(
@@ -44,7 +54,7 @@ def load_topology(
 def make_problem(
     topology: Topology,
     collective: str | None,
-    root: int | None = None,
+    root: int | Sequence[int] | None = None,
     *,
     groups: Sequence[Sequence[int]] | None = None,
     transit: bool = False,
@@ -58,9 +68,9 @@ def make_problem(
     topology : Topology
     collective : str or None
         A name such as ``"reduce-scatter"``; None or ``"custom"`` beside `custom`.
-    root : int, optional
+    root : int or sequence of int, optional
         Rank, or place in every group; 0 unless given. For broadcast, reduce, scatter and
-        gather alone.
+        gather alone. Several are roots of equal parts of a broadcast or reduce.
     groups : sequence of sequences of int, optional
         Process groups of equal size that run the collective at the same time, each by its
         ranks in order.
@@ -70,7 +80,8 @@ def make_problem(
         A YAML file with a collective of one's own.
     shards : path or sequence of int, optional
         A YAML file that says how much each GPU contributes to an allgather or gets of a
-        reduce-scatter, or that by rank; all the same unless given.
+        reduce-scatter, or which part of a broadcast or reduce it is the root of; or that by
+        rank. All the same unless given.
 
     Raises
     ------
@@ -101,23 +112,35 @@ def make_problem(
     problem = Problem(
         topology, Collective(str(collective)), None, members, transit and members != ()
     )
-    problem = replace(problem, root=_root(problem, root))
-    return problem if shards is None else replace(problem, shards=_shards(problem, shards))
+    if shards is None:
+        return _rooted(problem, root)
+    return _sharded(problem, root, shards)
 
 
-def _shards(problem: Problem, given: str | Path | Sequence[int]) -> tuple[int, ...]:
-    """Return the shards of a problem; CS217 where it can have none."""
+def _sharded(
+    problem: Problem, root: int | Sequence[int] | None, given: str | Path | Sequence[int]
+) -> Problem:
+    """Return a problem with shards; CS217 where it can have none."""
     from colsynth.topology.shards import check_shards, read_shards
 
-    served = (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
-    if problem.collective not in served or problem.groups:
-        what = "groups" if problem.groups else problem.collective
+    if problem.collective not in _WITH_SHARDS or len(problem.groups) > 1:
+        what = "several groups" if len(problem.groups) > 1 else problem.collective
         phrase = f"--shards does not go with {what}"
-        advice = f"it is for {' and '.join(served)} of all GPUs"
+        advice = f"it is for {', '.join(_WITH_SHARDS)} of one group or all GPUs"
         raise InputError(Diagnostic("CS217", phrase, help=advice))
+    if root is not None and problem.collective.rooted:
+        phrase = "--root and --shards both say where parts of the message have their root"
+        raise InputError(Diagnostic("CS217", phrase, help="leave one of them out"))
+    problem = _rooted(problem, root) if not problem.collective.rooted else problem
+    (members,) = problem.members
     if isinstance(given, str | Path):
-        return read_shards(Path(given), problem.topology)
-    return check_shards(given, problem.topology)
+        shards = read_shards(Path(given), problem.topology, members)
+    else:
+        shards = check_shards(given, problem.topology, members)
+    roots = [place for place, rank in enumerate(members) if shards and shards[rank]]
+    if problem.collective.rooted and len(roots) == 1:
+        return replace(problem, root=roots[0])
+    return replace(problem, shards=shards)
 
 
 def _check_custom(
@@ -144,31 +167,74 @@ def _check_custom(
             )
 
 
-def _root(problem: Problem, root: int | None) -> int | None:
-    """Return the root of a problem; refuse one that does not fit (CS211)."""
+def _rooted(problem: Problem, root: int | Sequence[int] | None) -> Problem:
+    """Return a problem with its roots; refuse those that do not fit (CS211, CS217)."""
     if not problem.collective.rooted:
         if root is not None:
             phrase = f"{problem.collective} has no root"
             raise InputError(Diagnostic("CS211", phrase, help="leave --root out"))
-        return None
-    root = 0 if root is None else root
+        return problem
+    places = [0] if root is None else [root] if isinstance(root, int) else list(root)
+    _check_places(problem, places)
+    if len(places) == 1:
+        return replace(problem, root=places[0])
+    if problem.collective not in _WITH_SHARDS:
+        phrase = f"{problem.collective} has one root"
+        advice = "--custom says who has and who wants which chunks; synthesize takes it"
+        raise InputError(Diagnostic("CS217", phrase, help=advice))
+    if len(problem.groups) > 1:
+        phrase = "several roots do not go with several groups"
+        raise InputError(Diagnostic("CS217", phrase, help="give one --group at a time"))
+    (members,) = problem.members
+    chosen = {members[place] for place in places}
+    whole = len(chosen) == len(members)
+    shards = tuple(int(rank in chosen) for rank in range(problem.topology.size))
+    return problem if whole else replace(problem, shards=shards)
+
+
+def _check_places(problem: Problem, places: Sequence[int]) -> None:
+    """Refuse roots that are not there, or named twice (CS211)."""
     size = len(problem.members[0])
-    if 0 <= root < size:
-        return root
-    if problem.groups:
-        phrase = f"no group has a member {root} to be the root"
-        advice = f"members of a group are counted from 0 to {size - 1}"
-    else:
-        phrase = f"there is no rank {root} to be the root"
-        advice = f"ranks of {problem.topology.name} are 0 to {size - 1}"
-    raise InputError(Diagnostic("CS211", phrase, help=advice))
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise InputError(Diagnostic("CS211", f"root {place} is named twice"))
+        if 0 <= place < size:
+            continue
+        if problem.groups:
+            phrase = f"no group has a member {place} to be the root"
+            advice = f"members of a group are counted from 0 to {size - 1}"
+        else:
+            phrase = f"there is no rank {place} to be the root"
+            advice = f"ranks of {problem.topology.name} are 0 to {size - 1}"
+        raise InputError(Diagnostic("CS211", phrase, help=advice))
+    if not places:
+        raise InputError(Diagnostic("CS211", "no root is named", help="name a rank"))
+
+
+def communicator(problem: Problem, runtime: str) -> Communicator:
+    """Return a process group as a machine of its own, as a file of a runtime sees it.
+
+    Rank i is the group's i-th member; a problem without groups is its own machine.
+
+    Raises
+    ------
+    InputError
+        There is no such runtime.
+    LimitError
+        CS404: there are several groups, or other GPUs are to pass data on.
+    """
+    from colsynth.pipeline.target import communicator_of
+    from colsynth.runtimes.catalog import profile
+
+    return communicator_of(problem, profile(runtime))
 
 
 def bound(problem: Problem) -> Bound | FlowBound:
     """Return the proven optimum of a problem, with the cuts that prove it.
 
     Of an alltoall, scatter or gather it is a `FlowBound`: a bandwidth that no schedule
-    beats, which for alltoall need not be reached where it is not `exact`.
+    beats, which for alltoall need not be reached where it is not `exact`. Indices are those
+    of the problem's topology, also of a process group; the message is that of one group.
 
     Raises
     ------

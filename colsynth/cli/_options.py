@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.units import parse_size
+from colsynth.model import Collective
+from colsynth.units import parse_size, plural
 
 if TYPE_CHECKING:
     from colsynth.model import Problem, Topology
@@ -41,6 +43,16 @@ RootOption = Annotated[
         "--root",
         metavar="R",
         help="Rank, for broadcast, reduce, scatter and gather; with groups, place in the group.",
+        show_default="0",
+    ),
+]
+RootsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--root",
+        metavar="R[,R...]",
+        help="Rank, for broadcast, reduce, scatter and gather; with groups, place in the group. "
+        "Several are roots of equal parts of a broadcast or reduce.",
         show_default="0",
     ),
 ]
@@ -80,7 +92,8 @@ ShardsOption = Annotated[
     typer.Option(
         "--shards",
         metavar="FILE",
-        help="A YAML file with the size of every GPU's part, for allgather and reduce-scatter.",
+        help="A YAML file with the size of every GPU's part, for allgather and reduce-scatter; "
+        "for broadcast and reduce, of every root's part.",
         show_default="all the same",
     ),
 ]
@@ -124,13 +137,15 @@ BudgetOption = Annotated[
         show_default=False,
     ),
 ]
+_INWARDS = (Collective.REDUCE, Collective.GATHER)
+
 SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of random choices.")]
 
 
 def make_problem(
     topology: Topology,
     collective: str | None,
-    root: int | None,
+    root: str | None,
     group: str | None,
     groups: str | None,
     transit: bool,
@@ -145,7 +160,7 @@ def make_problem(
         Whatever is wrong with them.
     """
     from colsynth import api
-    from colsynth.topology.groups import read_groups
+    from colsynth.topology.groups import read_groups, read_roots
 
     if group is not None and groups is not None:
         phrase = "--group and --groups both say who takes part"
@@ -155,12 +170,54 @@ def make_problem(
     return api.make_problem(
         topology,
         collective,
-        root,
+        None if root is None else read_roots(root),
         groups=given[0] if given else None,
         transit=transit,
         custom=custom,
         shards=shards,
     )
+
+
+def own_machine(problem: Problem, runtime: str) -> tuple[Problem, dict[str, Any]]:
+    """Return a process group as a machine of its own and its JSON field; say it on stderr.
+
+    Raises
+    ------
+    ColsynthError
+        As `colsynth.api.communicator`.
+    """
+    from colsynth import api
+    from colsynth.topology.damage import renumbered
+
+    found = api.communicator(problem, runtime)
+    if not problem.groups:
+        return problem, {}
+    topology = found.problem.topology
+    count = f"{plural(topology.size, 'GPU')} of a communicator"
+    print(f"note: {topology.name}: {count}, ranks {renumbered(found.old_ranks)}", file=sys.stderr)
+    names = [topology.nodes[node].name for node in topology.ranks]
+    return found.problem, {"group": {"old_ranks": list(found.old_ranks), "gpus": names}}
+
+
+def asked_ranks(problem: Problem) -> str:
+    """Return the roots of a problem and its groups in words, to follow the collective."""
+    from colsynth.topology.communicator import spell_ranks
+
+    way = "to" if problem.collective in _INWARDS else "from"
+    words = ""
+    if problem.has_several_roots:
+        pairs = zip(problem.roots, problem.weights, strict=True)
+        words = f" {way} ranks {spell_ranks([rank for rank, part in pairs if part])}"
+    elif problem.root is not None and len(problem.groups) > 1:
+        words = f" {way} member {problem.root}"
+    elif problem.root is not None:
+        words = f" {way} rank {problem.roots[0]}"
+    if len(problem.groups) == 1:
+        words += f" in group {spell_ranks(problem.groups[0])}"
+    elif problem.groups:
+        size = len(problem.groups[0])
+        words += f" in {plural(len(problem.groups), 'group')} of {size} at the same time"
+    return words + (" with transit" if problem.transit else "")
 
 
 def read_size(option: str, text: str | None) -> int | None:

@@ -18,7 +18,17 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import CollectiveOption, RootOption, ShardsOption
+from colsynth.cli._groups import Reached, group_fields, is_optimum, reached, reached_text
+from colsynth.cli._options import (
+    CollectiveOption,
+    GroupOption,
+    GroupsOption,
+    RootsOption,
+    ShardsOption,
+    TransitOption,
+    asked_ranks,
+    make_problem,
+)
 from colsynth.cli.damage import (
     DegradeOption,
     DropGpuOption,
@@ -56,40 +66,46 @@ def bound_(
     drop_gpu: DropGpuOption = None,
     drop_nic: DropNicOption = None,
     degrade: DegradeOption = None,
-    root: RootOption = None,
+    root: RootsOption = None,
+    group: GroupOption = None,
+    groups: GroupsOption = None,
+    transit: TransitOption = False,
     shards: ShardsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print the proven optimum and the cut that proves it."""
-    from colsynth import api
-
     value = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(value, drop_link, drop_gpu, drop_nic, degrade)
-    problem = api.make_problem(damage.topology, collective, root, shards=shards)
+    problem = make_problem(damage.topology, collective, root, group, groups, transit, None, shards)
     with progress():
         found = _solved(problem)
+        trees = reached(problem, found)
         healthy = _solved(_unhurt(problem, damage)).algbw if damage.failures else None
     if json:
         extra = {**_loss_fields(found.algbw, healthy), **failures_field(damage)}
-        emit_json({**_as_object(problem, found), **extra})
+        emit_json({**_as_object(problem, found), **group_fields(problem, trees), **extra})
     else:
-        _show(problem, found, healthy)
+        _show(problem, found, trees, healthy)
 
 
 def _solved(problem: Problem) -> Found:
     """Return the bound of a problem, of an allreduce with what free roots gain."""
     from colsynth import api
 
-    allreduce = problem.collective is Collective.ALLREDUCE and not problem.groups
+    allreduce = problem.collective is Collective.ALLREDUCE and len(problem.groups) < 2
     return api.allreduce_bound(problem) if allreduce else api.bound(problem)
 
 
 def _unhurt(problem: Problem, damage: Damage) -> Problem:
-    """Return the problem on the healthy topology; root and shards are of the same GPUs."""
-    root = None if problem.root is None else damage.old_ranks[problem.root]
+    """Return the problem on the healthy topology; its ranks are of the same GPUs."""
+    old = damage.old_ranks
+    groups = tuple(tuple(old[rank] for rank in group) for group in problem.groups)
+    alone = problem.root is not None and not groups
+    root = old[problem.root] if problem.root is not None and alone else problem.root
     held = dict(zip(damage.old_ranks, problem.shards, strict=False))
     shards = tuple(held.get(rank, 0) for rank in range(damage.healthy.size)) if held else ()
-    return replace(problem, topology=damage.healthy, root=root, shards=shards)
+    healthy = replace(problem, topology=damage.healthy, root=root, shards=shards)
+    return replace(healthy, groups=groups)
 
 
 def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
@@ -115,7 +131,8 @@ def _as_object(problem: Problem, found: Found) -> dict[str, Any]:
         "topology": topology.name,
         "collective": problem.collective.value,
         "root": problem.root,
-        "ranks": topology.size,
+        **({"roots": _roots(problem)} if problem.has_several_roots else {}),
+        "ranks": len(problem.members[0]),
         "algbw_gbps": gbps(found.algbw),
         "algbw": exact_gbps(found.algbw),
         "trees_per_gpu": None if trees is None or problem.shards else trees.trees_per_root,
@@ -125,6 +142,12 @@ def _as_object(problem: Problem, found: Found) -> dict[str, Any]:
         **(_flow_fields(topology, found) if isinstance(found, FlowBound) else {}),
         **(allreduce_fields(topology, found) if isinstance(found, AllreduceBound) else {}),
     }
+
+
+def _roots(problem: Problem) -> list[int]:
+    """Return the ranks that are root of something."""
+    parts = zip(problem.roots, problem.weights, strict=True)
+    return [rank for rank, part in parts if part]
 
 
 def _of_trees(found: Found) -> Bound | None:
@@ -166,22 +189,30 @@ def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
     }
 
 
-def _show(problem: Problem, found: Found, healthy: Fraction | None) -> None:
+def _title(found: Found, trees: Reached | None) -> str:
+    """Return what the figure is: the optimum, or a limit of it."""
+    if isinstance(found, AllreduceBound) and not found.known:
+        return "at least, for"
+    proven = found.exact if isinstance(found, FlowBound) else is_optimum(found.algbw, trees)
+    return "optimum of" if proven else "at most, for"
+
+
+def _show(problem: Problem, found: Found, reach: Reached | None, healthy: Fraction | None) -> None:
     from rich.table import Table
 
     topology = problem.topology
     table = Table.grid(padding=(0, 2))
-    where = f"on {topology.name} ({topology.size} GPUs)"
-    title = "at most, for" if isinstance(found, FlowBound) and not found.exact else "optimum of"
-    if isinstance(found, AllreduceBound) and not found.known:
-        title = "at least, for"
-    table.add_row(title, f"{problem.collective}{_root(problem)} {where}")
+    where = f"{asked_ranks(problem)} on {topology.name} ({topology.size} GPUs)"
+    title = _title(found, reach)
+    table.add_row(title, f"{problem.collective}{_ways(problem)}{where}")
     exact = f"exactly {exact_gbps(found.algbw)} GB/s"
     table.add_row("algbw", f"{format_bandwidth(found.algbw)}, {exact}")
     if healthy is not None:
         unhurt = f"{format_bandwidth(healthy)}, exactly {exact_gbps(healthy)} GB/s"
         table.add_row("healthy", unhurt)
         table.add_row("loss", f"{percent(1 - found.algbw / healthy):.2f} %")
+    if reach is not None:
+        table.add_row("reached", reached_text(reach, found.algbw))
     if isinstance(found, AllreduceBound):
         for label, text in allreduce_rows(topology, found):
             table.add_row(label, text)
@@ -207,9 +238,9 @@ def _show(problem: Problem, found: Found, healthy: Fraction | None) -> None:
 
 def _parts(problem: Problem) -> str:
     """Return how many GPUs have how many parts of the message."""
-    counts = Counter(problem.shards)
+    counts = Counter(problem.weights)
     of_each = (f"{part} for {plural(counts[part], 'GPU')}" for part in sorted(counts, reverse=True))
-    return f"{plural(sum(problem.shards), 'part')}: {_listed(list(of_each))}"
+    return f"{plural(sum(problem.weights), 'part')}: {_listed(list(of_each))}"
 
 
 def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str) -> None:
@@ -221,11 +252,10 @@ def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str
     table.add_row("  links", _listed(names["links"]))
 
 
-def _root(problem: Problem) -> str:
-    if problem.root is None:
-        return ""
-    way = "to" if problem.collective in ("reduce", "gather") else "from"
-    return f" {way} rank {problem.root}"
+def _ways(problem: Problem) -> str:
+    """Return how an allreduce is meant where that is not left open: by several groups."""
+    several = problem.collective is Collective.ALLREDUCE and len(problem.groups) > 1
+    return " (reduce-scatter + allgather)" if several else ""
 
 
 def _reached(found: FlowBound) -> str:

@@ -28,12 +28,13 @@ from colsynth.cli._options import (
     GroupOption,
     GroupsOption,
     PolicyOption,
-    RootOption,
+    RootsOption,
     SeedOption,
     SizeOption,
     TransitOption,
     TriesOption,
     make_problem,
+    own_machine,
     read_size,
 )
 from colsynth.cli.damage import (
@@ -81,7 +82,7 @@ def compile_(
     drop_gpu: DropGpuOption = None,
     drop_nic: DropNicOption = None,
     degrade: DegradeOption = None,
-    root: RootOption = None,
+    root: RootsOption = None,
     algorithm: Annotated[
         str,
         typer.Option(
@@ -175,6 +176,7 @@ def compile_(
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     problem = make_problem(damage.topology, collective, root, group, groups, transit, custom)
+    problem, members = own_machine(problem, runtime)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
     refuse_to_overwrite(destination.paths(names), force)
@@ -201,7 +203,7 @@ def compile_(
             progress=show,
             watch=_Dumps(dump_ir, dump_dir),
         )
-    _answer(done, destination, failures_field(damage), json, time_passes)
+    _answer(done, destination, {**failures_field(damage), **members}, json, time_passes)
 
 
 def _answer(

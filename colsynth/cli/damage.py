@@ -81,7 +81,7 @@ def _told(found: Damage) -> tuple[str, ...]:
 
     size, lost = found.topology.size, found.healthy.size - found.topology.size
     left = f"{plural(size, 'GPU')} left, " if lost else ""
-    head = f"{found.topology.name}: {left}ranks {renumbered(found)}"
+    head = f"{found.topology.name}: {left}ranks {renumbered(found.old_ranks)}"
     pruned = [found.healthy.nodes[node].name for node in found.pruned]
     if not pruned:
         return (head,)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from colsynth.model import Collective, Demand, Problem, TimedSchedule
+from colsynth.model import Collective, Demand, Direction, Problem, TimedSchedule
+from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.memory import peak_megabytes
@@ -89,7 +90,8 @@ def synthesize_problem(
     Parameters
     ----------
     problem : Problem
-        Shards of different sizes make it a custom collective, of chunks of one size.
+        Shards of different sizes and several roots make it a custom collective, of chunks of
+        one size.
     context : Context
     options : mapping
         Fields of the pass `MATCHER`; what is None is left to its defaults.
@@ -123,14 +125,24 @@ def synthesize_problem(
 
 
 def in_equal_chunks(problem: Problem) -> Problem:
-    """Return a problem with shards as the custom collective that it is; any other unchanged."""
-    if not problem.shards:
+    """Return a problem with shards or several roots as the custom collective that it is.
+
+    Any other is returned unchanged.
+    """
+    if not problem.shards and not problem.has_several_roots:
         return problem
-    everybody = tuple(range(problem.topology.size))
-    gathers = problem.collective is Collective.ALLGATHER
+    (members,) = problem.members
+    everybody = tuple(sorted(members))
+    copies = PHASES[problem.collective] == (Direction.OUT,)
     demands = tuple(
-        Demand((rank,), everybody, count) if gathers else Demand(everybody, (rank,), count, True)
-        for rank, count in enumerate(problem.shards)
+        Demand((rank,), everybody, count) if copies else Demand(everybody, (rank,), count, True)
+        for rank, count in zip(problem.roots, problem.weights, strict=True)
         if count
     )
-    return Problem(problem.topology, Collective.CUSTOM, demands=demands)
+    return Problem(
+        problem.topology,
+        Collective.CUSTOM,
+        groups=problem.groups,
+        transit=problem.transit,
+        demands=demands,
+    )

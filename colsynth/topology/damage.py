@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -116,18 +116,18 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(words[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def renumbered(damage: Damage) -> str:
+def renumbered(old_ranks: Sequence[int]) -> str:
     """Return who has which rank now, in runs: ``"0-2 as before, 3-14 were 4-15"``."""
     runs: list[tuple[int, int]] = []
-    for new, old in enumerate(damage.old_ranks):
-        if not runs or old - new != damage.old_ranks[runs[-1][0]] - runs[-1][0]:
+    for new, old in enumerate(old_ranks):
+        if not runs or old - new != old_ranks[runs[-1][0]] - runs[-1][0]:
             runs.append((new, new))
         runs[-1] = (runs[-1][0], new)
-    return ", ".join(_run(damage, *run) for run in runs)
+    return ", ".join(_run(old_ranks, *run) for run in runs)
 
 
-def _run(damage: Damage, first: int, last: int) -> str:
-    old = damage.old_ranks[first], damage.old_ranks[last]
+def _run(old_ranks: Sequence[int], first: int, last: int) -> str:
+    old = old_ranks[first], old_ranks[last]
     now = _span(first, last)
     return f"{now} as before" if first == old[0] else f"{now} {_verb(first, last)} {_span(*old)}"
 

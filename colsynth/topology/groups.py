@@ -1,4 +1,4 @@
-"""Process groups: their text on the command line, and whether a topology can have them."""
+"""Process groups and roots: their text on the command line, and whether there are such."""
 
 from __future__ import annotations
 
@@ -51,6 +51,27 @@ def read_groups(text: str, option: str) -> Groups:
             column += len(word) + 1
         groups.append(tuple(ranks))
     return tuple(groups)
+
+
+def read_roots(text: str) -> tuple[int, ...]:
+    """Return the ranks of a text such as ``"0,8"`` or ``"0-3"``, in the order given.
+
+    Raises
+    ------
+    InputError
+        CS211, with the column of the word that is neither rank nor range.
+    """
+    ranks: list[int] = []
+    column = 1
+    for word in text.split(","):
+        found = read_range(word)
+        if found is None or len(found) > MAX_NODES:
+            span = Span("--root", 1, column + len(word) - len(word.lstrip()))
+            named = f"{word.strip()!r} is no rank" if word.strip() else "expected a rank"
+            raise InputError(Diagnostic("CS211", named, span, help="write ranks as 3 or 0,8"))
+        ranks += found
+        column += len(word) + 1
+    return tuple(ranks)
 
 
 def _ranks(word: str, span: Span) -> range:

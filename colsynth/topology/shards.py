@@ -7,9 +7,10 @@
       - {gpus: [0-6], weight: 2}
       - {gpus: [gpu0.7], weight: 1}
 
-Every GPU has one shard: what it contributes to an allgather, or gets of a reduce-scatter. Either
-all entries have a `weight`, or all have `bytes` such as ``64MB``. GPUs are named by rank, by a
-range of ranks, or by their name in the topology.
+Every GPU has one shard: what it contributes to an allgather, or gets of a reduce-scatter; of a
+broadcast or reduce, the part of the message that it is the root of. GPUs outside a process group
+have none. Either all entries have a `weight`, or all have `bytes` such as ``64MB``. GPUs are named
+by rank, by a range of ranks, or by their name in the topology.
 """
 
 from __future__ import annotations
@@ -55,13 +56,22 @@ class _Shards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shards: Annotated[list[_Entry], Meta(min_length=1)]
 
 
-def read_shards(path: Path, topology: Topology) -> tuple[int, ...]:
+def read_shards(
+    path: Path, topology: Topology, members: Sequence[int] | None = None
+) -> tuple[int, ...]:
     """Return the relative size of every rank's shard, without a common divisor.
+
+    Parameters
+    ----------
+    path : Path
+    topology : Topology
+    members : sequence of int, optional
+        The ranks that take part; all unless given. Others have no shard, or an empty one.
 
     Returns
     -------
     tuple of int
-        By rank; empty where all are equal.
+        By rank; empty where all that take part have the same.
 
     Raises
     ------
@@ -79,7 +89,8 @@ def read_shards(path: Path, topology: Topology) -> tuple[int, ...]:
             if rank in sizes:
                 raise _wrong(f"rank {rank} has two shards", document.at("shards", place, "gpus"))
             sizes[rank] = size
-    missing = [rank for rank in range(topology.size) if rank not in sizes]
+    members = range(topology.size) if members is None else members
+    missing = sorted(rank for rank in members if rank not in sizes)
     if missing:
         gpu = topology.nodes[topology.ranks[missing[0]]].name
         phrase = f"rank {missing[0]} ({gpu}) has no shard"
@@ -87,7 +98,9 @@ def read_shards(path: Path, topology: Topology) -> tuple[int, ...]:
     if not 0 < sum(sizes.values()) < _MOST:
         phrase = "all shards are empty" if not any(sizes.values()) else "the shards are too large"
         raise _wrong(phrase, document.at("shards"))
-    return _reduced([sizes[rank] for rank in range(topology.size)])
+    everybody = [sizes.get(rank, 0) for rank in range(topology.size)]
+    _refuse_strangers(everybody, topology, members, document.at("shards"))
+    return _reduced(everybody, members)
 
 
 def _size(document: Document, first: _Entry, entry: _Entry, place: int) -> int:
@@ -112,25 +125,40 @@ def _size(document: Document, first: _Entry, entry: _Entry, place: int) -> int:
         raise _wrong(phrase, document.at("shards", place, "bytes"), str(fault)) from None
 
 
-def check_shards(sizes: Sequence[int], topology: Topology) -> tuple[int, ...]:
-    """Return relative sizes, given by rank, as a problem holds them.
+def check_shards(
+    sizes: Sequence[int], topology: Topology, members: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """Return relative sizes, given by rank, as a problem holds them; as `read_shards` otherwise.
 
     Raises
     ------
     InputError
-        CS137: there is not one for each rank, one is negative, or all are zero.
+        CS137: there is not one for each rank, one is negative, all are zero, or a rank that
+        takes no part has one.
     """
     if len(sizes) != topology.size:
         raise _wrong(f"{len(sizes)} shards for the {topology.size} ranks of {topology.name}")
     if min(sizes) < 0 or not 0 < sum(sizes) < _MOST:
         raise _wrong("shards have sizes from zero, and not all are zero")
-    return _reduced([int(size) for size in sizes])
+    members = range(topology.size) if members is None else members
+    _refuse_strangers(sizes, topology, members)
+    return _reduced([int(size) for size in sizes], members)
 
 
-def _reduced(sizes: list[int]) -> tuple[int, ...]:
+def _refuse_strangers(
+    sizes: Sequence[int], topology: Topology, members: Sequence[int], span: Span | None = None
+) -> None:
+    for rank in sorted(set(range(topology.size)) - set(members)):
+        if sizes[rank]:
+            gpu = topology.nodes[topology.ranks[rank]].name
+            phrase = f"rank {rank} ({gpu}) has a shard and is not in the group"
+            raise _wrong(phrase, span, "give it weight 0, or leave it out")
+
+
+def _reduced(sizes: list[int], members: Sequence[int]) -> tuple[int, ...]:
     common = gcd(*sizes)
     shards = tuple(size // common for size in sizes)
-    return () if set(shards) == {1} else shards
+    return () if {shards[rank] for rank in members} == {1} else shards
 
 
 def _wrong(phrase: str, span: Span | None = None, advice: str | None = None) -> InputError:

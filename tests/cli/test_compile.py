@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -127,7 +128,14 @@ ONE = ["-r", "msccl"]
         ([*ONE, "-a", "ten", "--size", "much"], 2, "CS212"),
         ([*ONE, "-a", "ten", "--chunks-per-gpu", "0"], 2, "CS210"),
         ([*ONE, "-a", "ten", "-c", "scatter"], 1, "CS220"),
-        ([*ONE, "-a", "ten", "--group", "0-3"], 1, "CS404"),
+        ([*ONE, "--group", "0-3", "--transit"], 1, "CS404"),
+        ([*ONE, "-a", "ten", "--groups", "0-3;4-7"], 1, "CS404"),
+        ([*ONE, "--group", "0-3,9"], 2, "CS216"),
+        ([*ONE, "--group", "0-3", "--groups", "4-7"], 2, "CS217"),
+        ([*ONE, "--nodes", "2", "--drop-link", "gpu0.0-nic0.0", "--group", "0,8"], 1, "CS302"),
+        ([*ONE, "-c", "broadcast", "--root", "0,2"], 1, "CS404"),
+        ([*ONE, "-c", "broadcast", "--root", "0,two"], 2, "CS211"),
+        ([*ONE, "-c", "broadcast", "--root", "2,2"], 2, "CS211"),
         ([*ONE, "-c", "alltoall"], 2, "CS303"),
         ([*ONE, "--dump-ir", "pack-tree"], 2, "CS202"),
         (["-r", "mscl"], 2, "CS501"),
@@ -286,3 +294,49 @@ def test_auto_chooses_the_settings_itself(tmp_path, capsys, options, code):
     assert run([*AUTO, *options, "-o", str(tmp_path / "a.xml")]) == 2
     assert f"error[{code}]" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+GROUPS = [
+    ("dgx-a100", ["-c", "allreduce", "--group", "0-3"], 4, 200),
+    ("dgx-a100", ["-c", "allgather", "--group", "6,1,4"], 3, 450),
+    ("dgx-a100", ["-c", "alltoall", "-a", "ten", "--group", "4-7"], 4, None),
+    ("dgx-a100", ["-c", "allreduce", "-a", "ring", "--group", "1,3,5,7"], 4, 200),
+    ("mi250", ["-c", "allgather", "--group", "0-7"], 8, 200),
+    ("dgx-a100", ["--nodes", "2", "-c", "allgather", "--group", "0,8,1,9"], 4, None),
+    ("dgx-a100", ["-c", "broadcast", "--group", "2-5", "--root", "3"], 4, 300),
+]
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+@pytest.mark.parametrize(("machine", "options", "size", "gbps"), GROUPS)
+def test_a_file_for_a_group_is_for_its_gpus_in_their_order(
+    runtime, machine, options, size, gbps, tmp_path, capsys
+):
+    if runtime == "msccl-executor" and "alltoall" in options:
+        return
+    place = f"{tmp_path}{os.sep}"
+    assert run(["compile", machine, *options, "-r", runtime, "-o", place, "--json"]) == 0
+    shown = capsys.readouterr()
+    answer = json.loads(shown.out)
+    assert (answer["ranks"], answer["verified"]) == (size, True)
+    if gbps is not None:
+        assert answer["bound_gbps"] == pytest.approx(gbps)
+    told = options[options.index("--group") + 1]
+    assert f"group {told}" in answer["topology"]
+    old = answer["group"]["old_ranks"]
+    assert answer["group"]["gpus"] == [_name(machine, rank) for rank in old]
+    assert f"{size} GPUs of a communicator, ranks" in shown.err
+    for file in answer["files"]:
+        assert f'ngpus="{size}"' in Path(file).read_text()
+        assert run(["verify", file, "-r", runtime]) == 0
+
+
+def _name(machine, rank):
+    per_box = 16 if machine == "mi250" else 8
+    return f"gpu{rank // per_box}.{rank % per_box}"
+
+
+def test_ranks_of_a_group_are_told_like_those_of_a_broken_cluster(tmp_path, capsys):
+    options = ["--group", "6,1-3", "-r", "rccl", "-o", str(tmp_path / "a.xml")]
+    assert run([*CASE, *options]) == 0
+    assert "ranks 0 was 6, 1-3 as before" in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_no_arguments_show_the_help_as_wrong_usage(capsys):
         (["cmpile"], "did you mean 'compile'"),
         (["--bogus"], "no such option: --bogus"),
         (["bound", "dgx-a100"], "colsynth bound --help"),
-        (["bound", "dgx-a100", "-c", "allgather", "--root", "two"], "--root"),
+        (["compare", "dgx-a100", "-c", "broadcast", "--root", "two"], "--root"),
         (["topology", "shwo"], "did you mean 'show'"),
     ],
 )

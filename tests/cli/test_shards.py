@@ -57,6 +57,32 @@ def test_timed_schedules_of_unequal_shards(collective, file, capsys):
     assert (found["collective"], found["chunks"], found["verified"]) == ("custom", 32, True)
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_shards_of_a_message_with_several_roots(collective, tmp_path, capsys):
+    """A message of which rank 0 has three quarters, within a group."""
+    path = tmp_path / "roots.yaml"
+    path.write_text(
+        "version: 1\nshards:\n  - {gpus: [0], weight: 3}\n  - {gpus: [2], weight: 1}\n"
+        "  - {gpus: [1, 3], weight: 0}\n"
+    )
+    options = ["dgx-a100", "-c", collective, "--group", "0-3", "--shards", str(path), "--json"]
+    assert run(["bound", *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["roots"], found["root"]) == ([0, 2], None)
+    # Three quarters of the message take the one link of rank 0; all of it enters rank 1.
+    assert found["algbw_gbps"] == 300
+    assert run(["synthesize", *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["collective"], found["chunks"], found["verified"]) == ("custom", 4, True)
+    assert found["groups"] == [[0, 1, 2, 3]]
+
+
+def test_one_shard_makes_one_root():
+    topology = api.load_topology("ring:4")
+    problem = api.make_problem(topology, "broadcast", shards=[0, 0, 5, 0])
+    assert problem == api.make_problem(topology, "broadcast", 2)
+
+
 def test_trees_from_python(file):
     topology = api.load_topology("dgx-a100", nodes=2)
     problem = api.make_problem(topology, "allgather", shards=file)
@@ -70,8 +96,10 @@ def test_trees_from_python(file):
     ("options", "code"),
     [
         (["-c", "allreduce"], "CS217"),
-        (["-c", "broadcast"], "CS217"),
-        (["-c", "allgather", "--group", "0-3"], "CS217"),
+        (["-c", "scatter"], "CS217"),
+        (["-c", "broadcast", "--root", "1"], "CS217"),
+        (["-c", "allgather", "--groups", "0-3;4-7"], "CS217"),
+        (["-c", "allgather", "--group", "0-3"], "CS137"),
         (["-c", "allgather", "--shards", "nowhere.yaml"], "CS101"),
     ],
 )

@@ -189,10 +189,10 @@ def test_what_is_gone_cannot_be_degraded(gone):
 
 
 def test_ranks_are_told_in_runs():
-    assert renumbered(damage(DGX, gpus=["3"])) == "0-2 as before, 3-14 were 4-15"
+    assert renumbered(damage(DGX, gpus=["3"]).old_ranks) == "0-2 as before, 3-14 were 4-15"
     found = damage(DGX, gpus=["0", "2", "15"])
-    assert renumbered(found) == "0 was 1, 1-12 were 3-14"
-    assert renumbered(damage(DGX, nics=["nic0.0"])) == "0-15 as before"
+    assert renumbered(found.old_ranks) == "0 was 1, 1-12 were 3-14"
+    assert renumbered(damage(DGX, nics=["nic0.0"]).old_ranks) == "0-15 as before"
 
 
 def test_plain_values():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, islice
-from math import lcm
 from typing import TypeVar
 
 from colsynth.errors import Diagnostic, InfeasibleError, InputError
@@ -16,25 +14,20 @@ from colsynth.model import (
     Bound,
     Collective,
     Cut,
-    Direction,
     FlowBound,
     Limit,
     Problem,
     RootedBound,
-    Topology,
 )
-from colsynth.model.problem import PHASES
 from colsynth.synthesis.allreduce.limits import cut_limit
 from colsynth.synthesis.allreduce.rooted import MOST_GPUS, Proposal, allreduce_bound
 from colsynth.synthesis.allreduce.sides import CAPABILITY, capable, halves_of
 from colsynth.synthesis.bound import bound
+from colsynth.synthesis.groups.joint import together
 from colsynth.synthesis.groups.outward import Outward
 from colsynth.topology.communicator import Communicator, communicators
 
 _Found = TypeVar("_Found")
-
-_MOST_PAIRS = 500
-"""Pairs of cuts whose union is tried."""
 
 _OF_ALL = {
     Collective.BROADCAST: Collective.ALLGATHER,
@@ -71,7 +64,7 @@ def bound_of_groups(problem: Problem) -> Bound:
         As `synthesis.bound.bound`.
     """
     found = [outward.bound(alone) for outward, alone in _each(problem, bound)]
-    return found[0] if len(found) == 1 else _together(problem, found)
+    return found[0] if len(found) == 1 else together(problem, [*found], _merged(problem))
 
 
 def flow_bound_of_group(problem: Problem) -> FlowBound:
@@ -120,6 +113,21 @@ def allreduce_bound_of_group(problem: Problem) -> AllreduceBound:
     )
 
 
+def forwarding_suffices(problem: Problem) -> bool:
+    """Return whether a group's trees are sure to reach their bound, relays only forwarding.
+
+    They do where all that passes data on sends as much as it receives: then it can be left
+    out of the graph at no loss (edge splitting), and trees fill every tightest cut (Edmonds).
+    """
+    (group,) = communicators(problem)
+    topology = group.problem.topology
+    balance = [Fraction(0)] * len(topology.nodes)
+    for link in topology.links:
+        balance[link.source] -= link.bandwidth
+        balance[link.target] += link.bandwidth
+    return not any(balance[node] for node in range(len(balance)) if node not in topology.rank_of)
+
+
 def relayed_bound(group: Communicator) -> AllreduceBound:
     """Return the bounds of an allreduce whose relays copy and add up.
 
@@ -164,26 +172,6 @@ def _each(problem: Problem, solve: Callable[[Problem], _Found]) -> Iterator[tupl
             yield Outward(problem.topology, group), solve(group.problem)
 
 
-def _together(problem: Problem, alone: Sequence[Bound]) -> Bound:
-    """Return the least bound of cuts that several groups must cross at the same time."""
-    cuts: list[Cut] = []
-    rates: list[Fraction] = []
-    merged = _merged(problem)
-    for number, direction in enumerate(PHASES[problem.collective]):
-        known = [found.cuts[number].nodes for found in alone]
-        known.append(merged[number].nodes)
-        tried = [_joint(problem, direction, nodes) for nodes in _sets(problem.topology, known)]
-        rate, cut = min((pair for pair in tried if pair is not None), key=lambda pair: pair[0])
-        cuts.append(cut)
-        rates.append(rate)
-    return Bound(
-        algbw=1 / sum((1 / rate for rate in rates), Fraction(0)),
-        trees_per_root=lcm(*(found.trees_per_root for found in alone)),
-        cuts=tuple(cuts),
-        rates=tuple(rates),
-    )
-
-
 def _merged(problem: Problem) -> tuple[Cut, ...]:
     """Return the tightest cuts of one group with the members of all; they are worth trying."""
     everybody = tuple(rank for group in problem.groups for rank in group)
@@ -192,48 +180,3 @@ def _merged(problem: Problem) -> tuple[Cut, ...]:
     one = replace(problem, groups=(everybody,), collective=collective, root=None, shards=shards)
     ((outward, found),) = _each(one, bound)
     return outward.bound(found).cuts
-
-
-def _sets(topology: Topology, known: Iterable[Sequence[int]]) -> Iterator[frozenset[int]]:
-    """Yield the known sets, each node, each box, and what all of these leave out."""
-    nodes = range(len(topology.nodes))
-    boxes = [[i for i in nodes if topology.nodes[i].box == box] for box in topology.boxes]
-    pairs = (x | y for x, y in islice(combinations(map(frozenset, known), 2), _MOST_PAIRS))
-    whole = frozenset[int]().union(*known)
-    for some in (*known, whole, *pairs, *([node] for node in nodes), *boxes):
-        yield frozenset(some)
-        yield frozenset(nodes) - frozenset(some)
-
-
-def _joint(
-    problem: Problem, direction: Direction, nodes: frozenset[int]
-) -> tuple[Fraction, Cut] | None:
-    """Return what a cut allows each group, bytes/s; None where no group must cross it."""
-    topology = problem.topology
-    part = dict(zip(problem.roots, problem.weights, strict=True))
-    inside = {rank for rank, node in enumerate(topology.ranks) if node in nodes}
-    crossing = {
-        number: weight
-        for number, group in enumerate(problem.groups)
-        if not inside.issuperset(group)
-        and (weight := sum(part.get(rank, 0) for rank in inside.intersection(group)))
-    }
-    if not crossing:
-        return None
-    ends = ((x.source, x.target) for x in topology.links)
-    ways = ends if direction is Direction.OUT else ((b, a) for a, b in ends)
-    leaving = [i for i, (a, b) in enumerate(ways) if a in nodes and b not in nodes]
-    links = tuple(i for i in leaving if _serves(problem, i, crossing))
-    bandwidth = sum((topology.links[i].bandwidth for i in links), Fraction(0))
-    whole = Fraction(sum(part.values()), len(problem.groups))
-    cut = Cut(direction, tuple(sorted(nodes)), tuple(sorted(inside)), links, bandwidth)
-    return whole * bandwidth / sum(crossing.values()), cut
-
-
-def _serves(problem: Problem, index: int, groups: Collection[int]) -> bool:
-    """Return whether some of the groups may take a link: its GPUs are of that group."""
-    topology, link = problem.topology, problem.topology.links[index]
-    ranks = [topology.rank_of[x] for x in (link.source, link.target) if x in topology.rank_of]
-    if problem.transit or not ranks:
-        return True
-    return any(all(rank in problem.groups[n] for rank in ranks) for n in groups)

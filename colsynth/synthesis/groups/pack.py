@@ -8,12 +8,16 @@ from dataclasses import replace
 from colsynth.errors import InfeasibleError
 from colsynth.model import Bound, Collective, Forest, Problem
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.allreduce.pack_roots import PackRoots
 from colsynth.synthesis.forest.pack_trees import PackTrees
-from colsynth.synthesis.groups.bounds import advised, forwarding
+from colsynth.synthesis.groups.bounds import advised, forwarding, relayed_bound
 from colsynth.synthesis.groups.outward import Outward
 from colsynth.synthesis.groups.several import forest_of_several
 from colsynth.synthesis.in_network.pack_in_network import PackInNetwork
 from colsynth.topology.communicator import Communicator, communicators
+
+_NOTHING_FOUND = ("CS322", "CS324")
+"""Codes of packers that have nothing better to offer."""
 
 
 def forest_of_groups(problem: Problem, trees: str, target: Target) -> Forest:
@@ -56,20 +60,30 @@ def _of_one(problem: Problem, trees: str, target: Target) -> Forest:
     (group,) = communicators(problem)
     group = forwarding(group) if problem.transit else group
     found = PackTrees(trees).run(group.problem, target)
-    for other in _branching(group, trees, found, target):
+    for other in _others(group, trees, found, target):
         found = max(found, other, key=lambda forest: forest.algbw)
     return _outward(problem, group, found, in_network=False)
 
 
-def _branching(group: Communicator, trees: str, found: Forest, target: Target) -> Iterator[Forest]:
-    """Yield a forest that branches at relays, where there are some and it may be faster."""
-    adds_up = group.problem.collective is Collective.ALLREDUCE and not trees.isdigit()
-    if group.relays and (found.gap or adds_up):
+def _others(group: Communicator, trees: str, found: Forest, target: Target) -> Iterator[Forest]:
+    """Yield forests that may be faster with relays: roots of their choice, branching at relays."""
+    packers: list[PackRoots | PackInNetwork] = []
+    if group.problem.collective is Collective.ALLREDUCE and not trees.isdigit():
+        packers = [PackRoots(trees), PackInNetwork(trees)]
+    elif found.gap:
+        packers = [PackInNetwork(trees)]
+    for packer in packers if group.relays else ():
         try:
-            yield PackInNetwork(trees).run(group.problem, target)
+            forest = packer.run(group.problem, target)
         except InfeasibleError as fault:
-            if fault.diagnostic.code != "CS324":
+            if fault.diagnostic.code not in _NOTHING_FOUND:
                 raise
+            continue
+        if forest.in_network:
+            yield forest
+        elif (bound := relayed_bound(group).rooted) is not None:
+            # Its own bound takes relays for switches that only forward.
+            yield replace(forest, bound=bound)
 
 
 def _outward(problem: Problem, group: Communicator, forest: Forest, *, in_network: bool) -> Forest:

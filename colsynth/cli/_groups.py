@@ -1,0 +1,77 @@
+"""What ``colsynth bound`` says of process groups: what trees reach of the bound."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from colsynth.model import AllreduceBound, FlowBound, Problem
+from colsynth.units import exact_gbps, format_bandwidth, gbps, percent
+
+if TYPE_CHECKING:
+    from colsynth.model import Bound, Forest
+
+_MOST_MEMBERS = 24
+"""Members of all groups up to which trees are packed to see what they reach."""
+
+
+class Reached(NamedTuple):
+    """What trees are known to reach of a bound: all of it by theorem, or what a forest does."""
+
+    forest: Forest | None
+    algbw: Fraction | None
+
+
+def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reached | None:
+    """Return what trees reach where that need not be the bound; None where nobody asks."""
+    if isinstance(found, FlowBound) or not (problem.transit or len(problem.groups) > 1):
+        return None
+    if len(problem.groups) == 1 and _by_theorem(problem, found):
+        return Reached(None, found.algbw)
+    if sum(map(len, problem.members)) > _MOST_MEMBERS:
+        return Reached(None, None)
+    from colsynth import api
+
+    forest = api.pack(problem)
+    if forest.algbw < found.algbw:
+        forest = max(forest, api.pack(problem, "optimal"), key=lambda x: x.algbw)
+    return Reached(forest, forest.algbw)
+
+
+def _by_theorem(problem: Problem, found: Bound | AllreduceBound) -> bool:
+    from colsynth.synthesis.groups.bounds import forwarding_suffices
+
+    best = found.composition.algbw if isinstance(found, AllreduceBound) else found.algbw
+    return best == found.algbw and forwarding_suffices(problem)
+
+
+def reached_text(found: Reached, bound: Fraction) -> str:
+    """Return what trees reach, for people."""
+    if found.algbw is None:
+        return "not known here: trees are packed for few GPUs alone, api.pack takes more"
+    if found.forest is None:
+        return "yes, by trees for which other nodes only forward (edge splitting)"
+    if found.algbw == bound:
+        return "yes, by trees"
+    less = f"{percent(1 - found.algbw / bound):.2f} % less"
+    return f"{format_bandwidth(found.algbw)} by trees, {less}; what lies between is not known"
+
+
+def group_fields(problem: Problem, found: Reached | None) -> dict[str, Any]:
+    """Return the JSON fields of process groups; none where there are no groups."""
+    if not problem.groups:
+        return {}
+    fields: dict[str, Any] = {
+        "groups": [list(group) for group in problem.groups],
+        "transit": problem.transit,
+    }
+    if found is not None:
+        best = found.algbw
+        fields["reached_gbps"] = None if best is None else gbps(best)
+        fields["reached"] = None if best is None else exact_gbps(best)
+    return fields
+
+
+def is_optimum(bound: Fraction, found: Reached | None) -> bool:
+    """Return whether a bound is known to be reached, as far as groups are concerned."""
+    return found is None or found.algbw == bound

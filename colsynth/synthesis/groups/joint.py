@@ -1,0 +1,111 @@
+"""A bound on several process groups at the same time: cuts that they must cross together.
+
+For a set S every group with a root inside and a member outside must send the shares of the
+roots inside over the links that leave S; what they send adds up. Every set gives a bound, no
+theorem says which is least: the cuts that are tight for each group alone and for all members
+taken together are tried, with unions of them, nodes and boxes, and the best of these are
+improved node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, islice
+from math import lcm
+
+from colsynth.model import Bound, Cut, Direction, Problem, Topology
+from colsynth.model.problem import PHASES
+
+_MOST_PAIRS = 500
+"""Pairs of cuts whose union is tried."""
+_STARTS = 4
+"""Sets that are improved."""
+_WORK = 10**6
+"""Nodes times links up to which sets are improved."""
+
+Found = tuple[Fraction, Cut]
+
+
+def together(problem: Problem, alone: Sequence[Bound], merged: Sequence[Cut]) -> Bound:
+    """Return the least bound found on several groups.
+
+    Parameters
+    ----------
+    problem : Problem
+    alone : sequence of Bound
+        Of each group by itself.
+    merged : sequence of Cut
+        By phase, the tightest cut of one group with all members.
+    """
+    found: list[Found] = []
+    for number, direction in enumerate(PHASES[problem.collective]):
+        known = [*(bound.cuts[number].nodes for bound in alone), merged[number].nodes]
+        tried = (_joint(problem, direction, x) for x in _sets(problem.topology, known))
+        best = sorted((pair for pair in tried if pair), key=lambda pair: pair[0])[:_STARTS]
+        improved = (_improved(problem, direction, pair) for pair in best)
+        found.append(min(improved, key=lambda pair: pair[0]))
+    rates = tuple(rate for rate, _ in found)
+    return Bound(
+        algbw=1 / sum((1 / rate for rate in rates), Fraction(0)),
+        trees_per_root=lcm(*(bound.trees_per_root for bound in alone)),
+        cuts=tuple(cut for _, cut in found),
+        rates=rates,
+    )
+
+
+def _improved(problem: Problem, direction: Direction, start: Found) -> Found:
+    """Return a cut to which moving no single node to the other side does any good."""
+    best = start
+    count = len(problem.topology.nodes)
+    while count * len(problem.topology.links) <= _WORK:
+        sets = (frozenset(best[1].nodes) ^ {node} for node in range(count))
+        tried = (_joint(problem, direction, nodes) for nodes in sets)
+        least = min((pair for pair in tried if pair), key=lambda pair: pair[0], default=best)
+        if least[0] >= best[0]:
+            break
+        best = least
+    return best
+
+
+def _sets(topology: Topology, known: Iterable[Sequence[int]]) -> Iterator[frozenset[int]]:
+    """Yield the known sets, each node, each box, and what all of these leave out."""
+    nodes = range(len(topology.nodes))
+    boxes = [[i for i in nodes if topology.nodes[i].box == box] for box in topology.boxes]
+    pairs = (x | y for x, y in islice(combinations(map(frozenset, known), 2), _MOST_PAIRS))
+    whole = frozenset[int]().union(*known)
+    for some in (*known, whole, *pairs, *([node] for node in nodes), *boxes):
+        yield frozenset(some)
+        yield frozenset(nodes) - frozenset(some)
+
+
+def _joint(problem: Problem, direction: Direction, nodes: frozenset[int]) -> Found | None:
+    """Return what a cut allows each group, bytes/s; None where no group must cross it."""
+    topology = problem.topology
+    part = dict(zip(problem.roots, problem.weights, strict=True))
+    inside = {rank for rank, node in enumerate(topology.ranks) if node in nodes}
+    crossing = {
+        number: weight
+        for number, group in enumerate(problem.groups)
+        if not inside.issuperset(group)
+        and (weight := sum(part.get(rank, 0) for rank in inside.intersection(group)))
+    }
+    if not crossing:
+        return None
+    ends = ((x.source, x.target) for x in topology.links)
+    ways = ends if direction is Direction.OUT else ((b, a) for a, b in ends)
+    leaving = [i for i, (a, b) in enumerate(ways) if a in nodes and b not in nodes]
+    links = tuple(i for i in leaving if _serves(problem, i, crossing))
+    bandwidth = sum((topology.links[i].bandwidth for i in links), Fraction(0))
+    whole = Fraction(sum(part.values()), len(problem.groups))
+    cut = Cut(direction, tuple(sorted(nodes)), tuple(sorted(inside)), links, bandwidth)
+    return whole * bandwidth / sum(crossing.values()), cut
+
+
+def _serves(problem: Problem, index: int, groups: Collection[int]) -> bool:
+    """Return whether some of the groups may take a link: its GPUs are of that group."""
+    topology, link = problem.topology, problem.topology.links[index]
+    ranks = [topology.rank_of[x] for x in (link.source, link.target) if x in topology.rank_of]
+    if problem.transit or not ranks:
+        return True
+    return any(all(rank in problem.groups[n] for rank in ranks) for n in groups)
