@@ -24,7 +24,8 @@ run: $(VENV)/.run ## Compile an allreduce for two DGX A100, verify it, say where
 	@echo "The schedule is in $(abspath $(OUT))/allreduce.xml"
 
 test: $(VENV)/.test ## Run every test (TESTS=tests/cli for some)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 $(TESTS)
+	$(BIN)/python -m tests.warm
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(TESTS)
 
 lint: $(VENV)/.dev ## Check style, formatting and types
 	$(BIN)/ruff check

@@ -14,6 +14,11 @@ settings.register_profile("explore", deadline=None, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seeded"))
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with what takes long, lest one worker is left with it when all others are done."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture
 def target():
     """A target for passes that do not look at its limits."""

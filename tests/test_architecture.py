@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ def room_of(module):
     return parts[1] if len(parts) > 1 else None
 
 
+@cache
 def parsed(path):
     return ast.parse(path.read_text("utf-8"), str(path))
 
@@ -52,18 +54,21 @@ def parsed(path):
 MODULES = {module_of(path): path for path in FILES}
 
 
+@cache
 def imports(path):
-    """Yield (line, module, whether under TYPE_CHECKING or in a function) of our own modules."""
+    """Return (line, module, whether under TYPE_CHECKING or in a function) of our own modules."""
     tree = parsed(path)
     late = {id(n) for top in ast.walk(tree) if is_late(top) for n in ast.walk(top)}
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
-                yield node.lineno, name if name in MODULES else node.module, id(node) in late
+                known = name if name in MODULES else node.module
+                found.append((node.lineno, known, id(node) in late))
         elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name, id(node) in late
+            found += [(node.lineno, alias.name, id(node) in late) for alias in node.names]
+    return found
 
 
 def is_late(node):

@@ -88,15 +88,25 @@ def test_timed_schedules(machine, boxes, collective, runtime):
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("collective", SYMMETRIC)
-@pytest.mark.parametrize(("machine", "boxes"), [("dgx-a100", 4), ("dgx-a100", 8), ("mi250", 4)])
-def test_larger_clusters(machine, boxes, collective, runtime):
-    compiled(machine, boxes, collective, runtime)
+@pytest.mark.parametrize(("machine", "boxes"), [("dgx-a100", 8), ("mi250", 4)])
+def test_64_gpus(machine, boxes, collective, runtime):
+    """In both modes of the call, which msccl has separate files for: one collective tells both."""
+    both = collective == "allgather"
+    problem = api.make_problem(topology.load(machine, nodes=boxes), collective)
+    within_limits(api.compile(problem, runtime, several=both))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("collective", SYMMETRIC)
 def test_128_gpus_fit_msccl(collective):
-    result = compiled("dgx-a100", 16, collective, "msccl", several=False)
+    problem = api.make_problem(topology.load("dgx-a100", nodes=16), collective)
+    within_limits(api.compile(problem, "msccl", several=False))
+
+
+def within_limits(result):
+    """Check what is said of a compilation too large to be verified a second time here."""
+    assert result.verified
+    assert 0 <= result.schedule.gap <= 10 / 90
     for use in result.summary()["limits"].values():
         assert use["used"] <= use["limit"]
 

@@ -25,6 +25,7 @@ def examples():
     return found
 
 
+@pytest.mark.slow
 def test_examples_print_what_they_show(tmp_path, monkeypatch, capsys):
     """All in one directory and in order: later examples use files of earlier ones."""
     monkeypatch.chdir(tmp_path)

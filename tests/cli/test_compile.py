@@ -216,6 +216,7 @@ def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

@@ -20,32 +20,31 @@ PROTOCOLS = ("Simple", "LL", "LL128")
 
 
 @cache
-def allreduce(preset, runtime, algorithm, protocol, instances, sizes):
-    """Return seconds by size of an allreduce in one box."""
-    topology, found = api.load_topology(preset), profile(runtime)
+def compiled(preset, runtime, algorithm, protocol, instances):
+    """Return topology and program of an allreduce in one box; None where it does not fit."""
+    topology = api.load_topology(preset)
     problem = api.make_problem(topology, "allreduce")
-    done = api.compile(
-        problem,
-        runtime,
-        algorithm=algorithm,
-        protocol=protocol,
-        instances=instances,
-        mode="out-of-place",
-    )
-    points = simulate(done.artefacts[0].program, topology, found, sizes)
-    return {point.size_bytes: point.seconds for point in points}
+    try:
+        done = api.compile(
+            problem,
+            runtime,
+            algorithm=algorithm,
+            protocol=protocol,
+            instances=instances,
+            mode="out-of-place",
+        )
+    except NegativeFinding:
+        return None
+    return topology, done.artefacts[0].program
 
 
 def best(preset, runtime, algorithm, instances, sizes):
     """Return the least seconds by size over protocols and instances that fit."""
-    tried = []
-    for protocol in PROTOCOLS:
-        for number in instances:
-            try:
-                tried.append(allreduce(preset, runtime, algorithm, protocol, number, sizes))
-            except NegativeFinding:
-                continue
-    return {size: min(found[size] for found in tried) for size in sizes}
+    fit = [compiled(preset, runtime, algorithm, x, n) for x in PROTOCOLS for n in instances]
+    tried = [simulate(made[1], made[0], profile(runtime), sizes) for made in fit if made]
+    return {
+        size: min(points[place].seconds for points in tried) for place, size in enumerate(sizes)
+    }
 
 
 def busbw(seconds, size, ranks=8):

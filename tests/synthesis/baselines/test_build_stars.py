@@ -42,15 +42,6 @@ def test_the_fabric_is_what_all_pairs_pay_for(schedule):
     assert forest.algbw <= 32 * link / 16
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
-@pytest.mark.parametrize(
-    ("name", "boxes"), [("dgx-a100", 1), ("dgx-a100", 2), ("mi250", 1), ("mi300x", 1), ("ndv2", 2)]
-)
-def test_files_verify(compiled, name, boxes, collective):
-    for done in compiled("allpairs2", name, collective, boxes):
-        assert done.verified
-
-
 def test_stars_serve_no_alltoall(schedule):
     with pytest.raises(InputError) as refused:
         schedule("allpairs2", "clique:4", "alltoall")

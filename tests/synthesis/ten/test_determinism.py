@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import hashlib, sys, tempfile
 from pathlib import Path
@@ -47,6 +49,7 @@ def digests(hash_seed, threads):
     )
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_any_process():
     processes = [digests("0", "1"), digests("4711", "2")]
     one, other = (process.communicate()[0].split() for process in processes)
