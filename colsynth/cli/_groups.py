@@ -11,7 +11,7 @@ from colsynth.units import exact_gbps, format_bandwidth, gbps, percent
 if TYPE_CHECKING:
     from colsynth.model import Bound, Forest
 
-_MOST_MEMBERS = 24
+_MOST_MEMBERS, _MOST_WITH_RELAYS = 64, 24
 """Members of all groups up to which trees are packed to see what they reach."""
 
 
@@ -28,7 +28,8 @@ def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reac
         return None
     if len(problem.groups) == 1 and _by_theorem(problem, found):
         return Reached(None, found.algbw)
-    if sum(map(len, problem.members)) > _MOST_MEMBERS:
+    most = _MOST_WITH_RELAYS if problem.transit else _MOST_MEMBERS
+    if sum(map(len, problem.members)) > most:
         return Reached(None, None)
     from colsynth import api
 

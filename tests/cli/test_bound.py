@@ -141,3 +141,89 @@ def test_what_is_too_large_for_the_program_is_no_optimum(capsys):
     shown = capsys.readouterr().out
     assert shown.startswith("at least, for")
     assert "too large for the linear program" in shown
+
+
+def asked(capsys, *options):
+    assert run(["bound", *options, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_bound_of_a_group_without_and_with_transit(capsys):
+    case = ["mi250", "-c", "allgather", "--group", "0-7"]
+    alone = asked(capsys, *case)
+    assert (alone["algbw_gbps"], alone["ranks"], alone["transit"]) == (200, 8, False)
+    assert alone["groups"] == [list(range(8))]
+    assert "reached" not in alone
+    # Links to GPUs that take no part are no way out of the set.
+    assert all("gpu0.8" not in link for link in alone["bottleneck"]["links"])
+    helped = asked(capsys, *case, "--transit")
+    assert (helped["algbw_gbps"], helped["reached_gbps"]) == (400, 400)
+    assert run([*["bound", *case], "--transit"]) == 0
+    shown = capsys.readouterr().out
+    assert "optimum of" in shown
+    assert "in group 0-7 with transit on mi250 x1 (16 GPUs)" in shown
+
+
+def test_what_trees_reach_is_told_where_it_is_less(capsys):
+    """Corners of a mesh: relays that add up might allow 100 GB/s, trees reach less."""
+    case = ["mesh:3x3", "-c", "allreduce", "--group", "0,2,6,8", "--transit"]
+    found = asked(capsys, *case)
+    assert found["reached_gbps"] < found["algbw_gbps"]
+    assert run(["bound", *case]) == 0
+    shown = capsys.readouterr().out
+    assert "at most, for" in shown
+    assert "% less" in shown
+
+
+def test_groups_at_the_same_time(capsys):
+    halves = ["dgx-a100", "-c", "reduce-scatter", "--groups", "0-3;4-7"]
+    found = asked(capsys, *halves)
+    assert found["algbw_gbps"] == found["reached_gbps"] == 400
+    assert run(["bound", "dgx-a100", "-c", "allreduce", "--groups", "0-3;4-7"]) == 0
+    shown = capsys.readouterr().out
+    assert "allreduce (reduce-scatter + allgather) in 2 groups of 4 at the same time" in shown
+    assert "yes, by trees" in shown
+
+
+def test_many_members_are_not_packed_in_passing(capsys):
+    found = asked(capsys, "torus:6x6", "-c", "allreduce", "--group", "0-29", "--transit")
+    assert found["reached"] is None
+
+
+def test_several_roots(capsys):
+    case = ["dgx-a100", "--nodes", "2", "-c", "broadcast"]
+    found = asked(capsys, *case, "--root", "0,8")
+    assert (found["root"], found["roots"]) == (None, [0, 8])
+    assert found["algbw_gbps"] == 325
+    assert run(["bound", *case, "--root", "0,8"]) == 0
+    assert "broadcast from ranks 0,8 on" in capsys.readouterr().out
+
+
+def test_the_healthy_bound_is_of_the_same_group(capsys):
+    """Ranks of the group are those that are left; rank 3 of them was 4."""
+    case = ["torus:3x3", "-c", "allgather", "--group", "0-3", "--transit"]
+    found = asked(capsys, *case, "--drop-gpu", "3")
+    healthy = asked(capsys, "torus:3x3", "-c", "allgather", "--group", "0-2,4", "--transit")
+    assert found["healthy_algbw"] == healthy["algbw"]
+    assert found["groups"] == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code", "code"),
+    [
+        (["-c", "allgather", "--group", "0-8"], 2, "CS216"),
+        (["-c", "allgather", "--group", "0"], 2, "CS216"),
+        (["-c", "allgather", "--group", "0-x"], 2, "CS216"),
+        (["-c", "allgather", "--groups", "0-2;3-4"], 2, "CS216"),
+        (["-c", "allgather", "--group", "0,1", "--groups", "2,3"], 2, "CS217"),
+        (["-c", "allgather", "--transit"], 2, "CS217"),
+        (["-c", "alltoall", "--groups", "0,1;2,3"], 2, "CS306"),
+        (["-c", "broadcast", "--root", "0,1", "--groups", "0,1;2,3"], 2, "CS217"),
+        (["-c", "gather", "--root", "0,1"], 2, "CS217"),
+        (["-c", "broadcast", "--root", "0,,1"], 2, "CS211"),
+        (["-c", "allgather", "--group", "0,2"], 1, "CS302"),
+    ],
+)
+def test_groups_and_roots_that_cannot_be(options, exit_code, code, capsys):
+    assert run(["bound", "ring:8", *options]) == exit_code
+    assert f"error[{code}]" in capsys.readouterr().err

@@ -28,6 +28,15 @@ _HALVES = {Direction.IN: Collective.REDUCE_SCATTER, Direction.OUT: Collective.AL
 _ROUNDS = 4
 """How often a pace between the best one so far and the bound is aimed at."""
 
+_FINE = 16
+"""Trees per root, at least, where groups take turns: few trees leave much of a link unused."""
+
+_MANY = 64
+"""Trees per root where groups would need very different numbers of them."""
+
+_MOST = 2**12
+"""Common multiples of these numbers that are still taken."""
+
 Packed = tuple[int, tuple[Tree, ...]]
 """Trees per root, and the trees of all groups."""
 
@@ -92,12 +101,14 @@ class _Turns:
     def best(self, bound: Fraction) -> Packed:
         """Return the best trees found; `bound` is the most that there can be, bytes/s."""
         best = self._alone()
+        count = best[0]
+        fine = self._trees if self._trees.isdigit() else str(count * -(-_FINE // count))
         low, high = self._algbw(best), bound
         aim = high
         for _ in range(_ROUNDS):
             if self._algbw(best) == bound:
                 break
-            tried = self._in_turn(aim)
+            tried = self._in_turn(aim, fine)
             if tried is not None and self._algbw(tried) > self._algbw(best):
                 best = tried
             reached = self._algbw(best)
@@ -111,15 +122,18 @@ class _Turns:
         return count * self._parts * _pace(self._problem, trees)
 
     def _alone(self) -> Packed:
-        return self._joined([self._forest(group) for group in self._groups])
+        found = [self._forest(group, self._trees) for group in self._groups]
+        if lcm(*(forest.trees_per_root for forest in found)) > _MOST:
+            found = [self._forest(group, str(_MANY)) for group in self._groups]
+        return self._joined(found)
 
-    def _in_turn(self, aim: Fraction) -> Packed | None:
+    def _in_turn(self, aim: Fraction, trees: str) -> Packed | None:
         """Return trees that share the links at about a pace; None where some group finds none."""
         left = [link.bandwidth for link in self._problem.topology.links]
         found: list[Forest] = []
         for group in self._groups:
             try:
-                forest = self._forest(_with_room(group, left))
+                forest = self._forest(_with_room(group, left), trees)
             except (InfeasibleError, InputError):
                 return None
             found.append(forest)
@@ -129,10 +143,10 @@ class _Turns:
                 left[link] -= load * unit
         return self._joined(found)
 
-    def _forest(self, group: Communicator) -> Forest:
+    def _forest(self, group: Communicator, trees: str) -> Forest:
         """Return a group's trees, with the links of the whole topology."""
         group = forwarding(group) if group.relays else group
-        forest = PackTrees(self._trees).run(group.problem, self._target)
+        forest = PackTrees(trees).run(group.problem, self._target)
         outward = Outward(self._problem.topology, group)
         phases = tuple(outward.phase(phase, group.problem) for phase in forest.phases)
         return replace(forest, phases=phases)
