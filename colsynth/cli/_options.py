@@ -14,6 +14,7 @@ from colsynth.units import parse_size, plural
 
 if TYPE_CHECKING:
     from colsynth.model import Problem, Topology
+    from colsynth.topology.communicator import Communicator
 
 CollectiveOption = Annotated[
     str,
@@ -187,16 +188,39 @@ def own_machine(problem: Problem, runtime: str) -> tuple[Problem, dict[str, Any]
         As `colsynth.api.communicator`.
     """
     from colsynth import api
-    from colsynth.topology.damage import renumbered
 
     found = api.communicator(problem, runtime)
-    if not problem.groups:
-        return problem, {}
+    return found.problem, _told(found) if problem.groups else {}
+
+
+def grouped(topology: Topology, group: str | None) -> tuple[Topology, dict[str, Any]]:
+    """Return what a topology is to a process group, and its JSON field; say it on stderr.
+
+    Raises
+    ------
+    InputError
+        CS216: the group cannot be.
+    """
+    from colsynth.model import Problem
+    from colsynth.topology.communicator import communicators
+    from colsynth.topology.groups import check_groups, read_groups
+
+    groups = () if group is None else check_groups(read_groups(group, "--group"), topology)
+    if not groups:
+        return topology, {}
+    (found,) = communicators(Problem(topology, Collective.ALLGATHER, groups=groups))
+    return found.problem.topology, _told(found)
+
+
+def _told(found: Communicator) -> dict[str, Any]:
+    """Say on stderr who has which rank in a group, and return it as a JSON field."""
+    from colsynth.topology.damage import renumbered
+
     topology = found.problem.topology
     count = f"{plural(topology.size, 'GPU')} of a communicator"
     print(f"note: {topology.name}: {count}, ranks {renumbered(found.old_ranks)}", file=sys.stderr)
     names = [topology.nodes[node].name for node in topology.ranks]
-    return found.problem, {"group": {"old_ranks": list(found.old_ranks), "gpus": names}}
+    return {"group": {"old_ranks": list(found.old_ranks), "gpus": names}}
 
 
 def asked_ranks(problem: Problem) -> str:

@@ -20,7 +20,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import CollectiveOption, RootOption, SeedOption
+from colsynth.cli._options import CollectiveOption, GroupOption, RootOption, SeedOption, grouped
 from colsynth.cli.damage import (
     DegradeOption,
     DropGpuOption,
@@ -102,6 +102,7 @@ def compare(
     drop_nic: DropNicOption = None,
     degrade: DegradeOption = None,
     root: RootOption = None,
+    group: GroupOption = None,
     algorithms: AlgorithmsOption = None,
     plot: Annotated[
         Path | None,
@@ -121,7 +122,8 @@ def compare(
         refuse_to_overwrite((plot,), force)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
-    problem = api.make_problem(damage.topology, collective, root)
+    machine, members = grouped(damage.topology, group)
+    problem = api.make_problem(machine, collective, root)
     with progress(OF_TUNING) as show:
         found = api.compare(
             problem,
@@ -136,7 +138,7 @@ def compare(
     if plot is not None:
         write_files({plot: _plot(found).encode()})
     if json:
-        emit_json({**_as_object(found), **failures_field(damage)})
+        emit_json({**_as_object(found), **failures_field(damage), **members})
     else:
         _show(found)
 

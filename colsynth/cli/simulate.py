@@ -18,6 +18,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
+from colsynth.cli._options import GroupOption, grouped
 from colsynth.cli.breakdown import breakdown_object, micro_or_milli, show_breakdown
 from colsynth.cli.constants import read_constants, show_constants
 from colsynth.cli.damage import (
@@ -87,6 +88,7 @@ def simulate(
     drop_gpu: DropGpuOption = None,
     drop_nic: DropNicOption = None,
     degrade: DegradeOption = None,
+    group: GroupOption = None,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -137,11 +139,12 @@ def simulate(
     program = read_program(data, target, str(file))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    machine, members = grouped(damage.topology, group)
     with progress(_KERNELS) as show:
         show("simulating", 0, 0)
-        points = execute(program, damage.topology, target, wanted, constants)
+        points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None
-        traced = trace(program, damage.topology, target, wanted[-1], constants) if needed else None
+        traced = trace(program, machine, target, wanted[-1], constants) if needed else None
     header = program.header
     answer = Simulation(str(file), header.ranks, header.collective, points)
     if timeline is not None and traced is not None:
@@ -149,10 +152,10 @@ def simulate(
     found = break_down(traced) if breakdown and traced is not None else None
     if json:
         extra = {"breakdown": breakdown_object(found, traced)} if found and traced else {}
-        emit_json({**simulation_object(answer), **extra, **failures_field(damage)})
+        emit_json({**simulation_object(answer), **extra, **failures_field(damage), **members})
         return
     console = answer_console()
-    _show_points(console, answer, damage.topology.name, target.name)
+    _show_points(console, answer, machine.name, target.name)
     if found is not None and traced is not None:
         show_breakdown(console, found, traced)
 

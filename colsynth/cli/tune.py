@@ -19,7 +19,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import RootOption, SeedOption
+from colsynth.cli._options import GroupOption, RootOption, SeedOption, grouped
 from colsynth.cli.compare import (
     DEFAULT_SIZES,
     AlgorithmsOption,
@@ -74,6 +74,7 @@ def tune(
     drop_nic: DropNicOption = None,
     degrade: DegradeOption = None,
     root: RootOption = None,
+    group: GroupOption = None,
     algorithms: AlgorithmsOption = None,
     budget: EvaluationsOption = None,
     jobs: JobsOption = None,
@@ -92,9 +93,10 @@ def tune(
     require_listable(output, profile(runtime))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    machine, members = grouped(damage.topology, group)
     with progress(OF_TUNING, "start it again to go on") as show:
         bundle = api.tune(
-            damage.topology,
+            machine,
             split(collectives),
             runtime,
             wanted,
@@ -108,7 +110,7 @@ def tune(
         )
     api.write_bundle(bundle, output, force=force)
     if json:
-        emit_json({**_as_object(bundle, output), **failures_field(damage)})
+        emit_json({**_as_object(bundle, output), **failures_field(damage), **members})
     else:
         _show(bundle, output)
 
