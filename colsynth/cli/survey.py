@@ -28,7 +28,9 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
+from colsynth.cli.failure import report
 from colsynth.cli.progress import OF_TREES, progress
+from colsynth.errors import Diagnostic, NegativeFinding
 from colsynth.units import format_bandwidth, percent, plural
 
 if TYPE_CHECKING:
@@ -122,6 +124,16 @@ def survey(
         emit_json({**found.describe(), **place, **failures_field(damage)})
     else:
         _show(found, output)
+    without = tuple(row for row in (found.healthy, *found.rows) if row.refusal is not None)
+    if without:  # the answer is whole and stands on stdout; what follows is for stderr alone
+        raise typer.Exit(report(_unserved(without), as_json=False))
+
+
+def _unserved(rows: tuple[Row, ...]) -> NegativeFinding:
+    """Return the finding that some failures leave no schedule, by their names."""
+    phrase = f"there is no schedule after {plural(len(rows), 'failure')}"
+    notes = tuple(f"{row.failure or 'none'}: {row.refusal}" for row in rows)
+    return NegativeFinding(Diagnostic("CS138", phrase, notes=notes))
 
 
 def _show(found: Survey, output: Path | None) -> None:

@@ -123,9 +123,12 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     command = ["survey", "ring:4", "-c", "broadcast", "--root", "1", "--failures", "gpus:1,links:1"]
-    assert run([*command, "--jobs", "1"]) == 0
+    assert run([*command, "--jobs", "1"]) == 1
     shown = capsys.readouterr()
-    assert shown.err == ""
+    assert shown.err.splitlines() == [
+        "error[CS138]: there is no schedule after 1 failure",
+        "  note: gpu1: CS211: the root itself is gone",
+    ]
     assert "verified schedules for 7 failures; 1 without a schedule" in shown.out
     assert "CS211: the root itself is gone" in shown.out
     assert list(tmp_path.iterdir()) == []
@@ -133,8 +136,10 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch, capsys):
 
 def test_a_broken_cluster_can_be_surveyed(capsys):
     command = ["survey", "ring:5", "-c", "allgather", "--drop-link", "gpu0-gpu1", "--jobs", "1"]
-    assert run([*command, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    assert run([*command, "--json"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.count("note: gpu") == 4
+    found = json.loads(shown.out)
     assert found["failures"]["dropped"] == ["gpu0-gpu1"]
     assert found["topology"] == "ring:5 without gpu0-gpu1"
     # A path falls apart whatever link goes.
