@@ -74,7 +74,10 @@ class MatchChunks:
             CS302: some chunk cannot reach somebody who wants it.
         InputError
             CS117: fewer than two GPUs. CS307: nothing to do. CS125, CS308: too much to do.
+            CS311: shards that differ, or several roots.
         """
+        if value.shards or value.has_several_roots:
+            raise _uneven(value)
         if value.topology.size < 2:
             raise InputError(Diagnostic("CS117", "a collective needs two GPUs or more"))
         total = count_transfers(value, self.chunks_per_gpu)
@@ -121,3 +124,11 @@ class MatchChunks:
     def _suffices(self, setting: Setting, ticks: int, bound: TimeBound, pace: Pace) -> bool:
         """Whether no further try is worth it."""
         return ticks * setting.ticks.unit <= bound.seconds or 0 < self.budget <= pace.placed
+
+
+def _uneven(problem: Problem) -> InputError:
+    """Return the refusal of shards, which would be taken for equal ones."""
+    phrase = f"{MatchChunks.name} cuts {problem.collective} into equal shards only"
+    note = "the problem has shards of its own"
+    advice = "api.synthesize makes it a custom collective, of chunks of one size"
+    return InputError(Diagnostic("CS311", phrase, notes=(note,), help=advice))

@@ -315,3 +315,14 @@ def test_a_schedule_does_not_depend_on_what_was_scheduled_before():
     assert len(problems) > 10
     for one, other in zip(first, reversed(again), strict=True):
         assert list(map(moves_of, one.phases)) == list(map(moves_of, other.phases))
+
+
+@pytest.mark.parametrize(
+    ("collective", "shards"), [("allgather", (1, 2, 1, 1, 1, 1)), ("broadcast", (0, 1, 0, 3, 0, 0))]
+)
+def test_shards_that_differ_are_refused(collective, shards):
+    """They would be taken for equal ones; `api.synthesize` makes custom collectives of them."""
+    problem = Problem(RING, Collective(collective), shards=shards)
+    with pytest.raises(InputError) as caught:
+        MatchChunks().run(problem, Context())
+    assert caught.value.diagnostic.code == "CS311"
