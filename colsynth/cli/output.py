@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ def refuse_to_overwrite(paths: tuple[Path, ...], force: bool) -> None:
     ------
     InputError
         CS207 when a file exists and `force` is not set; CS208 when a folder in the way is
-        a file or may not be written to.
+        a file, links lead in a circle, or the system lets no file be made there.
     """
     for path in paths:
         if path.is_file() and not force:
@@ -60,11 +61,34 @@ def refuse_to_overwrite(paths: tuple[Path, ...], force: bool) -> None:
                     "CS207", f"{path} exists", help="--force overwrites it, or choose another"
                 )
             )
-        parent = next(folder for folder in path.absolute().parents if folder.exists())
-        if not parent.is_dir():
-            raise _unwritable(path, f"{parent} is not a directory")
-        if not os.access(parent, os.W_OK):
-            raise _unwritable(path, f"{parent} may not be written to")
+        _try_place(path)
+
+
+def _try_place(path: Path) -> None:
+    """Make a file without a name where one will be written; refuse with CS208 what prevents it."""
+    place = _resolved(path)
+    if place.exists() and not (place.is_file() or place.is_dir()):
+        return  # a device or a pipe is written to as it stands
+    parent = next(folder for folder in place.parents if folder.exists())
+    if not parent.is_dir():
+        raise _unwritable(path, f"{parent} is not a directory")
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as fault:
+        reason = f"{parent} may not be written to: {fault.strerror or fault}"
+        raise _unwritable(path, reason) from None
+
+
+def _resolved(path: Path) -> Path:
+    """Return where links lead; refuse with CS208 those that lead in a circle."""
+    try:
+        place = path.resolve()
+    except RuntimeError:  # until Python 3.12; later ones leave such links as they are
+        place = path.absolute()
+    if any(folder.is_symlink() for folder in (place, *place.parents)):
+        raise _unwritable(path, "its links lead in a circle")
+    return place
 
 
 def write_files(contents: Mapping[Path, bytes]) -> None:

@@ -90,3 +90,28 @@ def test_a_file_in_place_of_a_folder_is_refused_early(tmp_path):
     (tmp_path / "a").write_bytes(b"")
     with pytest.raises(InputError, match="is not a directory"):
         refuse_to_overwrite((tmp_path / "a" / "b",), force=False)
+
+
+@pytest.mark.parametrize("name", ["loop", "loop/a"])
+def test_links_that_lead_in_a_circle_are_refused_early(name, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError) as caught:
+        refuse_to_overwrite((tmp_path / name,), force=True)
+    assert caught.value.diagnostic.code == "CS208"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that takes no files")
+def test_a_place_where_no_file_can_be_made_is_refused_early(tmp_path):
+    """Also where the way there is a link, and for those who may do everything."""
+    (tmp_path / "link").symlink_to("/proc/colsynth.xml")
+    for path in (Path("/proc/colsynth.xml"), tmp_path / "link"):
+        with pytest.raises(InputError, match="cannot write") as caught:
+            refuse_to_overwrite((path,), force=False)
+        assert "/proc may not be written to" in caught.value.diagnostic.notes[0]
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_is_no_hindrance(tmp_path):
+    (tmp_path / "link").symlink_to("new")
+    refuse_to_overwrite((tmp_path / "link", Path("/dev/null")), force=False)
+    write_files({tmp_path / "link": b"data"})
+    assert (tmp_path / "new").read_bytes() == b"data"
