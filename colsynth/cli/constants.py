@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from colsynth.cli._common import answer_console, emit_json
 
@@ -32,24 +32,38 @@ def read_constants(target: Profile, path: Path | None) -> Model:
     return base if path is None else read_model(path, base)
 
 
-def show_constants(runtime: str, path: Path | None, json: bool) -> None:
-    """Print the constants of a runtime's model."""
-    from colsynth.runtimes import profile
+def show_constants(runtime: str | None, path: Path | None, json: bool) -> None:
+    """Print the constants of a runtime's model, or of all runtimes; as JSON, a list of these."""
+    from colsynth.runtimes import profile, profiles
+
+    shown = profiles() if runtime is None else (profile(runtime),)
+    models = [(found.name, read_constants(found, path)) for found in shown]
+    if json:
+        objects = [_as_object(*pair) for pair in models]
+        emit_json(objects if runtime is None else objects[0])
+        return
+    for name, model in models:
+        _show(name, model)
+
+
+def _as_object(runtime: str, found: Model) -> dict[str, Any]:
     from colsynth.simulate import NAMES
 
-    found = read_constants(profile(runtime), path)
-    if json:
-        constants = {
-            name: {
-                "value": getattr(found, name),
-                "unit": _UNITS.get(name),
-                "source": found.sources[name],
-            }
-            for name in NAMES
+    constants = {
+        name: {
+            "value": getattr(found, name),
+            "unit": _UNITS.get(name),
+            "source": found.sources[name],
         }
-        emit_json({"runtime": runtime, "model": constants})
-        return
+        for name in NAMES
+    }
+    return {"runtime": runtime, "model": constants}
+
+
+def _show(runtime: str, found: Model) -> None:
     from rich.table import Table
+
+    from colsynth.simulate import NAMES
 
     table = Table.grid(padding=(0, 2))
     for name in NAMES:

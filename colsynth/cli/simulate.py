@@ -99,7 +99,11 @@ def simulate(
         ),
     ] = None,
     show_model: Annotated[
-        bool, typer.Option("--show-model", help="Print the constants with their sources.")
+        bool,
+        typer.Option(
+            "--show-model",
+            help="Print the constants with their sources, of --runtime or of all runtimes.",
+        ),
     ] = False,
     timeline: Annotated[
         Path | None,
@@ -118,7 +122,7 @@ def simulate(
 ) -> None:
     """Predict how long a schedule file takes on a topology."""
     if show_model:
-        show_constants(runtime or "msccl-executor", model, json)
+        show_constants(runtime, model, json)
         return
     if file is None or topology is None:
         phrase = "which file, on which topology?"

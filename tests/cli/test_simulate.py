@@ -122,6 +122,17 @@ def test_the_model_is_shown_with_its_sources(runtime, capsys):
     assert answer["model"]["step"]["unit"] == "us"
 
 
+def test_without_a_runtime_the_models_of_all_are_shown(capsys):
+    names = ["msccl", "msccl-executor", "rccl"]
+    assert run(["simulate", "--show-model"]) == 0
+    heads = [x for x in capsys.readouterr().out.splitlines() if x.startswith("model of ")]
+    assert sorted(heads) == [f"model of {name}" for name in names]
+    assert run(["simulate", "--show-model", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert sorted(item["runtime"] for item in answer) == names
+    assert all(list(item["model"]) == list(NAMES) for item in answer)
+
+
 def test_a_model_file_changes_the_prediction(file, tmp_path, capsys):
     path = tmp_path / "slow.yaml"
     path.write_text("launch: 1000\n")
