@@ -41,6 +41,7 @@ from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.progress import OF_TUNING, progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.cli.verify import RuntimeOption
+from colsynth.errors import NegativeFinding
 from colsynth.units import plural
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def tune(
     """Tune algorithm and settings by message size; write files, env.sh and a manifest."""
     from colsynth import api
     from colsynth.runtimes import profile, require_listable
-    from colsynth.tuning import journal_of, refuse_to_replace
+    from colsynth.tuning import forget, journal_of, refuse_to_replace
 
     wanted = read_sizes("--sizes", sizes)
     refuse_to_replace(output, force)
@@ -94,20 +95,24 @@ def tune(
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
-    with progress(OF_TUNING, "start it again to go on") as show:
-        bundle = api.tune(
-            machine,
-            split(collectives),
-            runtime,
-            wanted,
-            root=root,
-            algorithms=None if algorithms is None else split(algorithms),
-            budget=budget,
-            jobs=cores(jobs),
-            seed=seed,
-            journal=journal_of(output),
-            progress=show,
-        )
+    try:
+        with progress(OF_TUNING, "start it again to go on") as show:
+            bundle = api.tune(
+                machine,
+                split(collectives),
+                runtime,
+                wanted,
+                root=root,
+                algorithms=None if algorithms is None else split(algorithms),
+                budget=budget,
+                jobs=cores(jobs),
+                seed=seed,
+                journal=journal_of(output),
+                progress=show,
+            )
+    except NegativeFinding:  # the answer is no, and going on would not change it
+        forget(output)
+        raise
     api.write_bundle(bundle, output, force=force)
     if json:
         emit_json({**_as_object(bundle, output), **failures_field(damage), **members})

@@ -9,7 +9,7 @@ from colsynth.tuning.bundle import Bundle, tune
 from colsynth.tuning.candidates import Candidate
 from colsynth.tuning.compare import Comparison, compare
 from colsynth.tuning.evaluate import Case, Measured, usable_sizes
-from colsynth.tuning.publish import journal_of, publish, refuse_to_replace
+from colsynth.tuning.publish import forget, journal_of, publish, refuse_to_replace
 from colsynth.tuning.ranges import Segment, plan_ranges
 from colsynth.tuning.search import Means, choose, search
 
@@ -23,6 +23,7 @@ __all__ = [
     "Segment",
     "choose",
     "compare",
+    "forget",
     "journal_of",
     "plan_ranges",
     "publish",

@@ -27,6 +27,11 @@ def journal_of(place: Path) -> Path:
     return _draft_folder(place) / JOURNAL
 
 
+def forget(place: Path) -> None:
+    """Remove the work in progress for a bundle, where there is nothing to go on with."""
+    shutil.rmtree(_draft_folder(place), ignore_errors=True)
+
+
 def _draft_folder(place: Path) -> Path:
     """Return the folder beside a bundle where work in progress is kept."""
     whole = place.absolute()
@@ -42,6 +47,9 @@ def refuse_to_replace(place: Path, force: bool) -> None:
         CS207 where something stands there: a bundle gives way to `force`, an empty folder
         to everybody, anything else to nobody.
     """
+    if place.is_symlink() and not place.exists():
+        advice = "it is a link that leads nowhere; remove it, or name another place"
+        raise InputError(Diagnostic("CS207", f"{place} exists", help=advice))
     if not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return
     ours = _is_bundle(place)
@@ -78,7 +86,7 @@ def publish(bundle: Bundle, place: Path) -> None:
         shutil.rmtree(whole, ignore_errors=True)
         _write(bundle, whole)
         _move(whole, place.absolute(), draft / "replaced")
-        shutil.rmtree(draft, ignore_errors=True)
+        forget(place)
     except OSError as fault:
         notes = (fault.strerror or str(fault),)
         raise InputError(Diagnostic("CS208", f"cannot write {place}", notes=notes)) from fault

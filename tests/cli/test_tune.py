@@ -155,3 +155,19 @@ def test_the_use_of_a_bundle_is_told_in_the_words_of_a_shell(tmp_path, capsys):
     command = f'{told.removeprefix("use: ")} && printf %s "$MSCCL_ALGO_DIR"'
     shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert shown.stdout == str(place / "schedules")
+
+
+def test_an_answer_of_no_leaves_nothing_to_go_on_with(tmp_path, capsys):
+    case = ["tune", "mesh:3x3", "-c", "alltoall", "-r", "msccl", "--algorithms", "ring,forest"]
+    place = tmp_path / "bundle"
+    assert run([*case, "--sizes", "1KiB", "--jobs", "1", "-o", str(place)]) == 1
+    assert "error[CS611]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_that_leads_nowhere_is_refused_before_work(tmp_path, capsys):
+    place = tmp_path / "bundle"
+    place.symlink_to("nowhere")
+    assert run([*FAST, "-o", str(place), "--force"]) == 2
+    assert "error[CS207]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [place]
