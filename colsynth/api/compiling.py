@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.model import Problem
 from colsynth.pipeline.modes import parse_mode, plan_modes
 from colsynth.pipeline.result import Compilation, file_name
@@ -112,6 +112,7 @@ def compile(  # noqa: A001 - the verb of this package
     }
     notes: tuple[str, ...] = ()
     problem = communicator_of(problem, profile(runtime)).problem
+    _require_known(algorithm, passes)
     chosen = algorithm == AUTO and passes is None
     if chosen:
         taken = {**settings, "protocol": protocol}
@@ -138,6 +139,16 @@ def compile(  # noqa: A001 - the verb of this package
     )
     done = compile_problem(problem, target, request, watch)
     return replace(done, notes=(*notes, *done.notes))
+
+
+def _require_known(algorithm: str, passes: str | None) -> None:
+    """Refuse a name that is neither an algorithm nor `AUTO` (CS213); `passes` need none."""
+    from colsynth.pipeline.registry import ALGORITHMS
+
+    known = (AUTO, *ALGORITHMS)
+    if passes is None and algorithm not in known:
+        phrase = f"there is no algorithm {algorithm!r}"
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(algorithm, known)))
 
 
 def _fastest(
@@ -197,6 +208,7 @@ def pass_names(algorithm: str = "forest", passes: str | None = None) -> tuple[st
     from colsynth.pipeline.spec import parse
     from colsynth.pipeline.walk import pipeline_text
 
+    _require_known(algorithm, passes)
     if algorithm == AUTO and passes is None:
         named = (spec.name for text in ALGORITHMS.values() for spec in parse(text))
         return tuple(dict.fromkeys(named))

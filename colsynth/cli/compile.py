@@ -22,7 +22,6 @@ from colsynth.cli._common import (
 )
 from colsynth.cli._options import (
     AnyCollectiveOption,
-    BudgetOption,
     ChunksOption,
     CustomOption,
     GroupOption,
@@ -107,7 +106,16 @@ def compile_(
     chunks_per_gpu: ChunksOption = None,
     policy: PolicyOption = None,
     tries: TriesOption = None,
-    budget: BudgetOption = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget",
+            metavar="N",
+            help="Of -a ten: transfers placed after which no further try begins, 0 is no limit; "
+            "of -a auto: most programs that are compiled and simulated.",
+            show_default=False,
+        ),
+    ] = None,
     mode: Annotated[
         str,
         typer.Option(

@@ -341,3 +341,10 @@ def test_ranks_of_a_group_are_told_like_those_of_a_broken_cluster(tmp_path, caps
     options = ["--group", "6,1-3", "-r", "rccl", "-o", str(tmp_path / "a.xml")]
     assert run([*CASE, *options]) == 0
     assert "ranks 0 was 6, 1-3 as before" in capsys.readouterr().err
+
+
+def test_auto_is_among_the_names_that_are_suggested(tmp_path, capsys):
+    assert run([*CASE, *ONE, "-a", "aut", "-o", str(tmp_path / "a.xml")]) == 2
+    shown = capsys.readouterr().err
+    assert "error[CS213]" in shown
+    assert "did you mean 'auto'?" in shown
