@@ -82,7 +82,7 @@ def test_shards_of_a_group_are_its_members_alone():
 
 def test_a_communicator_is_a_group_by_itself():
     problem = api.make_problem(RING, "reduce", 1, groups=[[5, 4, 6]])
-    found = api.communicator(problem, "msccl")
+    (found,) = api.communicators(problem, "msccl")
     assert found.old_ranks == (5, 4, 6)
     inner = found.problem
     names = [inner.topology.nodes[node].name for node in inner.topology.ranks]

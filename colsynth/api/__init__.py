@@ -19,7 +19,7 @@ from colsynth.api.files import simulate, verify
 from colsynth.api.problem import (
     allreduce_bound,
     bound,
-    communicator,
+    communicators,
     load_topology,
     make_problem,
 )
@@ -35,7 +35,7 @@ __all__ = [
     "Mode",
     "allreduce_bound",
     "bound",
-    "communicator",
+    "communicators",
     "compare",
     "compile",
     "damage",

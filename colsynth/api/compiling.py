@@ -51,7 +51,8 @@ def compile(  # noqa: A001 - the verb of this package
     Parameters
     ----------
     problem : Problem
-        With a process group, a file is for a communicator of its GPUs in their order.
+        With a process group, a file is for a communicator of its GPUs in their order. With
+        several it is made for the first and serves all; notes say how well.
     runtime : str
         ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``.
     algorithm : str
@@ -96,7 +97,8 @@ def compile(  # noqa: A001 - the verb of this package
     DefectError
         colsynth made a wrong program and kept it from you.
     """
-    from colsynth.pipeline.target import aim, communicator_of
+    from colsynth.pipeline.groups import group_notes, machines_of
+    from colsynth.pipeline.target import aim
     from colsynth.pipeline.walk import Request, compile_problem
     from colsynth.runtimes.catalog import profile
 
@@ -111,7 +113,7 @@ def compile(  # noqa: A001 - the verb of this package
         "budget": budget,
     }
     notes: tuple[str, ...] = ()
-    problem = communicator_of(problem, profile(runtime)).problem
+    asked, problem = problem, machines_of(problem, profile(runtime))[0].problem
     _require_known(algorithm, passes)
     chosen = algorithm == AUTO and passes is None
     if chosen:
@@ -138,7 +140,8 @@ def compile(  # noqa: A001 - the verb of this package
         **settings,
     )
     done = compile_problem(problem, target, request, watch)
-    return replace(done, notes=(*notes, *done.notes))
+    told = group_notes(asked, done.artefacts[0].program, target.profile)
+    return replace(done, notes=(*notes, *told, *done.notes))
 
 
 def _require_known(algorithm: str, passes: str | None) -> None:
@@ -184,12 +187,12 @@ def file_names(
     InputError
         No such runtime or mode, or one file cannot serve the mode.
     LimitError
-        The runtime refuses calls of that mode; CS404 as `communicator`.
+        The runtime refuses calls of that mode; CS404 as `communicators`.
     """
-    from colsynth.pipeline.target import communicator_of
+    from colsynth.pipeline.groups import machines_of
     from colsynth.runtimes.catalog import profile
 
-    problem = communicator_of(problem, profile(runtime)).problem
+    problem = machines_of(problem, profile(runtime))[0].problem
     modes = plan_modes(profile(runtime), parse_mode(mode), several, problem.collective)
     return tuple(file_name(problem, runtime, item) for item in modes)
 

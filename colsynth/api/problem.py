@@ -211,8 +211,8 @@ def _check_places(problem: Problem, places: Sequence[int]) -> None:
         raise InputError(Diagnostic("CS211", "no root is named", help="name a rank"))
 
 
-def communicator(problem: Problem, runtime: str) -> Communicator:
-    """Return a process group as a machine of its own, as a file of a runtime sees it.
+def communicators(problem: Problem, runtime: str) -> tuple[Communicator, ...]:
+    """Return every process group as a machine of its own, as a file of a runtime sees it.
 
     Rank i is the group's i-th member; a problem without groups is its own machine.
 
@@ -221,12 +221,12 @@ def communicator(problem: Problem, runtime: str) -> Communicator:
     InputError
         There is no such runtime.
     LimitError
-        CS404: there are several groups, or other GPUs are to pass data on.
+        CS404: other GPUs are to pass data on, or some groups are in one box and others not.
     """
-    from colsynth.pipeline.target import communicator_of
+    from colsynth.pipeline.groups import machines_of
     from colsynth.runtimes.catalog import profile
 
-    return communicator_of(problem, profile(runtime))
+    return machines_of(problem, profile(runtime))
 
 
 def bound(problem: Problem) -> Bound | FlowBound:

@@ -138,6 +138,9 @@ BudgetOption = Annotated[
         show_default=False,
     ),
 ]
+_SHOWN = 4
+"""Groups whose ranks are told before the rest is counted."""
+
 _INWARDS = (Collective.REDUCE, Collective.GATHER)
 
 SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of random choices.")]
@@ -179,18 +182,25 @@ def make_problem(
     )
 
 
-def own_machine(problem: Problem, runtime: str) -> tuple[Problem, dict[str, Any]]:
-    """Return a process group as a machine of its own and its JSON field; say it on stderr.
+def told_groups(problem: Problem, runtime: str) -> dict[str, Any]:
+    """Say on stderr who has which rank in process groups; return it as JSON fields.
 
     Raises
     ------
     ColsynthError
-        As `colsynth.api.communicator`.
+        As `colsynth.api.communicators`.
     """
     from colsynth import api
 
-    found = api.communicator(problem, runtime)
-    return found.problem, _told(found) if problem.groups else {}
+    if not problem.groups:
+        return {}
+    found = api.communicators(problem, runtime)
+    for group in found[:_SHOWN]:
+        _tell(group)
+    if len(found) > _SHOWN:
+        print(f"note: and {plural(len(found) - _SHOWN, 'group')} more", file=sys.stderr)
+    fields = [_field(group) for group in found]
+    return {"group": fields[0]} if len(fields) == 1 else {"groups": fields}
 
 
 def grouped(topology: Topology, group: str | None) -> tuple[Topology, dict[str, Any]]:
@@ -209,18 +219,23 @@ def grouped(topology: Topology, group: str | None) -> tuple[Topology, dict[str, 
     if not groups:
         return topology, {}
     (found,) = communicators(Problem(topology, Collective.ALLGATHER, groups=groups))
-    return found.problem.topology, _told(found)
+    _tell(found)
+    return found.problem.topology, {"group": _field(found)}
 
 
-def _told(found: Communicator) -> dict[str, Any]:
-    """Say on stderr who has which rank in a group, and return it as a JSON field."""
+def _tell(found: Communicator) -> None:
+    """Say on stderr who has which rank in a group."""
     from colsynth.topology.damage import renumbered
 
     topology = found.problem.topology
     count = f"{plural(topology.size, 'GPU')} of a communicator"
     print(f"note: {topology.name}: {count}, ranks {renumbered(found.old_ranks)}", file=sys.stderr)
+
+
+def _field(found: Communicator) -> dict[str, Any]:
+    topology = found.problem.topology
     names = [topology.nodes[node].name for node in topology.ranks]
-    return {"group": {"old_ranks": list(found.old_ranks), "gpus": names}}
+    return {"old_ranks": list(found.old_ranks), "gpus": names}
 
 
 def asked_ranks(problem: Problem) -> str:

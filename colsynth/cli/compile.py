@@ -33,8 +33,8 @@ from colsynth.cli._options import (
     TransitOption,
     TriesOption,
     make_problem,
-    own_machine,
     read_size,
+    told_groups,
 )
 from colsynth.cli.damage import (
     DegradeOption,
@@ -184,7 +184,7 @@ def compile_(
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     problem = make_problem(damage.topology, collective, root, group, groups, transit, custom)
-    problem, members = own_machine(problem, runtime)
+    members = told_groups(problem, runtime)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
     refuse_to_overwrite(destination.paths(names), force)

@@ -9,7 +9,6 @@ from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
-from colsynth.topology.communicator import Communicator, communicators
 
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total) by long work."""
@@ -17,30 +16,7 @@ Progress = Callable[[str, int, int], None]
 _MOST_BYTES = 2**63 - 1
 """What the runtimes read from a file; anything above is read as this."""
 
-_SYNTHESIZE = "'colsynth synthesize' gives a timed schedule for any collective and group"
-
-
-def communicator_of(problem: Problem, profile: Profile) -> Communicator:
-    """Return what a file of a runtime is for: one process group, a machine of its own.
-
-    Raises
-    ------
-    LimitError
-        CS404: there are several groups, or other GPUs are to pass data on.
-    """
-    groups = len(problem.groups)
-    if groups > 1:
-        phrase = f"a file for {profile.name} is for one communicator, and there are {groups} groups"
-        advice = (
-            "compile one --group after the other; 'colsynth bound' tells what the groups reach "
-            f"together; {_SYNTHESIZE}"
-        )
-        raise LimitError(Diagnostic("CS404", phrase, help=advice))
-    if problem.transit:
-        phrase = f"in a file for {profile.name} only ranks of the communicator can pass data on"
-        advice = f"leave --transit out, or take more GPUs into the group; {_SYNTHESIZE}"
-        raise LimitError(Diagnostic("CS404", phrase, help=advice))
-    return communicators(problem)[0]
+SYNTHESIZE = "'colsynth synthesize' gives a timed schedule for any collective and group"
 
 
 def aim(
@@ -88,19 +64,19 @@ def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None
     collective = problem.collective
     if collective not in profile.collectives:
         phrase = f"{profile.name} runs no schedules for {collective}"
-        advice = f"it runs {', '.join(profile.collectives)}; {_SYNTHESIZE}"
+        advice = f"it runs {', '.join(profile.collectives)}; {SYNTHESIZE}"
         raise LimitError(Diagnostic("CS220", phrase, help=advice))
     if problem.groups:
         phrase = f"{profile.name} runs a file on all ranks of a communicator, in their order"
-        advice = f"take one group as a machine of its own (api.communicator); {_SYNTHESIZE}"
+        advice = f"take one group as a machine of its own (api.communicators); {SYNTHESIZE}"
         raise LimitError(Diagnostic("CS404", phrase, help=advice))
     if problem.has_several_roots:
         phrase = f"a {collective} has one root on {profile.name}"
-        advice = f"compile a file for each root, for a part of the message; {_SYNTHESIZE}"
+        advice = f"compile a file for each root, for a part of the message; {SYNTHESIZE}"
         raise LimitError(Diagnostic("CS404", phrase, help=advice))
     if problem.shards:
         phrase = f"{profile.name} divides every message evenly among the ranks"
-        raise LimitError(Diagnostic("CS404", phrase, help=_SYNTHESIZE))
+        raise LimitError(Diagnostic("CS404", phrase, help=SYNTHESIZE))
     if collective.rooted and protocol == "Simple" and len(problem.topology.boxes) > 1:
         raise LimitError(
             Diagnostic(

@@ -129,7 +129,7 @@ ONE = ["-r", "msccl"]
         ([*ONE, "-a", "ten", "--chunks-per-gpu", "0"], 2, "CS210"),
         ([*ONE, "-a", "ten", "-c", "scatter"], 1, "CS220"),
         ([*ONE, "--group", "0-3", "--transit"], 1, "CS404"),
-        ([*ONE, "-a", "ten", "--groups", "0-3;4-7"], 1, "CS404"),
+        ([*ONE, "--nodes", "2", "--groups", "0,1;7,8"], 1, "CS404"),
         ([*ONE, "--group", "0-3,9"], 2, "CS216"),
         ([*ONE, "--group", "0-3", "--groups", "4-7"], 2, "CS217"),
         ([*ONE, "--nodes", "2", "--drop-link", "gpu0.0-nic0.0", "--group", "0,8"], 1, "CS302"),
@@ -348,3 +348,39 @@ def test_auto_is_among_the_names_that_are_suggested(tmp_path, capsys):
     shown = capsys.readouterr().err
     assert "error[CS213]" in shown
     assert "did you mean 'auto'?" in shown
+
+
+def compiled(capsys, *options):
+    assert run(["compile", *options, "-r", "rccl", "--json"]) == 0
+    shown = capsys.readouterr()
+    return json.loads(shown.out), shown.err
+
+
+def test_groups_that_are_alike_share_a_file(tmp_path, capsys):
+    path = str(tmp_path / "a.xml")
+    halves = ["-c", "allreduce", "--groups", "0-3;4-7", "-o", path]
+    found, told = compiled(capsys, "dgx-a100", *halves)
+    assert [group["old_ranks"] for group in found["groups"]] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert told.count("4 GPUs of a communicator") == 2
+    assert "one file for 2 groups, as fast on each as on 0-3" in found["notes"]
+    assert not any("at the same time" in note for note in found["notes"])
+
+
+def test_what_groups_lose_to_each_other_is_told(tmp_path, capsys):
+    """Two pairs on a ring: the link between the second pair is a tenth as wide."""
+    path = str(tmp_path / "a.xml")
+    pairs = ["--groups", "0,1;2,3", "-c", "allgather", "--degrade", "gpu2-gpu3=10%", "-o", path]
+    found, _ = compiled(capsys, "ring:4", *pairs)
+    notes = " ".join(found["notes"])
+    assert "made for group 0-1; on group 2-3 it is predicted to take" in notes
+    assert "at the same time groups reach 10 GB/s at most, 90.00 % less than one alone" in notes
+
+
+def test_a_file_that_a_group_cannot_run_is_refused(tmp_path, capsys):
+    """In the second group there is no way from its last to its first."""
+    case = ["compile", "ring:6", "-c", "allgather", "--groups", "0-2;3-5", "-r", "rccl"]
+    out = ["--drop-link", "gpu4-gpu5", "-o", str(tmp_path / "a.xml")]
+    assert run([*case, *out]) == 1
+    told = capsys.readouterr().err
+    assert "error[CS404]" in told
+    assert list(tmp_path.iterdir()) == []
