@@ -3,7 +3,7 @@
 import pytest
 
 from colsynth import api
-from colsynth.errors import InputError
+from colsynth.errors import InfeasibleError, InputError, LimitError
 from colsynth.model import Collective, Demand
 
 RING = api.load_topology("ring:8")
@@ -89,6 +89,32 @@ def test_a_communicator_is_a_group_by_itself():
     assert (names, inner.root, inner.groups) == (["gpu5", "gpu4", "gpu6"], 1, ())
     assert len(inner.topology.links) == 4
     assert [RING.links[i].target for i in found.links] == [5, 4, 6, 5]
+
+
+def test_other_questions_are_about_one_group():
+    one = api.make_problem(RING, "allgather", groups=HALVES[:1])
+    found = api.compare(one, [2**20], runtime="rccl", algorithms=["forest"])
+    assert found.bound == api.bound(one).algbw
+    for problem in (
+        api.make_problem(RING, "allgather", groups=HALVES),
+        api.make_problem(RING, "allgather", groups=HALVES[:1], transit=True),
+    ):
+        for ask in (lambda x: api.compare(x, [2**20]), api.survey):
+            with pytest.raises(LimitError) as caught:
+                ask(problem)
+            assert caught.value.diagnostic.code == "CS404"
+
+
+def test_a_group_in_parts_is_refused_with_what_helps():
+    apart = api.make_problem(RING, "allgather", groups=[[0, 2]])
+    for ask, advice in (
+        (api.bound, "--transit"),
+        (api.pack, "--transit"),
+        (lambda x: api.compile(x, "rccl"), "into the group"),
+    ):
+        with pytest.raises(InfeasibleError, match="of the same group") as caught:
+            ask(apart)
+        assert advice in caught.value.diagnostic.help
 
 
 def test_a_collective_of_one_s_own(tmp_path):

@@ -101,6 +101,7 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.pipeline.target import aim
     from colsynth.pipeline.walk import Request, compile_problem
     from colsynth.runtimes.catalog import profile
+    from colsynth.synthesis.groups.bounds import advised
 
     settings: dict[str, Any] = {
         "trees": trees,
@@ -139,7 +140,8 @@ def compile(  # noqa: A001 - the verb of this package
         measured=not chosen,  # what was chosen has been measured as it is, at its size
         **settings,
     )
-    done = compile_problem(problem, target, request, watch)
+    with advised(asked, "take GPUs that join them into the group"):
+        done = compile_problem(problem, target, request, watch)
     told = group_notes(asked, done.artefacts[0].program, target.profile)
     return replace(done, notes=(*notes, *told, *done.notes))
 

@@ -77,7 +77,7 @@ def survey(
     Parameters
     ----------
     problem : Problem
-        On the healthy topology.
+        On the healthy topology. A process group is a machine of its own.
     failures : str
         What fails, one at a time: ``"links:1"``, ``"gpus:1"``, ``"nics:1"``, or several with
         commas. A link fails in both directions.
@@ -97,15 +97,18 @@ def survey(
     InputError
         CS136: no such failures. CS207: something else stands in `folder`. Wrong options.
     LimitError
-        The runtime runs no such collective.
+        The runtime runs no such collective; CS404: several process groups, or transit.
     """
+    from colsynth.pipeline.groups import machine_of
     from colsynth.pipeline.workers import Workers
+    from colsynth.runtimes.catalog import profile
     from colsynth.survey import Case
     from colsynth.survey import survey as examine_all
     from colsynth.topology.single_failures import read_kinds
 
     require_least("--jobs", jobs, 1)
     kinds = read_kinds(failures)
+    problem = machine_of(problem, profile(runtime))
     case = Case(problem, kinds, runtime, algorithm, protocol, trees, seed)
     place = None if folder is None else Path(folder)
     with Workers(jobs) as workers:

@@ -54,9 +54,12 @@ def compare(
     InputError
         Wrong options.
     LimitError
-        The runtime serves no such problem, or no algorithm gives a program (CS611).
+        The runtime serves no such problem, or no algorithm gives a program (CS611); CS404:
+        several process groups, or transit.
     """
+    from colsynth.pipeline.groups import machine_of
     from colsynth.pipeline.workers import Workers
+    from colsynth.runtimes.catalog import profile
     from colsynth.synthesis.optimum import best_optimum
     from colsynth.tuning import Case, Means
     from colsynth.tuning import compare as measure
@@ -64,6 +67,7 @@ def compare(
 
     ordered = tuple(sorted(set(sizes)))
     require_least("--sizes", min(ordered, default=0), 1)
+    problem = machine_of(problem, profile(runtime))
     ceiling = best_optimum(problem).algbw
     with Workers(jobs) as workers:
         case = Case(problem, runtime, ordered, model, seed)

@@ -46,6 +46,21 @@ def machines_of(problem: Problem, profile: Profile) -> tuple[Communicator, ...]:
     return found
 
 
+def machine_of(problem: Problem, profile: Profile) -> Problem:
+    """Return the only process group as a machine of its own.
+
+    Raises
+    ------
+    LimitError
+        CS404: there are several groups, or other GPUs are to pass data on.
+    """
+    found = machines_of(problem, profile)
+    if len(found) > 1:
+        phrase = f"this is worked out for one process group, and there are {len(found)}"
+        raise LimitError(Diagnostic("CS404", phrase, help="give one group at a time"))
+    return found[0].problem
+
+
 def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile) -> tuple[str, ...]:
     """Return what a program made for the first of several groups is to the others.
 

@@ -36,18 +36,21 @@ _OF_ALL = {
 """Collectives that are like these with several roots."""
 
 
+_TRANSIT = "let other GPUs pass data on with --transit"
+
+
 @contextmanager
-def advised(problem: Problem) -> Iterator[None]:
+def advised(problem: Problem, advice: str = _TRANSIT) -> Iterator[None]:
     """Tell what would help where a GPU of a group cannot be reached."""
     try:
         yield
     except InfeasibleError as fault:
-        if fault.diagnostic.code != "CS302" or problem.transit:
+        if fault.diagnostic.code != "CS302" or problem.transit or not problem.groups:
             raise
         told = replace(
             fault.diagnostic,
             notes=("only GPUs of the same group may pass data on",),
-            help="let other GPUs pass data on with --transit",
+            help=advice,
         )
         raise InfeasibleError(told) from None
 
