@@ -102,17 +102,23 @@ def lowered(graph: Digraph, found: Sequence[Packed]) -> list[Packed]:
     weight = np.array([packed.weight for packed in found], np.int64)
     lower_trees(graph.tail, graph.head, left, weight, parent, arc, _PASSES)
     return [
-        packed._replace(arcs=_outwards(packed.root, parents, arcs))
+        packed._replace(arcs=outwards(parents, arcs))
         for packed, parents, arcs in zip(found, parent.tolist(), arc.tolist(), strict=True)
     ]
 
 
-def _outwards(root: int, parents: list[int], arcs: list[int]) -> tuple[int, ...]:
-    """Return the arcs of a tree, each after the one that reaches its tail."""
+def outwards(parents: list[int], arcs: list[int]) -> tuple[int, ...]:
+    """Return the arcs of a tree, each after the one that reaches its tail.
+
+    Parameters
+    ----------
+    parents, arcs : list of int
+        Of every node, -1 for the root.
+    """
     children: dict[int, list[int]] = {}
     for node, parent in enumerate(parents):
         children.setdefault(parent, []).append(node)
-    reached = [root]
+    reached = [parents.index(-1)]
     for node in reached:
         reached += children.get(node, ())
     return tuple(arcs[node] for node in reached[1:])

@@ -19,14 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from colsynth.synthesis.forest.clusters import partitions_of
-from colsynth.synthesis.forest.digraph import (
-    Digraph,
-    Packed,
-    lowered,
-    missing,
-    pack_flat,
-    quality,
-)
+from colsynth.synthesis.forest.digraph import Digraph, Packed, missing, pack_flat
 from colsynth.synthesis.network import Ints
 
 _ROUNDS = 12
@@ -35,22 +28,15 @@ _ROUNDS = 12
 _SPLITS = 1 / 8
 """Splits per root up to which roots of a cluster share trees of clusters."""
 
-_SMALL = 64
-"""Number of nodes up to which all partitions are tried for the sake of fewer, lower trees."""
 
+def packings(graph: Digraph, roots: Ints, trees: Ints) -> Iterator[list[Packed]]:
+    """Yield packings of ``trees[i]`` trees of root ``roots[i]``: by partitions, then as one.
 
-def pack_nested(graph: Digraph, roots: Ints, trees: Ints) -> list[Packed] | None:
-    """Return spanning trees, ``trees[i]`` of root ``roots[i]``; None where cuts forbid them.
-
-    Large graphs are packed by the partition that is least work. Small ones are packed by
-    every partition and as one, and the fewest and then the lowest trees are taken.
+    The partition that is least work comes first. None where cuts forbid them.
     """
     ways: list[Ints | None] = [*partitions_of(graph), None]
     tries = (_by_clusters(graph, cluster, roots, trees) for cluster in ways)
-    found = (lowered(graph, packed) for packed in tries if packed is not None)
-    if graph.size > _SMALL:
-        return next(found, None)
-    return min(found, key=lambda packed: quality(graph, packed), default=None)
+    yield from (found for found in tries if found is not None)
 
 
 def _by_clusters(

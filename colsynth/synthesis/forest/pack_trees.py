@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from colsynth.errors import DefectError, Diagnostic
+from colsynth.errors import DefectError, Diagnostic, InputError
 from colsynth.model import Bound, Direction, Forest, Phase, Problem, Topology, Tree, TreeEdge
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.bound import bound, least_ratio
+from colsynth.synthesis.forest.choose import PREFERENCES, pack_best
 from colsynth.synthesis.forest.digraph import Digraph, Packed, by_level
 from colsynth.synthesis.forest.forwarding import counts_forwarded, forwarding_of
-from colsynth.synthesis.forest.nested import pack_nested
 from colsynth.synthesis.forest.rate import Rate, fixed_rate, require_trees, trees_per_root
 from colsynth.synthesis.forest.routes import Arc, Bundle, Supply, bundled
 from colsynth.synthesis.forest.switches import remove_switches
@@ -43,6 +43,9 @@ class PackTrees:
     trees : str
         ``"optimal"``: the fewest per root that reach the exact optimum. ``"auto"``: the
         fewest within 2 % of it. A number K: the best rate that K trees per root can have.
+    prefer : str
+        Which trees to take at that rate, up to 64 GPUs: ``"low"`` ones, or as ``"few"``
+        different ones as are found, which take fewer threadblocks and may be higher.
 
     Notes
     -----
@@ -54,6 +57,7 @@ class PackTrees:
     """
 
     trees: str = "auto"
+    prefer: str = "low"
 
     name: ClassVar[str] = "pack-trees"
     takes: ClassVar[type] = Problem
@@ -61,6 +65,9 @@ class PackTrees:
 
     def __post_init__(self) -> None:
         require_trees(self.trees)
+        if self.prefer not in PREFERENCES:
+            phrase = f"prefer {self.prefer}: expected {' or '.join(PREFERENCES)}"
+            raise InputError(Diagnostic("CS210", phrase))
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem."""
@@ -71,7 +78,7 @@ class PackTrees:
         optimum = bound(value)
         tried: list[Forest] = []
         for count in self._counts(value, optimum):
-            tried.append(_forest(value, optimum, count, target))
+            tried.append(_forest(value, optimum, count, self.prefer, target))
             if tried[-1].gap == 0:
                 return tried[-1]
         return min(tried, key=lambda forest: forest.gap)
@@ -84,7 +91,7 @@ class PackTrees:
             yield from (count for count in counts_forwarded(problem) if count not in known)
 
 
-def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> Forest:
+def _forest(problem: Problem, optimum: Bound, trees: int, prefer: str, target: Target) -> Forest:
     """Pack `trees` trees per root, as fast as they can be."""
     phases: list[Phase] = []
     for number, (cut, algbw) in enumerate(zip(optimum.cuts, optimum.rates, strict=True)):
@@ -92,12 +99,14 @@ def _forest(problem: Problem, optimum: Bound, trees: int, target: Target) -> For
         if phases and problem.topology.is_symmetric:
             phases.append(turned(problem.topology, phases[0], cut.direction))
         else:
-            phases.append(_phase(problem, cut.direction, trees, algbw))
+            phases.append(_phase(problem, cut.direction, trees, prefer, algbw))
     shares = tuple(part * trees for part in problem.shards)
     return Forest(problem, optimum, 0 if shares else trees, tuple(phases), shares)
 
 
-def _phase(problem: Problem, direction: Direction, trees: int, algbw: Fraction) -> Phase:
+def _phase(
+    problem: Problem, direction: Direction, trees: int, prefer: str, algbw: Fraction
+) -> Phase:
     """Pack one phase; `algbw` is its optimum."""
     network = network_of(problem, direction)
     rate = algbw / int(network.weight.sum())
@@ -107,7 +116,7 @@ def _phase(problem: Problem, direction: Direction, trees: int, algbw: Fraction) 
     if deficit:
         fitted = _balanced(problem, network, direction, trees, unit)
         unit, arcs = fitted or _refined(problem.topology, network, found, trees, rate)
-    packed = pack(network, arcs, trees, problem, direction)
+    packed = pack(network, arcs, trees, problem, direction, prefer)
     return Phase(direction, merge_equal(packed), unit)
 
 
@@ -192,11 +201,17 @@ def _refitted(
 
 
 def pack(
-    network: Network, arcs: Sequence[Arc], trees: int, problem: Problem, direction: Direction
+    network: Network,
+    arcs: Sequence[Arc],
+    trees: int,
+    problem: Problem,
+    direction: Direction,
+    prefer: str = "low",
 ) -> Iterator[Tree]:
     """Yield trees packed into the arcs; those between the same GPUs count as one.
 
-    Each root of the network gets `trees` times its weight of them.
+    Each root of the network gets `trees` times its weight of them; `prefer` is as in
+    `PackTrees`.
     """
     place = {int(node): rank for rank, node in enumerate(network.gpus)}
     # Preference among the arcs of one GPU: wide ones first, then the next GPU around.
@@ -213,7 +228,7 @@ def pack(
     )
     roots = np.array(sorted(network.roots, key=lambda node: place[int(node)]), np.int64)
     ranks = np.array([place[int(root)] for root in roots], np.int64)
-    found = pack_nested(graph, ranks, network.weight[roots] * trees)
+    found = pack_best(graph, ranks, network.weight[roots] * trees, prefer)
     if found is None:
         raise DefectError(
             Diagnostic(
@@ -252,7 +267,9 @@ def _routed(packed: Packed, supplies: Sequence[Supply[TreeEdge]]) -> Iterator[Tr
 def merge_equal(trees: Iterable[Tree]) -> tuple[Tree, ...]:
     """Add up the weights of equal trees; sort by root, widest and lowest first.
 
-    Trees of one packing share their edges, so few edges have to be told apart by value.
+    Trees that only differ in their routes through switches stay beside each other: their
+    chunks travel together. Trees of one packing share their edges, so few edges have to be
+    told apart by value.
     """
     by_value: dict[TreeEdge, int] = {}
     number: dict[int, int] = {}
@@ -265,7 +282,19 @@ def merge_equal(trees: Iterable[Tree]) -> tuple[Tree, ...]:
         key = (tree.root, *(number[id(edge)] for edge in tree.edges))
         before = merged.get(key)
         merged[key] = replace(tree, weight=tree.weight + (before.weight if before else 0))
-    return tuple(sorted(merged.values(), key=lambda t: (t.root, -t.weight, t.height)))
+    found = list(merged.values())
+    if len(found) == len({tree.root for tree in found}):
+        return tuple(sorted(found, key=lambda tree: tree.root))
+    shapes = [(tree.root, *((e.parent, e.child) for e in tree.edges)) for tree in found]
+    width: dict[tuple[object, ...], int] = {}
+    for shape, tree in zip(shapes, found, strict=True):
+        width[shape] = width.get(shape, 0) + tree.weight
+    first = {shape: place for place, shape in enumerate(width)}
+    rows = zip(shapes, found, strict=True)
+    ordered = sorted(
+        rows, key=lambda x: (x[1].root, -width[x[0]], x[1].height, first[x[0]], -x[1].weight)
+    )
+    return tuple(tree for _, tree in ordered)
 
 
 def turned(topology: Topology, phase: Phase, direction: Direction) -> Phase:

@@ -9,7 +9,7 @@ import pytest
 from colsynth.synthesis.forest import nested
 from colsynth.synthesis.forest.clusters import partitions_of
 from colsynth.synthesis.forest.digraph import Digraph, Packed, by_level, missing, pack_flat
-from colsynth.synthesis.forest.nested import pack_nested
+from colsynth.synthesis.forest.nested import packings
 
 
 def digraph(size, arcs):
@@ -29,6 +29,10 @@ def boxes(count, size, inner, outer, skip=()):
             elif a % size == b % size:
                 arcs.append((a, b, outer))
     return digraph(count * size, arcs)
+
+
+def packed(graph, roots, trees):
+    return next(packings(graph, roots, trees), None)
 
 
 def check(graph, roots, trees, found):
@@ -57,7 +61,6 @@ def flats(monkeypatch):
         return pack_flat(graph, roots, trees)
 
     monkeypatch.setattr(nested, "pack_flat", watched)
-    monkeypatch.setattr(nested, "_SMALL", 0)
     return sizes
 
 
@@ -86,7 +89,7 @@ def test_partitions_come_by_the_work_of_packing_them():
 def test_equal_boxes_are_packed_once(flats):
     graph = boxes(5, 4, 9, 1)
     every = np.arange(20), np.ones(20, np.int64)
-    found = pack_nested(graph, *every)
+    found = packed(graph, *every)
     check(graph, *every, found)
     assert flats == [5, 4]
     assert len(found) == 20
@@ -109,14 +112,14 @@ def test_a_gpu_that_its_box_cannot_feed_becomes_a_cluster(flats):
     assert missing(graph, *every)[0] > 0
     wide = graph._replace(units=np.where((graph.head == 0) & (graph.tail > 3), 4, graph.units))
     assert missing(wide, *every)[0] == 0
-    check(wide, *every, pack_nested(wide, *every))
+    check(wide, *every, packed(wide, *every))
     assert flats[:2] == [5, 6]
     assert 20 not in flats
 
 
 def test_what_cuts_forbid_is_refused():
     graph = boxes(3, 2, 9, 1)
-    assert pack_nested(graph, np.arange(6), np.full(6, 50)) is None
+    assert packed(graph, np.arange(6), np.full(6, 50)) is None
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -134,7 +137,7 @@ def test_whatever_cuts_allow_is_packed(seed):
     trees = np.array([rng.randint(1, 2) for _ in roots])
     while missing(graph, roots, trees)[0]:
         graph = graph._replace(units=graph.units + rng.randint(0, 1))
-    check(graph, roots, trees, pack_nested(graph, roots, trees))
+    check(graph, roots, trees, packed(graph, roots, trees))
 
 
 def test_edges_come_level_by_level_in_order_of_preference():

@@ -1,0 +1,119 @@
+"""Which packing to take: many are made where they are quick, and the low or the few kept.
+
+The packer serves GPUs in some order and prefers some arcs, on which heights and splits depend.
+So small graphs are packed by every partition into clusters, as one, and as one in other
+orders, which are drawn from a fixed seed. The lowest trees suit small messages and deep
+machines; the fewest take the fewest threadblocks and steps, and may be higher.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+
+from colsynth.synthesis.forest.digraph import Digraph, Packed, lowered, pack_flat, quality
+from colsynth.synthesis.forest.merging import merged
+from colsynth.synthesis.forest.nested import packings
+from colsynth.synthesis.network import Ints
+
+SMALL = 64
+"""Number of nodes up to which more than one packing is made."""
+
+_MOST_ORDERS = 48
+"""Orders that are tried on the smallest graphs."""
+_WORK = 2**19
+"""Orders times the cube of the nodes, which is about what packing takes."""
+_MERGING = 2**19
+"""The same for the packings of which trees are merged."""
+
+PREFERENCES = ("low", "few")
+
+
+def pack_best(graph: Digraph, roots: Ints, trees: Ints, prefer: str = "low") -> list[Packed] | None:
+    """Return spanning trees, ``trees[i]`` of root ``roots[i]``; None where cuts forbid them.
+
+    Parameters
+    ----------
+    graph : Digraph
+    roots, trees : int64 (r,)
+    prefer : str
+        ``"low"``: the least height, then the fewest trees. ``"few"``: the fewest different
+        trees, then the least height. Graphs of more than `SMALL` nodes are packed once, and
+        made lower.
+    """
+    ways = (lowered(graph, packed) for packed in packings(graph, roots, trees))
+    if graph.size > SMALL:
+        return next(ways, None)
+    found = list(ways)
+    if not found:
+        return None
+    single = int(trees.max()) == 1
+    first = min(found, key=lambda packed: _low(graph, packed))
+    if (prefer == "few" and not single) or _height(graph, first) > _least_height(graph, roots):
+        found += (lowered(graph, packed) for packed in _in_other_orders(graph, roots, trees))
+    if prefer == "few" and not single:
+        return _fewest(graph, found)
+    lowest = min(found, key=lambda packed: _low(graph, packed))
+    return lowest if _height(graph, lowest) < _height(graph, first) else first
+
+
+def _low(graph: Digraph, packed: list[Packed]) -> tuple[int, int, int]:
+    """Return what the lowest trees have least of: height, then number, then total height."""
+    count, height, total = quality(graph, packed)
+    return height, count, total
+
+
+def _height(graph: Digraph, packed: list[Packed]) -> int:
+    return quality(graph, packed)[1]
+
+
+def _least_height(graph: Digraph, roots: Ints) -> int:
+    """Return the height that no trees can be below: the longest of the shortest paths."""
+    return max(_eccentricity(graph, int(root)) for root in roots)
+
+
+def _fewest(graph: Digraph, found: list[list[Packed]]) -> list[Packed]:
+    """Return the fewest trees that merging makes of some packings."""
+    most = max(1, _MERGING // graph.size**3)
+    start = sorted(found, key=lambda packed: quality(graph, packed))[:most]
+    fewer = (choice for packed in start for choice in _fewer(graph, packed))
+    return min((start[0], *fewer), key=lambda packed: quality(graph, packed))
+
+
+def _fewer(graph: Digraph, packed: list[Packed]) -> Iterator[list[Packed]]:
+    """Yield packings of fewer trees: no higher ones, and such as may be."""
+    for height in (_height(graph, packed), graph.size):
+        fewer = merged(graph, packed, height)
+        yield fewer
+        yield lowered(graph, fewer)
+
+
+def _in_other_orders(graph: Digraph, roots: Ints, trees: Ints) -> Iterator[list[Packed]]:
+    """Yield packings of the graph with its nodes, roots and arcs in other orders."""
+    rng = random.Random(0)
+    for _ in range(min(_MOST_ORDERS, _WORK // graph.size**3)):
+        number = np.array(rng.sample(range(graph.size), graph.size), np.int64)
+        arcs = np.array(rng.sample(range(graph.tail.size), graph.tail.size), np.int64)
+        turn = np.array(rng.sample(range(roots.size), roots.size), np.int64)
+        other = Digraph(
+            graph.size, number[graph.tail[arcs]], number[graph.head[arcs]], graph.units[arcs]
+        )
+        found = pack_flat(other, number[roots[turn]], trees[turn])
+        name = np.argsort(number).tolist()
+        if found is not None:
+            yield [
+                Packed(name[p.root], p.weight, tuple(arcs[list(p.arcs)].tolist())) for p in found
+            ]
+
+
+def _eccentricity(graph: Digraph, root: int) -> int:
+    """Return the arcs to the node that is farthest from a root."""
+    ends = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
+    seen, level, depth = {root}, {root}, 0
+    while level:
+        level = {head for tail, head in ends if tail in level} - seen
+        seen |= level
+        depth += bool(level)
+    return depth
