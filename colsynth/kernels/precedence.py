@@ -26,25 +26,19 @@ def _find(parent, x):
 
 
 @njit(cache=True, nogil=True)
-def together(cause_first, cause, match, opens):
-    """Return a number per step, the same for steps joined by causes and matches, int64 (U,).
+def together(steps, one, other):
+    """Return a number for each of some steps, the same for those that pairs join, int64 (U,).
 
     Parameters
     ----------
-    cause_first, cause : int64 (U + 1,), int64
-    match : int64 (U,)
-        -1 for none, as in `cause`.
-    opens : bool (U,)
-        Steps that join nothing as causes: whatever waits for them would be one group.
+    steps : int
+    one, other : int64 (E,), int64 (E,)
+        Pairs of steps.
     """
-    parent = np.arange(match.size)
-    for u in range(match.size):
-        if match[u] >= 0:
-            parent[_find(parent, u)] = _find(parent, match[u])
-        for i in range(cause_first[u], cause_first[u + 1]):
-            if cause[i] >= 0 and not opens[cause[i]]:
-                parent[_find(parent, u)] = _find(parent, cause[i])
-    for u in range(match.size):
+    parent = np.arange(steps)
+    for e in range(one.size):
+        parent[_find(parent, one[e])] = _find(parent, other[e])
+    for u in range(steps):
         parent[u] = _find(parent, u)
     return parent
 
@@ -59,18 +53,20 @@ def _fill(steps, block, ordinal, weak, cause_first, cause, match, column, low, c
         begin, end = cause_first[u], cause_first[u + 1]
         if begin < end or match[u] >= 0:
             used += 1
-            rows[used] = rows[mine]
+            clock = rows[used]
+            clock[:] = rows[mine]
             for i in range(begin, end + 1):
                 other = match[u] if i == end else cause[i]
                 if other < 0:
                     continue
-                source = row[other]
-                for j in range(width):
-                    rows[used, j] = max(rows[used, j], rows[source, j])
+                if row[other] > 0:
+                    told = rows[row[other]]
+                    for j in range(width):
+                        clock[j] = max(clock[j], told[j])
                 j = column[block[other]] - low
                 if 0 <= j < width:
                     said = ordinal[other] + (0 if weak[other] and i < end else 1)
-                    rows[used, j] = max(rows[used, j], said)
+                    clock[j] = max(clock[j], said)
             current[block[u]] = mine = used
         row[u] = mine
 
@@ -78,7 +74,7 @@ def _fill(steps, block, ordinal, weak, cause_first, cause, match, column, low, c
 @njit(cache=True, nogil=True)
 def known_before(
     first, steps, pair_first, earlier, later,
-    block, ordinal, weak, cause_first, cause, match, blocks, most,
+    block, ordinal, weak, cause_first, cause, match, blocks, most, like,
 ):  # fmt: skip
     """Return, per pair, whether `earlier` is known to be complete before `later` acts.
 
@@ -93,11 +89,13 @@ def known_before(
     weak : bool (U,)
         Steps whose flag says nothing of themselves, only of those before them.
     cause_first, cause, match : int64 (U + 1,), int64, int64 (U,)
-        As in `together`.
+        Steps whose flags each step waits for, and the one whose message it takes; -1 is none.
     blocks : int
         Threadblocks.
     most : int
         Numbers held at a time; clocks of more threadblocks are computed in several rounds.
+    like : int16 (0,) or int32 (0,)
+        An array of the type that the clocks take; it holds every place and one more.
     """
     known = np.zeros(earlier.size, np.bool_)
     column, asked = np.full(blocks, -1, np.int64), np.empty(blocks, np.int64)
@@ -116,7 +114,7 @@ def known_before(
             joins += cause_first[u] < cause_first[u + 1] or match[u] >= 0
         width = max(1, most // joins)
         for left in range(0, columns, width):
-            rows = np.zeros((joins, min(width, columns - left)), np.int32)
+            rows = np.zeros((joins, min(width, columns - left)), like.dtype)
             _fill(
                 mine, block, ordinal, weak, cause_first, cause, match,
                 column, left, current, row, rows,

@@ -6,9 +6,10 @@ after its n-th send). A full FIFO also delays its sender, but how full it is dep
 sizes, so nothing may rely on that. Tiles touch different bytes, hence one pass of the
 program says it all (contract 4.3, 4.5).
 
-Steps that touch the same memory mostly pass on the same chunks, and are then ordered by
-each other's waits and messages alone. So steps are grouped by these first, and clocks are
-computed group by group; all steps together are asked only about the pairs that remain.
+Steps that touch the same memory mostly belong to the way of the same chunks, and are then
+ordered by the waits, messages and threadblocks along it. So steps are grouped by these first,
+and clocks are computed group by group; larger groups, in the end all steps together, are
+asked only about the pairs that remain.
 """
 
 from __future__ import annotations
@@ -51,18 +52,45 @@ class Past:
         return np.array(self.units.match, dtype=np.int64)
 
     @cached_property
-    def _group(self) -> Ints:
-        """The group of every step: those joined by waits and messages.
+    def _near(self) -> Ints:
+        """The group of every step: those that waits and messages join."""
+        nothing = np.empty(0, dtype=np.int64)
+        return self._together(nothing, nothing)
 
-        Copies at the start are left out, else all that begins with the same one is one.
+    @cached_property
+    def _way(self) -> Ints:
+        """The same, where a threadblock names the same memory again joined to the step before."""
+        return self._together(*self._same_place())
+
+    def _together(self, later: Ints, earlier: Ints) -> Ints:
+        """Return the group of every step, with some pairs joined.
+
+        A local step that waits for nothing joins nothing unless it is in such a pair: all
+        that begins with the same copy would be one.
         """
         from colsynth.kernels.precedence import together
 
         first, cause = self._causes
-        alone = (first[1:] == first[:-1]) & (self._match < 0)
-        opens = alone & (np.array(self.units.send, dtype=np.int64) < 0)
-        group: Ints = together(first, cause, self._match, opens)
+        steps = np.arange(self.units.table.steps)
+        opens = (first[1:] == first[:-1]) & (self._match < 0)
+        opens &= np.array(self.units.send, dtype=np.int64) < 0
+        opens[later] = False
+        one = np.concatenate([steps, np.repeat(steps, np.diff(first)), later])
+        other = np.concatenate([self._match, cause, earlier])
+        joins = (other >= 0) & ~opens[one] & ~opens[other]
+        group: Ints = together(len(steps), one[joins], other[joins])
         return group
+
+    def _same_place(self) -> tuple[Ints, Ints]:
+        """Return steps beside the last of their threadblock that names the same first chunk."""
+        table = self.units.table
+        letters = np.concatenate([table.source_buffer, table.target_buffer])
+        offsets = np.concatenate([table.source, table.target])
+        steps = np.tile(np.arange(table.steps), 2)
+        sort = np.lexsort((steps, offsets, letters, table.threadblock[steps]))
+        keys = np.stack([table.threadblock[steps], letters, offsets])[:, sort]
+        same = (keys[:, 1:] == keys[:, :-1]).all(axis=0)
+        return steps[sort][1:][same], steps[sort][:-1][same]
 
     def unordered(self, earlier: Ints, later: Ints, *, weak_sends: bool = False) -> Ints:
         """Return the pairs (indices) of steps whose first may not be complete for the second.
@@ -76,14 +104,11 @@ class Past:
             has no barrier behind it, contract 4.5).
         """
         weak = (self.units.table.op == S) & weak_sends
-        near = self._known(self._group, earlier, later, weak)
-        left = np.flatnonzero(~near)
-        if not len(left):
-            return left
-        everything = np.zeros(self.units.table.steps, dtype=np.int64)
-        far = self._known(everything, earlier[left], later[left], weak)
-        rest: Ints = left[~far]
-        return rest
+        left = np.arange(len(earlier))
+        for group in (self._near, self._way, np.zeros(self.units.table.steps, dtype=np.int64)):
+            if len(left):
+                left = left[~self._known(group, earlier[left], later[left], weak)]
+        return left
 
     def _known(self, group: Ints, earlier: Ints, later: Ints, weak: Bools) -> Bools:
         """Return, per pair, whether the group of the second proves the first complete."""
@@ -106,6 +131,7 @@ class Past:
             self._match,
             table.threadblocks,
             _MOST,
+            np.empty(0, np.int16 if table.ordinal.max(initial=0) < 2**15 - 1 else np.int32),
         )
         known = np.zeros(len(earlier), dtype=np.bool_)
         known[sort] = found

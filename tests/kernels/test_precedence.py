@@ -28,7 +28,7 @@ def _program(seed):
     return block, ordinal, causes, match, weak
 
 
-def _ask(group, program, pairs, most):
+def _ask(group, program, pairs, most, kind=np.int16):
     """Return what the kernel knows of pairs, with steps in some groups."""
     block, ordinal, causes, match, weak = program
     group = np.array(group)
@@ -50,6 +50,7 @@ def _ask(group, program, pairs, most):
         np.array(match),
         max(block) + 1,
         most,
+        np.empty(0, kind),
     )
     return dict(zip(map(tuple, pairs.tolist()), known.tolist(), strict=True))
 
@@ -72,22 +73,35 @@ def test_one_group_of_all_steps_knows_exactly_what_came_before(seed, most):
     # A flag that says nothing of its own step may still be followed by news of it, so what
     # the twin counts by steps the kernel counts by the last step known of a threadblock.
     found = _ask([0] * len(block), program, _pairs(block), most)
+    assert most > 1 or found == _ask([0] * len(block), program, _pairs(block), most, np.int32)
     for (first, second), known in found.items():
         later = {s for s in before[second] if block[s] == block[first] and s >= first}
         assert known == bool(later), (first, second)
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_a_group_knows_is_true_and_groups_hold_waits_and_messages(seed):
+def test_what_a_group_knows_is_true(seed):
     program = block, _, causes, match, weak = _program(seed)
     before = pasts(range(len(block)), block, causes, match, weak)
-    opens = np.array([not c and m < 0 for c, m in zip(causes, match, strict=True)])
-    cause_first = np.concatenate([[0], np.cumsum([len(found) for found in causes])])
-    flat = np.array(list(chain(*causes)), dtype=np.int64)
-    group = together(cause_first, flat, np.array(match), opens)
-    for step, found in enumerate(causes):
-        assert match[step] < 0 or group[match[step]] == group[step]
-        assert all(group[c] == group[step] for c in found if c >= 0 and not opens[c])
+    rng = random.Random(seed)
+    group = [rng.randrange(4) for _ in block]
     for (first, second), known in _ask(group, program, _pairs(block), 10**6).items():
         later = {s for s in before[second] if block[s] == block[first] and s >= first}
         assert not known or later, (first, second)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_steps_are_together_where_pairs_join_them(seed):
+    rng = random.Random(seed)
+    steps = rng.randint(1, 30)
+    pairs = [(rng.randrange(steps), rng.randrange(steps)) for _ in range(rng.randint(0, 30))]
+    one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+    found = together(steps, one, other).tolist()
+    expected = [{step} for step in range(steps)]
+    for _ in pairs:
+        for a, b in pairs:
+            whole = expected[a] | expected[b]
+            for step in sorted(whole):
+                expected[step] = whole
+    for a in range(steps):
+        assert {b for b in range(steps) if found[b] == found[a]} == expected[a]
