@@ -31,8 +31,8 @@ _MEASURED = 10**9
 """Bytes of the message at which programs are compared."""
 
 _SMALL, _WEIGHT = 2**20, 0.05
-"""Bytes of another message, and how much its time counts: one that takes twice as long weighs as
-much as a large one that takes 4 % longer."""
+"""Bytes of another message, and how much its time counts against steps that pieces cost: one that
+takes twice as long weighs as much as a large one that takes 4 % longer."""
 
 _MOST_MOVED = 10_000
 """Chunks times GPUs of programs that are made several times; larger ones take many seconds."""
@@ -53,10 +53,12 @@ class Prediction(NamedTuple):
     large: float
     small: float
 
-    @property
-    def mean(self) -> float:
-        """A weighted geometric mean of both."""
-        mean: float = self.large ** (1 - _WEIGHT) * self.small**_WEIGHT
+    def beats(self, other: Prediction, weight: float) -> bool:
+        """Whether the large message is faster, and both are in a weighted geometric mean."""
+        return self.large < other.large and self._mean(weight) < other._mean(weight)
+
+    def _mean(self, weight: float) -> float:
+        mean: float = self.large ** (1 - weight) * self.small**weight
         return mean
 
 
@@ -80,12 +82,18 @@ def fastest(
     """
     best, first = base, None
     least = Prediction(inf, inf)
-    for vary in (_with_fewer_trees, _spread, _in_other_orders, _in_waves):
+    varied = (
+        (_with_fewer_trees, 0.0),
+        (_spread, 0.0),
+        (_in_other_orders, 0.0),
+        (_in_waves, _WEIGHT),
+    )
+    for vary, weight in varied:
         for rival in vary(best, asked, target, clock):
             if first is None:
                 first = least = _predicted(base, target, clock)
             seconds = _predicted(rival, target, clock)
-            if seconds.mean < least.mean:
+            if seconds.beats(least, weight):
                 best, least = rival, seconds
     if first is None or best.schedule is base.schedule:
         return best, ()
