@@ -151,7 +151,7 @@ def _check_custom(
         given = collective is not None
         phrase = "a custom collective is described by a file" if given else "which collective?"
         advice = (
-            "compile and synthesize take it, with --custom FILE.yaml"
+            "bound and synthesize take it, with --custom FILE.yaml"
             if given
             else "give -c NAME, or --custom FILE"
         )

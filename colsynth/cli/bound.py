@@ -20,7 +20,8 @@ from colsynth.cli._common import (
 )
 from colsynth.cli._groups import Reached, group_fields, is_optimum, reached, reached_text
 from colsynth.cli._options import (
-    CollectiveOption,
+    AnyCollectiveOption,
+    CustomOption,
     GroupOption,
     GroupsOption,
     RootsOption,
@@ -57,7 +58,7 @@ _SHOWN = 8
 
 def bound_(
     topology: TopologyArgument,
-    collective: CollectiveOption,
+    collective: AnyCollectiveOption = None,
     nodes: NodesOption = None,
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
@@ -70,13 +71,16 @@ def bound_(
     group: GroupOption = None,
     groups: GroupsOption = None,
     transit: TransitOption = False,
+    custom: CustomOption = None,
     shards: ShardsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print the proven optimum and the cut that proves it."""
     value = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(value, drop_link, drop_gpu, drop_nic, degrade)
-    problem = make_problem(damage.topology, collective, root, group, groups, transit, None, shards)
+    problem = make_problem(
+        damage.topology, collective, root, group, groups, transit, custom, shards
+    )
     with progress():
         found = _solved(problem)
         trees = reached(problem, found)
@@ -104,8 +108,16 @@ def _unhurt(problem: Problem, damage: Damage) -> Problem:
     root = old[problem.root] if problem.root is not None and alone else problem.root
     held = dict(zip(damage.old_ranks, problem.shards, strict=False))
     shards = tuple(held.get(rank, 0) for rank in range(damage.healthy.size)) if held else ()
+    demands = tuple(
+        replace(
+            demand,
+            holders=tuple(old[rank] for rank in demand.holders),
+            wanted=tuple(old[rank] for rank in demand.wanted),
+        )
+        for demand in problem.demands
+    )
     healthy = replace(problem, topology=damage.healthy, root=root, shards=shards)
-    return replace(healthy, groups=groups)
+    return replace(healthy, groups=groups, demands=demands)
 
 
 def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
@@ -226,7 +238,7 @@ def _show(problem: Problem, found: Found, reach: Reached | None, healthy: Fracti
             phase = f", {cut.direction} phase at {exact_gbps(rate)} GB/s"
             _add_cut(table, topology, "bottleneck", cut, phase if len(trees.cuts) > 1 else "")
     if isinstance(found, FlowBound):
-        table.add_row("reached", _reached(found))
+        table.add_row("reached", _reached(problem, found))
         if found.prices:
             table.add_row("proof", "prices of links, listed by --json")
             allowed = f", which allow {format_bandwidth(found.cut_algbw)}"
@@ -258,8 +270,10 @@ def _ways(problem: Problem) -> str:
     return " (reduce-scatter + allgather)" if several else ""
 
 
-def _reached(found: FlowBound) -> str:
+def _reached(problem: Problem, found: FlowBound) -> str:
     """Return whether flows reach the bound of a collective, and how that is known."""
+    if problem.collective is Collective.CUSTOM:
+        return "not known: a limit on any schedule, by cuts that were tried"
     if found.reached is None:
         known = "yes, by flows (maximum flow, minimum cut)"
         return known if found.exact else "not known: too large for the linear program"

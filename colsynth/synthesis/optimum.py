@@ -17,6 +17,10 @@ def optimum(problem: Problem) -> Bound | FlowBound:
     InputError
         No bound is known for such a problem, or its numbers do not fit 64 bits.
     """
+    if problem.collective is Collective.CUSTOM:
+        from colsynth.synthesis.custom_bound import custom_bound
+
+        return custom_bound(problem)
     if problem.groups:
         from colsynth.synthesis.groups.bounds import bound_of_groups, flow_bound_of_group
 

@@ -227,3 +227,32 @@ def test_the_healthy_bound_is_of_the_same_group(capsys):
 def test_groups_and_roots_that_cannot_be(options, exit_code, code, capsys):
     assert run(["bound", "ring:8", *options]) == exit_code
     assert f"error[{code}]" in capsys.readouterr().err
+
+
+def test_the_bound_of_a_collective_of_one_s_own(tmp_path, capsys):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("version: 1\nchunks: [{held-by: [2], wanted-by: [1, 5], count: 3}]\n")
+    found = asked(capsys, "dgx-a100", "--custom", str(mine))
+    assert (found["collective"], found["algbw_gbps"], found["exact"]) == ("custom", 300, False)
+    assert run(["bound", "dgx-a100", "--custom", str(mine)]) == 0
+    shown = capsys.readouterr().out
+    assert "at most, for" in shown
+    assert "not known: a limit on any schedule" in shown
+    # What was rank 2 is rank 3 of the healthy ring, with twice the ways.
+    found = asked(capsys, "ring:6", "--custom", str(mine.parent / "near.yaml"), *_near(mine.parent))
+    assert (found["algbw_gbps"], found["healthy_algbw_gbps"]) == (50, 100)
+
+
+def _near(folder):
+    """Rank 2 sends to rank 3 of what a ring of six is without its rank 0."""
+    near = folder / "near.yaml"
+    near.write_text("version: 1\nchunks: [{held-by: [2], wanted-by: [3], count: 1}]\n")
+    return ["--drop-gpu", "0"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [([], "CS217"), (["-c", "custom"], "CS217"), (["-c", "sum"], "CS213")]
+)
+def test_some_collective_must_be_named(options, code, capsys):
+    assert run(["bound", "ring:4", *options]) == 2
+    assert f"error[{code}]" in capsys.readouterr().err

@@ -51,7 +51,7 @@ def test_no_arguments_show_the_help_as_wrong_usage(capsys):
     [
         (["cmpile"], "did you mean 'compile'"),
         (["--bogus"], "no such option: --bogus"),
-        (["bound", "dgx-a100"], "colsynth bound --help"),
+        (["compare", "dgx-a100"], "colsynth compare --help"),
         (["compare", "dgx-a100", "-c", "broadcast", "--root", "two"], "--root"),
         (["topology", "shwo"], "did you mean 'show'"),
     ],
