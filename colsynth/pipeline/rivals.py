@@ -17,7 +17,7 @@ from colsynth.errors import InfeasibleError, LimitError
 from colsynth.model import Forest, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
-from colsynth.pipeline.pipelined import changed, in_pieces, in_waves, leaves_open
+from colsynth.pipeline.pipelined import LOWERER, changed, in_pieces, in_waves, leaves_open
 from colsynth.runtimes.target import Target
 from colsynth.units import format_size
 
@@ -36,6 +36,9 @@ takes twice as long weighs as much as a large one that takes 4 % longer."""
 
 _MOST_MOVED = 10_000
 """Chunks times GPUs of programs that are made several times; larger ones take many seconds."""
+
+_MOST_CUT = 20_000
+"""Chunks times GPUs of programs that are made once more, in pieces: 128 GPUs with a tree each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +98,26 @@ def fastest(
             seconds = _predicted(rival, target, clock)
             if seconds.beats(least, weight):
                 best, least = rival, seconds
+    notes = _on_pieces(best.pipeline)
     if first is None or best.schedule is base.schedule:
-        return best, ()
+        return best, notes
     note = (
         f"{base.schedule.trees_per_root} trees per GPU have the better bound, but are predicted "
         f"to take {first.large / least.large:.2f} times as long at {format_size(_MEASURED)}"
     )
-    return best, (note,)
+    return best, (note, *notes)
+
+
+def _on_pieces(pipeline: Pipeline) -> tuple[str, ...]:
+    """Return a note on what pieces are good for, where trees carry their chunks in several."""
+    number = 1 + str(_option(pipeline, LOWERER, "pieces")).count("-")
+    if number == 1:
+        return ()
+    note = (
+        f"trees carry their chunks in {number} pieces, which pays for large messages; files for "
+        "small ones alone (--max-bytes) have none"
+    )
+    return (note,)
 
 
 def _with_fewer_trees(
@@ -153,8 +169,11 @@ def _in_waves(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> It
     """Yield the rival in waves, then in pieces, where GPUs pass on what they receive."""
     if not leaves_open(asked) or rival.schedule.max_height < 2:
         return
-    for pipeline in in_waves(rival.pipeline):
-        yield from _lowered(pipeline, rival.schedule, target, clock)
+    if not _is_large(rival):
+        for pipeline in in_waves(rival.pipeline):
+            yield from _lowered(pipeline, rival.schedule, target, clock)
+    if _is_large(rival, _MOST_CUT):
+        return
     size, profile = _largest(target), target.profile
     for pipeline in in_pieces(rival.pipeline, rival.schedule, rival.program, size, profile):
         fits = list(_lowered(pipeline, rival.schedule, target, clock))
@@ -163,10 +182,10 @@ def _in_waves(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> It
             return
 
 
-def _is_large(rival: Rival) -> bool:
-    """Whether making the program once more would take long."""
+def _is_large(rival: Rival, most: int = _MOST_MOVED) -> bool:
+    """Whether making the program several times would take long."""
     header = rival.program.header
-    return header.chunks * header.ranks > _MOST_MOVED
+    return header.chunks * header.ranks > most
 
 
 def _option(pipeline: Pipeline, name: str, option: str) -> Any:
