@@ -42,7 +42,7 @@ SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
 
 _PACKER, _FREE, _LOWERER = "pack-trees", "pack-roots", "lower-forest"
 _SETTINGS = (
-    *("trees", "channels", "instances", "order", "spread"),
+    *("trees", "channels", "instances", "order", "spread", "even"),
     *("size", "chunks_per_gpu", "policy", "tries", "budget"),
 )
 """Fields of a request that are options of passes, by the same names."""
@@ -69,6 +69,8 @@ class Request:
         Of transfers, as in the pass ``order-transfers``.
     spread : bool or None
         Whether it takes as many threadblocks as may be resident.
+    even : bool or None
+        Whether connections get as many threadblocks as their load needs instead.
     size, chunks_per_gpu, policy, tries, budget
         As in the pass ``match-chunks``.
     mode : Mode
@@ -85,6 +87,7 @@ class Request:
     instances: int | None = None
     order: str | None = None
     spread: bool | None = None
+    even: bool | None = None
     size: int | None = None
     chunks_per_gpu: int | None = None
     policy: str | None = None

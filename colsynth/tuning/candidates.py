@@ -30,6 +30,8 @@ class Candidate:
         Of transfers.
     spread : bool or None
         Whether threadblocks are many.
+    even : bool or None
+        Whether they are as many as loads need.
     trees : str or None
         Of a forest.
     chunks_per_gpu, size : int or None
@@ -42,6 +44,7 @@ class Candidate:
     channels: int | None = None
     order: str | None = None
     spread: bool | None = None
+    even: bool | None = None
     trees: str | None = None
     chunks_per_gpu: int | None = None
     size: int | None = None
