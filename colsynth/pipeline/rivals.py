@@ -23,6 +23,7 @@ from colsynth.units import format_size
 
 PACKERS = ("pack-trees", "pack-roots")
 _COALESCER, _ORDER = "coalesce-chunks", "order-transfers"
+_LOW, _FEW = "low", "few"
 
 _FARTHEST = Fraction(10, 100)
 """How far below the optimum fewer trees may stay."""
@@ -90,6 +91,7 @@ def fastest(
         (_spread, 0.0),
         (_in_other_orders, 0.0),
         (_in_waves, _WEIGHT),
+        (_with_equal_trees, 0.0),
     )
     for vary, weight in varied:
         for rival in vary(best, asked, target, clock):
@@ -99,7 +101,7 @@ def fastest(
             if seconds.beats(least, weight):
                 best, least = rival, seconds
     notes = _on_pieces(best.pipeline)
-    if first is None or best.schedule is base.schedule:
+    if first is None or best.schedule.trees_per_root == base.schedule.trees_per_root:
         return best, notes
     note = (
         f"{base.schedule.trees_per_root} trees per GPU have the better bound, but are predicted "
@@ -138,6 +140,24 @@ def _with_fewer_trees(
         pipeline = changed(base.pipeline, packer.name, trees=str(fewer))
         schedule = pipeline.split_after(Forest)[0].run(problem, target, clock)
         yield from _lowered(pipeline, schedule, target, clock)
+
+
+def _with_equal_trees(
+    rival: Rival, asked: Pipeline, target: Target, clock: Clock
+) -> Iterator[Rival]:
+    """Yield the rival with fewer different trees of the same number and rate, if there is one."""
+    packer = asked.passes[0]
+    chosen = _option(rival.pipeline, packer.name, "prefer")
+    if _is_large(rival) or chosen != _LOW or rival.schedule.trees_per_root == 1:
+        return
+    pipeline = changed(rival.pipeline, packer.name, prefer=_FEW)
+    schedule = pipeline.split_after(Forest)[0].run(rival.schedule.problem, target, clock)
+    if _different(schedule) < _different(rival.schedule):
+        yield from _lowered(pipeline, schedule, target, clock)
+
+
+def _different(schedule: Forest) -> int:
+    return sum(len(phase.trees) for phase in schedule.phases)
 
 
 def _spread(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> Iterator[Rival]:

@@ -86,3 +86,17 @@ def test_sixty_four_gpus_come_near_the_bound():
     assert large.artefacts[0].report.ok
     assert "pieces=" in large.pipeline
     assert "pieces=" not in small.pipeline
+
+
+def test_fewer_different_trees_are_taken_where_they_are_faster():
+    """The same number and rate of trees, of which more are equal."""
+    best = made("mi250", "allgather", "rccl")
+    plain = made("mi250", "allgather", "rccl", measured=False)
+    assert "prefer=few" in best.pipeline
+    assert "prefer=few" not in plain.pipeline
+    same = made(
+        "mi250", "allgather", "rccl", trees=str(best.schedule.trees_per_root), measured=False
+    )
+    assert len(best.schedule.phases[0].trees) < len(same.schedule.phases[0].trees)
+    assert best.schedule.algbw == same.schedule.algbw
+    assert seconds(best) < seconds(same)
