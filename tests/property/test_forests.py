@@ -7,13 +7,14 @@ more. Both are recomputed here by code that shares nothing with theirs.
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 import networkx as nx
 import pytest
 
 from colsynth import runtimes
 from colsynth.errors import InfeasibleError
-from colsynth.model import Collective, Problem
+from colsynth.model import Collective, Kind, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.bound import bound
@@ -21,21 +22,31 @@ from colsynth.synthesis.forest.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from tests.reference.flows import least_flow_ratio
 from tests.reference.forests import reached
-from tests.reference.graphs import clustered_topology, forwarding_topology, random_topology
+from tests.reference.graphs import (
+    clustered_topology,
+    damaged,
+    forwarding_topology,
+    random_topology,
+)
 
 TARGET = Target(runtimes.profile("msccl"))
 SEEDS = 300
 
 
 def problem_of(seed: int) -> Problem:
-    """Return a problem of up to 42 GPUs; two of three machines are made of boxes."""
+    """Return a problem of up to 42 GPUs: half of the machines are made of boxes."""
     rng = random.Random(seed)
-    if seed % 3:
-        topology = clustered_topology(seed)
-    elif seed % 2:
-        topology = random_topology(seed, most_gpus=40, switches=rng.choice((0, 4, 12)))
-    else:
+    style = seed % 6
+    if style == 0:
         topology = forwarding_topology(seed)
+    elif style == 1:
+        topology = random_topology(seed, most_gpus=40, switches=0, directed=seed % 4 == 1)
+    elif style == 2:
+        topology = random_topology(seed, most_gpus=40, switches=rng.choice((4, 12)))
+    else:
+        topology = clustered_topology(seed)
+    if style and seed % 5 == 4:
+        topology = damaged(topology, seed, Fraction(1, 4))
     collective = Collective(rng.choice(sorted(PHASES)))
     root = rng.randrange(topology.size) if collective.rooted else None
     return Problem(topology, collective, root)
@@ -72,31 +83,34 @@ def test_forest_and_cut_prove_each_other(seed):
 
 
 def refused(problem):
-    """Refused by name: no path leads from the one GPU that is named to the other."""
+    """Refused by name: none of the GPUs said to be cut off has a path to the other one named."""
     with pytest.raises(InfeasibleError) as caught:
         PackTrees("optimal").run(problem, TARGET)
-    assert caught.value.diagnostic.code == "CS302"
-    topology = problem.topology
-    graph = nx.DiGraph((link.source, link.target) for link in topology.links)
-    graph.add_nodes_from(topology.ranks)
-    names = {topology.nodes[node].name: node for node in topology.ranks}
-    words = caught.value.diagnostic.phrase.split()
-    source, target = (names[words[words.index(word) + 1]] for word in ("from", "to"))
-    assert not nx.has_path(graph, source, target)
+    diagnostic = caught.value.diagnostic
+    assert diagnostic.code == "CS302"
+    graph = graph_of(problem)
+    names = {problem.topology.nodes[node].name: node for node in problem.topology.ranks}
+    words = diagnostic.phrase.split()
+    source, target = (words[words.index(word) + 1] for word in ("from", "to"))
+    (note,) = diagnostic.notes
+    cut_off = note.removeprefix("no link leads out of the set ").split(", ")
+    assert source in cut_off
+    assert not any(nx.has_path(graph, names[name], names[target]) for name in cut_off)
 
 
-def test_the_machines_are_many_and_some_fall_apart():
-    sizes = [problem.topology.size for problem in PROBLEMS.values()]
-    assert len(sizes) > SEEDS * 9 // 10
-    assert max(sizes) >= 40
-    apart = [
-        problem
-        for problem in PROBLEMS.values()
-        if not nx.is_connected(
-            nx.Graph(
-                [(x.source, x.target) for x in problem.topology.links]
-                + [(v, v) for v in problem.topology.ranks]
-            )
-        )
-    ]
-    assert len(apart) >= 10
+def graph_of(problem):
+    graph = nx.DiGraph((link.source, link.target) for link in problem.topology.links)
+    graph.add_nodes_from(problem.topology.ranks)
+    return graph
+
+
+def test_the_machines_are_many_of_all_kinds_and_some_fall_apart():
+    machines = [problem.topology for problem in PROBLEMS.values()]
+    assert len(machines) > SEEDS * 9 // 10
+    assert sum(machine.size >= 40 for machine in machines) >= 4
+    switched = [any(x.kind is Kind.SWITCH for x in machine.nodes) for machine in machines]
+    assert sum(switched) > 200
+    assert len(switched) - sum(switched) > 40
+    assert sum(not machine.is_symmetric for machine in machines) > 60
+    apart = [p for p in PROBLEMS.values() if not nx.is_weakly_connected(graph_of(p))]
+    assert len(apart) >= 25
