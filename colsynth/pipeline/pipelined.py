@@ -65,7 +65,7 @@ def in_pieces(
     pipeline : Pipeline
     forest : Forest
     base : ThreadblockProgram
-        What the pipeline makes of it.
+        What is made of it without pieces, best with its transfers in waves.
     size : int
         Bytes of the message for which pieces are made.
     profile : Profile
@@ -83,11 +83,18 @@ def in_pieces(
 
 
 def _room(base: ThreadblockProgram, profile: Profile) -> int:
-    """Return how many pieces a file has room for, `_MOST` at most."""
+    """Return how many pieces a file has room for, `_MOST` at most.
+
+    Where arrivals are added up by steps of their own, these stay with their threadblocks as
+    long as all of them fit there; elsewhere, they hold up what has nothing to do with them.
+    """
     steps = max(sum(len(block.steps) for block in gpu.threadblocks) for gpu in base.gpus)
     blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
     room = min(profile.max_xml_nodes - blocks, blocks * profile.max_steps)
-    return min(_MOST, int(room * _SPARE) // steps)
+    found = min(_MOST, int(room * _SPARE) // steps)
+    if profile.fuses:
+        return found
+    return min(found, int(profile.max_steps * _SPARE) // base.max_steps)
 
 
 def shape(number: int, chunks: int, *, rises: bool, falls: bool) -> str:

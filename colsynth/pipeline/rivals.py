@@ -189,13 +189,16 @@ def _in_waves(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> It
     """Yield the rival in waves, then in pieces, where GPUs pass on what they receive."""
     if not leaves_open(asked) or rival.schedule.max_height < 2:
         return
+    base = rival.program
     if not _is_large(rival):
         for pipeline in in_waves(rival.pipeline):
-            yield from _lowered(pipeline, rival.schedule, target, clock)
+            for found in _lowered(pipeline, rival.schedule, target, clock):
+                base = found.program if base is rival.program else base
+                yield found
     if _is_large(rival, _MOST_CUT):
         return
     size, profile = _largest(target), target.profile
-    for pipeline in in_pieces(rival.pipeline, rival.schedule, rival.program, size, profile):
+    for pipeline in in_pieces(rival.pipeline, rival.schedule, base, size, profile):
         fits = list(_lowered(pipeline, rival.schedule, target, clock))
         yield from fits
         if fits:
