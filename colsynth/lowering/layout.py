@@ -23,12 +23,16 @@ class Layout:
     chunks: int
 
     @cached_property
+    def _roots(self) -> tuple[int, ...]:
+        return self.problem.roots
+
+    @cached_property
     def shard(self) -> int:
         """Chunks of a message that belong to one root; of an alltoall, go to one rank.
 
         0 where an allreduce has fewer chunks than ranks, which may be added up anywhere.
         """
-        return self.chunks // len(self.problem.roots)
+        return self.chunks // len(self._roots)
 
     @cached_property
     def exchanges(self) -> bool:
@@ -55,11 +59,11 @@ class Layout:
 
     def owner(self, chunk: int) -> int:
         """Return the rank that has a chunk at first, or where its sum is gathered."""
-        return self.problem.roots[chunk // (self.chunks if self.exchanges else self.shard)]
+        return self._roots[chunk // (self.chunks if self.exchanges else self.shard)]
 
     def keeps(self, rank: int, chunk: int) -> bool:
         """Whether a copied chunk is part of the rank's result, not only passing through."""
-        return not self.exchanges or rank == chunk // self.shard % len(self.problem.roots)
+        return not self.exchanges or rank == chunk // self.shard % len(self._roots)
 
     def own_result(self, index: int) -> range:
         """Return the chunks that stay at a root, part of its input and of its result."""
@@ -69,8 +73,8 @@ class Layout:
     def reverse(self, chunk: int) -> int:
         """Return the chunk of an alltoall that goes the other way between the same ranks."""
         pair, place = divmod(chunk, self.shard)
-        source, target = divmod(pair, len(self.problem.roots))
-        return (target * len(self.problem.roots) + source) * self.shard + place
+        source, target = divmod(pair, len(self._roots))
+        return (target * len(self._roots) + source) * self.shard + place
 
     @property
     def input_chunks(self) -> int:
