@@ -176,10 +176,16 @@ def _each(problem: Problem, solve: Callable[[Problem], _Found]) -> Iterator[tupl
 
 
 def _merged(problem: Problem) -> tuple[Cut, ...]:
-    """Return the tightest cuts of one group with the members of all; they are worth trying."""
+    """Return the tightest cuts of one group with the members of all; they are worth trying.
+
+    None where there is no such group: members of different groups need not be joined.
+    """
     everybody = tuple(rank for group in problem.groups for rank in group)
     collective = _OF_ALL.get(problem.collective, problem.collective)
     shards = tuple(int(rank in problem.roots) for rank in range(problem.topology.size))
     one = replace(problem, groups=(everybody,), collective=collective, root=None, shards=shards)
-    ((outward, found),) = _each(one, bound)
+    try:
+        ((outward, found),) = _each(one, bound)
+    except (InfeasibleError, InputError):
+        return ()
     return outward.bound(found).cuts

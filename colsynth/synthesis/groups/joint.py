@@ -36,11 +36,12 @@ def together(problem: Problem, alone: Sequence[Bound], merged: Sequence[Cut]) ->
     alone : sequence of Bound
         Of each group by itself.
     merged : sequence of Cut
-        By phase, the tightest cut of one group with all members.
+        By phase, the tightest cut of one group with all members; or empty.
     """
     found: list[Found] = []
     for number, direction in enumerate(PHASES[problem.collective]):
-        known = [*(bound.cuts[number].nodes for bound in alone), merged[number].nodes]
+        tight = (*(bound.cuts[number] for bound in alone), *merged[number : number + 1])
+        known = [cut.nodes for cut in tight]
         tried = (_joint(problem, direction, x) for x in _sets(problem.topology, known))
         best = sorted((pair for pair in tried if pair), key=lambda pair: pair[0])[:_STARTS]
         improved = (_improved(problem, direction, pair) for pair in best)

@@ -210,3 +210,15 @@ def test_equal_groups_give_equal_forests(target):
     machine = topology.load("mi250")
     problem = Problem(machine, Collective.ALLGATHER, groups=((0, 2, 5), (9, 4, 1)), transit=True)
     assert PackTrees("auto").run(problem, target) == PackTrees("auto").run(problem, target)
+
+
+@pytest.mark.parametrize("collective", ["allgather", "allreduce", "broadcast"])
+def test_groups_need_no_links_between_each_other(collective, target):
+    """Two pairs of a ring that do not touch: each is joined, all four together are not."""
+    machine = topology.load("ring:8")
+    root = 1 if collective == "broadcast" else None
+    pairs = Problem(machine, Collective(collective), root, ((0, 1), (4, 5)))
+    forest = PackTrees("optimal").run(pairs, target)
+    check_forest(forest)
+    one = optimum(replace(pairs, groups=pairs.groups[:1]))
+    assert forest.algbw == optimum(pairs).algbw == one.algbw
