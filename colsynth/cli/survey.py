@@ -133,7 +133,7 @@ def _unserved(rows: tuple[Row, ...]) -> NegativeFinding:
     """Return the finding that some failures leave no schedule, by their names."""
     phrase = f"there is no schedule after {plural(len(rows), 'failure')}"
     notes = tuple(f"{row.failure or 'none'}: {row.refusal}" for row in rows)
-    return NegativeFinding(Diagnostic("CS138", phrase, notes=notes))
+    return NegativeFinding(Diagnostic("CS224", phrase, notes=notes))
 
 
 def _show(found: Survey, output: Path | None) -> None:
