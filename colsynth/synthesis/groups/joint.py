@@ -9,7 +9,7 @@ improved node by node.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, islice
 from math import lcm
@@ -38,13 +38,14 @@ def together(problem: Problem, alone: Sequence[Bound], merged: Sequence[Cut]) ->
     merged : sequence of Cut
         By phase, the tightest cut of one group with all members; or empty.
     """
+    cuts = _Cuts(problem)
     found: list[Found] = []
     for number, direction in enumerate(PHASES[problem.collective]):
         tight = (*(bound.cuts[number] for bound in alone), *merged[number : number + 1])
         known = [cut.nodes for cut in tight]
-        tried = (_joint(problem, direction, x) for x in _sets(problem.topology, known))
+        tried = (cuts.rated(direction, x) for x in _sets(problem.topology, known))
         best = sorted((pair for pair in tried if pair), key=lambda pair: pair[0])[:_STARTS]
-        improved = (_improved(problem, direction, pair) for pair in best)
+        improved = (cuts.improved(direction, pair) for pair in best)
         found.append(min(improved, key=lambda pair: pair[0]))
     rates = tuple(rate for rate, _ in found)
     return Bound(
@@ -53,20 +54,6 @@ def together(problem: Problem, alone: Sequence[Bound], merged: Sequence[Cut]) ->
         cuts=tuple(cut for _, cut in found),
         rates=rates,
     )
-
-
-def _improved(problem: Problem, direction: Direction, start: Found) -> Found:
-    """Return a cut to which moving no single node to the other side does any good."""
-    best = start
-    count = len(problem.topology.nodes)
-    while count * len(problem.topology.links) <= _WORK:
-        sets = (frozenset(best[1].nodes) ^ {node} for node in range(count))
-        tried = (_joint(problem, direction, nodes) for nodes in sets)
-        least = min((pair for pair in tried if pair), key=lambda pair: pair[0], default=best)
-        if least[0] >= best[0]:
-            break
-        best = least
-    return best
 
 
 def _sets(topology: Topology, known: Iterable[Sequence[int]]) -> Iterator[frozenset[int]]:
@@ -80,33 +67,60 @@ def _sets(topology: Topology, known: Iterable[Sequence[int]]) -> Iterator[frozen
         yield frozenset(nodes) - frozenset(some)
 
 
-def _joint(problem: Problem, direction: Direction, nodes: frozenset[int]) -> Found | None:
-    """Return what a cut allows each group, bytes/s; None where no group must cross it."""
+class _Cuts:
+    """What cuts allow several groups together."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._topology, self._groups = problem.topology, problem.groups
+        self._part = dict(zip(problem.roots, problem.weights, strict=True))
+        self._whole = Fraction(sum(self._part.values()), len(problem.groups))
+        self._takers = _takers(problem)
+
+    def improved(self, direction: Direction, start: Found) -> Found:
+        """Return a cut to which moving no single node to the other side does any good."""
+        best = start
+        count = len(self._topology.nodes)
+        while count * len(self._topology.links) <= _WORK:
+            sets = (frozenset(best[1].nodes) ^ {node} for node in range(count))
+            tried = (self.rated(direction, nodes) for nodes in sets)
+            least = min((pair for pair in tried if pair), key=lambda pair: pair[0], default=best)
+            if least[0] >= best[0]:
+                break
+            best = least
+        return best
+
+    def rated(self, direction: Direction, nodes: frozenset[int]) -> Found | None:
+        """Return what a cut allows each group, bytes/s; None where no group must cross it."""
+        topology = self._topology
+        inside = {rank for rank, node in enumerate(topology.ranks) if node in nodes}
+        crossing = {
+            number: weight
+            for number, group in enumerate(self._groups)
+            if not inside.issuperset(group)
+            and (weight := sum(self._part.get(rank, 0) for rank in inside.intersection(group)))
+        }
+        if not crossing:
+            return None
+        ends = ((x.source, x.target) for x in topology.links)
+        ways = ends if direction is Direction.OUT else ((b, a) for a, b in ends)
+        leaving = [i for i, (a, b) in enumerate(ways) if a in nodes and b not in nodes]
+        links = tuple(i for i in leaving if not self._takers[i].isdisjoint(crossing))
+        bandwidth = sum((topology.links[i].bandwidth for i in links), Fraction(0))
+        cut = Cut(direction, tuple(sorted(nodes)), tuple(sorted(inside)), links, bandwidth)
+        return self._whole * bandwidth / sum(crossing.values()), cut
+
+
+def _takers(problem: Problem) -> list[frozenset[int]]:
+    """Return by link the groups that may take it: its GPUs are of that group."""
     topology = problem.topology
-    part = dict(zip(problem.roots, problem.weights, strict=True))
-    inside = {rank for rank, node in enumerate(topology.ranks) if node in nodes}
-    crossing = {
-        number: weight
-        for number, group in enumerate(problem.groups)
-        if not inside.issuperset(group)
-        and (weight := sum(part.get(rank, 0) for rank in inside.intersection(group)))
-    }
-    if not crossing:
-        return None
-    ends = ((x.source, x.target) for x in topology.links)
-    ways = ends if direction is Direction.OUT else ((b, a) for a, b in ends)
-    leaving = [i for i, (a, b) in enumerate(ways) if a in nodes and b not in nodes]
-    links = tuple(i for i in leaving if _serves(problem, i, crossing))
-    bandwidth = sum((topology.links[i].bandwidth for i in links), Fraction(0))
-    whole = Fraction(sum(part.values()), len(problem.groups))
-    cut = Cut(direction, tuple(sorted(nodes)), tuple(sorted(inside)), links, bandwidth)
-    return whole * bandwidth / sum(crossing.values()), cut
-
-
-def _serves(problem: Problem, index: int, groups: Collection[int]) -> bool:
-    """Return whether some of the groups may take a link: its GPUs are of that group."""
-    topology, link = problem.topology, problem.topology.links[index]
-    ranks = [topology.rank_of[x] for x in (link.source, link.target) if x in topology.rank_of]
-    if problem.transit or not ranks:
-        return True
-    return any(all(rank in problem.groups[n] for rank in ranks) for n in groups)
+    everyone = frozenset(range(len(problem.groups)))
+    if problem.transit:
+        return [everyone] * len(topology.links)
+    nobody = frozenset[int]()
+    of_node = dict.fromkeys(topology.ranks, nobody)
+    for number, group in enumerate(problem.groups):
+        of_node.update((topology.ranks[rank], frozenset((number,))) for rank in group)
+    return [
+        of_node.get(link.source, everyone) & of_node.get(link.target, everyone)
+        for link in topology.links
+    ]
