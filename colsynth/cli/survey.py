@@ -18,7 +18,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import CollectiveOption, RootOption, SeedOption
+from colsynth.cli._options import CollectiveOption, GroupOption, RootOption, SeedOption, grouped
 from colsynth.cli.compare import JobsOption, cores
 from colsynth.cli.damage import (
     DegradeOption,
@@ -77,6 +77,7 @@ def survey(
     drop_nic: DropNicOption = None,
     degrade: DegradeOption = None,
     root: RootOption = None,
+    group: GroupOption = None,
     algorithm: Annotated[
         str, typer.Option("-a", "--algorithm", metavar="NAME", help="As for compile.")
     ] = "forest",
@@ -104,10 +105,11 @@ def survey(
 
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    machine, members = grouped(damage.topology, group)
     outcome = "start it again to go on" if output is not None else "nothing was written"
     with progress(OF_TREES, outcome) as show:
         found = api.survey(
-            api.make_problem(damage.topology, collective, root),
+            api.make_problem(machine, collective, root),
             failures,
             runtime=runtime,
             algorithm=algorithm,
@@ -121,7 +123,7 @@ def survey(
         )
     if json:
         place = {"folder": None if output is None else str(output)}
-        emit_json({**found.describe(), **place, **failures_field(damage)})
+        emit_json({**found.describe(), **place, **failures_field(damage), **members})
     else:
         _show(found, output)
     without = tuple(row for row in (found.healthy, *found.rows) if row.refusal is not None)

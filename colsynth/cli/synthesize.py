@@ -33,6 +33,7 @@ from colsynth.cli._options import (
     SizeOption,
     TransitOption,
     TriesOption,
+    asked_ranks,
     make_problem,
     read_size,
 )
@@ -50,7 +51,8 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_duration, plural
 
 if TYPE_CHECKING:
-    from colsynth.model import TimedSchedule
+    from colsynth.model import Problem, TimedSchedule
+    from colsynth.pipeline.synthesize import Synthesis
 
 
 def synthesize(
@@ -114,7 +116,7 @@ def synthesize(
     if json:
         emit_json({**summary, **failures_field(damage)})
     else:
-        _show(done.schedule, summary)
+        _show(done, summary)
 
 
 def _check_place(path: Path | None, force: bool) -> None:
@@ -129,20 +131,20 @@ def _check_place(path: Path | None, force: bool) -> None:
     refuse_to_overwrite((path,), force)
 
 
-def _show(schedule: TimedSchedule, summary: dict[str, Any]) -> None:
+def _show(done: Synthesis, summary: dict[str, Any]) -> None:
     """Print the figures as a small table."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
-    for name, value in _rows(schedule, summary).items():
+    for name, value in _rows(done.asked, done.schedule, summary).items():
         table.add_row(name, value)
     answer_console().print(table)
 
 
-def _rows(schedule: TimedSchedule, summary: dict[str, Any]) -> dict[str, str]:
+def _rows(asked: Problem, schedule: TimedSchedule, summary: dict[str, Any]) -> dict[str, str]:
     moved = f"{plural(schedule.chunks, 'chunk')} of {_bytes(schedule.chunk_bytes)}"
     rows = {
-        "schedule": f"{_asked(summary)} on {summary['topology']} ({summary['ranks']} GPUs)",
+        "schedule": f"{_asked(asked)} on {summary['topology']} ({summary['ranks']} GPUs)",
         "size": f"{plural(schedule.size, 'byte')}, {moved}, "
         f"{plural(schedule.transfers, 'transfer')}",
         "time": f"{format_duration(schedule.seconds)}, {nearness(summary['gap'])} "
@@ -156,15 +158,11 @@ def _rows(schedule: TimedSchedule, summary: dict[str, Any]) -> dict[str, str]:
     return rows
 
 
-def _asked(summary: dict[str, Any]) -> str:
-    """Return the collective, its root and its groups in words."""
-    root, groups = summary["root"], summary["groups"]
-    words = summary["collective"]
-    if root is not None:
-        words += f" with root {root}" if not groups else f" with member {root} as root"
-    if groups:
-        words += f" in {plural(len(groups), 'group')} of {len(groups[0])}"
-    return f"{words}, with transit," if summary["transit"] else words
+def _asked(problem: Problem) -> str:
+    """Return the collective, its roots and its groups in words."""
+    unequal = problem.shards and not problem.has_several_roots
+    parts = " of unequal shards" if unequal else ""
+    return f"{problem.collective}{parts}{asked_ranks(problem)}"
 
 
 def nearness(gap: float) -> str:

@@ -25,6 +25,9 @@ class Synthesis:
 
     Parameters
     ----------
+    asked : Problem
+        The problem as it was asked; with shards or several roots, `schedule` is of the custom
+        collective that it is.
     schedule : TimedSchedule
     pipeline : str
         Text of the pipeline that was run.
@@ -33,6 +36,7 @@ class Synthesis:
     synthesis_seconds, check_seconds : float
     """
 
+    asked: Problem
     schedule: TimedSchedule
     pipeline: str
     policy: str
@@ -48,7 +52,7 @@ class Synthesis:
         path : Path, optional
             Where the schedule was written.
         """
-        schedule, problem = self.schedule, self.schedule.problem
+        schedule, problem = self.schedule, self.asked
         peak = peak_megabytes()
         return {
             "topology": problem.topology.name,
@@ -64,6 +68,7 @@ class Synthesis:
             "peak_memory_mb": None if peak is None else round(peak, 1),
             "schedule": None if path is None else str(path),
             "root": problem.root,
+            **({"shards": list(problem.shards)} if problem.shards else {}),
             "groups": [list(group) for group in problem.groups],
             "transit": problem.transit,
             "size_bytes": schedule.size,
@@ -115,6 +120,7 @@ def synthesize_problem(
     spent = clock.seconds()
     matching = spent.pop(MATCHER)
     return Synthesis(
+        asked=problem,
         schedule=schedule,
         pipeline=str(pipeline),
         policy=matcher.policy,

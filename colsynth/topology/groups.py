@@ -41,7 +41,8 @@ def read_groups(text: str, option: str) -> Groups:
     if option == "--group" and ";" in text:
         phrase = "--group takes one group"
         span = Span(option, 1, text.index(";") + 1)
-        raise InputError(Diagnostic("CS216", phrase, span, help="several are for --groups"))
+        advice = "several are for --groups, of bound, compile and synthesize"
+        raise InputError(Diagnostic("CS216", phrase, span, help=advice))
     groups: list[tuple[int, ...]] = []
     column = 1
     for part in text.split(";"):

@@ -15,7 +15,7 @@ by rank, by a range of ranks, or by their name in the topology.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 from pathlib import Path
 from typing import Annotated, Literal
@@ -83,12 +83,14 @@ def read_shards(
     form = convert(document, _Shards)
     names = GpuNames(document, topology)
     sizes: dict[int, int] = {}
+    spans: dict[int, Span] = {}
     for place, entry in enumerate(form.shards):
         size = _size(document, form.shards[0], entry, place)
+        span = document.at("shards", place, "gpus")
         for rank in names.read(entry.gpus, ("shards", place, "gpus")):
             if rank in sizes:
-                raise _wrong(f"rank {rank} has two shards", document.at("shards", place, "gpus"))
-            sizes[rank] = size
+                raise _wrong(f"rank {rank} has two shards", span)
+            sizes[rank], spans[rank] = size, span
     members = range(topology.size) if members is None else members
     missing = sorted(rank for rank in members if rank not in sizes)
     if missing:
@@ -99,7 +101,7 @@ def read_shards(
         phrase = "all shards are empty" if not any(sizes.values()) else "the shards are too large"
         raise _wrong(phrase, document.at("shards"))
     everybody = [sizes.get(rank, 0) for rank in range(topology.size)]
-    _refuse_strangers(everybody, topology, members, document.at("shards"))
+    _refuse_strangers(everybody, topology, members, spans)
     return _reduced(everybody, members)
 
 
@@ -141,18 +143,21 @@ def check_shards(
     if min(sizes) < 0 or not 0 < sum(sizes) < _MOST:
         raise _wrong("shards have sizes from zero, and not all are zero")
     members = range(topology.size) if members is None else members
-    _refuse_strangers(sizes, topology, members)
+    _refuse_strangers(sizes, topology, members, {})
     return _reduced([int(size) for size in sizes], members)
 
 
 def _refuse_strangers(
-    sizes: Sequence[int], topology: Topology, members: Sequence[int], span: Span | None = None
+    sizes: Sequence[int],
+    topology: Topology,
+    members: Sequence[int],
+    spans: Mapping[int, Span],
 ) -> None:
     for rank in sorted(set(range(topology.size)) - set(members)):
         if sizes[rank]:
             gpu = topology.nodes[topology.ranks[rank]].name
             phrase = f"rank {rank} ({gpu}) has a shard and is not in the group"
-            raise _wrong(phrase, span, "give it weight 0, or leave it out")
+            raise _wrong(phrase, spans.get(rank), "give it weight 0, or leave it out")
 
 
 def _reduced(sizes: list[int], members: Sequence[int]) -> tuple[int, ...]:

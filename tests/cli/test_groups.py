@@ -58,3 +58,22 @@ def test_a_group_is_tuned(tmp_path, capsys):
     assert answer["group"]["old_ranks"] == [0, 1, 2]
     manifest = (bundle / "manifest.json").read_text()
     assert "group 0-2" in manifest
+
+
+def test_a_group_is_surveyed(capsys):
+    """Ranks 4 to 6 of a ring are a chain; whatever link goes, it falls apart."""
+    options = ["-c", "broadcast", "--group", "4-6", "--jobs", "1", "--json"]
+    assert run(["survey", "ring:8", *options]) == 1
+    shown = capsys.readouterr()
+    answer = json.loads(shown.out)
+    assert answer["group"]["old_ranks"] == [4, 5, 6]
+    assert [row["failure"] for row in answer["rows"]] == ["gpu4-gpu5", "gpu5-gpu6"]
+    assert "ranks 0-2 were 4-6" in shown.err
+
+
+def test_one_group_is_one(capsys):
+    case = ["survey", "ring:4", "-c", "allgather"]
+    assert run([*case, "--group", "0-1;2-3"]) == 2
+    shown = capsys.readouterr().err
+    assert "error[CS216]: --group takes one group" in shown
+    assert "bound, compile and synthesize" in shown

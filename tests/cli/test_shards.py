@@ -54,7 +54,8 @@ def test_timed_schedules_of_unequal_shards(collective, file, capsys):
     command = ["synthesize", "dgx-a100", "--nodes", "2", "-c", collective, "--shards", file]
     assert run([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["collective"], found["chunks"], found["verified"]) == ("custom", 32, True)
+    assert (found["collective"], found["chunks"], found["verified"]) == (collective, 32, True)
+    assert found["shards"] == [3] * 8 + [1] * 8
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
@@ -73,8 +74,24 @@ def test_shards_of_a_message_with_several_roots(collective, tmp_path, capsys):
     assert found["algbw_gbps"] == 300
     assert run(["synthesize", *options]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["collective"], found["chunks"], found["verified"]) == ("custom", 4, True)
-    assert found["groups"] == [[0, 1, 2, 3]]
+    assert (found["collective"], found["chunks"], found["verified"]) == (collective, 4, True)
+    assert (found["groups"], found["root"]) == ([[0, 1, 2, 3]], None)
+
+
+def test_timed_schedules_are_called_what_was_asked_for(tmp_path, capsys):
+    options = ["ring:4", "-c", "reduce", "--root", "0,2"]
+    assert run(["synthesize", *options]) == 0
+    assert "reduce to ranks 0,2 on ring:4" in capsys.readouterr().out
+    path = tmp_path / "shards.yaml"
+    path.write_text("version: 1\nshards: [{gpus: [0], weight: 2}, {gpus: [1-3], weight: 1}]\n")
+    assert run(["synthesize", "ring:4", "-c", "allgather", "--shards", str(path)]) == 0
+    assert "allgather of unequal shards on ring:4" in capsys.readouterr().out
+
+
+def test_a_shard_outside_the_group_is_shown_in_its_entry(file, capsys):
+    options = ["bound", "dgx-a100", "--nodes", "2", "-c", "allgather", "--group", "0-7"]
+    assert run([*options, "--shards", file]) == 2
+    assert f"{file}:4:12: error[CS137]: rank 8 " in capsys.readouterr().err
 
 
 def test_one_shard_makes_one_root():

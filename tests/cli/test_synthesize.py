@@ -46,7 +46,7 @@ def test_the_table_names_time_bound_and_file(tmp_path, capsys):
     options = ["--group", "0,1,2", "--transit", "-c", "broadcast", "--root", "1"]
     assert run([*CASE, *options, "--schedule", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "broadcast with member 1 as root in 1 group of 3, with transit, on ring:4" in shown
+    assert "broadcast from rank 1 in group 0-2 with transit on ring:4" in shown
     for word in ("time", "bound by", "algbw", "verified  yes", str(path)):
         assert word in shown
 
