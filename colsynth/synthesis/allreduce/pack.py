@@ -72,4 +72,6 @@ def packed(problem: Problem, side: Side, counts: Ints, units: Ints) -> Iterator[
         raise DefectError(
             Diagnostic("CS901", "switches lost capacity although they forward all they receive")
         )
-    yield from pack(network, arcs, 1, problem, side.direction)
+    # Few wide trees are copied until they fill the links. Lower ones from other orders of
+    # packing use more connections, so threadblocks suffice for fewer copies.
+    yield from pack(network, arcs, 1, problem, side.direction, "plain")

@@ -28,7 +28,7 @@ _WORK = 2**19
 _MERGING = 2**19
 """The same for the packings of which trees are merged."""
 
-PREFERENCES = ("low", "few")
+PREFERENCES = ("low", "few", "plain")
 
 
 def pack_best(graph: Digraph, roots: Ints, trees: Ints, prefer: str = "low") -> list[Packed] | None:
@@ -40,8 +40,8 @@ def pack_best(graph: Digraph, roots: Ints, trees: Ints, prefer: str = "low") -> 
     roots, trees : int64 (r,)
     prefer : str
         ``"low"``: the least height, then the fewest trees. ``"few"``: the fewest different
-        trees, then the least height. Graphs of more than `SMALL` nodes are packed once, and
-        made lower.
+        trees, then the least height. ``"plain"``: no other orders are tried, and nothing is
+        merged. Graphs of more than `SMALL` nodes are packed once, and made lower.
     """
     ways = (lowered(graph, packed) for packed in packings(graph, roots, trees))
     if graph.size > SMALL:
@@ -49,6 +49,8 @@ def pack_best(graph: Digraph, roots: Ints, trees: Ints, prefer: str = "low") -> 
     found = list(ways)
     if not found:
         return None
+    if prefer == "plain":
+        return min(found, key=lambda packed: quality(graph, packed))
     single = int(trees.max()) == 1
     first = min(found, key=lambda packed: _low(graph, packed))
     if (prefer == "few" and not single) or _height(graph, first) > _least_height(graph, roots):

@@ -45,7 +45,8 @@ class PackTrees:
         fewest within 2 % of it. A number K: the best rate that K trees per root can have.
     prefer : str
         Which trees to take at that rate, up to 64 GPUs: ``"low"`` ones, or as ``"few"``
-        different ones as are found, which take fewer threadblocks and may be higher.
+        different ones as are found, which take fewer threadblocks and may be higher;
+        ``"plain"`` ones come from one order of packing.
 
     Notes
     -----

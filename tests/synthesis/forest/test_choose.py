@@ -55,7 +55,8 @@ def test_few_trees_are_nearly_the_fewest_there_are(seed):
 )
 def test_merging_takes_a_third_of_the_trees_away(name, before):
     machine = topology.load(name)
-    few, low = (forest_of(machine, prefer) for prefer in ("few", "low"))
+    few, low, plain = (forest_of(machine, prefer) for prefer in ("few", "low", "plain"))
+    assert len(plain.phases[0].trees) == before
     assert len(few.phases[0].trees) <= before * 2 / 3
     assert few.algbw == low.algbw == low.bound.algbw
     assert low.max_height <= few.max_height
