@@ -170,7 +170,9 @@ def make_problem(
         phrase = "--group and --groups both say who takes part"
         raise InputError(Diagnostic("CS217", phrase, help="put all groups into --groups"))
     named = {"--group": group, "--groups": groups}
-    given = [read_groups(text, option) for option, text in named.items() if text is not None]
+    given = [
+        read_groups(text, option, topology) for option, text in named.items() if text is not None
+    ]
     return api.make_problem(
         topology,
         collective,
@@ -215,7 +217,8 @@ def grouped(topology: Topology, group: str | None) -> tuple[Topology, dict[str, 
     from colsynth.topology.communicator import communicators
     from colsynth.topology.groups import check_groups, read_groups
 
-    groups = () if group is None else check_groups(read_groups(group, "--group"), topology)
+    read = None if group is None else read_groups(group, "--group", topology)
+    groups = () if read is None else check_groups(read, topology)
     if not groups:
         return topology, {}
     (found,) = communicators(Problem(topology, Collective.ALLGATHER, groups=groups))

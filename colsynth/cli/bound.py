@@ -87,7 +87,8 @@ def bound_(
         healthy = _solved(_unhurt(problem, damage)).algbw if damage.failures else None
     if json:
         extra = {**_loss_fields(found.algbw, healthy), **failures_field(damage)}
-        emit_json({**_as_object(problem, found), **group_fields(problem, trees), **extra})
+        answer = _as_object(problem, found, trees)
+        emit_json({**answer, **group_fields(problem, trees), **extra})
     else:
         _show(problem, found, trees, healthy)
 
@@ -131,9 +132,9 @@ def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
     }
 
 
-def _as_object(problem: Problem, found: Found) -> dict[str, Any]:
+def _as_object(problem: Problem, found: Found, reach: Reached | None) -> dict[str, Any]:
     topology = problem.topology
-    trees = _of_trees(found)
+    count = None if problem.shards else _trees_per_root(found, reach)
     bottleneck = found.cut if isinstance(found, FlowBound) else _slowest(found)[0]
     phases = [
         {"direction": cut.direction.value, "algbw": exact_gbps(rate), **_cut(topology, cut)}
@@ -147,7 +148,7 @@ def _as_object(problem: Problem, found: Found) -> dict[str, Any]:
         "ranks": len(problem.members[0]),
         "algbw_gbps": gbps(found.algbw),
         "algbw": exact_gbps(found.algbw),
-        "trees_per_gpu": None if trees is None or problem.shards else trees.trees_per_root,
+        "trees_per_gpu": count,
         **({"shards": list(problem.shards)} if problem.shards else {}),
         "bottleneck": _cut(topology, bottleneck),
         "phases": phases,
@@ -167,6 +168,15 @@ def _of_trees(found: Found) -> Bound | None:
     if isinstance(found, FlowBound):
         return None
     return found.composition if isinstance(found, AllreduceBound) else found
+
+
+def _trees_per_root(found: Found, reach: Reached | None) -> int | None:
+    """Return how many equal trees of every root reach what is reached; None where unknown."""
+    trees = _of_trees(found)
+    if trees is None or (reach is not None and reach.algbw is None):
+        return None
+    packed = None if reach is None else reach.forest
+    return trees.trees_per_root if packed is None else packed.trees_per_root or None
 
 
 def _flow_fields(topology: Topology, found: FlowBound) -> dict[str, Any]:
@@ -228,16 +238,9 @@ def _show(problem: Problem, found: Found, reach: Reached | None, healthy: Fracti
     if isinstance(found, AllreduceBound):
         for label, text in allreduce_rows(topology, found):
             table.add_row(label, text)
-    trees = _of_trees(found)
-    if trees is not None:
-        if problem.shards:
-            table.add_row("shards", _parts(problem))
-        unit = "part" if problem.shards else "GPU"
-        table.add_row(f"trees per {unit}", str(trees.trees_per_root))
-        for cut, rate in _phases(found):
-            phase = f", {cut.direction} phase at {exact_gbps(rate)} GB/s"
-            _add_cut(table, topology, "bottleneck", cut, phase if len(trees.cuts) > 1 else "")
-    if isinstance(found, FlowBound):
+    if not isinstance(found, FlowBound):
+        _add_trees(table, problem, found, reach)
+    else:
         table.add_row("reached", _reached(problem, found))
         if found.prices:
             table.add_row("proof", "prices of links, listed by --json")
@@ -246,6 +249,20 @@ def _show(problem: Problem, found: Found, reach: Reached | None, healthy: Fracti
         else:
             _add_cut(table, topology, "bottleneck", found.cut, "")
     answer_console().print(table)
+
+
+def _add_trees(
+    table: Table, problem: Problem, found: Bound | AllreduceBound, reach: Reached | None
+) -> None:
+    """Add how many trees there are, and the cut of every phase."""
+    if problem.shards:
+        table.add_row("shards", _parts(problem))
+    if (count := _trees_per_root(found, reach)) is not None:
+        table.add_row(f"trees per {'part' if problem.shards else 'GPU'}", str(count))
+    phases = _phases(found)
+    for cut, rate in phases:
+        phase = f", {cut.direction} phase at {exact_gbps(rate)} GB/s"
+        _add_cut(table, problem.topology, "bottleneck", cut, phase if len(phases) > 1 else "")
 
 
 def _parts(problem: Problem) -> str:

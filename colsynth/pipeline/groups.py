@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InfeasibleError, LimitError
-from colsynth.model import Problem, ThreadblockProgram
+from colsynth.model import Collective, Problem, ThreadblockProgram
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.target import SYNTHESIZE
 from colsynth.runtimes.profile import Profile
@@ -106,12 +106,13 @@ def _seconds(problem: Problem, program: ThreadblockProgram, profile: Profile) ->
 
 
 def _together(problem: Problem) -> tuple[str, ...]:
-    """Return a note where groups at the same time cannot be as fast as one alone."""
+    """Return a note where groups at the same time cannot be as fast as each is alone."""
     if problem.collective not in PHASES:
         return ()
-    alone = optimum(replace(problem, groups=problem.groups[:1])).algbw
     jointly = optimum(problem).algbw
+    alone = min(optimum(replace(problem, groups=(group,))).algbw for group in problem.groups)
     if jointly >= alone:
         return ()
-    less = f"{percent(1 - jointly / alone):.2f} % less than one alone"
-    return (f"at the same time groups reach {format_bandwidth(jointly)} at most, {less}",)
+    less = f"{percent(1 - jointly / alone):.2f} % less than each alone"
+    by = " by reduce-scatter and allgather" if problem.collective is Collective.ALLREDUCE else ""
+    return (f"at the same time groups reach {format_bandwidth(jointly)} at most{by}, {less}",)

@@ -24,7 +24,7 @@ def read_range(text: str) -> range | None:
     return range(first, last + 1) if first <= last else None
 
 
-def read_groups(text: str, option: str) -> Groups:
+def read_groups(text: str, option: str, topology: Topology) -> Groups:
     """Return the groups of a text such as ``"0-7,16-23;8-15"``, ranks in the order given.
 
     Parameters
@@ -32,11 +32,13 @@ def read_groups(text: str, option: str) -> Groups:
     text : str
     option : str
         Where the text was given; ``"--group"`` takes one group.
+    topology : Topology
 
     Raises
     ------
     InputError
-        CS216, with the column of the word that is neither rank nor range.
+        CS216, with the column of the word that is neither rank nor range, or has a rank that is
+        not there or is named twice.
     """
     if option == "--group" and ";" in text:
         phrase = "--group takes one group"
@@ -44,11 +46,15 @@ def read_groups(text: str, option: str) -> Groups:
         advice = "several are for --groups, of bound, compile and synthesize"
         raise InputError(Diagnostic("CS216", phrase, span, help=advice))
     groups: list[tuple[int, ...]] = []
+    seen: set[int] = set()
     column = 1
     for part in text.split(";"):
         ranks: list[int] = []
         for word in part.split(","):
-            ranks += _ranks(word, Span(option, 1, column + len(word) - len(word.lstrip())))
+            span = Span(option, 1, column + len(word) - len(word.lstrip()))
+            for rank in _ranks(word, span):
+                _count(rank, seen, topology, span)
+                ranks.append(rank)
             column += len(word) + 1
         groups.append(tuple(ranks))
     return tuple(groups)
@@ -100,13 +106,7 @@ def check_groups(groups: Sequence[Sequence[int]], topology: Topology) -> Groups:
     seen: set[int] = set()
     for group in groups:
         for rank in group:
-            if not 0 <= rank < topology.size:
-                note = f"ranks of {topology.name} are 0 to {topology.size - 1}"
-                raise _wrong(f"there is no rank {rank}", note)
-            if rank in seen:
-                phrase = f"rank {rank} is named twice"
-                raise _wrong(phrase, "a rank is in one group at most, and once")
-            seen.add(rank)
+            _count(rank, seen, topology)
     sizes = [len(group) for group in groups]
     if not sizes or min(sizes) < 2:
         raise _wrong("a group needs two ranks or more")
@@ -124,5 +124,16 @@ def check_groups(groups: Sequence[Sequence[int]], topology: Topology) -> Groups:
     return () if whole == (tuple(range(topology.size)),) else whole
 
 
-def _wrong(phrase: str, *notes: str) -> InputError:
-    return InputError(Diagnostic("CS216", phrase, notes=notes))
+def _count(rank: int, seen: set[int], topology: Topology, span: Span | None = None) -> None:
+    """Take a rank down as seen; refuse one that is not there, or is there already."""
+    if not 0 <= rank < topology.size:
+        note = f"ranks of {topology.name} are 0 to {topology.size - 1}"
+        raise _wrong(f"there is no rank {rank}", note, span=span)
+    if rank in seen:
+        phrase = f"rank {rank} is named twice"
+        raise _wrong(phrase, "a rank is in one group at most, and once", span=span)
+    seen.add(rank)
+
+
+def _wrong(phrase: str, *notes: str, span: Span | None = None) -> InputError:
+    return InputError(Diagnostic("CS216", phrase, span, notes))

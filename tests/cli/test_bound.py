@@ -187,7 +187,25 @@ def test_groups_at_the_same_time(capsys):
 
 def test_many_members_are_not_packed_in_passing(capsys):
     found = asked(capsys, "torus:6x6", "-c", "allreduce", "--group", "0-29", "--transit")
-    assert found["reached"] is None
+    assert found["reached"] is found["trees_per_gpu"] is None
+
+
+def test_trees_are_counted_that_reach_what_is_reached(tmp_path, capsys):
+    """Each pair alone needs three trees to fill both of its links; together one fills the middle."""
+    ends = {"a": "s", "b": "s", "c": "t", "d": "t"}
+    nodes = [f"{{name: {gpu}, kind: gpu}}" for gpu in ends]
+    nodes += [f"{{name: {switch}, kind: switch}}" for switch in "st"]
+    links = [f"{{from: {a}, to: {b}, bandwidth: 20 GB/s}}" for a, b in ends.items()]
+    links += ["{from: s, to: t, bandwidth: 12 GB/s}"]
+    path = tmp_path / "dumbbell.yaml"
+    path.write_text(
+        f"version: 1\nname: dumbbell\nnodes: [{', '.join(nodes)}]\nlinks: [{', '.join(links)}]\n"
+    )
+    alone = asked(capsys, str(path), "-c", "allgather", "--group", "0,2")
+    assert alone["trees_per_gpu"] == 3
+    both = asked(capsys, str(path), "-c", "allgather", "--groups", "0,2;1,3")
+    assert both["reached"] == both["algbw"] == "12"
+    assert both["trees_per_gpu"] == 1
 
 
 def test_several_roots(capsys):

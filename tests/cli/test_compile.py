@@ -366,14 +366,14 @@ def test_groups_that_are_alike_share_a_file(tmp_path, capsys):
     assert not any("at the same time" in note for note in found["notes"])
 
 
-def test_what_groups_lose_to_each_other_is_told(tmp_path, capsys):
+def test_a_group_with_slower_links_is_told(tmp_path, capsys):
     """Two pairs on a ring: the link between the second pair is a tenth as wide."""
     path = str(tmp_path / "a.xml")
     pairs = ["--groups", "0,1;2,3", "-c", "allgather", "--degrade", "gpu2-gpu3=10%", "-o", path]
     found, _ = compiled(capsys, "ring:4", *pairs)
     notes = " ".join(found["notes"])
     assert "made for group 0-1; on group 2-3 it is predicted to take" in notes
-    assert "at the same time groups reach 10 GB/s at most, 90.00 % less than one alone" in notes
+    assert "at the same time" not in notes  # they share no link
 
 
 def test_a_file_that_a_group_cannot_run_is_refused(tmp_path, capsys):

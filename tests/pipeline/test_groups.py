@@ -50,3 +50,39 @@ def test_notes_are_about_groups_beside_the_first():
         "one file for 2 groups, as fast on each as on 0-7",
     )
     assert group_notes(asked([range(8)]), program, RCCL) == ()
+
+
+DUMBBELL = """
+version: 1
+name: dumbbell
+nodes:
+  - {name: s, kind: switch}
+  - {name: t, kind: switch}
+  - {name: a, kind: gpu, box: 0}
+  - {name: b, kind: gpu, box: 0}
+  - {name: c, kind: gpu, box: 1}
+  - {name: d, kind: gpu, box: 1}
+links:
+  - {from: a, to: s, bandwidth: 20 GB/s}
+  - {from: b, to: s, bandwidth: 20 GB/s}
+  - {from: c, to: t, bandwidth: 20 GB/s}
+  - {from: d, to: t, bandwidth: 20 GB/s}
+  - {from: s, to: t, bandwidth: 12 GB/s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("collective", "said"),
+    [
+        ("allgather", "12 GB/s at most, 50.00 % less than each alone"),
+        ("allreduce", "6 GB/s at most by reduce-scatter and allgather, 50.00 % less than each"),
+    ],
+)
+def test_what_groups_lose_to_each_other_is_told(collective, said, tmp_path):
+    """Two pairs that both need the link between two switches."""
+    path = tmp_path / "dumbbell.yaml"
+    path.write_text(DUMBBELL)
+    problem = make_problem(load_topology(str(path)), collective, groups=[[0, 2], [1, 3]])
+    notes = " ".join(compile_(problem, "rccl").notes)
+    assert "one file for 2 groups, as fast on each as on 0,2" in notes
+    assert f"at the same time groups reach {said}" in notes

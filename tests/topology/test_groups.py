@@ -17,11 +17,11 @@ RING = load("ring:8")
     ],
 )
 def test_ranks_keep_their_order(text, groups):
-    assert read_groups(text, "--group") == groups
+    assert read_groups(text, "--group", RING) == groups
 
 
 def test_several_groups():
-    assert read_groups("0-1;7,2", "--groups") == ((0, 1), (7, 2))
+    assert read_groups("0-1;7,2", "--groups", RING) == ((0, 1), (7, 2))
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,13 @@ def test_several_groups():
         ("--group", "0-999999999", 1),
         ("--groups", "0-1;2-3;", 9),
         ("--groups", "0-1;2-z", 5),
+        ("--group", "0-1, 5-8", 6),
+        ("--groups", "0-1;2,1", 7),
     ],
 )
 def test_what_is_no_group_is_named_with_its_column(option, text, column):
     with pytest.raises(InputError) as caught:
-        read_groups(text, option)
+        read_groups(text, option, RING)
     found = caught.value.diagnostic
     assert (found.code, found.span.file, found.span.column) == ("CS216", option, column)
 
