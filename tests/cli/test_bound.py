@@ -191,7 +191,7 @@ def test_many_members_are_not_packed_in_passing(capsys):
 
 
 def test_trees_are_counted_that_reach_what_is_reached(tmp_path, capsys):
-    """Each pair alone needs three trees to fill both of its links; together one fills the middle."""
+    """Each pair alone takes three trees to fill all links; together one fills the middle."""
     ends = {"a": "s", "b": "s", "c": "t", "d": "t"}
     nodes = [f"{{name: {gpu}, kind: gpu}}" for gpu in ends]
     nodes += [f"{{name: {switch}, kind: switch}}" for switch in "st"]
