@@ -54,13 +54,16 @@ def waits(
     None of them is implied by the others or by messages.
     """
     memory = _Memory(layout, Segments(transfers, layout.grain), in_place)
-    causes = _Causes(_components(transfers))
+    needed = [sorted(memory.touch(n, op, transfers[op.transfer])) for n, op in enumerate(ops)]
+    last = list(range(len(ops)))
+    for number, others in enumerate(needed):
+        for other in (*others, number - 1) if ops[number].receives else others:
+            last[other] = number
+    causes = _Causes(_components(transfers), last)
     result = []
     for number, op in enumerate(ops):
-        transfer = transfers[op.transfer]
-        needed = memory.touch(number, op, transfer)
         message = (number - 1,) if op.receives else ()
-        result.append(causes.add(number, op.transfer, sorted(needed), message))
+        result.append(causes.add(number, op.transfer, needed[number], message))
     return tuple(result)
 
 
@@ -118,10 +121,19 @@ class _Causes:
     """Everything that is sure to have happened before each operation.
 
     Sets are bit masks numbered within one component of transfers that depend on each
-    other, so that they stay small whatever the size of the program.
+    other, so that they stay small whatever the size of the program; where trees share
+    transfers and components are large, it counts that a set is forgotten after its last use.
+
+    Parameters
+    ----------
+    component : tuple of int
+        By transfer.
+    last : list of int
+        The last operation that asks for each operation's set; itself where none does.
     """
 
     component: tuple[int, ...]
+    last: list[int]
     mask: list[int] = field(default_factory=list)
     home: list[int] = field(default_factory=list)
     bit: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -142,7 +154,10 @@ class _Causes:
             if not implied & bit:
                 kept.append(other)
                 implied |= self._before(home, other)
-        self.mask.append(implied)
+        self.mask.append(implied if self.last[number] > number else 0)
+        for other in (*needed, *message):
+            if self.last[other] == number:
+                self.mask[other] = 0
         return tuple(reversed(kept))
 
     def _before(self, home: int, other: int) -> int:
