@@ -214,7 +214,7 @@ def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
 def _title(found: Found, trees: Reached | None) -> str:
     """Return what the figure is: the optimum, or a limit of it."""
     if isinstance(found, AllreduceBound) and not found.known:
-        return "at least, for"
+        return "at least, for" if is_optimum(found.algbw, trees) else "equal roots at most, for"
     proven = found.exact if isinstance(found, FlowBound) else is_optimum(found.algbw, trees)
     return "optimum of" if proven else "at most, for"
 

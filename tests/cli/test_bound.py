@@ -190,6 +190,15 @@ def test_many_members_are_not_packed_in_passing(capsys):
     assert found["reached"] is found["trees_per_gpu"] is None
 
 
+def test_what_need_not_be_reached_is_no_least(capsys):
+    """Too many for free roots to be worked out, and relays that do not send what they receive."""
+    case = ["mesh:18x18", "-c", "allreduce", "--group", "0-299", "--transit"]
+    for failure, title in (([], "at least, for"), (["gpu320->gpu321=50%"], "equal roots at most")):
+        options = [text for name in failure for text in ("--degrade", name)]
+        assert run(["bound", *case, *options]) == 0
+        assert capsys.readouterr().out.startswith(title)
+
+
 def test_trees_are_counted_that_reach_what_is_reached(tmp_path, capsys):
     """Each pair alone takes three trees to fill all links; together one fills the middle."""
     ends = {"a": "s", "b": "s", "c": "t", "d": "t"}

@@ -75,7 +75,7 @@ class PackTrees:
         if value.groups:
             from colsynth.synthesis.groups.pack import forest_of_groups
 
-            return forest_of_groups(value, self.trees, target)
+            return forest_of_groups(value, self, target)
         optimum = bound(value)
         tried: list[Forest] = []
         for count in self._counts(value, optimum):

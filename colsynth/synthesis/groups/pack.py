@@ -20,15 +20,15 @@ _NOTHING_FOUND = ("CS322", "CS324")
 """Codes of packers that have nothing better to offer."""
 
 
-def forest_of_groups(problem: Problem, trees: str, target: Target) -> Forest:
+def forest_of_groups(problem: Problem, packer: PackTrees, target: Target) -> Forest:
     """Return trees that are rooted at members of process groups and span the others.
 
     Parameters
     ----------
     problem : Problem
         With groups. With transit trees may pass and branch at other GPUs.
-    trees : str
-        As in `PackTrees`.
+    packer : PackTrees
+        Of the trees of every group.
 
     Raises
     ------
@@ -37,8 +37,8 @@ def forest_of_groups(problem: Problem, trees: str, target: Target) -> Forest:
     """
     with advised(problem):
         if len(problem.groups) == 1:
-            return _of_one(problem, trees, target)
-        return forest_of_several(problem, trees, target)
+            return _of_one(problem, packer, target)
+        return forest_of_several(problem, packer, target)
 
 
 def forest_in_network(problem: Problem, trees: str, target: Target) -> Forest:
@@ -55,12 +55,12 @@ def forest_in_network(problem: Problem, trees: str, target: Target) -> Forest:
     return _outward(problem, group, forest, in_network=True)
 
 
-def _of_one(problem: Problem, trees: str, target: Target) -> Forest:
+def _of_one(problem: Problem, packer: PackTrees, target: Target) -> Forest:
     """Return the forest of one group: relays forward, or branch where that is faster."""
     (group,) = communicators(problem)
     group = forwarding(group) if problem.transit else group
-    found = PackTrees(trees).run(group.problem, target)
-    for other in _others(group, trees, found, target):
+    found = packer.run(group.problem, target)
+    for other in _others(group, packer.trees, found, target):
         found = max(found, other, key=lambda forest: forest.algbw)
     return _outward(problem, group, found, in_network=False)
 

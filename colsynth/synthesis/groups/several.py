@@ -41,15 +41,15 @@ Packed = tuple[int, tuple[Tree, ...]]
 """Trees per root, and the trees of all groups."""
 
 
-def forest_of_several(problem: Problem, trees: str, target: Target) -> Forest:
+def forest_of_several(problem: Problem, packer: PackTrees, target: Target) -> Forest:
     """Return the trees of several groups, and the pace that all of them keep together.
 
     Parameters
     ----------
     problem : Problem
         With groups.
-    trees : str
-        As in `PackTrees`, for every group.
+    packer : PackTrees
+        Of the trees of every group.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def forest_of_several(problem: Problem, trees: str, target: Target) -> Forest:
     for cut, rate in zip(optimum.cuts, optimum.rates, strict=True):
         whole = problem.collective is Collective.ALLREDUCE
         kind = _HALVES[cut.direction] if whole else problem.collective
-        found.append(_Turns(replace(problem, collective=kind), trees, target).best(rate))
+        found.append(_Turns(replace(problem, collective=kind), packer, target).best(rate))
     count = lcm(*(number for number, _ in found))
     phases = []
     for cut, (number, grown) in zip(optimum.cuts, found, strict=True):
@@ -93,8 +93,8 @@ def _pace(problem: Problem, trees: Iterable[Tree]) -> Fraction:
 class _Turns:
     """Several groups in one phase."""
 
-    def __init__(self, problem: Problem, trees: str, target: Target) -> None:
-        self._problem, self._trees, self._target = problem, trees, target
+    def __init__(self, problem: Problem, packer: PackTrees, target: Target) -> None:
+        self._problem, self._packer, self._target = problem, packer, target
         self._groups = communicators(problem)
         self._parts = len(problem.roots) // len(self._groups)
 
@@ -102,7 +102,8 @@ class _Turns:
         """Return the best trees found; `bound` is the most that there can be, bytes/s."""
         best = self._alone()
         count = best[0]
-        fine = self._trees if self._trees.isdigit() else str(count * -(-_FINE // count))
+        given = self._packer.trees
+        fine = given if given.isdigit() else str(count * -(-_FINE // count))
         low, high = self._algbw(best), bound
         aim = high
         for _ in range(_ROUNDS):
@@ -122,7 +123,7 @@ class _Turns:
         return count * self._parts * _pace(self._problem, trees)
 
     def _alone(self) -> Packed:
-        found = [self._forest(group, self._trees) for group in self._groups]
+        found = [self._forest(group, self._packer.trees) for group in self._groups]
         if lcm(*(forest.trees_per_root for forest in found)) > _MOST:
             found = [self._forest(group, str(_MANY)) for group in self._groups]
         return self._joined(found)
@@ -146,7 +147,7 @@ class _Turns:
     def _forest(self, group: Communicator, trees: str) -> Forest:
         """Return a group's trees, with the links of the whole topology."""
         group = forwarding(group) if group.relays else group
-        forest = PackTrees(trees).run(group.problem, self._target)
+        forest = replace(self._packer, trees=trees).run(group.problem, self._target)
         outward = Outward(self._problem.topology, group)
         phases = tuple(outward.phase(phase, group.problem) for phase in forest.phases)
         return replace(forest, phases=phases)

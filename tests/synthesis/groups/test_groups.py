@@ -223,3 +223,11 @@ def test_groups_need_no_links_between_each_other(collective, target):
     check_forest(forest)
     one = optimum(replace(pairs, groups=pairs.groups[:1]))
     assert forest.algbw == optimum(pairs).algbw == one.algbw
+
+
+def test_few_trees_are_few_in_a_group_too(target):
+    chosen = group_of(topology.load("mesh:3x4"), "allgather", tuple(range(8)))
+    low, few = (PackTrees("optimal", prefer).run(chosen, target) for prefer in ("low", "few"))
+    check_forest(few)
+    assert few.algbw == low.algbw
+    assert len(few.phases[0].trees) < len(low.phases[0].trees)
