@@ -75,7 +75,7 @@ def search(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measure
     require_least("--budget", means.budget, 1)
     aim(case.problem, profile(case.runtime), "LL")  # refuses what no candidate could serve
     found: dict[Candidate, Measured] = {}
-    for batch in _rounds(algorithms, case.sizes[0], found):
+    for batch in _rounds(case, algorithms, found):
         for measured in _measure(case, batch[: means.budget - len(found)], means, len(found)):
             found[measured.candidate] = measured
         if len(found) >= means.budget:
@@ -84,15 +84,27 @@ def search(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measure
 
 
 def _rounds(
-    algorithms: Sequence[str], least: int, found: dict[Candidate, Measured]
+    case: Case, algorithms: Sequence[str], found: dict[Candidate, Measured]
 ) -> Iterator[list[Candidate]]:
     """Yield what to try next, given what was `found` by then."""
-    first, *others = starts(algorithms, least)
+    least = case.sizes[0]
+    usable = _usable_protocols(case)
+    first, *others = (row for row in starts(algorithms, least) if row[0].protocol in usable)
     yield list(first)
     serving = {m.candidate.algorithm for m in found.values() if m.refusal is None}
     yield [candidate for row in others for candidate in row if candidate.algorithm in serving]
-    while batch := _next(found, least)[:_ROUND]:
+    while batch := [x for x in _next(found, least) if x.protocol in usable][:_ROUND]:
         yield batch
+
+
+def _usable_protocols(case: Case) -> frozenset[str]:
+    """Return the protocols with which the runtime runs a collective at all."""
+    found = []
+    for protocol in knobs().protocols:
+        with suppress(LimitError):
+            aim(case.problem, profile(case.runtime), protocol)
+            found.append(protocol)
+    return frozenset(found)
 
 
 def _measure(case: Case, batch: Sequence[Candidate], means: Means, done: int) -> Iterator[Measured]:

@@ -120,6 +120,15 @@ def test_nothing_fits_says_why():
     assert [note.partition(":")[0] for note in caught.value.diagnostic.notes] == ["forest", "ring"]
 
 
+def test_broadcasts_between_boxes_are_tried_with_protocols_that_do_not_hang():
+    """Simple is refused there for every algorithm, which is no word against any of them."""
+    boxes = topology.load("dgx-a100", nodes=2)
+    (pair,) = api.communicators(api.make_problem(boxes, "broadcast", groups=[[0, 8]]), "rccl")
+    found = search(Case(pair.problem, "rccl", (2**20, 2**26)), ("forest", "ring"), Means(20))
+    assert {measured.candidate.protocol for measured in found} == {"LL", "LL128"}
+    assert any(measured.refusal is None for measured in found)
+
+
 @pytest.mark.parametrize("budget", [0, -1])
 def test_a_budget_is_a_number_from_one(budget):
     with pytest.raises(InputError) as caught:
