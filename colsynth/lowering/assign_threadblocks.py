@@ -40,7 +40,9 @@ class AssignThreadblocks:
         (`ChunkProgram.ordered`) have none unless `abreast`.
     share : bool
         Whether a threadblock that fuses relays may from the start serve one connection in
-        each direction, as it does on a ring; else only where the limits ask for it.
+        each direction, as it does on a ring; else only where the limits ask for it. With
+        `even`, threadblocks that fuse nothing do so in pairs, as many as there may be
+        (`colsynth.lowering.paired`).
     abreast : bool
         Whether programs with an order of their own have fused steps all the same, where the
         order of each connection allows (`colsynth.lowering.abreast`).
@@ -112,6 +114,11 @@ class AssignThreadblocks:
             staffing = Staffing(value, ops, needed, limits, fuse, apart, self.abreast, even)
             return staffing if staffing.fill() else None
 
+        if self.even and self.share and not fuses:
+            found = staff(replace(limits, share=True, paired=True), False, False)
+            if found is None:
+                raise _too_many(value, limits, target)
+            return emit(value, found, layout, target)
         for apart in (True, False) if self.apart and not self.share else (False,):
             found = self._lightest(Work.of(value.transfers, apart), limits, fuses, apart, staff)
             if found is not None:

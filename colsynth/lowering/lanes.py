@@ -70,7 +70,8 @@ class Limits:
     With `share`, one lane may serve two unrelated connections, one in each direction.
     That halves the threadblocks and is as free of deadlock as two lanes, since both
     directions follow the global order; but they take turns. A lane that moves something
-    takes no more than `chunks`.
+    takes no more than `chunks`. With `paired`, the two have to be partners
+    (`colsynth.lowering.paired`).
     """
 
     threadblocks: int
@@ -79,6 +80,7 @@ class Limits:
     per_channel: int
     share: bool = False
     chunks: int = MANY
+    paired: bool = False
 
 
 @dataclass(slots=True)

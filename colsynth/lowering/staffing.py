@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -10,6 +11,8 @@ from colsynth.lowering.demand import lanes
 from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop, Lanes, Limits
 from colsynth.lowering.order_transfers import is_relay
+from colsynth.lowering.paired import PairedLanes, paired_lanes, partners
+from colsynth.lowering.rounds import in_rounds, places
 from colsynth.model import ChunkProgram, Transfer
 from colsynth.runtimes.target import Target
 
@@ -36,7 +39,8 @@ class Staffing:
         it sends what it can before it receives.
     even : Target or None
         What for connections get as many threadblocks as their load needs
-        (`colsynth.lowering.demand`); None: as few as suffice.
+        (`colsynth.lowering.demand`); None: as few as suffice. With `limits.paired`, where
+        nothing is fused, all that there may be share it, in rounds (`colsynth.lowering.rounds`).
     """
 
     def __init__(
@@ -58,7 +62,22 @@ class Staffing:
         self._departure = self._departures() if fuse else {}
         self._instances = 1 + max(t.origin.instance for t in program.transfers)
         self._phases = 1 + max(t.origin.phase for t in program.transfers) if apart else 1
-        self.lanes = Lanes(limits, None if even is None else self._needs(limits, even))
+        self._paired = limits.paired
+        self._depth = 0 if even is None else even.profile.fifo_calls[even.protocol]
+        self.lanes = self._empty(limits, even)
+
+    def _empty(self, limits: Limits, even: Target | None) -> Lanes:
+        if even is None:
+            return Lanes(limits)
+        if not self._paired:
+            return Lanes(limits, self._needs(limits, even))
+        loads: Counter[tuple[int, int, int]] = Counter()
+        for transfer in self.program.transfers:
+            if not transfer.is_local:
+                connection = transfer.source, transfer.target
+                loads[self._first_channel(transfer), *connection] += transfer.count
+        pairs = partners(self.program.problem.topology)
+        return PairedLanes(limits, paired_lanes(loads, pairs, limits.threadblocks), pairs=pairs)
 
     def _needs(self, limits: Limits, target: Target) -> dict[tuple[int, int, int], int]:
         """Return how many lanes each connection needs."""
@@ -74,6 +93,8 @@ class Staffing:
                 return False
         if self._abreast and not self._take_turns():
             return False
+        if self._paired and max(self._chunks) <= self._depth:
+            self._go_round()
         return all(n <= self.lanes.limits.threadblocks for n in self.lanes.on_rank.values())
 
     def _take_turns(self) -> bool:
@@ -84,6 +105,11 @@ class Staffing:
                 return False
             lane.hops = hops
         return True
+
+    def _go_round(self) -> None:
+        order = places(self.program.transfers, self.ops, self.needed)
+        for lane in self.lanes.lanes:
+            lane.hops = in_rounds(lane.hops, order)
 
     def _place(self, chain: list[Hop]) -> bool:
         transfer = self.program.transfers[self.ops[chain[0].ops[0]].transfer]
@@ -99,11 +125,15 @@ class Staffing:
         return True
 
     def _place_local(self, hop: Hop) -> None:
-        """Put a local step behind the arrival it follows, else on a lane without peers."""
+        """Put a local step behind the arrival it follows, else on a lane without peers.
+
+        Behind its arrival it need not wait for it.
+        """
         previous = hop.ops[0] - 1
-        follows = previous in self.needed[hop.ops[0]]
-        if follows and self.lanes.put_behind(hop, self.lanes.holder[previous]):
-            return
+        if previous in self.needed[hop.ops[0]]:
+            behind = hop._replace(weight=max(1, hop.weight - 1))
+            if self.lanes.put_behind(behind, self.lanes.holder[previous]):
+                return
         transfer = self.program.transfers[self.ops[hop.ops[0]].transfer]
         self.lanes.put_local(hop, self._first_channel(transfer))
 

@@ -27,8 +27,8 @@ def waves(transfers: Sequence[Transfer], topology: Topology) -> list[int]:
     topology : Topology
     """
     roots = _roots(transfers)
-    box = _boxes(topology)
-    boxes = 1 + max(box)
+    box = boxes(topology)
+    count = 1 + max(box)
     beats: list[int] = []
     keys = []
     for place, transfer in enumerate(transfers):
@@ -36,15 +36,15 @@ def waves(transfers: Sequence[Transfer], topology: Topology) -> list[int]:
         beats.append(begun)
         root = box[roots[transfer.origin.phase, transfer.origin.tree]]
         if transfer.reduces:
-            shift = (root - box[transfer.source]) % boxes or boxes
+            shift = (root - box[transfer.source]) % count or count
         else:
-            shift = (box[transfer.target] - root) % boxes
+            shift = (box[transfer.target] - root) % count
         peer = (transfer.target - transfer.source) % topology.size
         keys.append((begun + transfer.origin.piece, shift, peer, place))
     return [key[-1] for key in sorted(keys)]
 
 
-def _boxes(topology: Topology) -> list[int]:
+def boxes(topology: Topology) -> list[int]:
     """Return a number from 0 on for the box of every rank; GPUs in no box have one together."""
     given = [topology.nodes[node].box for node in topology.ranks]
     named = [-1 if box is None else box for box in given]

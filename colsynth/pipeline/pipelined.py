@@ -31,6 +31,12 @@ _MOST = 12
 _SPARE = Fraction(9, 10)
 """The share of the steps that is planned with; the others are nops."""
 
+_ENDS = 4
+"""Pieces at both ends, two each, that are half as large as the others where sums are steps."""
+
+_TRIES = 4
+"""How many numbers of pieces are tried: staffing decides what fits."""
+
 _TURNS = 2
 """Sends that share a NIC at a time: with one it is idle between any two, with more all end late."""
 
@@ -80,6 +86,32 @@ def in_pieces(
         sizes = shape(number, chunks, rises=rises, falls=falls)
         yield changed(staffed, LOWERER, pieces=sizes)
         number = number * 3 // 4
+
+
+def in_rounds(
+    pipeline: Pipeline, forest: Forest, base: ThreadblockProgram, size: int, profile: Profile
+) -> Iterator[Pipeline]:
+    """Yield the pipeline with threadblocks in pairs and rounds, with ever fewer pieces.
+
+    Where a runtime adds up in steps of their own, all its threadblocks have to share them
+    (`colsynth.lowering.paired`). Nothing where it fuses, or nothing is added up.
+
+    Parameters
+    ----------
+    pipeline, forest, base, size, profile
+        As for `in_pieces`.
+    """
+    if profile.fuses or forest.phases[0].direction is not Direction.IN:
+        return
+    steps = max(sum(len(block.steps) for block in gpu.threadblocks) for gpu in base.gpus)
+    blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    room = int(profile.max_steps * blocks * _SPARE) // steps
+    most = min(room, size // (_CHUNK * forest.chunks))
+    ordered = changed(pipeline, ORDERER, order="waves")
+    staffed = changed(ordered, ASSIGNER, even=True, share=True, turns=_TURNS)
+    for number in range(most, max(_ENDS, most - _TRIES), -1):
+        sizes = [1] * (_ENDS // 2) + [2] * (number - _ENDS) + [1] * (_ENDS // 2)
+        yield changed(staffed, LOWERER, pieces="-".join(map(str, sizes)))
 
 
 def _room(base: ThreadblockProgram, profile: Profile) -> int:

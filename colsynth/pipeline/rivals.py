@@ -17,7 +17,14 @@ from colsynth.errors import InfeasibleError, LimitError
 from colsynth.model import Forest, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
-from colsynth.pipeline.pipelined import LOWERER, changed, in_pieces, in_waves, leaves_open
+from colsynth.pipeline.pipelined import (
+    LOWERER,
+    changed,
+    in_pieces,
+    in_rounds,
+    in_waves,
+    leaves_open,
+)
 from colsynth.runtimes.target import Target
 from colsynth.units import format_size
 
@@ -186,7 +193,7 @@ def _in_other_orders(
 
 
 def _in_waves(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> Iterator[Rival]:
-    """Yield the rival in waves, then in pieces, where GPUs pass on what they receive."""
+    """Yield the rival in waves, in pieces and in rounds, where GPUs pass on what they receive."""
     if not leaves_open(asked) or rival.schedule.max_height < 2:
         return
     base = rival.program
@@ -198,11 +205,12 @@ def _in_waves(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> It
     if _is_large(rival, _MOST_CUT):
         return
     size, profile = _largest(target), target.profile
-    for pipeline in in_pieces(rival.pipeline, rival.schedule, base, size, profile):
-        fits = list(_lowered(pipeline, rival.schedule, target, clock))
-        yield from fits
-        if fits:
-            return
+    for cut in (in_pieces, in_rounds) if not _is_large(rival) else (in_pieces,):
+        for pipeline in cut(rival.pipeline, rival.schedule, base, size, profile):
+            fits = list(_lowered(pipeline, rival.schedule, target, clock))
+            yield from fits
+            if fits:
+                break
 
 
 def _is_large(rival: Rival, most: int = _MOST_MOVED) -> bool:

@@ -3,10 +3,18 @@
 import pytest
 
 from colsynth import api
+from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.lower_forest import LowerForest
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.modes import Mode
-from colsynth.pipeline.pipelined import changed, in_pieces, in_waves, leaves_open, shape
+from colsynth.pipeline.pipelined import (
+    changed,
+    in_pieces,
+    in_rounds,
+    in_waves,
+    leaves_open,
+    shape,
+)
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
 from colsynth.pipeline.walk import Request, compile_problem
@@ -79,3 +87,36 @@ def test_messages_of_few_bytes_are_not_cut():
     made = compiled("allgather", "msccl", 2)
     program = made.artefacts[0].program
     assert list(in_pieces(FOREST, made.schedule, program, 2**20, profile("msccl"))) == []
+
+
+@pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce"])
+def test_rounds_are_for_sums_that_are_steps(collective):
+    made = compiled(collective, "rccl", 4)
+    program, limits = made.artefacts[0].program, profile("rccl")
+    found = list(in_rounds(FOREST, made.schedule, program, 10**9, limits))
+    numbers = []
+    for pipeline in found:
+        lowering, staffing = pipeline.passes[1], pipeline.passes[-2]
+        assert isinstance(lowering, LowerForest)
+        assert isinstance(staffing, AssignThreadblocks)
+        assert staffing.share
+        sizes = list(map(int, lowering.pieces.split("-")))
+        assert max(sizes) <= limits.fifo_calls["Simple"]
+        assert sizes == sizes[::-1]
+        numbers.append(len(sizes))
+    assert len(numbers) > 1
+    assert numbers == list(range(numbers[0], numbers[0] - len(numbers), -1))
+
+
+@pytest.mark.parametrize(
+    ("collective", "runtime", "size"),
+    [
+        ("allgather", "rccl", 10**9),
+        ("reduce-scatter", "msccl", 10**9),
+        ("reduce-scatter", "rccl", 10**6),
+    ],
+)
+def test_copies_fused_sums_and_few_bytes_need_no_rounds(collective, runtime, size):
+    made = compiled(collective, runtime, 2)
+    program, limits = made.artefacts[0].program, profile(runtime)
+    assert not list(in_rounds(FOREST, made.schedule, program, size, limits))

@@ -1,0 +1,120 @@
+"""Threadblocks that serve a connection in each direction, as many as share the work evenly.
+
+Where sums are steps of their own (RCCL), the threadblock that receives has twice the work of
+the one that sends; one that does both, and adds up, has as much as any other. Within a box it
+sends as far round as what it receives came from, so that all GPUs do the same at a time and
+sums pass from threadblock to threadblock at the same beat. What leaves a box shares a NIC: it
+has threadblocks of its own, since such a send would hold up what else its threadblock does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+
+from colsynth.lowering.demand import Connection
+from colsynth.lowering.lanes import Hop, Lanes
+from colsynth.lowering.waves import boxes
+from colsynth.model import Topology
+
+Partners = Mapping[tuple[int, int], int]
+"""By rank and the peer it sends to: the peer that the same threadblock receives from."""
+
+
+def partners(topology: Topology) -> Partners:
+    """Return for all pairs of ranks in a box who is as far away in the other direction."""
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for rank, box in enumerate(boxes(topology)):
+        members[box].append(rank)
+    return {
+        (rank, ranks[(place + away) % len(ranks)]): ranks[(place - away) % len(ranks)]
+        for ranks in members.values()
+        for place, rank in enumerate(ranks)
+        for away in range(1, len(ranks))
+    }
+
+
+def paired_lanes(
+    loads: Mapping[Connection, int], pairs: Partners, threadblocks: int
+) -> dict[Connection, int]:
+    """Return how many lanes each connection needs so that none has more to do than it must.
+
+    Parameters
+    ----------
+    loads : mapping
+        Chunks of each connection.
+    pairs : mapping
+        `partners`.
+    threadblocks : int
+        Of a GPU; one is left for local steps.
+    """
+
+    def shared(most: Fraction) -> dict[Connection, int]:
+        return {connection: ceil(load / most) for connection, load in sorted(loads.items())}
+
+    candidates = sorted({Fraction(n, k) for n in loads.values() for k in range(1, threadblocks)})
+    fits = bisect_left(
+        candidates, True, key=lambda most: _busiest(shared(most), pairs) < threadblocks
+    )
+    return shared(candidates[min(fits, len(candidates) - 1)])
+
+
+def _busiest(needs: Mapping[Connection, int], pairs: Partners) -> int:
+    """Return the most threadblocks of any GPU."""
+    count: Counter[int] = Counter()
+    for (first, source, target), number in needs.items():
+        if (source, target) not in pairs:
+            count[source] += number
+            count[target] += number
+            continue
+        before = first, pairs[source, target], source
+        count[source] += max(number, needs.get(before, 0))
+        if (first, target, pairs[target, source]) not in needs:
+            count[target] += number
+    return max(count.values())
+
+
+@dataclass(slots=True)
+class PairedLanes(Lanes):
+    """Lanes that serve a connection in each direction, by `partners`.
+
+    The chunks of a connection are dealt to its lanes by their load in that direction alone, so
+    connections that carry the same do so in the same way at both ends.
+    """
+
+    pairs: Partners = field(default_factory=dict)
+    loads: dict[Connection, dict[int, int]] = field(default_factory=dict)
+
+    def choose(self, chain: Sequence[Hop], channels: Sequence[int]) -> int | None:
+        """Return the channel on which a connection carries least, None where none has room."""
+        if not channels or self.needs is None:
+            return None
+        way = channels[0], chain[0].rank, chain[-1].rank
+        loads = self.loads.setdefault(way, {})
+        open_more = len(loads) < self.needs[way]
+        new = [channel for channel in channels if channel not in loads] if open_more else []
+        known = sorted(loads, key=lambda channel: (loads[channel], channel))
+        fitting = (c for c in (*new, *known) if self._new_lanes(chain, c) is not None)
+        return next(fitting, None)
+
+    def put(self, chain: Sequence[Hop], channel: int, first: int = 0) -> None:
+        """Add a chain of one transfer that `choose` has placed on a channel."""
+        loads = self.loads[first, chain[0].rank, chain[-1].rank]
+        loads[channel] = loads.get(channel, 0) + chain[0].chunks
+        Lanes.put(self, chain, channel, first)
+
+    def _spare(self, hop: Hop, channel: int) -> int | None:
+        """Return the lane of the channel that serves the partner of a connection."""
+        for number in self.spare.get((hop.rank, channel), ()):
+            lane = self.lanes[number]
+            send = lane.send if hop.send is None else hop.send
+            receive = lane.recv if hop.recv is None else hop.recv
+            if send is None or receive is None or not self._has_room(lane, hop):
+                continue
+            if self.pairs.get((hop.rank, send)) == receive:
+                return number
+        return None

@@ -1,0 +1,137 @@
+"""Threadblocks of a connection in each direction: who pairs with whom, and in which order."""
+
+from collections import Counter
+
+import pytest
+
+from colsynth import runtimes, topology
+from colsynth.errors import LimitError
+from colsynth.lowering.assign_threadblocks import AssignThreadblocks
+from colsynth.lowering.hazards import operations, waits
+from colsynth.lowering.layout import Layout
+from colsynth.lowering.order_transfers import OrderTransfers
+from colsynth.lowering.paired import paired_lanes, partners
+from colsynth.lowering.place_slots import PlaceSlots
+from colsynth.lowering.rounds import places
+from colsynth.lowering.spell_dependencies import SpellDependencies
+from colsynth.runtimes.target import Target
+from colsynth.simulate import simulate
+from colsynth.verify import verify_program
+
+RCCL = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=False)
+PIECES = "1-2-2-1"
+
+
+@pytest.fixture
+def ordered(lowered):
+    """Return a function that orders and places four boxes in waves."""
+
+    def made(collective, pieces=PIECES):
+        value = lowered(
+            "dgx-a100", collective, boxes=4, runtime="rccl", until=OrderTransfers,
+            pieces=pieces, order="waves",
+        )  # fmt: skip
+        return PlaceSlots(spread=True).run(value, RCCL)
+
+    return made
+
+
+def staffed(value, **options):
+    assign = AssignThreadblocks(even=True, turns=2, **options)
+    return SpellDependencies().run(assign.run(value, RCCL), RCCL)
+
+
+def test_partners_are_as_far_away_in_the_other_direction():
+    pairs = partners(topology.load("dgx-a100", nodes=2))
+    assert len(pairs) == 16 * 7
+    assert pairs[3, 4] == 2
+    assert pairs[8, 9] == 15
+    assert (3, 11) not in pairs
+    assert all(pairs[rank, before] == peer for (rank, peer), before in pairs.items())
+
+
+def test_lanes_are_as_many_as_there_may_be():
+    """Two GPUs of a box and one far away: 9 threadblocks, one of them for local steps."""
+    pairs = {(0, 1): 1, (1, 0): 0}
+    loads = {(0, 0, 1): 12, (0, 1, 0): 12, (0, 0, 2): 2, (0, 2, 0): 2}
+    assert paired_lanes(loads, pairs, 9) == {
+        (0, 0, 1): 6, (0, 1, 0): 6, (0, 0, 2): 1, (0, 2, 0): 1,
+    }  # fmt: skip
+    assert set(paired_lanes(loads, pairs, 2).values()) == {1}
+
+
+def test_one_way_connections_have_lanes_of_their_own():
+    assert paired_lanes({(0, 0, 1): 4}, {(0, 1): 1, (1, 0): 0}, 5) == {(0, 0, 1): 4}
+
+
+@pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce", "allgather"])
+def test_programs_in_rounds_are_right(ordered, collective):
+    program = staffed(ordered(collective), share=True)
+    report = verify_program(program, runtimes.profile("rccl"), subject="test")
+    assert report.ok, report.findings
+
+
+def test_a_box_is_served_in_pairs_and_the_rest_alone(ordered):
+    program = staffed(ordered("reduce-scatter"), share=True)
+    pairs = partners(topology.load("dgx-a100", nodes=4))
+    seen = Counter()
+    for gpu in program.gpus:
+        assert len(gpu.threadblocks) > 56
+        for block in gpu.threadblocks:
+            if block.send is not None and block.recv is not None:
+                assert pairs[gpu.rank, block.send] == block.recv
+                seen["pairs"] += 1
+            elif block.send is not None:
+                assert block.send // 8 != gpu.rank // 8
+                seen["alone"] += 1
+    assert seen["alone"] in (32 * 3, 32 * 6)
+    assert seen["pairs"] == 32 * 49
+
+
+def test_threadblocks_send_before_they_receive(ordered):
+    """In a reduce-scatter nothing that stays in a box waits for arrivals."""
+    program = staffed(ordered("reduce-scatter"), share=True)
+    blocks = [b for gpu in program.gpus for b in gpu.threadblocks if b.send and b.recv]
+    assert blocks
+    for block in blocks:
+        kinds = [step.op for step in block.steps if step.op in ("s", "r")]
+        assert kinds == ["s", "r"] * (len(kinds) // 2)
+
+
+@pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce"])
+def test_rounds_are_an_order_for_fifos_of_one_step(ordered, collective):
+    """Each operation comes after all it needs, each send after what was sent before arrived."""
+    value = ordered(collective)
+    ops = operations(value.transfers)
+    needed = waits(value.transfers, ops, Layout(value.problem, value.chunks), True)
+    order = places(value.transfers, ops, needed)
+    waiting = Counter()
+    assert all(order[p] < order[number] for number, found in enumerate(needed) for p in found)
+    for number in sorted(range(len(ops)), key=order.__getitem__):
+        transfer = value.transfers[ops[number].transfer]
+        way = transfer.source, transfer.target
+        if ops[number].sends:
+            waiting[way] += 1
+            assert waiting[way] == 1
+        elif ops[number].receives:
+            waiting[way] -= 1
+            assert waiting[way] == 0
+
+
+def test_sums_are_shared_by_all_threadblocks(ordered):
+    """Of 1 GB a reduce-scatter takes less than three quarters of what one way each takes."""
+    machine = topology.load("dgx-a100", nodes=4)
+    alone, paired = (
+        simulate(staffed(value, share=share), machine, RCCL.profile, [10**9])[0].seconds
+        for value, share in (
+            (ordered("reduce-scatter", "1"), False),
+            (ordered("reduce-scatter", "1-1-2-2-2-2-2-2-1-1"), True),
+        )
+    )
+    assert paired < 0.75 * alone
+
+
+def test_what_does_not_fit_is_refused(ordered):
+    with pytest.raises(LimitError) as caught:
+        staffed(ordered("reduce-scatter"), share=True, max_steps=3)
+    assert caught.value.diagnostic.code == "CS401"
