@@ -109,7 +109,10 @@ def in_rounds(
     most = min(room, size // (_CHUNK * forest.chunks))
     ordered = changed(pipeline, ORDERER, order="waves")
     staffed = changed(ordered, ASSIGNER, even=True, share=True, turns=_TURNS)
-    for number in range(most, max(_ENDS, most - _TRIES), -1):
+    for less in range(_TRIES):
+        number = most - less * max(1, most // 16)
+        if number <= _ENDS:
+            return
         sizes = [1] * (_ENDS // 2) + [2] * (number - _ENDS) + [1] * (_ENDS // 2)
         yield changed(staffed, LOWERER, pieces="-".join(map(str, sizes)))
 
