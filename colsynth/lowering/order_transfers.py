@@ -6,7 +6,7 @@ import heapq
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean
+from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
 from colsynth.lowering.paced import paced
 from colsynth.lowering.waves import waves
 from colsynth.model import ChunkProgram, Transfer
@@ -14,7 +14,7 @@ from colsynth.runtimes.target import Target
 
 CHAINS, COPIES, PACED, WAVES = "chains", "copies", "paced", "waves"
 ORDERS = (CHAINS, COPIES, PACED, WAVES)
-_KEPT = {PACED: paced, WAVES: waves}
+_KEPT = PACED, WAVES
 """Orders that later passes keep."""
 
 
@@ -47,9 +47,12 @@ class OrderTransfers:
         Simulated on msccl at 1 GB, in GB/s: an allreduce with one tree per GPU on four MI250
         boxes reaches 19, 83 and 54, on torus:8x8 9, 9 and 69, a reduce-scatter on two MI250
         boxes 155, 148 and 152. Where each threadblock has one step, chains are best.
+    lag : int
+        Of waves: beats by which the second phase of an allreduce begins later than it could.
     """
 
     order: str = CHAINS
+    lag: int = 0
 
     name: ClassVar[str] = "order-transfers"
     takes: ClassVar[type] = ChunkProgram
@@ -59,6 +62,7 @@ class OrderTransfers:
         if self.order not in ORDERS:
             phrase = f"there is no order {self.order!r}"
             raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.order, ORDERS)))
+        require_least("lag", self.lag, 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program in its final order.
@@ -78,8 +82,10 @@ class OrderTransfers:
                     help="give the passes in the order that `colsynth passes` lists",
                 )
             )
-        if self.order in _KEPT:
-            order = _KEPT[self.order](transfers, value.problem.topology)
+        if self.order == WAVES:
+            order = waves(transfers, value.problem.topology, self.lag)
+        elif self.order == PACED:
+            order = paced(transfers, value.problem.topology)
         else:
             order = self._chained(transfers, target.profile.fuses and not value.ordered)
         place = {old: new for new, old in enumerate(order)}

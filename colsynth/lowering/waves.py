@@ -17,7 +17,7 @@ Tree = tuple[int, int]
 """Phase and number of a tree, as in `colsynth.model.Origin`."""
 
 
-def waves(transfers: Sequence[Transfer], topology: Topology) -> list[int]:
+def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> list[int]:
     """Return the places of the transfers in the order of waves.
 
     Parameters
@@ -25,6 +25,10 @@ def waves(transfers: Sequence[Transfer], topology: Topology) -> list[int]:
     transfers : sequence of Transfer
         Each after those it needs.
     topology : Topology
+    lag : int
+        Beats by which a phase begins later than it could behind the one before it. A sum of n
+        takes n - 1 steps in a row, where a beat may have fewer: those who wait for it hold up
+        what else their threadblocks do.
     """
     roots = _roots(transfers)
     box = boxes(topology)
@@ -32,7 +36,14 @@ def waves(transfers: Sequence[Transfer], topology: Topology) -> list[int]:
     beats: list[int] = []
     keys = []
     for place, transfer in enumerate(transfers):
-        begun = max((beats[other] + 1 for other in transfer.after), default=0)
+        phase = transfer.origin.phase
+        begun = max(
+            (
+                beats[other] + 1 + (lag if transfers[other].origin.phase < phase else 0)
+                for other in transfer.after
+            ),
+            default=0,
+        )
         beats.append(begun)
         root = box[roots[transfer.origin.phase, transfer.origin.tree]]
         if transfer.reduces:

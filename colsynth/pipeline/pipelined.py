@@ -94,7 +94,9 @@ def in_rounds(
     """Yield the pipeline with threadblocks in pairs and rounds, with ever fewer pieces.
 
     Where a runtime adds up in steps of their own, all its threadblocks have to share them
-    (`colsynth.lowering.paired`). Nothing where it fuses, or nothing is added up.
+    (`colsynth.lowering.paired`). Those that also serve the second phase of an allreduce begin
+    with it when all sums are begun: sums take longer than a beat, and copies that wait for
+    them hold up other sums. Nothing where it fuses, or nothing is added up.
 
     Parameters
     ----------
@@ -114,7 +116,8 @@ def in_rounds(
         if number <= _ENDS:
             return
         sizes = [1] * (_ENDS // 2) + [2] * (number - _ENDS) + [1] * (_ENDS // 2)
-        yield changed(staffed, LOWERER, pieces="-".join(map(str, sizes)))
+        apart = changed(staffed, ORDERER, lag=number if len(forest.phases) > 1 else 0)
+        yield changed(apart, LOWERER, pieces="-".join(map(str, sizes)))
 
 
 def _room(base: ThreadblockProgram, profile: Profile) -> int:

@@ -58,3 +58,16 @@ def test_pieces_follow_each_other_by_one_beat(transfers):
     for at, transfer in enumerate(order):
         first.setdefault((transfer.origin.piece, bool(transfer.after)), at)
     assert first[0, False] < first[1, False] < first[0, True] < first[2, False] < first[1, True]
+
+
+def test_a_second_phase_may_lag_behind(transfers):
+    """Before the first copies, as many pieces more as the lag has beats begin to be added up."""
+    found, topology = transfers("allreduce", "1-1-1-1-1-1")
+
+    def begun(lag):
+        order = [found[number] for number in waves(found, topology, lag)]
+        copies = next(at for at, transfer in enumerate(order) if transfer.origin.phase == 1)
+        return {transfer.origin.piece for transfer in order[:copies] if not transfer.after}
+
+    assert begun(0) == {0, 1}
+    assert begun(2) == {0, 1, 2, 3}
