@@ -31,8 +31,8 @@ _MOST = 12
 _SPARE = Fraction(9, 10)
 """The share of the steps that is planned with; the others are nops."""
 
-_ENDS = 4
-"""Pieces at both ends, two each, that are half as large as the others where sums are steps."""
+_LEAST = 5
+"""Fewer pieces are not tried where sums are steps."""
 
 _TRIES = 4
 """How many numbers of pieces are tried: staffing decides what fits."""
@@ -113,11 +113,22 @@ def in_rounds(
     staffed = changed(ordered, ASSIGNER, even=True, share=True, turns=_TURNS)
     for less in range(_TRIES):
         number = most - less * max(1, most // 16)
-        if number <= _ENDS:
+        if number < _LEAST:
             return
-        sizes = [1] * (_ENDS // 2) + [2] * (number - _ENDS) + [1] * (_ENDS // 2)
         apart = changed(staffed, ORDERER, lag=number if len(forest.phases) > 1 else 0)
-        yield changed(apart, LOWERER, pieces="-".join(map(str, sizes)))
+        yield changed(apart, LOWERER, pieces=ones_and_twos(number))
+
+
+def ones_and_twos(number: int) -> str:
+    """Return the sizes of two pieces or more, those at both ends half as large as the others.
+
+    Their sum is the largest power of two that leaves some small: runtimes take a file only for
+    messages whose elements its chunks divide (contract 1.4).
+    """
+    total = 1 << ((2 * number - 2).bit_length() - 1)
+    small = 2 * number - total
+    sizes = [1] * (small // 2) + [2] * (number - small) + [1] * (small - small // 2)
+    return "-".join(map(str, sizes))
 
 
 def _room(base: ThreadblockProgram, profile: Profile) -> int:

@@ -103,6 +103,7 @@ def test_rounds_are_for_sums_that_are_steps(collective):
         sizes = list(map(int, lowering.pieces.split("-")))
         assert max(sizes) <= limits.fifo_calls["Simple"]
         assert sizes == sizes[::-1]
+        assert sum(sizes).bit_count() == 1  # else messages of a power of two are not served
         numbers.append(len(sizes))
     assert len(numbers) > 1
     assert numbers == sorted(set(numbers), reverse=True)
