@@ -245,7 +245,8 @@ def _fastest(walk: _Walk, pipeline: Pipeline, attempt: Pipeline, notes: list[str
     base = Rival(attempt, done.schedule, done.artefacts[0].program)
     best, note = fastest(base, pipeline, _aimed(walk, walk.modes[0]), walk.clock)
     if best is not base or walk.watch is not None:
-        done = _attempt(walk, best.pipeline, [*note, *notes])
+        made = best if walk.watch is None else None
+        done = _attempt(walk, best.pipeline, [*note, *notes], made)
     return replace(done, seconds=walk.clock.seconds())
 
 
@@ -277,14 +278,25 @@ def _given_up(attempt: Pipeline, refusal: NegativeFinding) -> str:
     return f"{trees} trees per GPU would be faster but were given up: {refusal.diagnostic.phrase}"
 
 
-def _attempt(walk: _Walk, pipeline: Pipeline, notes: list[str]) -> Compilation:
-    """Return what one walk gives; the schedule is shared by all modes."""
+def _attempt(
+    walk: _Walk, pipeline: Pipeline, notes: list[str], made: Rival | None = None
+) -> Compilation:
+    """Return what one walk gives; the schedule is shared by all modes.
+
+    What was made of the pipeline for the first of them need not be made again.
+    """
     problem, target = walk.problem, walk.target
     head, tail = pipeline.split_after(*SCHEDULES)
     if not head.passes:
         head, tail = pipeline.split_at(1)
-    schedule = head.run(problem, target, walk.clock, _observer(walk, ""))
-    artefacts = tuple(_artefact(walk, tail, schedule, mode) for mode in walk.modes)
+    if made is None:
+        schedule = head.run(problem, target, walk.clock, _observer(walk, ""))
+    else:
+        schedule = made.schedule
+    artefacts = tuple(
+        _artefact(walk, tail, schedule, mode, made.program if made and not place else None)
+        for place, mode in enumerate(walk.modes)
+    )
     notes = [*notes, *mode_notes(target.profile, walk.request.mode, walk.modes)]
     notes += capability_notes(problem, target.profile.name)
     return Compilation(
@@ -317,13 +329,20 @@ def _aimed(walk: _Walk, mode: Mode) -> Target:
     return replace(walk.target, in_place=mode.in_place, out_of_place=mode.out_of_place)
 
 
-def _artefact(walk: _Walk, tail: Pipeline, schedule: Schedule, mode: Mode) -> Artefact:
-    """Return the verified file for one mode of the call."""
+def _artefact(
+    walk: _Walk,
+    tail: Pipeline,
+    schedule: Schedule,
+    mode: Mode,
+    program: ThreadblockProgram | None = None,
+) -> Artefact:
+    """Return the verified file for one mode of the call, of its program if that is known."""
     from colsynth.runtimes.writer import write
 
     target = _aimed(walk, mode)
     label = mode.value if len(walk.modes) > 1 else ""
-    program = tail.run(schedule, target, walk.clock, _observer(walk, label))
+    if program is None:
+        program = tail.run(schedule, target, walk.clock, _observer(walk, label))
     _check_largest(program, target)
     with walk.clock.measure("write"):
         data = write(program, target.profile)
