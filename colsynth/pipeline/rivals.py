@@ -49,6 +49,10 @@ _MOST_CUT = 20_000
 """Chunks times GPUs of programs that are made once more, in pieces: 128 GPUs with a tree each."""
 
 
+_FEW_GPUS = 16
+"""So many at most have short trees: pieces gained 3 % in one of all presets on msccl, no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rival:
     """A pipeline and what it gives, for one mode of the call."""
@@ -205,7 +209,9 @@ def _in_waves(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> It
     if _is_large(rival, _MOST_CUT):
         return
     size, profile = _largest(target), target.profile
-    for cut in (in_pieces, in_rounds) if not _is_large(rival) else (in_pieces,):
+    cuts = [] if base.header.ranks <= _FEW_GPUS else [in_pieces]
+    cuts += [] if _is_large(rival) else [in_rounds]
+    for cut in cuts:
         for pipeline in cut(rival.pipeline, rival.schedule, base, size, profile):
             fits = list(_lowered(pipeline, rival.schedule, target, clock))
             yield from fits
