@@ -248,8 +248,8 @@ def _predicted(rival: Rival, target: Target, clock: Clock) -> Prediction:
     large = _largest(target)
     sizes = large, min(max(_SMALL, target.min_bytes), large)
     with clock.measure("simulate"):
-        points = [simulate(rival.program, topology, target.profile, [size])[0] for size in sizes]
-    return Prediction(points[0].seconds, points[1].seconds)
+        first, second = simulate(rival.program, topology, target.profile, sizes)
+    return Prediction(first.seconds, second.seconds)
 
 
 def _largest(target: Target) -> int:
