@@ -64,6 +64,7 @@ _COMMANDS = {
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),
     "runtimes": _Command("colsynth.cli.runtimes:runtimes", "List the runtimes and their limits."),
     "explain": _Command("colsynth.cli.explain:explain", "Explain the code of a diagnostic."),
+    "guide": _Command("colsynth.cli.guide:guide", "Show a page of the guide."),
 }
 
 

@@ -1,0 +1,58 @@
+"""The console examples of README and guide: found, run, and filled in with what they print.
+
+``python -m tests.examples [PAGE...]`` runs every example and writes its real output below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from colsynth.cli.main import run
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "colsynth" / "guide").glob("*.md")))
+
+_BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
+_WIDTH = "80"
+
+
+def filled(text: str) -> str:
+    """Return a page with what its examples print below each, run in order where we stand."""
+    return _BLOCK.sub(lambda block: _block(block.group()), text)
+
+
+def _block(block: str) -> str:
+    commands = re.findall(r"^\$ (.*)$", block, flags=re.MULTILINE)
+    return "".join(f"$ {command}\n{_printed(command)}" for command in commands)
+
+
+def _printed(command: str) -> str:
+    """Return what a command prints: the answer, else the diagnostic; no blanks at line ends."""
+    program, *arguments = shlex.split(command)
+    if program != "colsynth":
+        raise ValueError(f"{command}: examples run colsynth alone")
+    answer, messages = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(answer), contextlib.redirect_stderr(messages):
+        run(arguments)
+    text = (answer.getvalue() or messages.getvalue()).rstrip("\n")
+    return "".join(f"{line.rstrip()}\n" for line in text.split("\n")) if text else ""
+
+
+def _update(pages: list[Path]) -> None:
+    os.environ["COLUMNS"] = _WIDTH
+    for page in pages:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            new = filled(page.read_text())
+        page.write_text(new)
+        print(page.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    _update([Path(name).resolve() for name in sys.argv[1:]] or list(PAGES))

@@ -1,0 +1,58 @@
+"""README and guide: what they show is what one gets."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from colsynth import api, topology
+from tests.examples import PAGES, ROOT, filled
+
+GUIDE = ROOT / "colsynth" / "guide"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (GUIDE / page).read_text(), re.DOTALL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_console_examples_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert filled(page.read_text()) == page.read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_between_pages_lead_somewhere(page):
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_readme_names_every_guide_page_and_stays_short():
+    text = (ROOT / "README.md").read_text()
+    assert [page.name for page in GUIDE.glob("*.md") if f"guide/{page.name}" not in text] == []
+    assert text.count("\n") <= 200
+
+
+def test_the_files_of_the_guide_load(tmp_path):
+    clusters, (collective,) = blocks("topologies.md", "yaml"), blocks("timed.md", "yaml")
+    assert len(clusters) > 1
+    for place, cluster in enumerate(clusters):
+        assert yaml.safe_load(cluster)["version"] == 1
+        (tmp_path / f"{place}.yaml").write_text(cluster)
+        assert topology.load(str(tmp_path / f"{place}.yaml")).size > 1
+    (tmp_path / "mine.yaml").write_text(collective)
+    problem = api.make_problem(topology.load("dgx-a100"), None, custom=tmp_path / "mine.yaml")
+    assert [len(demand.wanted) for demand in problem.demands] == [3, 1]
+
+
+def test_the_python_of_the_guide_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for code in blocks("python.md", "python"):
+        exec(code, {})
+    first, second = capsys.readouterr().out.splitlines()
+    assert float(first.split()[0]) > 0
+    assert second.endswith("seconds")
