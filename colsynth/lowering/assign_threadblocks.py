@@ -16,6 +16,7 @@ from colsynth.lowering.spread import Work
 from colsynth.lowering.staffing import Staffing
 from colsynth.lowering.turns import in_turns
 from colsynth.model import ChunkProgram, ThreadblockProgram
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
@@ -75,6 +76,10 @@ class AssignThreadblocks:
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ThreadblockProgram
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("spread", (True, False)),
+        Choice("even", (False, True)),
+    )
 
     def __post_init__(self) -> None:
         require_least("max-channels", self.max_channels, 0)

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import require_least
+from colsynth.lowering.proposals import spread_out
 from colsynth.model import ChunkProgram, Transfer
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 
@@ -39,6 +41,7 @@ class CoalesceChunks:
     name: ClassVar[str] = "coalesce-chunks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("spread", propose=spread_out),)
 
     def __post_init__(self) -> None:
         require_least("most", self.most, 0)

@@ -10,8 +10,10 @@ from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.copies import copies
+from colsynth.lowering.proposals import BY_LOAD, segments
 from colsynth.lowering.refusals import over_limit
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 
@@ -50,6 +52,10 @@ class LowerForest:
     name: ClassVar[str] = "lower-forest"
     takes: ClassVar[type] = Forest
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("instances", (1, 2, 4, 8, 16, 32), ladder=True),
+        Choice("pieces", propose=segments, anchor=BY_LOAD),
+    )
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 1)

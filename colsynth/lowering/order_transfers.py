@@ -8,8 +8,10 @@ from typing import ClassVar
 
 from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
 from colsynth.lowering.paced import paced
+from colsynth.lowering.proposals import orders
 from colsynth.lowering.waves import waves
 from colsynth.model import ChunkProgram, Transfer
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 CHAINS, COPIES, PACED, WAVES = "chains", "copies", "paced", "waves"
@@ -57,6 +59,7 @@ class OrderTransfers:
     name: ClassVar[str] = "order-transfers"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("order", propose=orders),)
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
 from colsynth.model.problem import PHASES
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.pace import fewest, most_trees, pace_of
 from colsynth.synthesis.baselines.pairs_of_trees import Edge, Grower
@@ -43,6 +44,7 @@ class BuildTree:
     name: ClassVar[str] = "build-tree"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("channels", (0, 1, 2, 4, 8, 16)),)
 
     def __post_init__(self) -> None:
         require_least("channels", self.channels, 0)
