@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from colsynth import api, topology
-from colsynth.pipeline.modes import parse_mode
+from colsynth.compile.modes import parse_mode
 from colsynth.pipeline.target import aim
-from colsynth.pipeline.walk import Request, compile_problem
+from colsynth.compile.run import Request, compile_problem
 from colsynth.runtimes import profile
 
 RUNTIMES = ("msccl", "msccl-executor", "rccl")

@@ -26,8 +26,8 @@ from colsynth.api.problem import (
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
 from colsynth.api.trees import pack
 from colsynth.api.tuning import compare, tune, write_bundle
-from colsynth.pipeline.modes import Mode
-from colsynth.pipeline.result import Artefact, Compilation
+from colsynth.compile.modes import Mode
+from colsynth.compile.result import Artefact, Compilation
 
 __all__ = [
     "Artefact",

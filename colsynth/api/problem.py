@@ -223,7 +223,7 @@ def communicators(problem: Problem, runtime: str) -> tuple[Communicator, ...]:
     LimitError
         CS404: other GPUs are to pass data on, or some groups are in one box and others not.
     """
-    from colsynth.pipeline.groups import machines_of
+    from colsynth.compile.groups import machines_of
     from colsynth.runtimes.catalog import profile
 
     return machines_of(problem, profile(runtime))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from colsynth.model import Problem
 
 if TYPE_CHECKING:
+    from colsynth.compile.synthesize import Synthesis
     from colsynth.model import TimedPhase, TimedSchedule
-    from colsynth.pipeline.synthesize import Synthesis
     from colsynth.pipeline.target import Progress
     from colsynth.store import LinkRows
 
@@ -55,7 +55,7 @@ def synthesize(
     DefectError
         colsynth made a wrong schedule and kept it from you.
     """
-    from colsynth.pipeline.synthesize import synthesize_problem
+    from colsynth.compile.synthesize import synthesize_problem
     from colsynth.runtimes.target import Context
 
     context = Context(seed=seed) if progress is None else Context(seed=seed, progress=progress)

@@ -57,21 +57,20 @@ def compare(
         The runtime serves no such problem, or no algorithm gives a program (CS611); CS404:
         several process groups, or transit.
     """
-    from colsynth.pipeline.groups import machine_of
-    from colsynth.pipeline.workers import Workers
+    from colsynth.compile.groups import machine_of
+    from colsynth.jobs.workers import Workers
     from colsynth.runtimes.catalog import profile
     from colsynth.synthesis.optimum import best_optimum
     from colsynth.tuning import Case, Means
     from colsynth.tuning import compare as measure
-    from colsynth.tuning.search import BUDGET
 
     ordered = tuple(sorted(set(sizes)))
     require_least("--sizes", min(ordered, default=0), 1)
     problem = machine_of(problem, profile(runtime))
     ceiling = best_optimum(problem).algbw
     with Workers(jobs) as workers:
-        case = Case(problem, runtime, ordered, model, seed)
-        means = Means(BUDGET if budget is None else budget, workers, progress=progress)
+        case = Case(problem, runtime, ordered, model=model, seed=seed, limited=True)
+        means = Means(budget, workers, progress=progress)
         return measure(case, ceiling, means, algorithms)
 
 
@@ -113,11 +112,10 @@ def tune(
     LimitError
         The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
-    from colsynth.pipeline.journal import Journal
-    from colsynth.pipeline.workers import Workers
-    from colsynth.tuning import Case, Means, usable_sizes
+    from colsynth.jobs.journal import Journal
+    from colsynth.jobs.workers import Workers
+    from colsynth.tuning import Means, usable_sizes
     from colsynth.tuning import tune as make
-    from colsynth.tuning.search import BUDGET
 
     names = tuple(dict.fromkeys(collectives))
     if not names:
@@ -126,10 +124,9 @@ def tune(
     fitting = usable_sizes(runtime, sizes)
     rooted = [name for name in names if name in _ROOTED] or names
     problems = [make_problem(topology, n, root if n in rooted else None) for n in names]
-    cases = [Case(problem, runtime, fitting, model, seed) for problem in problems]
-    most = BUDGET * len(cases) if budget is None else budget
+    cases = [_case(problem, runtime, fitting, model, seed) for problem in problems]
     with Workers(jobs) as workers:
-        return make(cases, Means(most, workers, Journal(journal), progress), algorithms)
+        return make(cases, Means(budget, workers, Journal(journal), progress), algorithms)
 
 
 def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:

@@ -246,7 +246,7 @@ class _Dumps:
         self.name, self.directory = name, directory
 
     def __call__(self, mode: str, place: int, name: str, value: Any) -> None:
-        """Take one value; see `colsynth.pipeline.walk.Watch`."""
+        """Take one value; see `colsynth.compile.run.Watch`."""
         from colsynth.pipeline import dump
 
         if self.directory is not None:

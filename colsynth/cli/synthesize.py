@@ -51,8 +51,8 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_duration, plural
 
 if TYPE_CHECKING:
+    from colsynth.compile.synthesize import Synthesis
     from colsynth.model import Problem, TimedSchedule
-    from colsynth.pipeline.synthesize import Synthesis
 
 
 def synthesize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from colsynth.pipeline.journal import Journal
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.journal import Journal
+from colsynth.jobs.workers import Workers
 
 Progress = Callable[[str, int, int], None]
 

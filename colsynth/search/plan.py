@@ -51,6 +51,11 @@ class Plan:
         """Return the options of all passes, by ``"pass-name.field"``."""
         return _values(self.passes)
 
+    def option(self, field: str, default: Any = None) -> Any:
+        """Return an option by its field alone, of the first pass that has it."""
+        found = (v for name, v in self.values().items() if name.partition(".")[2] == field)
+        return next(found, default)
+
     def choices(self) -> Iterator[tuple[str, Choice]]:
         """Yield what may be varied, as (name of the pass, choice), in the order of passes."""
         for item in self.pipeline.passes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
 from colsynth.model import AllreduceBound
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
@@ -67,6 +67,19 @@ class Wish:
         asked = {**values, **self.settings}
         pipeline = configured(algorithm, asked)
         return Plan(algorithm, self.protocol or "Simple", str(pipeline))
+
+    def check(self) -> None:
+        """Refuse options that no algorithm has together, and wrong values (CS217, CS210)."""
+        names = tuple(filter(self.allows, ALGORITHMS))
+        if names:
+            self.start(names[0])
+            return
+        for name in self.settings:
+            if not any(name in _fields(algorithm) for algorithm in ALGORITHMS):
+                configured(next(iter(ALGORITHMS)), {name: self.settings[name]})
+        listed = ", ".join(f"--{_option(name)}" for name in self.settings)
+        phrase = f"no algorithm has {listed} together"
+        raise InputError(Diagnostic("CS217", phrase, help=_owners(next(iter(self.settings)))))
 
     def allows(self, algorithm: str) -> bool:
         """Whether an algorithm has all the options that were asked for."""
@@ -192,7 +205,7 @@ class _Quest:
         case = workshop.case
         protocols: tuple[str, ...] = (wish.protocol or "Simple",)
         if LEVELS[wish.level].everything and wish.protocol is None:
-            protocols = usable_protocols(workshop)
+            protocols = usable_protocols(case)
         with workshop.clock.measure("bound"):
             optimum = best_optimum(case.problem)
         gain = optimum.gain if isinstance(optimum, AllreduceBound) else 0
@@ -209,7 +222,7 @@ class _Quest:
         """Try the algorithms that come first, until one gives a program."""
         names = self._first()
         for name in names:
-            self.searcher.try_all([tuple(self._starts(name))])
+            self.searcher.try_all([tuple(self.starts(name))])
             if self.searcher.best() is not None:
                 return
         if self.wish.algorithm is None:
@@ -222,13 +235,16 @@ class _Quest:
         allowed = tuple(name for name in names if self.wish.allows(name))
         return allowed or tuple(filter(self.wish.allows, ALGORITHMS))[:1] or names
 
-    def _starts(self, name: str) -> Iterator[Plan]:
-        """Yield the plan of an algorithm, and what to try should it not fit."""
+    def starts(self, name: str, *, alone: bool = False) -> Iterator[Plan]:
+        """Yield the plan of an algorithm, and what to try should it not fit.
+
+        Where it does not stand `alone`, an allreduce may begin with free roots.
+        """
         start, trees = self.wish.start, self.wish.settings.get("trees", "auto")
         if name != "forest":
             yield start(name)
             return
-        if self.free_roots and not str(trees).isdigit() and self.wish.allows("roots"):
+        if not alone and self.free_roots and not str(trees).isdigit() and self.wish.allows("roots"):
             yield start("roots")
         if trees != "auto":
             yield start(name)
@@ -268,6 +284,67 @@ class _Quest:
         if best is not None and anything and searcher.behind(0, best) > FAR:
             self._try_others({plan.algorithm for plan in searcher.found})
             searcher.sweep(tuple(ALGORITHMS))
+
+
+def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:
+    """Return everything that was measured to find the best plan of every size.
+
+    Parameters
+    ----------
+    case : Case
+    algorithms : sequence of str
+        To begin with, each with all protocols.
+    means : Means
+        Whose budget is that of the highest level unless given.
+
+    Raises
+    ------
+    InputError
+        CS210 where the budget is no number from 1.
+    LimitError
+        The runtime serves no such problem.
+    """
+    budget = LEVELS[-1].evaluations if means.budget is None else means.budget
+    require_least("--budget", budget, 1)
+    case.target("LL")  # refuses what no plan could serve
+    searcher = Searcher(
+        Workshop(case),
+        Objective.each(case.sizes),
+        replace(means, budget=budget),
+        usable_protocols(case),
+    )
+    serving = tuple(algorithms)
+    for protocol in searcher.protocols:
+        wish = Wish(protocol=protocol)
+        quest = _Quest(wish, searcher, "roots" in algorithms)
+        searcher.try_all([tuple(quest.starts(name, alone=True)) for name in serving])
+        left_out = refusals(searcher.found.values())
+        serving = tuple(name for name in serving if name not in left_out)
+    searcher.sweep(tuple(algorithms))
+    searcher.climb()
+    return tuple(searcher.found.values())
+
+
+def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the algorithms to try: all, our own first, or those chosen.
+
+    Raises
+    ------
+    InputError
+        CS213 for an algorithm that does not exist, and for none at all.
+    """
+    if chosen is not None and not chosen:
+        advice = f"valid: {', '.join(ALGORITHMS)}"
+        raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
+    for name in chosen or ():
+        configured(name, {})
+    names = ALGORITHMS if chosen is None else dict.fromkeys(chosen)
+    return tuple(sorted(names, key=lambda name: name not in OWN))
+
+
+def is_baseline(algorithm: str) -> bool:
+    """Whether an algorithm stands for what libraries have."""
+    return algorithm not in OWN
 
 
 def _found(searcher: Searcher, wish: Wish) -> Found:

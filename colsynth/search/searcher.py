@@ -13,7 +13,9 @@ from contextlib import suppress
 from itertools import zip_longest
 from math import exp
 
+from colsynth.errors import LimitError
 from colsynth.runtimes.choice import Basis, Changes, Choice
+from colsynth.search.case import Case
 from colsynth.search.levels import LIBRARY, NEAR, OWN, PROMISING, PROTOCOLS, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
@@ -168,15 +170,15 @@ class Searcher:
         best = (self.objective.best(row, known) for row in rows)
         return list({m.plan: m for m in best if m is not None}.values())
 
-    def climb(self, thorough: bool = True) -> None:
+    def climb(self) -> None:
         """Try neighbours of the best until nothing new is left, or the budget is spent."""
         while not self.is_spent():
-            batch = self._next(thorough)[:_ROUND]
+            batch = self._next()[:_ROUND]
             if not batch:
                 return
             self.try_all(batch)
 
-    def _next(self, thorough: bool) -> list[Alternatives]:
+    def _next(self) -> list[Alternatives]:
         """Return new neighbours of the best of each algorithm, the most promising first."""
         ranked: dict[Plan, float] = {}
         algorithms = dict.fromkeys(plan.algorithm for plan in self.found)
@@ -278,13 +280,14 @@ def _ends(known: Sequence[Measured]) -> bool:
     return bool(known) and known[-1].refusal is None
 
 
-def usable_protocols(workshop: Workshop) -> tuple[str, ...]:
-    """Return the protocols with which the runtime runs a collective at all."""
-    from colsynth.errors import LimitError
-
+def usable_protocols(case: Case) -> tuple[str, ...]:
+    """Return the protocols with which the runtime runs a collective at some size."""
     found = []
     for protocol in PROTOCOLS:
+        limit = case.limit(protocol)
+        if limit is not None and case.sizes[0] > limit:
+            continue
         with suppress(LimitError):
-            workshop.case.target(protocol)
+            case.target(protocol)
             found.append(protocol)
     return tuple(found)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.pipeline.journal import Journal
+from colsynth.jobs.journal import Journal
 from colsynth.survey.case import Found
 from colsynth.survey.row import Row
 

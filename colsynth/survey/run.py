@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.workers import Workers
 from colsynth.survey.case import Case, Found, examine, label_of
 from colsynth.survey.folder import Folder
 from colsynth.survey.row import Row

@@ -18,16 +18,16 @@ FOLDER = "schedules"
 
 def describe_file(file: TunedFile) -> dict[str, Any]:
     """Return what a file serves and is predicted to do; `path` is within the bundle."""
-    candidate, mode = file.candidate, file.artefact.mode
+    plan, mode = file.plan, file.artefact.mode
     return {
         "path": f"{FOLDER}/{file.name}",
         "collective": file.artefact.program.header.collective.value,
-        "algorithm": candidate.algorithm,
-        "protocol": candidate.protocol,
-        "instances": candidate.instances,
+        "algorithm": plan.algorithm,
+        "protocol": plan.protocol,
+        "instances": plan.option("instances", 1),
         "trees_per_gpu": file.trees_per_gpu,
-        "chunks_per_gpu": candidate.chunks_per_gpu,
-        "settings": str(candidate),
+        "chunks_per_gpu": plan.option("chunks_per_gpu"),
+        "settings": str(plan),
         "min_bytes": file.min_bytes,
         "max_bytes": file.max_bytes,
         "inplace": mode.in_place,

@@ -167,7 +167,7 @@ def _load(profile: Profile, file: TunedFile) -> Mapping[str, object]:
         "path": f"{FOLDER}/{file.name}",
         "minbytes": file.min_bytes,
         "maxbytes": most,
-        "proto": file.candidate.protocol,
+        "proto": file.plan.protocol,
     }
 
 

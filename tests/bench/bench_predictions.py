@@ -21,7 +21,7 @@ from tests.bench.harness import show
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from colsynth.pipeline.workers import Workers
+    from colsynth.jobs.workers import Workers
     from colsynth.tuning import Comparison, Measured
 
 SIZES = tuple(10**power for power in range(3, 10))
@@ -114,7 +114,7 @@ def _short(entry: dict[str, Any]) -> str:
 
 def main() -> int:
     """Run the presets asked for and print the table."""
-    from colsynth.pipeline.workers import Workers
+    from colsynth.jobs.workers import Workers
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("presets", nargs="*", help="presets to run (all)")

@@ -16,7 +16,7 @@ from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.spell_dependencies import SpellDependencies
 from colsynth.model import Collective, Problem
-from colsynth.pipeline.modes import Mode, plan_modes
+from colsynth.compile.modes import Mode, plan_modes
 from colsynth.runtimes.target import Target
 from colsynth.runtimes.writer import write
 from colsynth.verify import verify_bytes

@@ -6,7 +6,7 @@ from colsynth import api
 from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.lower_forest import LowerForest
 from colsynth.pipeline.manager import Pipeline
-from colsynth.pipeline.modes import Mode
+from colsynth.compile.modes import Mode
 from colsynth.pipeline.pipelined import (
     changed,
     in_pieces,
@@ -17,7 +17,7 @@ from colsynth.pipeline.pipelined import (
 )
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
-from colsynth.pipeline.walk import Request, compile_problem
+from colsynth.compile.run import Request, compile_problem
 from colsynth.runtimes import profile
 
 FOREST = Pipeline.from_text(ALGORITHMS["forest"])

@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from colsynth import api
-from colsynth.pipeline.modes import Mode
+from colsynth.compile.modes import Mode
 from colsynth.pipeline.target import aim
-from colsynth.pipeline.walk import Request, compile_problem
+from colsynth.compile.run import Request, compile_problem
 from colsynth.runtimes import profile
 from colsynth.synthesis.forest.rate import fewest_trees
 

@@ -6,7 +6,7 @@ import pytest
 
 from colsynth import api
 from colsynth.errors import InputError
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.workers import Workers
 from colsynth.survey import Case, Row, Survey, run, survey
 from colsynth.survey.case import Found
 from colsynth.topology import load

@@ -6,9 +6,9 @@ import pytest
 
 from colsynth import api, topology
 from colsynth.errors import InputError, LimitError
-from colsynth.pipeline.modes import Mode
+from colsynth.compile.modes import Mode
 from colsynth.pipeline.registry import ALGORITHMS
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.workers import Workers
 from colsynth.tuning import Candidate, Case, Means, choose, search
 from colsynth.tuning.candidates import algorithm_names, is_baseline, knobs, neighbours, starts
 from colsynth.tuning.evaluate import build, evaluate, is_usable, usable_sizes

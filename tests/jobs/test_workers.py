@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from colsynth.errors import InputError
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.workers import Workers
 
 
 def test_one_worker_is_this_process():
@@ -46,7 +46,7 @@ SLEEPER = """
 import os, sys, time
 from functools import partial
 from pathlib import Path
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.workers import Workers
 
 def sleep(folder, number):
     Path(folder, str(os.getpid())).touch()

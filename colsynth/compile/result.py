@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from colsynth.compile.modes import Mode
 from colsynth.model import (
     ChunkProgram,
     Forest,
@@ -14,7 +15,6 @@ from colsynth.model import (
     ThreadblockProgram,
     TimedSchedule,
 )
-from colsynth.pipeline.modes import Mode
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.limits import Usage, most_used, usage
 from colsynth.units import gbps, microseconds
@@ -57,6 +57,25 @@ class Artefact:
 
 
 @dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the simulator says of a file at one message size.
+
+    Parameters
+    ----------
+    size_bytes : int
+    seconds : float
+    """
+
+    size_bytes: int
+    seconds: float
+
+    @property
+    def algbw(self) -> float:
+        """Bytes per second."""
+        return self.size_bytes / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Compilation:
     """The verified files of one request.
 
@@ -74,6 +93,8 @@ class Compilation:
         Time per pass, and of ``write`` and ``verify``; all attempts together.
     notes : tuple of str
         What the user should know.
+    predicted : tuple of Prediction
+        At the sizes that the search looked at, ascending.
     """
 
     problem: Problem
@@ -84,6 +105,7 @@ class Compilation:
     artefacts: tuple[Artefact, ...]
     seconds: dict[str, float]
     notes: tuple[str, ...] = ()
+    predicted: tuple[Prediction, ...] = ()
 
     @property
     def verified(self) -> bool:
@@ -119,6 +141,14 @@ class Compilation:
             "threadblocks": max(program.max_threadblocks for program in programs),
             "steps": max(program.max_steps for program in programs),
             "limits": {u.name: {"used": u.used, "limit": u.limit} for u in self.limits()},
+            "predicted": [
+                {
+                    "size_bytes": point.size_bytes,
+                    "time_us": round(point.seconds * 1e6, 6),
+                    "algbw_gb_per_s": round(point.algbw / 1e9, 6),
+                }
+                for point in self.predicted
+            ],
             "verified": self.verified,
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "notes": list(self.notes),

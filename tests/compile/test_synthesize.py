@@ -22,7 +22,7 @@ from colsynth.model import (
 )
 from colsynth.pipeline.memory import peak_megabytes
 from colsynth.pipeline.registry import Registry
-from colsynth.pipeline.synthesize import in_equal_chunks, synthesize_problem
+from colsynth.compile.synthesize import in_equal_chunks, synthesize_problem
 from colsynth.runtimes.target import Context
 
 PAIR = make_problem(load_topology("ring:2", bandwidth="1 GB/s", latency="0 s"), "allgather")

@@ -6,7 +6,7 @@ from colsynth import api
 from colsynth.errors import DefectError, InputError, LimitError, VerificationError
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
-from colsynth.pipeline.walk import Request, compile_problem
+from colsynth.compile.run import Request, compile_problem
 from colsynth.runtimes import profile
 from colsynth.synthesis.forest.rate import fewest_trees
 

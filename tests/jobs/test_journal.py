@@ -1,6 +1,6 @@
 import json
 
-from colsynth.pipeline.journal import Journal
+from colsynth.jobs.journal import Journal
 
 
 def test_what_was_kept_is_found_again(tmp_path):

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from colsynth.api import load_topology, make_problem
-from colsynth.pipeline.modes import Mode
-from colsynth.pipeline.result import file_name
+from colsynth.compile.modes import Mode
+from colsynth.compile.result import file_name
 
 TOPOLOGY = load_topology("ring:4")
 
