@@ -33,7 +33,7 @@ from colsynth.cli.output import refuse_to_overwrite, write_files
 from colsynth.cli.progress import OF_TUNING, progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError, require_least
-from colsynth.units import format_bandwidth, format_size, gbps
+from colsynth.units import format_bandwidth, format_size, gb_per_s
 
 if TYPE_CHECKING:
     from colsynth.tuning import Comparison
@@ -158,12 +158,12 @@ def _as_object(found: Comparison) -> dict[str, Any]:
     return {
         "topology": case.problem.topology.name,
         "collective": case.problem.collective.value,
-        "sizes": list(case.sizes),
-        "algorithms": {
-            name: [None if x is None else gbps(Fraction(x)) for x in found.algbw(name)]
+        "sizes_bytes": list(case.sizes),
+        "algbw_gb_per_s": {
+            name: [None if x is None else gb_per_s(Fraction(x)) for x in found.algbw(name)]
             for name in found.winners
         },
-        "bound_gbps": gbps(found.bound),
+        "bound_gb_per_s": gb_per_s(found.bound),
         "best": list(found.best),
         "over_baseline": [found.over_baseline(i) for i in range(len(case.sizes))],
         "settings": {

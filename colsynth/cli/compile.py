@@ -307,11 +307,11 @@ def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:
 
 def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
     """Return rows on what the algorithm knows of its schedule, which may be nothing."""
-    if summary["algbw_gbps"] is None:
+    if summary["algbw_gb_per_s"] is None:
         return {"transfers": f"as -a {summary['algorithm']} has them; their speed is not proven"}
-    figures = f"{summary['algbw_gbps']:.3f} GB/s, {nearness(summary['gap'])} "
+    figures = f"{summary['algbw_gb_per_s']:.3f} GB/s, {nearness(summary['gap'])} "
     rows = _of_trees(summary) if summary["trees"] is not None else _of_time(summary)
-    return {**rows, "algbw": f"{figures}{summary['bound_gbps']:.3f}"}
+    return {**rows, "algbw": f"{figures}{summary['bound_gb_per_s']:.3f}"}
 
 
 def _of_trees(summary: dict[str, Any]) -> dict[str, str]:

@@ -174,8 +174,8 @@ def simulation_object(answer: Simulation) -> dict[str, Any]:
             {
                 "size_bytes": point.size_bytes,
                 "time_us": round(point.seconds * 1e6, 6),
-                "algbw_gbps": round(point.algbw / 1e9, 6),
-                "busbw_gbps": round(point.busbw / 1e9, 6),
+                "algbw_gb_per_s": round(point.algbw / 1e9, 6),
+                "busbw_gb_per_s": round(point.busbw / 1e9, 6),
             }
             for point in answer.points
         ],

@@ -29,7 +29,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.model import Kind, Topology
-from colsynth.units import gbps
+from colsynth.units import gb_per_s
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -187,7 +187,7 @@ def _show_json(topology: Topology, sums: Iterable[Totals]) -> dict[str, Any]:
     return {
         **_facts(topology),
         "ranks": [topology.nodes[node].name for node in topology.ranks],
-        "matrix_gbps": [[gbps(cell) for cell in row] for row in matrix(topology)],
+        "matrix_gb_per_s": [[gb_per_s(cell) for cell in row] for row in matrix(topology)],
         "totals": [
             {
                 "name": x.node.name,
@@ -195,10 +195,10 @@ def _show_json(topology: Topology, sums: Iterable[Totals]) -> dict[str, Any]:
                 "rank": x.rank,
                 "box": x.node.box,
                 "capabilities": list(x.node.capabilities),
-                "egress_gbps": gbps(x.total_egress),
-                "ingress_gbps": gbps(x.total_ingress),
-                "egress_gbps_by_kind": {str(k): gbps(v) for k, v in x.egress.items()},
-                "ingress_gbps_by_kind": {str(k): gbps(v) for k, v in x.ingress.items()},
+                "egress_gb_per_s": gb_per_s(x.total_egress),
+                "ingress_gb_per_s": gb_per_s(x.total_ingress),
+                "egress_by_kind_gb_per_s": {str(k): gb_per_s(v) for k, v in x.egress.items()},
+                "ingress_by_kind_gb_per_s": {str(k): gb_per_s(v) for k, v in x.ingress.items()},
             }
             for x in sums
         ],
@@ -243,7 +243,7 @@ def _links(topology: Topology, source: int, targets: Iterable[int]) -> Fraction:
 
 
 def _figure(bandwidth: Fraction) -> str:
-    return f"{gbps(bandwidth):g}" if bandwidth else "."
+    return f"{gb_per_s(bandwidth):g}" if bandwidth else "."
 
 
 def _totals_table(sums: Sequence[Totals], title: str) -> Table:

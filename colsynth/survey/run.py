@@ -18,7 +18,7 @@ from colsynth.topology.damage import Failures
 from colsynth.topology.single_failures import single_failures
 from colsynth.units import percent
 
-FORMAT, VERSION = "colsynth survey", 1
+FORMAT, VERSION = "colsynth survey", 2
 
 Progress = Callable[[str, int, int], None]
 _Item = tuple[int, Failures]
