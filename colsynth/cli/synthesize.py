@@ -71,7 +71,7 @@ def synthesize(
         typer.Option(
             "--schedule",
             metavar="FILE",
-            help="Write the timed schedule here, as a numpy archive (.npz).",
+            help="Write the timed schedule to this file, e.g. schedule.npz.",
             show_default=False,
         ),
     ] = None,

@@ -122,7 +122,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     _, said = process.communicate()
     assert process.returncode == 130
     assert said.startswith("interrupted: surveyed gpu")
-    assert said.endswith(f" of {FAILURES + 1}; start it again to go on\n")
+    assert said.endswith(f" of {FAILURES + 1}; start the same command again to resume from there\n")
     assert len(said.splitlines()) == 1
 
 
