@@ -107,6 +107,11 @@ class DefectError(ColsynthError):
     """colsynth broke one of its own promises."""
 
 
+def is_interrupt(fault: BaseException) -> bool:
+    """Whether the user ended the work; compiled kernels hide a Ctrl-C behind a SystemError."""
+    return isinstance(fault, KeyboardInterrupt) or isinstance(fault.__cause__, KeyboardInterrupt)
+
+
 def nearest(word: str, valid: Iterable[str]) -> str | None:
     """Return the valid word closest to `word`, or None when none is close."""
     found = difflib.get_close_matches(word, list(valid), n=1, cutoff=0.5)

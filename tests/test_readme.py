@@ -37,7 +37,7 @@ def test_examples_print_what_they_show(tmp_path, monkeypatch, capsys):
         run(arguments)
         shown = capsys.readouterr()
         text = shown.out or shown.err
-        assert "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n")) == expected
+        assert text.rstrip("\n") == expected
 
 
 def test_the_files_of_the_readme_load(tmp_path):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import (
     BandwidthOption,
     JsonOption,
@@ -20,7 +21,15 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import CollectiveOption, GroupOption, RootOption, SeedOption, grouped
+from colsynth.cli._help import SEARCH
+from colsynth.cli._options import (
+    CollectiveOption,
+    GroupOption,
+    RootOption,
+    RuntimeOption,
+    SeedOption,
+    grouped,
+)
 from colsynth.cli.damage import (
     DegradeOption,
     DropGpuOption,
@@ -33,7 +42,7 @@ from colsynth.cli.output import refuse_to_overwrite, write_files
 from colsynth.cli.progress import OF_TUNING, progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError, require_least
-from colsynth.units import format_bandwidth, format_size, gbps
+from colsynth.units import format_bandwidth, format_size, gb_per_s
 
 if TYPE_CHECKING:
     from colsynth.tuning import Comparison
@@ -43,7 +52,7 @@ SizesOption = Annotated[
     typer.Option(
         "--sizes",
         metavar="LIST",
-        help="Of messages: sizes and ranges such as 1KiB..4GiB, which double.",
+        help="Message sizes, e.g. 1KiB,1MiB, or a range that doubles, e.g. 1KiB..4GiB.",
     ),
 ]
 AlgorithmsOption = Annotated[
@@ -51,7 +60,9 @@ AlgorithmsOption = Annotated[
     typer.Option(
         "--algorithms",
         metavar="NAMES",
-        help="To try, separated by commas.",
+        autocompletion=complete.several(complete.algorithms),
+        help="Algorithms to try, e.g. forest,ring.",
+        rich_help_panel=SEARCH,
         show_default="all",
     ),
 ]
@@ -60,13 +71,20 @@ EvaluationsOption = Annotated[
     typer.Option(
         "--budget",
         metavar="N",
-        help="Most evaluations: programs that are compiled and simulated.",
+        help="Maximum number of programs that are compiled and simulated.",
+        rich_help_panel=SEARCH,
         show_default="128 per collective",
     ),
 ]
 JobsOption = Annotated[
     int | None,
-    typer.Option("--jobs", metavar="N", help="Processes that evaluate.", show_default="all cores"),
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        help="Number of worker processes, e.g. 4.",
+        rich_help_panel=SEARCH,
+        show_default="all cores",
+    ),
 ]
 DEFAULT_SIZES = "1KiB..4GiB"
 
@@ -88,10 +106,7 @@ def cores(jobs: int | None) -> int:
 def compare(
     topology: TopologyArgument,
     collective: CollectiveOption,
-    runtime: Annotated[
-        str,
-        typer.Option("-r", "--runtime", metavar="RUNTIME", help="msccl, msccl-executor or rccl."),
-    ] = "msccl",
+    runtime: RuntimeOption = "msccl",
     sizes: SizesOption = DEFAULT_SIZES,
     nodes: NodesOption = None,
     settings: SetOption = None,
@@ -106,7 +121,12 @@ def compare(
     algorithms: AlgorithmsOption = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE.svg", help="Write a plot.", show_default=False),
+        typer.Option(
+            "--plot",
+            metavar="FILE.svg",
+            help="Write a plot of bandwidth over message size, e.g. allreduce.svg.",
+            show_default=False,
+        ),
     ] = None,
     budget: EvaluationsOption = None,
     jobs: JobsOption = None,
@@ -158,12 +178,12 @@ def _as_object(found: Comparison) -> dict[str, Any]:
     return {
         "topology": case.problem.topology.name,
         "collective": case.problem.collective.value,
-        "sizes": list(case.sizes),
-        "algorithms": {
-            name: [None if x is None else gbps(Fraction(x)) for x in found.algbw(name)]
+        "sizes_bytes": list(case.sizes),
+        "algbw_gb_per_s": {
+            name: [None if x is None else gb_per_s(Fraction(x)) for x in found.algbw(name)]
             for name in found.winners
         },
-        "bound_gbps": gbps(found.bound),
+        "bound_gb_per_s": gb_per_s(found.bound),
         "best": list(found.best),
         "over_baseline": [found.over_baseline(i) for i in range(len(case.sizes))],
         "settings": {
@@ -222,4 +242,4 @@ def _plot(found: Comparison) -> str:
     problem = found.case.problem
     title = f"{problem.collective} on {problem.topology.name}"
     note = f"predicted for {found.case.runtime}, each algorithm with its best settings"
-    return draw(title, note, ("message size, bytes", "algbw, GB/s"), tuple(series))
+    return draw(title, note, ("message size", "algbw, GB/s"), tuple(series), sizes=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import (
     BandwidthOption,
     JsonOption,
@@ -20,6 +21,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
+from colsynth.cli._help import INSIDE, SEARCH
 from colsynth.cli._options import (
     AnyCollectiveOption,
     ChunksOption,
@@ -27,10 +29,13 @@ from colsynth.cli._options import (
     GroupOption,
     GroupsOption,
     PolicyOption,
+    ProtocolOption,
     RootsOption,
+    RuntimeOption,
     SeedOption,
     SizeOption,
     TransitOption,
+    TreesOption,
     TriesOption,
     make_problem,
     read_size,
@@ -62,14 +67,14 @@ _KERNELS = {"ten": OF_TIME, "auto": OF_TUNING}
 
 def compile_(
     topology: TopologyArgument,
-    runtime: Annotated[
-        str,
-        typer.Option("-r", "--runtime", metavar="RUNTIME", help="msccl, msccl-executor or rccl."),
-    ],
+    runtime: RuntimeOption,
     output: Annotated[
         str,
         typer.Option(
-            "-o", "--output", metavar="PATH", help="A file, a directory/, or - for stdout."
+            "-o",
+            "--output",
+            metavar="PATH",
+            help="File to write (a.xml), directory for one file per mode (out/), or - for stdout.",
         ),
     ],
     collective: AnyCollectiveOption = None,
@@ -87,21 +92,15 @@ def compile_(
         typer.Option(
             "-a",
             "--algorithm",
-            metavar="NAME",
-            help="forest packs spanning trees, ten matches chunks to links in time; auto takes "
-            "what is predicted to be fastest at --size; the others are baselines, see "
-            "'colsynth passes'.",
+            metavar="ALGORITHM",
+            autocompletion=complete.any_algorithm,
+            help="Algorithm: forest packs spanning trees; roots packs those of an allreduce with "
+            "free roots; ten assigns each chunk a link and a time slot; auto takes what is "
+            "predicted to be fastest at --size. The others are baselines, e.g. ring; "
+            "'colsynth passes' lists them.",
         ),
     ] = "forest",
-    trees: Annotated[
-        str | None,
-        typer.Option(
-            "--trees",
-            metavar="auto|optimal|K",
-            help="Trees per GPU: few (2 % off the optimum, 10 % if faster), the optimum, or K.",
-            show_default="auto",
-        ),
-    ] = None,
+    trees: TreesOption = None,
     size: SizeOption = None,
     chunks_per_gpu: ChunksOption = None,
     policy: PolicyOption = None,
@@ -111,8 +110,10 @@ def compile_(
         typer.Option(
             "--budget",
             metavar="N",
-            help="Of -a ten: transfers placed after which no further try begins, 0 is no limit; "
-            "of -a auto: most programs that are compiled and simulated.",
+            help="Limit of the search. For -a ten, the number of placed transfers after which no "
+            "new try starts (0 for no limit); for -a auto, the number of programs that are "
+            "compiled and simulated.",
+            rich_help_panel=SEARCH,
             show_default=False,
         ),
     ] = None,
@@ -121,49 +122,82 @@ def compile_(
         typer.Option(
             "--mode",
             metavar="auto|both|in-place|out-of-place",
-            help="Modes of the call to serve; auto serves all that the files allow.",
+            autocompletion=complete.words("auto", "both", "in-place", "out-of-place"),
+            help="Calls that the files serve; auto serves all that they can.",
         ),
     ] = "auto",
     instances: Annotated[
         int | None,
         typer.Option(
-            "--instances", metavar="N", help="Parallel copies of the program.", show_default="1"
+            "--instances",
+            metavar="N",
+            help="Number of parallel copies of the program, e.g. 2.",
+            show_default="1",
         ),
     ] = None,
     channels: Annotated[
         int | None,
         typer.Option(
-            "--channels", metavar="N", help="Rings of a baseline.", show_default="the fastest"
+            "--channels",
+            metavar="N",
+            help="Number of parallel rings of a baseline, e.g. 4.",
+            show_default="the fastest",
         ),
     ] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            "--protocol", metavar="NAME", help="Simple, LL or LL128.", show_default="Simple"
-        ),
-    ] = None,
+    protocol: ProtocolOption = None,
     min_bytes: Annotated[
         str | None,
-        typer.Option("--min-bytes", metavar="SIZE", help="Smallest message, such as 64KiB."),
+        typer.Option(
+            "--min-bytes",
+            metavar="SIZE",
+            help="Smallest message that the file serves, e.g. 64KiB.",
+        ),
     ] = None,
     max_bytes: Annotated[
         str | None,
-        typer.Option("--max-bytes", metavar="SIZE", help="Largest message, inclusive."),
+        typer.Option(
+            "--max-bytes",
+            metavar="SIZE",
+            help="Largest message that the file serves, inclusive, e.g. 1GiB.",
+        ),
     ] = None,
     passes: Annotated[
         str | None,
-        typer.Option("--passes", metavar="TEXT", help="A pipeline to run instead; see 'passes'."),
+        typer.Option(
+            "--passes",
+            metavar="PIPELINE",
+            autocompletion=complete.several(complete.passes),
+            help="Run this pipeline instead of the algorithm's, e.g. pack-trees,lower-forest,.... "
+            "'colsynth passes' lists passes and pipelines.",
+            rich_help_panel=INSIDE,
+        ),
     ] = None,
     dump_ir: Annotated[
         str | None,
-        typer.Option("--dump-ir", metavar="NAME", help="Show the value after a pass, or 'all'."),
+        typer.Option(
+            "--dump-ir",
+            metavar="PASS",
+            autocompletion=complete.passes,
+            help="Print the value after a pass, e.g. pack-trees, or after 'all', on stderr.",
+            rich_help_panel=INSIDE,
+        ),
     ] = None,
     dump_dir: Annotated[
         Path | None,
-        typer.Option("--dump-dir", metavar="DIR", help="Write the value after every pass here."),
+        typer.Option(
+            "--dump-dir",
+            metavar="DIR",
+            help="Write the value after every pass to this directory.",
+            rich_help_panel=INSIDE,
+        ),
     ] = None,
     time_passes: Annotated[
-        bool, typer.Option("--time-passes", help="Show the seconds of every pass.")
+        bool,
+        typer.Option(
+            "--time-passes",
+            help="Print the seconds of every pass on stderr.",
+            rich_help_panel=INSIDE,
+        ),
     ] = False,
     seed: SeedOption = 0,
     group: GroupOption = None,
@@ -232,7 +266,7 @@ def _answer(
     if json:
         emit_json({**summary, **extra})
     else:
-        _show(summary, done.limits(), _stderr() if not files else answer_console())
+        _show(summary, done.limits(), answer_console(None if files else sys.stderr))
         for note in done.notes:
             print(f"note: {note}", file=sys.stderr)
     if time_passes:
@@ -307,11 +341,11 @@ def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:
 
 def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
     """Return rows on what the algorithm knows of its schedule, which may be nothing."""
-    if summary["algbw_gbps"] is None:
+    if summary["algbw_gb_per_s"] is None:
         return {"transfers": f"as -a {summary['algorithm']} has them; their speed is not proven"}
-    figures = f"{summary['algbw_gbps']:.3f} GB/s, {nearness(summary['gap'])} "
+    figures = f"{summary['algbw_gb_per_s']:.3f} GB/s, {nearness(summary['gap'])} "
     rows = _of_trees(summary) if summary["trees"] is not None else _of_time(summary)
-    return {**rows, "algbw": f"{figures}{summary['bound_gbps']:.3f}"}
+    return {**rows, "algbw": f"{figures}{summary['bound_gb_per_s']:.3f}"}
 
 
 def _of_trees(summary: dict[str, Any]) -> dict[str, str]:
@@ -330,9 +364,3 @@ def _of_time(summary: dict[str, Any]) -> dict[str, str]:
 def _show_times(seconds: dict[str, float]) -> None:
     for name, value in seconds.items():
         print(f"{value:10.4f} s  {name}", file=sys.stderr)
-
-
-def _stderr() -> Console:
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False)

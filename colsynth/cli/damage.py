@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli._help import FAILURES
 from colsynth.units import plural
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ DropLinkOption = Annotated[
     typer.Option(
         "--drop-link",
         metavar="A-B",
-        help="A link that is gone; 'A->B' is one direction. May be repeated.",
+        help="Remove a link, e.g. gpu0.3-nic0.3; 'A->B' is one direction. Repeatable.",
+        rich_help_panel=FAILURES,
         show_default=False,
     ),
 ]
@@ -27,7 +29,9 @@ DropGpuOption = Annotated[
     typer.Option(
         "--drop-gpu",
         metavar="G",
-        help="A GPU that is gone, by name or rank; ranks close up. May be repeated.",
+        help="Remove a GPU, by name or rank, e.g. gpu0.3 or 3. The GPUs left are renumbered. "
+        "Repeatable.",
+        rich_help_panel=FAILURES,
         show_default=False,
     ),
 ]
@@ -36,7 +40,8 @@ DropNicOption = Annotated[
     typer.Option(
         "--drop-nic",
         metavar="N",
-        help="A NIC that is gone. May be repeated.",
+        help="Remove a NIC, e.g. nic0.3. Repeatable.",
+        rich_help_panel=FAILURES,
         show_default=False,
     ),
 ]
@@ -45,7 +50,8 @@ DegradeOption = Annotated[
     typer.Option(
         "--degrade",
         metavar="A-B=50%",
-        help="A link with so much of its bandwidth left. May be repeated.",
+        help="Reduce a link to a share of its bandwidth, e.g. gpu0.3-nic0.3=50%. Repeatable.",
+        rich_help_panel=FAILURES,
         show_default=False,
     ),
 ]

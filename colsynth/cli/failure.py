@@ -38,15 +38,16 @@ class Interrupted(BaseException):
 def interrupted(stop: BaseException | None = None) -> None:
     """Say in one line that the user ended the command, and what was reached."""
     text = "interrupted"
-    if isinstance(stop, Interrupted) and str(stop):
-        text = f"interrupted: {stop}; {stop.outcome}"
+    if isinstance(stop, Interrupted):
+        text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
     with suppress(OSError):
         print(text, file=sys.stderr)
 
 
 def usage_error(phrase: str, command: str) -> InputError:
     """Return the error for arguments that do not fit a command."""
-    lowered = phrase[:1].lower() + phrase[1:]
+    plain = phrase.replace("Value error, ", "")  # how typer's checks of types begin
+    lowered = plain[:1].lower() + plain[1:]
     return InputError(
         Diagnostic("CS200", lowered.rstrip("."), help=f"see '{command} --help'"),
     )

@@ -17,6 +17,8 @@ from typer.core import TyperCommand
 
 from colsynth import __version__
 from colsynth.cli._common import SuggestingGroup, UsageError
+from colsynth.cli._help import Command
+from colsynth.cli.complete import InstallOption, ShowOption, prepare_completion, with_shell
 from colsynth.cli.failure import Interrupted, interrupted, report, system_error, usage_error
 from colsynth.cli.streams import prepare_streams, settle_streams
 from colsynth.errors import EXIT_DONE
@@ -63,12 +65,18 @@ _COMMANDS = {
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),
     "runtimes": _Command("colsynth.cli.runtimes:runtimes", "List the runtimes and their limits."),
-    "explain": _Command("colsynth.cli.explain:explain", "Explain the code of a diagnostic."),
+    "explain": _Command(
+        "colsynth.cli.explain:explain", "Explain the code of a diagnostic or rule, or list all."
+    ),
 }
 
 
 class _LazyGroup(SuggestingGroup):
     """A group that knows its commands by name and loads one when it is used."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; a completion option alone means the shell around us."""
+        return list(super().parse_args(ctx, args if ctx.resilient_parsing else with_shell(args)))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
@@ -92,7 +100,7 @@ def _load(name: str) -> Any:
         group.name = name
         return group
     single = typer.Typer(add_completion=False)
-    single.command(name)(found)
+    single.command(name, cls=Command)(found)
     return typer.main.get_command(single)
 
 
@@ -100,13 +108,14 @@ app = typer.Typer(
     cls=_LazyGroup,
     help="Compile a cluster's topology into verified, provably fast collective schedules.",
     no_args_is_help=True,
+    add_completion=False,  # the options of ours name the shell
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
         typer.echo(f"colsynth {__version__}")
         raise typer.Exit
 
@@ -117,6 +126,8 @@ def _root(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
+    show_completion: ShowOption = None,
+    install_completion: InstallOption = None,
 ) -> None:
     """Hold the options of the program itself."""
 
@@ -136,6 +147,7 @@ def run(arguments: list[str]) -> int:
         130 after Ctrl-C, 141 when the reader of stdout has gone.
     """
     as_json = "--json" in arguments
+    prepare_completion()
     try:
         result = typer.main.get_command(app).main(
             args=arguments, prog_name="colsynth", standalone_mode=False

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colsynth.cli.failure import Interrupted
+from colsynth.errors import is_interrupt
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -20,6 +21,9 @@ COMPILING = "compiling kernels, first run only"
 OF_TREES, OF_TIME = ("maxflow",), ("rounds", "matching", "sending")
 OF_TUNING, OF_CHECKS = ("execution",), ("precedence",)
 """Kernels of the algorithms; where none is compiled, the first run is the slow one."""
+
+RESUMES = "start the same command again to resume from there"
+"""What becomes of interrupted work that keeps a journal."""
 
 Show = Callable[[str, int, int], None]
 
@@ -49,7 +53,9 @@ def progress(
                 yield _Bar(display, last, kernels)
         else:
             yield last
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as stop:
+        if not is_interrupt(stop):
+            raise
         raise Interrupted(str(last), outcome) from None
 
 

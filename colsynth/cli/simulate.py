@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import (
     BandwidthOption,
     JsonOption,
@@ -20,6 +21,7 @@ from colsynth.cli._common import (
 )
 from colsynth.cli._options import GroupOption, grouped
 from colsynth.cli.breakdown import breakdown_object, micro_or_milli, show_breakdown
+from colsynth.cli.compare import DEFAULT_SIZES, SizesOption
 from colsynth.cli.constants import read_constants, show_constants
 from colsynth.cli.damage import (
     DegradeOption,
@@ -45,7 +47,8 @@ if TYPE_CHECKING:
 _KERNELS = ("execution",)
 
 FileArgument = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="A schedule file.", show_default=False)
+    Path | None,
+    typer.Argument(metavar="FILE", help="Schedule file, e.g. allreduce.xml.", show_default=False),
 ]
 OnOption = Annotated[
     str | None,
@@ -53,7 +56,9 @@ OnOption = Annotated[
         "-t",
         "--topology",
         metavar="TOPOLOGY",
-        help="A preset (dgx-a100), a YAML file, or a generator (ring:8).",
+        autocompletion=complete.topologies,
+        help="Topology that the file runs on: preset (dgx-a100), YAML file (lab.yaml), or "
+        "generator (torus:4x4).",
         show_default=False,
     ),
 ]
@@ -68,18 +73,12 @@ def simulate(
             "-r",
             "--runtime",
             metavar="RUNTIME",
-            help="msccl, msccl-executor or rccl.",
+            autocompletion=complete.runtimes,
+            help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
             show_default="the first that reads the file",
         ),
     ] = None,
-    sizes: Annotated[
-        str,
-        typer.Option(
-            "--sizes",
-            metavar="LIST",
-            help="Of messages: sizes and ranges such as 1KiB..4GiB, which double.",
-        ),
-    ] = "1KiB..4GiB",
+    sizes: SizesOption = DEFAULT_SIZES,
     nodes: NodesOption = None,
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
@@ -94,7 +93,7 @@ def simulate(
         typer.Option(
             "--model",
             metavar="FILE.yaml",
-            help="Constants that replace those of the runtime.",
+            help="YAML file with constants that replace those of the runtime, e.g. lab-model.yaml.",
             show_default=False,
         ),
     ] = None,
@@ -110,12 +109,13 @@ def simulate(
         typer.Option(
             "--timeline",
             metavar="OUT.json",
-            help="Write the largest size as a Chrome trace, for Perfetto.",
+            help="Write the timeline of the largest size as a Chrome trace for Perfetto, e.g. "
+            "out.json.",
             show_default=False,
         ),
     ] = None,
     breakdown: Annotated[
-        bool, typer.Option("--breakdown", help="Say where the time of the largest size goes.")
+        bool, typer.Option("--breakdown", help="Show where the time of the largest size goes.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing timeline.")] = False,
     json: JsonOption = False,
@@ -174,8 +174,8 @@ def simulation_object(answer: Simulation) -> dict[str, Any]:
             {
                 "size_bytes": point.size_bytes,
                 "time_us": round(point.seconds * 1e6, 6),
-                "algbw_gbps": round(point.algbw / 1e9, 6),
-                "busbw_gbps": round(point.busbw / 1e9, 6),
+                "algbw_gb_per_s": round(point.algbw / 1e9, 6),
+                "busbw_gb_per_s": round(point.busbw / 1e9, 6),
             }
             for point in answer.points
         ],

@@ -3,10 +3,41 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import TextIO
+from typing import Any, TextIO
+
+_COLOUR = r"\x1b\[[0-9;]*m"
+_TRAILING = re.compile(rf"(?:[ \t]|{_COLOUR})+(?=\n)")
+"""Blanks at the end of a line, and the changes of colour between them."""
+
+
+class TrimmedStream:
+    """A text stream that writes no blanks at the ends of lines.
+
+    Tables are padded to their width; who copies, compares or greps them wants the text alone.
+
+    Parameters
+    ----------
+    stream : TextIO
+        Takes what is left; everything but writing is asked of it.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write whole lines without their trailing blanks; colours stay."""
+        return self._stream.write(_TRAILING.sub(_colours, text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _colours(found: re.Match[str]) -> str:
+    return "".join(re.findall(_COLOUR, found[0]))
 
 
 def prepare_streams() -> None:

@@ -71,7 +71,7 @@ def synthesize(
         typer.Option(
             "--schedule",
             metavar="FILE",
-            help="Write the timed schedule here, as a numpy archive (.npz).",
+            help="Write the timed schedule to this file, e.g. schedule.npz.",
             show_default=False,
         ),
     ] = None,
@@ -150,7 +150,7 @@ def _rows(asked: Problem, schedule: TimedSchedule, summary: dict[str, Any]) -> d
         "time": f"{format_duration(schedule.seconds)}, {nearness(summary['gap'])} "
         f"{format_duration(schedule.bound.seconds)}",
         "bound by": summary["bound_reason"],
-        "algbw": f"{summary['algbw_gbps']:.3f} GB/s",
+        "algbw": f"{summary['algbw_gb_per_s']:.3f} GB/s",
         "verified": "yes",
     }
     if summary["schedule"] is not None:

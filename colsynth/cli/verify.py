@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._options import RuntimeOption
 from colsynth.cli.progress import OF_CHECKS, progress
 from colsynth.errors import EXIT_NEGATIVE
 from colsynth.units import plural
@@ -17,18 +18,11 @@ if TYPE_CHECKING:
 
     from colsynth.model import Finding, Report
 
-RuntimeOption = Annotated[
-    str,
-    typer.Option(
-        "-r",
-        "--runtime",
-        metavar="RUNTIME",
-        help="msccl, msccl-executor or rccl.",
-        show_default=False,
-    ),
-]
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Schedule files.", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="Schedule files, e.g. allreduce.xml.", show_default=False
+    ),
 ]
 
 
@@ -39,8 +33,8 @@ def verify(
         bool | None,
         typer.Option(
             "--single-node/--multi-node",
-            help="Whether all ranks are in one node; some rules depend on it.",
-            show_default="unknown",
+            help="State whether all ranks are in one node; some rules depend on it.",
+            show_default="not known",
         ),
     ] = None,
     json: JsonOption = False,

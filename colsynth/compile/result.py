@@ -17,7 +17,7 @@ from colsynth.model import (
 )
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.limits import Usage, most_used, usage
-from colsynth.units import gbps, microseconds
+from colsynth.units import gb_per_s, microseconds
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _LONGEST = 160
@@ -28,7 +28,7 @@ Schedule = Forest | TimedSchedule | ChunkProgram
 
 _FIGURES = (
     *("trees_per_gpu", "trees", "roots", "max_height", "mean_height"),
-    *("algbw_gbps", "bound_gbps", "gap"),
+    *("algbw_gb_per_s", "bound_gb_per_s", "gap"),
     *("size_bytes", "chunks_per_gpu", "time_us", "bound_us"),
 )
 
@@ -160,7 +160,7 @@ def _figures(schedule: Schedule) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if not isinstance(schedule, ChunkProgram):
         found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
-        found |= {"algbw_gbps": gbps(schedule.algbw), "gap": float(schedule.gap)}
+        found |= {"algbw_gb_per_s": gb_per_s(schedule.algbw), "gap": float(schedule.gap)}
     return {name: found.get(name) for name in _FIGURES}
 
 
@@ -171,13 +171,13 @@ def _of_forest(forest: Forest) -> dict[str, Any]:
         "roots": sum(1 for weight in forest.weights if weight),
         "max_height": forest.max_height,
         "mean_height": float(forest.mean_height),
-        "bound_gbps": gbps(forest.bound.algbw),
+        "bound_gb_per_s": gb_per_s(forest.bound.algbw),
     }
 
 
 def _of_timed(schedule: TimedSchedule) -> dict[str, Any]:
     return {
-        "bound_gbps": gbps(schedule.size / schedule.bound.seconds),
+        "bound_gb_per_s": gb_per_s(schedule.size / schedule.bound.seconds),
         "size_bytes": schedule.size,
         "chunks_per_gpu": schedule.chunks_per_gpu,
         "time_us": microseconds(schedule.seconds),

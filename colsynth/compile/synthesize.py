@@ -14,7 +14,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.memory import peak_megabytes
 from colsynth.pipeline.registry import DEFAULT, Registry
 from colsynth.runtimes.target import Context
-from colsynth.units import gbps, microseconds
+from colsynth.units import gb_per_s, microseconds
 
 ALGORITHM, MATCHER = "ten", "match-chunks"
 
@@ -73,8 +73,8 @@ class Synthesis:
             "transit": problem.transit,
             "size_bytes": schedule.size,
             "chunks_per_gpu": schedule.chunks_per_gpu,
-            "algbw_gbps": gbps(schedule.algbw),
-            "bound_gbps": gbps(schedule.size / schedule.bound.seconds),
+            "algbw_gb_per_s": gb_per_s(schedule.algbw),
+            "bound_gb_per_s": gb_per_s(schedule.size / schedule.bound.seconds),
             "bound_reason": schedule.bound.reason,
             "policy": self.policy,
             "seed": self.seed,

@@ -19,6 +19,7 @@ from colsynth.errors import (
     InputError,
     Span,
     VerificationError,
+    is_interrupt,
 )
 from colsynth.garbage import no_cycles
 from colsynth.model import Forest, Report, TimedSchedule
@@ -143,6 +144,8 @@ def _run_one(item: Pass, value: Any, target: Context) -> Any:
         phrase = f"pass {item.name!r} needs more memory than there is"
         raise InputError(Diagnostic("CS308", phrase, notes=tuple(map(str, fault.args)))) from fault
     except Exception as fault:
+        if is_interrupt(fault):
+            raise KeyboardInterrupt from fault
         phrase = f"pass {item.name!r} failed: {type(fault).__name__}: {fault}"
         raise DefectError(Diagnostic("CS901", phrase)) from fault
     if not isinstance(result, item.gives):

@@ -18,7 +18,7 @@ from colsynth.topology.damage import Failures
 from colsynth.topology.single_failures import single_failures
 from colsynth.units import percent
 
-FORMAT, VERSION = "colsynth survey", 1
+FORMAT, VERSION = "colsynth survey", 2
 
 Progress = Callable[[str, int, int], None]
 _Item = tuple[int, Failures]
@@ -109,6 +109,8 @@ def survey(
     folder = Folder(place, case.identity(), force)
     rows = _known(case, folder, items)
     waiting = [item for item in items if item[0] not in rows]
+    if progress is not None:
+        progress("surveying", len(rows), len(items))
     # The healthy one first and alone: it finds wrong options, and compiles kernels once for all.
     alone = sum(number == 0 for number, _ in waiting)
     for part in (waiting[:alone], waiting[alone:]):

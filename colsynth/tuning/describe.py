@@ -9,9 +9,9 @@ from typing import Any
 from colsynth import __version__
 from colsynth.simulate import Point
 from colsynth.tuning.bundle import Bundle, LeftOver, TunedFile
-from colsynth.units import gbps, microseconds
+from colsynth.units import gb_per_s, microseconds
 
-FORMAT, VERSION = "colsynth bundle", 1
+FORMAT, VERSION = "colsynth bundle", 2
 FOLDER = "schedules"
 """Where the schedule files of a bundle lie, and nothing else."""
 
@@ -41,8 +41,8 @@ def describe_point(point: Point) -> dict[str, Any]:
     return {
         "size_bytes": point.size_bytes,
         "time_us": microseconds(Fraction(point.seconds)),
-        "algbw_gbps": gbps(Fraction(point.algbw)),
-        "busbw_gbps": gbps(Fraction(point.busbw)),
+        "algbw_gb_per_s": gb_per_s(Fraction(point.algbw)),
+        "busbw_gb_per_s": gb_per_s(Fraction(point.busbw)),
     }
 
 
@@ -83,7 +83,7 @@ def manifest_of(bundle: Bundle) -> dict[str, Any]:
             "root": next(
                 (r for item in bundle.cases if (r := item.problem.root) is not None), None
             ),
-            "sizes": list(case.sizes),
+            "sizes_bytes": list(case.sizes),
             "algorithms": list(bundle.algorithms),
             "budget": bundle.budget,
             "seed": case.seed,

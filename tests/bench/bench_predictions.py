@@ -61,7 +61,7 @@ def measure(
         found = measured(case, ceiling, Means(budget, workers), ALGORITHMS)
     except ColsynthError as refusal:
         return {**figures, "refused": str(refusal.diagnostic.phrase)}
-    figures["bound_gbps"] = float(ceiling) / 1e9
+    figures["bound_gb_per_s"] = float(ceiling) / 1e9
     figures["sizes"] = [cell(found, place) for place in range(len(SIZES))]
     return {**figures, "seconds": time.perf_counter() - begun}
 

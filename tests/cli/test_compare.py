@@ -17,17 +17,18 @@ def test_json_and_plot(tmp_path, capsys):
     assert run([*CASE, *SIZES, *ONLY, "--plot", str(plot), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["topology"], answer["collective"]) == ("dgx-a100 x1", "allreduce")
-    assert answer["sizes"] == [10**3, 10**6, 10**9]
-    assert list(answer["algorithms"]) == ["forest", "ring"]
-    for row in answer["algorithms"].values():
+    assert answer["sizes_bytes"] == [10**3, 10**6, 10**9]
+    assert list(answer["algbw_gb_per_s"]) == ["forest", "ring"]
+    for row in answer["algbw_gb_per_s"].values():
         assert len(row) == 3
-        assert all(0 < x < answer["bound_gbps"] for x in row)
+        assert all(0 < x < answer["bound_gb_per_s"] for x in row)
     fastest = [
-        max(answer["algorithms"], key=lambda name: answer["algorithms"][name][i]) for i in range(3)
+        max(answer["algbw_gb_per_s"], key=lambda name: answer["algbw_gb_per_s"][name][i])
+        for i in range(3)
     ]
     assert answer["best"] == fastest
     for i, gain in enumerate(answer["over_baseline"]):
-        ours, theirs = (answer["algorithms"][name][i] for name in ("forest", "ring"))
+        ours, theirs = (answer["algbw_gb_per_s"][name][i] for name in ("forest", "ring"))
         assert gain == pytest.approx(ours / theirs - 1, rel=1e-3)
     root = ET.parse(plot).getroot()
     texts = {element.text for element in root.iter() if element.text}

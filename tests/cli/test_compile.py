@@ -11,8 +11,8 @@ from colsynth.cli.main import run
 CASE = ["compile", "dgx-a100", "-c", "allgather"]
 KEYS = {
     "topology", "collective", "ranks", "runtime", "algorithm", "trees_per_gpu", "max_height",
-    "algbw_gbps", "bound_gbps", "gap", "chunks", "channels", "threadblocks", "steps", "files",
-    "verified", "seconds",
+    "algbw_gb_per_s", "bound_gb_per_s", "gap", "chunks", "channels", "threadblocks", "steps",
+    "files", "verified", "seconds",
 }  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def test_json_has_what_was_promised_and_the_file_is_there(tmp_path, capsys):
     assert answer["files"] == [str(path)]
     assert answer["verified"] is True
     assert answer["gap"] == 0
-    assert answer["algbw_gbps"] == answer["bound_gbps"] == pytest.approx(342.857, abs=1e-3)
+    assert answer["algbw_gb_per_s"] == answer["bound_gb_per_s"] == pytest.approx(342.857, abs=1e-3)
     assert (answer["ranks"], answer["runtime"], answer["collective"]) == (8, "rccl", "allgather")
     assert {"pack-trees", "spell-dependencies", "verify"} <= set(answer["seconds"])
     assert path.read_bytes().startswith(b"<algo ")
@@ -38,7 +38,7 @@ def test_json_of_a_timed_schedule(tmp_path, capsys):
     assert (answer["algorithm"], answer["verified"]) == ("ten", True)
     assert (answer["trees_per_gpu"], answer["max_height"], answer["mean_height"]) == (None,) * 3
     assert (answer["size_bytes"], answer["chunks_per_gpu"], answer["chunks"]) == (8 * 10**6, 2, 32)
-    assert answer["algbw_gbps"] == pytest.approx(8 * 10**3 / answer["time_us"])
+    assert answer["algbw_gb_per_s"] == pytest.approx(8 * 10**3 / answer["time_us"])
     assert answer["gap"] == pytest.approx(answer["time_us"] / answer["bound_us"] - 1)
     assert {"match-chunks", "lower-timed", "verify"} <= set(answer["seconds"])
 
@@ -309,9 +309,9 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
-@pytest.mark.parametrize(("machine", "options", "size", "gbps"), GROUPS)
+@pytest.mark.parametrize(("machine", "options", "size", "gb_per_s"), GROUPS)
 def test_a_file_for_a_group_is_for_its_gpus_in_their_order(
-    runtime, machine, options, size, gbps, tmp_path, capsys
+    runtime, machine, options, size, gb_per_s, tmp_path, capsys
 ):
     if runtime == "msccl-executor" and "alltoall" in options:
         return
@@ -320,8 +320,8 @@ def test_a_file_for_a_group_is_for_its_gpus_in_their_order(
     shown = capsys.readouterr()
     answer = json.loads(shown.out)
     assert (answer["ranks"], answer["verified"]) == (size, True)
-    if gbps is not None:
-        assert answer["bound_gbps"] == pytest.approx(gbps)
+    if gb_per_s is not None:
+        assert answer["bound_gb_per_s"] == pytest.approx(gb_per_s)
     told = options[options.index("--group") + 1]
     assert f"group {told}" in answer["topology"]
     old = answer["group"]["old_ranks"]

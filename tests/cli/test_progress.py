@@ -78,3 +78,13 @@ def test_ctrl_c_says_what_was_reached(terminal, monkeypatch):
     with pytest.raises(Interrupted) as caught:
         work()
     assert str(caught.value) == "simulated 12.3 us, 250 of 1000"
+
+
+def test_a_ctrl_c_inside_a_kernel_is_no_defect():
+    """A compiled kernel returns to Python with a SystemError around the interrupt."""
+    fault = SystemError("returned a result with an exception set")
+    fault.__cause__ = KeyboardInterrupt()
+    with pytest.raises(Interrupted), progress():
+        raise fault
+    with pytest.raises(SystemError), progress():
+        raise SystemError

@@ -39,10 +39,10 @@ def test_json_has_the_shape_that_was_agreed(file, capsys):
     sizes = [point["size_bytes"] for point in answer["points"]]
     assert sizes == [10**3, 10**6, 10**9]
     for point in answer["points"]:
-        assert set(point) == {"size_bytes", "time_us", "algbw_gbps", "busbw_gbps"}
+        assert set(point) == {"size_bytes", "time_us", "algbw_gb_per_s", "busbw_gb_per_s"}
         algbw = point["size_bytes"] / point["time_us"] / 1e3
-        assert point["algbw_gbps"] == pytest.approx(algbw, rel=1e-3)
-        assert point["busbw_gbps"] == pytest.approx(algbw * 15 / 16, rel=1e-3)
+        assert point["algbw_gb_per_s"] == pytest.approx(algbw, rel=1e-3)
+        assert point["busbw_gb_per_s"] == pytest.approx(algbw * 15 / 16, rel=1e-3)
 
 
 def test_python_gives_the_same(file, capsys):

@@ -38,12 +38,12 @@ def test_list_for_people(capsys):
 def test_show(capsys):
     found = answer(capsys, "show", "mi250", "--nodes", "2")
     assert (found["topology"], found["gpus"], found["boxes"]) == ("mi250 x2", 32, 2)
-    assert found["matrix_gbps"][0][1] == 200
-    assert found["matrix_gbps"][0][16] == 0
+    assert found["matrix_gb_per_s"][0][1] == 200
+    assert found["matrix_gb_per_s"][0][16] == 0
     first = found["totals"][0]
     assert first["name"] == "gpu0.0"
-    assert (first["egress_gbps"], first["ingress_gbps"]) == (366, 366)
-    assert first["egress_gbps_by_kind"] == {"gpu": 350, "switch": 16}
+    assert (first["egress_gb_per_s"], first["ingress_gb_per_s"]) == (366, 366)
+    assert first["egress_by_kind_gb_per_s"] == {"gpu": 350, "switch": 16}
     assert found["totals"][-1]["rank"] is None
 
 

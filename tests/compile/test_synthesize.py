@@ -90,7 +90,7 @@ def test_a_schedule_is_checked_and_comes_with_its_figures():
     assert done.check_seconds > 0
     found = done.summary()
     assert (found["time_us"], found["bound_us"], found["gap"]) == (3, 3, 0)
-    assert (found["algbw_gbps"], found["bound_gbps"]) == (2, 2)
+    assert (found["algbw_gb_per_s"], found["bound_gb_per_s"]) == (2, 2)
     assert (found["chunks"], found["transfers"], found["schedule"]) == (2, 2, None)
     assert done.synthesis_seconds == pytest.approx(found["synthesis_seconds"], abs=1e-6)
 

@@ -113,6 +113,11 @@ def test_an_exception_in_a_pass_is_a_defect_that_names_it(target):
     assert caught.value.diagnostic.code == "CS901"
 
 
+def test_a_ctrl_c_inside_a_kernel_is_no_defect(target):
+    with pytest.raises(KeyboardInterrupt):
+        build("misbehave{how=interrupt}").run(Draft(()), target)
+
+
 def test_a_result_of_the_wrong_type_is_a_defect(target):
     with pytest.raises(DefectError, match="gave a Text") as caught:
         build("misbehave{how=type}").run(Draft(()), target)

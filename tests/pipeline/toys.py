@@ -62,9 +62,11 @@ class Misbehave:
     takes: ClassVar[type] = Draft
     gives: ClassVar[type] = Draft
 
-    how: Literal["raise", "limit", "type", "memory"] = "raise"
+    how: Literal["raise", "limit", "type", "memory", "interrupt"] = "raise"
 
     def run(self, value: Draft, target: Target) -> Any:
+        if self.how == "interrupt":
+            raise SystemError from KeyboardInterrupt()
         if self.how == "limit":
             raise LimitError(Diagnostic("CS000", "too much"))
         if self.how == "type":

@@ -57,10 +57,10 @@ def least_cut(machine):
     return machine.size * best
 
 
-@pytest.mark.parametrize(("name", "boxes", "gbps"), PUBLISHED)
-def test_published_bounds(name, boxes, gbps):
+@pytest.mark.parametrize(("name", "boxes", "gb_per_s"), PUBLISHED)
+def test_published_bounds(name, boxes, gb_per_s):
     found = alltoall(topology.load(name, nodes=boxes))
-    assert (found.algbw, found.exact) == (gbps * GIGA, True)
+    assert (found.algbw, found.exact) == (gb_per_s * GIGA, True)
     assert found.reached == pytest.approx(float(found.algbw))
 
 

@@ -122,7 +122,7 @@ def test_every_file_is_verified_and_told_with_its_checksum(published):
         assert all(point["time_us"] > 0 for point in entry["predicted"])
     for name, checksum in told["beside"].items():
         assert hashlib.sha256((place / name).read_bytes()).hexdigest() == checksum
-    assert told["inputs"]["sizes"] == list(SIZES)
+    assert told["inputs"]["sizes_bytes"] == list(SIZES)
     assert told["inputs"]["algorithms"] == ["forest", "allpairs2"]
 
 
