@@ -6,8 +6,8 @@ import pytest
 
 from colsynth import api, topology
 from colsynth.compile.modes import parse_mode
-from colsynth.pipeline.target import aim
 from colsynth.compile.run import Request, compile_problem
+from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
 
 RUNTIMES = ("msccl", "msccl-executor", "rccl")
@@ -37,7 +37,7 @@ def plainly(
     """Compile without measuring whether other programs would be faster, which takes longest."""
     problem = api.make_problem(topology.load(machine, nodes=boxes), collective, root)
     target = aim(problem, profile(runtime), protocol)
-    return compile_problem(problem, target, Request(several=several, measured=False, **options))
+    return compile_problem(problem, target, Request(several=several, level=0, **options))
 
 
 def turn(*places):

@@ -11,7 +11,7 @@ from colsynth.errors import require_least
 from colsynth.model import Problem
 
 if TYPE_CHECKING:
-    from colsynth.compile.run import Watch
+    from colsynth.compile.files import Watch
     from colsynth.pipeline.target import Progress
 
 AUTO = "auto"

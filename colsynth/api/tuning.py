@@ -114,7 +114,7 @@ def tune(
     """
     from colsynth.jobs.journal import Journal
     from colsynth.jobs.workers import Workers
-    from colsynth.tuning import Means, usable_sizes
+    from colsynth.tuning import Case, Means, usable_sizes
     from colsynth.tuning import tune as make
 
     names = tuple(dict.fromkeys(collectives))
@@ -124,7 +124,10 @@ def tune(
     fitting = usable_sizes(runtime, sizes)
     rooted = [name for name in names if name in _ROOTED] or names
     problems = [make_problem(topology, n, root if n in rooted else None) for n in names]
-    cases = [_case(problem, runtime, fitting, model, seed) for problem in problems]
+    cases = [
+        Case(problem, runtime, fitting, model=model, seed=seed, limited=True)
+        for problem in problems
+    ]
     with Workers(jobs) as workers:
         return make(cases, Means(budget, workers, Journal(journal), progress), algorithms)
 

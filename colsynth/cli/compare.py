@@ -187,7 +187,7 @@ def _as_object(found: Comparison) -> dict[str, Any]:
         "best": list(found.best),
         "over_baseline": [found.over_baseline(i) for i in range(len(case.sizes))],
         "settings": {
-            name: [None if m is None else str(m.candidate) for m in row]
+            name: [None if m is None else str(m.plan) for m in row]
             for name, row in found.winners.items()
         },
         "left_out": found.left_out,
@@ -199,7 +199,7 @@ def _show(found: Comparison) -> None:
     from rich import box
     from rich.table import Table
 
-    from colsynth.tuning.candidates import is_baseline
+    from colsynth.search.run import is_baseline
 
     case = found.case
     console = answer_console()

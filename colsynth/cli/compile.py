@@ -53,7 +53,7 @@ from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, w
 from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.units import plural
+from colsynth.units import format_size, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,18 +88,28 @@ def compile_(
     degrade: DegradeOption = None,
     root: RootsOption = None,
     algorithm: Annotated[
-        str,
+        str | None,
         typer.Option(
             "-a",
             "--algorithm",
             metavar="ALGORITHM",
             autocompletion=complete.any_algorithm,
             help="Algorithm: forest packs spanning trees; roots packs those of an allreduce with "
-            "free roots; ten assigns each chunk a link and a time slot; auto takes what is "
-            "predicted to be fastest at --size. The others are baselines, e.g. ring; "
-            "'colsynth passes' lists them.",
+            "free roots; ten assigns each chunk a link and a time slot; the others are baselines, "
+            "e.g. ring ('colsynth passes' lists them). auto is short for -O3.",
+            show_default="the fastest that the search tries",
         ),
-    ] = "forest",
+    ] = None,
+    level: Annotated[
+        int,
+        typer.Option(
+            "-O",
+            metavar="0|1|2|3",
+            help="How hard to search for a faster program: 0 compiles as the pipeline stands, "
+            "1 tries quick variants, 2 tries more, 3 tries all algorithms and protocols.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = 1,
     trees: TreesOption = None,
     size: SizeOption = None,
     chunks_per_gpu: ChunksOption = None,
@@ -110,9 +120,9 @@ def compile_(
         typer.Option(
             "--budget",
             metavar="N",
-            help="Limit of the search. For -a ten, the number of placed transfers after which no "
-            "new try starts (0 for no limit); for -a auto, the number of programs that are "
-            "compiled and simulated.",
+            help="Limit of the search: the number of programs that are made and simulated. For "
+            "-a ten, the number of placed transfers after which no new try starts (0 for no "
+            "limit).",
             rich_help_panel=SEARCH,
             show_default=False,
         ),
@@ -222,11 +232,12 @@ def compile_(
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
     refuse_to_overwrite(destination.paths(names), force)
-    with progress(_KERNELS.get(algorithm, OF_TREES)) as show:
+    with progress(_KERNELS.get(algorithm or "", OF_TREES)) as show:
         done = api.compile(
             problem,
             runtime,
             algorithm=algorithm,
+            level=level,
             trees=trees,
             size=read_size("--size", size),
             chunks_per_gpu=chunks_per_gpu,
@@ -243,7 +254,7 @@ def compile_(
             passes=passes,
             seed=seed,
             progress=show,
-            watch=_Dumps(dump_ir, dump_dir),
+            watch=_Dumps(dump_ir, dump_dir) if dump_ir or dump_dir else None,
         )
     _answer(done, destination, {**failures_field(damage), **members}, json, time_passes)
 
@@ -314,7 +325,9 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
     rows = {
         "schedule": f"{summary['collective']}{root} on {summary['topology']}",
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
+        "algorithm": " ".join([summary["algorithm"], *_settings(summary["settings"])]),
         **_of_schedule(summary),
+        **_of_prediction(summary),
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
         "limits": "\n".join(_lines_of_limits(limits)),
         "verified": "yes",
@@ -345,7 +358,22 @@ def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
         return {"transfers": f"as -a {summary['algorithm']} has them; their speed is not proven"}
     figures = f"{summary['algbw_gb_per_s']:.3f} GB/s, {nearness(summary['gap'])} "
     rows = _of_trees(summary) if summary["trees"] is not None else _of_time(summary)
-    return {**rows, "algbw": f"{figures}{summary['bound_gb_per_s']:.3f}"}
+    return {**rows, "links": f"{figures}{summary['bound_gb_per_s']:.3f}"}
+
+
+def _settings(settings: dict[str, Any]) -> Iterator[str]:
+    """Yield the options that differ from those of the algorithm."""
+    for name, value in settings.items():
+        yield f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def _of_prediction(summary: dict[str, Any]) -> dict[str, str]:
+    """Return a row on what the simulator says of the file, the largest message first."""
+    points = [
+        f"{point['algbw_gb_per_s']:.4g} GB/s at {format_size(point['size_bytes'])}"
+        for point in reversed(summary["predicted"])
+    ]
+    return {"predicted": ", ".join(points)} if points else {}
 
 
 def _of_trees(summary: dict[str, Any]) -> dict[str, str]:

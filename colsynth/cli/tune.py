@@ -149,7 +149,7 @@ def _show(bundle: Bundle, output: Path) -> None:
     for file in bundle.files:
         collective = file.artefact.program.header.collective.value
         mode = str(file.artefact.mode).replace("both", "both modes")
-        table.add_row(_range(file.min_bytes, file.max_bytes), collective, mode, str(file.candidate))
+        table.add_row(_range(file.min_bytes, file.max_bytes), collective, mode, str(file.plan))
     for left in map(describe_left, bundle.left_to_library):
         span = _range(left["min_bytes"], left["max_bytes"])
         table.add_row(span, left["collective"], "", "the library itself")

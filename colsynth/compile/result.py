@@ -17,6 +17,7 @@ from colsynth.model import (
 )
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.limits import Usage, most_used, usage
+from colsynth.search.plan import Plan
 from colsynth.units import gb_per_s, microseconds
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
@@ -132,6 +133,7 @@ class Compilation:
             "ranks": self.problem.topology.size,
             "runtime": self.runtime,
             "algorithm": self.algorithm,
+            "settings": Plan(self.algorithm, "", self.pipeline).settings(),
             "pipeline": self.pipeline,
             "protocol": programs[0].header.protocol,
             "modes": [artefact.mode.value for artefact in self.artefacts],

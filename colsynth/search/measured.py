@@ -66,7 +66,7 @@ def shape_of(schedule: object, program: ThreadblockProgram) -> Shape:
     """Return the figures of a program, and of the forest it was made of."""
     per_gpu = [sum(len(block.steps) for block in gpu.threadblocks) for gpu in program.gpus]
     steps = (s for gpu in program.gpus for block in gpu.threadblocks for s in block.steps)
-    found = {
+    found: dict[str, Any] = {
         "chunks": program.header.chunks,
         "ranks": program.header.ranks,
         "steps": sum(per_gpu),

@@ -39,6 +39,7 @@ class Plan:
         """Return the plan with other values of options; None where it has no such option."""
         wanted = dict(changes)
         passes: list[Any] = []
+        item: Any
         for item in self.pipeline.passes:
             known = {o.field for o in options_of(type(item))}
             own = {f: wanted.pop(f"{item.name}.{f}") for f in known if f"{item.name}.{f}" in wanted}

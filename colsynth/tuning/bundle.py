@@ -159,7 +159,7 @@ def _choice(case: Case, found: tuple[Measured, ...], runtime: Profile, files: in
     inside = [m for m in found if m.plan.algorithm in own]
     written = tuple(m for m in found if m.refusal is None and m.plan.algorithm not in own)
     times = (
-        [m.seconds[place] for m in inside if m.seconds[place] is not None]
+        [t for m in inside if (t := m.seconds[place]) is not None]
         for place in range(len(case.sizes))
     )
     return Choice(written, tuple(min(row, default=None) for row in times), files)

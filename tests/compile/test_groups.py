@@ -4,8 +4,8 @@ import pytest
 
 from colsynth.api import compile as compile_
 from colsynth.api import load_topology, make_problem
-from colsynth.errors import LimitError
 from colsynth.compile.groups import group_notes, machine_of, machines_of
+from colsynth.errors import LimitError
 from colsynth.runtimes.catalog import profile
 
 RCCL = profile("rccl")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from colsynth.api import load_topology, make_problem
+from colsynth.compile.synthesize import in_equal_chunks, synthesize_problem
 from colsynth.errors import DefectError, InputError
 from colsynth.model import (
     Collective,
@@ -22,7 +23,6 @@ from colsynth.model import (
 )
 from colsynth.pipeline.memory import peak_megabytes
 from colsynth.pipeline.registry import Registry
-from colsynth.compile.synthesize import in_equal_chunks, synthesize_problem
 from colsynth.runtimes.target import Context
 
 PAIR = make_problem(load_topology("ring:2", bandwidth="1 GB/s", latency="0 s"), "allgather")
@@ -77,7 +77,7 @@ class Boast(Swap):
 
 
 def registry(name):
-    return Registry({"match-chunks": f"tests.pipeline.test_synthesize:{name}"})
+    return Registry({"match-chunks": f"tests.compile.test_synthesize:{name}"})
 
 
 def test_a_schedule_is_checked_and_comes_with_its_figures():

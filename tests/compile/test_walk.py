@@ -3,10 +3,10 @@ from fractions import Fraction
 import pytest
 
 from colsynth import api
+from colsynth.compile.run import Request, compile_problem
 from colsynth.errors import DefectError, InputError, LimitError, VerificationError
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
-from colsynth.compile.run import Request, compile_problem
 from colsynth.runtimes import profile
 from colsynth.synthesis.forest.rate import fewest_trees
 
@@ -67,7 +67,7 @@ def test_there_is_no_program_of_no_instances():
 
 def test_a_largest_message_of_more_tiles_than_a_flag_counts_is_refused():
     largest = 65536 * profile("rccl").tile_bytes["LL"] * 8
-    request = Request(trees="2", measured=False)
+    request = Request(trees="2", level=0)
     kept = compile_problem(RING, aim(RING, profile("rccl"), "LL", max_bytes=largest), request)
     assert kept.artefacts[0].program.header.chunks == 8
     with pytest.raises(LimitError, match="give a smaller --max-bytes") as caught:

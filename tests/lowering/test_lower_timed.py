@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from colsynth import runtimes, topology
+from colsynth.compile.modes import Mode, plan_modes
 from colsynth.errors import InputError, LimitError
 from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.coalesce_chunks import CoalesceChunks
@@ -16,7 +17,6 @@ from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.spell_dependencies import SpellDependencies
 from colsynth.model import Collective, Problem
-from colsynth.compile.modes import Mode, plan_modes
 from colsynth.runtimes.target import Target
 from colsynth.runtimes.writer import write
 from colsynth.verify import verify_bytes

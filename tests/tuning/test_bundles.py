@@ -11,12 +11,12 @@ from math import lcm
 from random import Random
 
 import pytest
+from colsynth.tuning.candidates import knobs
 
 from colsynth import api, topology
 from colsynth.errors import InputError
 from colsynth.runtimes import profile
 from colsynth.tuning import describe
-from colsynth.tuning.candidates import knobs
 from colsynth.verify import verify_bytes
 from tests.tuning.loading import Call, Directory, Msccl, job
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from colsynth.tuning.evaluate import evaluate
 
 from colsynth import api, topology
 from colsynth.tuning import Candidate, Case
-from colsynth.tuning.evaluate import evaluate
 
 SIZES = (1024, 2**20, 2**30)
 

@@ -6,11 +6,11 @@ from itertools import product
 from math import log
 
 import pytest
+from colsynth.tuning.candidates import Candidate, knobs
+from colsynth.tuning.evaluate import Measured
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colsynth.tuning.candidates import Candidate, knobs
-from colsynth.tuning.evaluate import Measured
 from colsynth.tuning.ranges import Choice, plan_ranges
 
 TIMES = st.one_of(st.none(), st.sampled_from([1.0, 1.01, 1.03, 1.5, 2.0, 4.0]))

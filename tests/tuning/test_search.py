@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-
-from colsynth import api, topology
-from colsynth.errors import InputError, LimitError
-from colsynth.compile.modes import Mode
-from colsynth.pipeline.registry import ALGORITHMS
-from colsynth.jobs.workers import Workers
-from colsynth.tuning import Candidate, Case, Means, choose, search
 from colsynth.tuning.candidates import algorithm_names, is_baseline, knobs, neighbours, starts
 from colsynth.tuning.evaluate import build, evaluate, is_usable, usable_sizes
 from colsynth.tuning.search import fastest
+
+from colsynth import api, topology
+from colsynth.compile.modes import Mode
+from colsynth.errors import InputError, LimitError
+from colsynth.jobs.workers import Workers
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.tuning import Candidate, Case, Means, choose, search
 
 SIZES = (1024, 2**20, 2**26)
 
