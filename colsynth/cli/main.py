@@ -18,6 +18,7 @@ from typer.core import TyperCommand
 from colsynth import __version__
 from colsynth.cli._common import SuggestingGroup, UsageError
 from colsynth.cli.failure import Interrupted, interrupted, report, system_error, usage_error
+from colsynth.cli.signals import exit_code, heed_requests_to_end
 from colsynth.cli.streams import prepare_streams, settle_streams
 from colsynth.errors import EXIT_DONE
 
@@ -177,6 +178,7 @@ def _refused(error: OSError, as_json: bool) -> int:
 def main() -> NoReturn:
     """Run the command line of this process."""
     prepare_streams()
+    heed_requests_to_end()
     code = run(sys.argv[1:])
     settle_streams()
-    sys.exit(code)
+    sys.exit(exit_code(code))
