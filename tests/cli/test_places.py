@@ -128,10 +128,29 @@ def test_a_request_to_end_is_an_interrupt_that_cleans_up(tmp_path):
     assert names(tmp_path / "out") == []
 
 
+def test_a_command_that_does_not_heed_a_request_ends_all_the_same():
+    """As in a kernel, where Python heeds no signal; here nobody takes the interrupt."""
+    script = (
+        "import time\n"
+        "from colsynth.cli import signals\n"
+        "signals.GRACE = 0.1\n"
+        "signals._interrupt = lambda *_: None\n"
+        "signals.heed_requests_to_end()\n"
+        "print('busy', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"busy\n"
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 143
+
+
 def test_signals_that_the_caller_ignores_stay_ignored(monkeypatch):
     changed = []
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
     monkeypatch.setattr(signal, "signal", lambda *change: changed.append(change))
+    monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_args, **_options: None)
     signals.heed_requests_to_end()
     assert changed == []
 
