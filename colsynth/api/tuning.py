@@ -109,7 +109,7 @@ def tune(
     Raises
     ------
     InputError
-        Wrong options.
+        Wrong options; CS250 where another process writes to `journal`.
     LimitError
         The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
@@ -118,6 +118,7 @@ def tune(
     from colsynth.tuning import Case, Means, usable_sizes
     from colsynth.tuning import tune as make
     from colsynth.tuning.search import BUDGET
+    from colsynth.writing import claimed
 
     names = tuple(dict.fromkeys(collectives))
     if not names:
@@ -128,7 +129,7 @@ def tune(
     problems = [make_problem(topology, n, root if n in rooted else None) for n in names]
     cases = [Case(problem, runtime, fitting, model, seed) for problem in problems]
     most = BUDGET * len(cases) if budget is None else budget
-    with Workers(jobs) as workers:
+    with claimed(journal), Workers(jobs) as workers:
         return make(cases, Means(most, workers, Journal(journal), progress), algorithms)
 
 
@@ -144,4 +145,4 @@ def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> No
     from colsynth.tuning import publish, refuse_to_replace
 
     refuse_to_replace(Path(path), force)
-    publish(bundle, Path(path))
+    publish(bundle, Path(path), replace=force)

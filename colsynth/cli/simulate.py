@@ -31,11 +31,12 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite, write_files
+from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_size
+from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,7 +153,7 @@ def simulate(
     header = program.header
     answer = Simulation(str(file), header.ranks, header.collective, points)
     if timeline is not None and traced is not None:
-        _write_timeline(timeline, traced)
+        _write_timeline(timeline, traced, force)
     found = break_down(traced) if breakdown and traced is not None else None
     if json:
         extra = {"breakdown": breakdown_object(found, traced)} if found and traced else {}
@@ -197,10 +198,10 @@ def _target(data: bytes, runtime: str | None, subject: str) -> Profile:
     return profiles()[0]
 
 
-def _write_timeline(path: Path, traced: Trace) -> None:
+def _write_timeline(path: Path, traced: Trace, force: bool) -> None:
     from colsynth.simulate.timeline import timeline
 
-    write_files({path: json_text.dumps(timeline(traced)).encode()})
+    write_files({path: json_text.dumps(timeline(traced)).encode()}, replace=force)
 
 
 def _show_points(console: Console, answer: Simulation, topology: str, runtime: str) -> None:
