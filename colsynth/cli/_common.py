@@ -33,7 +33,8 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Override a declared parameter; may be repeated.",
+        help="Override a declared parameter, such as nic='12.5 GB/s'; may be repeated. "
+        "Bandwidths are wire rates in one direction.",
         show_default=False,
     ),
 ]
@@ -42,7 +43,8 @@ BandwidthOption = Annotated[
     typer.Option(
         "--bandwidth",
         metavar="TEXT",
-        help='Of every link of a generator, such as "25 GB/s".',
+        help='Wire rate of a generator\'s links in one direction: "25 GB/s", or one for each '
+        'axis: "100,200,400 GB/s".',
         show_default="50 GB/s",
     ),
 ]
@@ -51,7 +53,7 @@ LatencyOption = Annotated[
     typer.Option(
         "--latency",
         metavar="TEXT",
-        help='Of every link of a generator, such as "0.5 us".',
+        help='Latency of a generator\'s links: "0.5 us", or one for each axis: "0.5,1,2 us".',
         show_default="0.7 us",
     ),
 ]

@@ -97,7 +97,7 @@ class Builder:
                 f"link {names} is given twice",
                 span,
                 () if first is None else (f"first given at {first}",),
-                "parallel links are one link: add up their bandwidths",
+                "give equal parallel links a count; of two kinds of wire, keep the faster",
             )
         if len(self._links) == MAX_LINKS:
             raise _error("CS125", f"more than {MAX_LINKS} links", span)
