@@ -91,13 +91,16 @@ def load_topology(
     """
     from colsynth.topology import load
 
-    return load(
+    found = load(
         spec,
         nodes=nodes,
         settings=parse_settings(settings or []),
         bandwidth=bandwidth,
         latency=latency,
     )
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return found
 
 
 def parse_settings(texts: list[str]) -> dict[str, str]:

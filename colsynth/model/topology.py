@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -72,12 +72,15 @@ class Topology:
         Sorted by (source, target).
     ranks : tuple of int
         Node index of rank 0, 1, ...; every GPU exactly once.
+    notes : tuple of str
+        What was concluded about it and its user should know; no part of what it is.
     """
 
     name: str
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     ranks: tuple[int, ...]
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def size(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, nearest
 from colsynth.model import Kind, Link, Node, Topology
+from colsynth.topology.boxes import infer_boxes
 
 MAX_NODES = 2**17
 MAX_LINKS = 2**22
@@ -133,7 +134,8 @@ class Builder:
         Raises
         ------
         InputError
-            Fewer than two GPUs, or a GPU that another one cannot reach.
+            Fewer than two GPUs, a GPU that another one cannot reach, or GPUs without a box
+            that may be in one or in two.
         """
         gpus = [i for i, node in enumerate(self.nodes) if node.kind is Kind.GPU]
         if len(gpus) < 2:
@@ -143,7 +145,7 @@ class Builder:
         order = tuple(gpus if ranks is None else ranks)
         topology = Topology(name, tuple(self.nodes), links, order)
         self._check_reach(topology, span)
-        return topology
+        return infer_boxes(topology, self._spans)
 
     def _check_reach(self, topology: Topology, span: Span | None) -> None:
         first = topology.ranks[0]

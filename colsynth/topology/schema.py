@@ -128,7 +128,11 @@ class FlatNode(_Strict, frozen=True):
     name: Name
     kind: KindName
     box: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="Its chassis; none for the fabric.")
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="Its chassis; none for the fabric. GPUs without one share a box where ways "
+            "without a NIC join them."
+        ),
     ] = None
     capabilities: Capabilities = []
 
