@@ -8,6 +8,7 @@ from dataclasses import replace
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, nearest
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.boxes import infer_boxes
+from colsynth.topology.wires import choose_wires
 
 MAX_NODES = 2**17
 MAX_LINKS = 2**22
@@ -119,7 +120,12 @@ class Builder:
         return kept
 
     def finish(
-        self, name: str, span: Span | None = None, ranks: Iterable[int] | None = None
+        self,
+        name: str,
+        span: Span | None = None,
+        ranks: Iterable[int] | None = None,
+        *,
+        every_wire: bool = False,
     ) -> Topology:
         """Return the topology.
 
@@ -130,6 +136,8 @@ class Builder:
             Where the whole topology is described.
         ranks : iterable of int, optional
             Node indices of the GPUs; in the order of the nodes when left out.
+        every_wire : bool
+            Whether slower wires between GPUs stay beside faster ones of another kind.
 
         Raises
         ------
@@ -145,7 +153,8 @@ class Builder:
         order = tuple(gpus if ranks is None else ranks)
         topology = Topology(name, tuple(self.nodes), links, order)
         self._check_reach(topology, span)
-        return infer_boxes(topology, self._spans)
+        topology = infer_boxes(topology, self._spans)
+        return topology if every_wire else choose_wires(topology)
 
     def _check_reach(self, topology: Topology, span: Span | None) -> None:
         first = topology.ranks[0]

@@ -67,7 +67,7 @@ def expand(
     span = document.at("box")
     if number == 1:
         builder = builder.keeping(lambda node: node.box is not None and node.kind is not Kind.NIC)
-    return builder.finish(name, span)
+    return builder.finish(name, span, every_wire=form.wires == "all")
 
 
 def _expressions(form: Compact) -> Iterator[Value]:

@@ -47,8 +47,12 @@ class Amount:
     @property
     def kind(self) -> str:
         """``"number"``, ``"bandwidth"`` or ``"latency"``; in words what is none of them."""
-        powers = self.bandwidth, self.time
-        return _KINDS.get(powers, "product of units")
+        return _KINDS.get(self.powers, "product of units")
+
+    @property
+    def powers(self) -> tuple[int, int]:
+        """Its powers of bandwidth and time."""
+        return self.bandwidth, self.time
 
 
 _KINDS = {(0, 0): "number", (1, 0): "bandwidth", (0, 1): "latency"}
@@ -151,7 +155,7 @@ class _Parser:
         while self.tokens[self.next].text in ("+", "-"):
             sign = self._take()
             other = self._product()
-            if value.kind != other.kind:
+            if value.powers != other.powers:
                 verb = "add" if sign.text == "+" else "subtract"
                 phrase = f"cannot {verb} a {value.kind} and a {other.kind}"
                 raise _error(phrase, self.place(sign.at))

@@ -31,7 +31,8 @@ def read_flat(document: Document, form: Flat) -> Topology:
         latency = read_latency(link.latency, at("links", i, "latency"))
         value_ = Link(source, target, bandwidth * link.count, latency)
         builder.add_link(value_, at("links", i), one_way=link.one_way)
-    return builder.finish(form.name, at("nodes"), _ranks(document, form, builder))
+    ranks = _ranks(document, form, builder)
+    return builder.finish(form.name, at("nodes"), ranks, every_wire=form.wires == "all")
 
 
 def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None:

@@ -53,6 +53,15 @@ Selection = Annotated[
 ]
 
 
+Wires = Annotated[
+    Literal["fastest", "all"],
+    Meta(
+        description="Between two GPUs with two kinds of wire (NVLink and PCIe), runtimes take the "
+        "fastest; all keeps the others in bounds and schedules too."
+    ),
+]
+
+
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A mapping whose keys are all known."""
 
@@ -107,6 +116,7 @@ class Compact(_Strict, frozen=True):
     name: Name
     box: Annotated[Part, Meta(description="One box; every box is equal.")]
     title: str = ""
+    wires: Wires = "fastest"
     aliases: Annotated[list[str], Meta(description="Other names of a preset.")] = []
     parameters: Annotated[
         dict[str, int | float | str],
@@ -158,6 +168,7 @@ class Flat(_Strict, frozen=True):
     nodes: list[FlatNode]
     links: list[FlatLink]
     title: str = ""
+    wires: Wires = "fastest"
     ranks: Annotated[
         list[str] | None,
         Meta(description="GPU names, rank 0 first; the order of the nodes when left out."),

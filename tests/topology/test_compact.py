@@ -14,6 +14,7 @@ GB = 10**9
 
 HEAD = """
 version: 1
+wires: all
 name: lab
 boxes: {boxes}
 box:
