@@ -10,41 +10,13 @@ that may be chips of one kind: with equal latencies, and bandwidths less than tw
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
 
 from colsynth.model import Kind, Link, Topology
 from colsynth.topology.damage import Ends, link_labels, listed
-
-MOST_PAIRS = 2**20
-"""Pairs of GPUs that are looked at; beyond, all wires stay."""
-
-_DIRECT = -1
-
-
-class _Way(NamedTuple):
-    """How one wire joins two GPUs: over a link, or through a fabric of switches by its number."""
-
-    bandwidth: Fraction
-    latency: Fraction
-    fabric: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Fabric:
-    """Switches that links join, and the links that touch them."""
-
-    switches: frozenset[int]
-    links: tuple[Link, ...]
-    gpus: frozenset[int]
-
-    def is_border(self, ends: Ends) -> bool:
-        """Whether a link leads into the fabric or out of it."""
-        return (ends[0] in self.switches) != (ends[1] in self.switches)
+from colsynth.topology.spare import DIRECT, Fabric, fabrics_of, spare_pairs
 
 
 @dataclass(slots=True)
@@ -54,10 +26,11 @@ class _Choice:
     topology: Topology
     links: dict[Ends, Link]
     split: dict[int, list[set[Ends]]] = field(default_factory=dict)
-    without: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
+    without: set[Ends] = field(default_factory=set)
+    through: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
 
-    def of(self, fabric: _Fabric) -> list[Ends]:
+    def of(self, fabric: Fabric) -> list[Ends]:
         """Return the links of a fabric that are left."""
         ends = ((link.source, link.target) for link in fabric.links)
         return [pair for pair in ends if pair in self.links]
@@ -82,14 +55,13 @@ def choose_wires(topology: Topology, rates: Mapping[Ends, Fraction] | None = Non
         By (source, target), bandwidths to compare where they are not those of the links: a
         degraded link is still the wire that the runtime takes.
     """
-    fabrics = _fabrics(topology)
-    spare = _spare(topology, fabrics, rates or {})
+    fabrics = fabrics_of(topology)
+    spare = spare_pairs(topology, fabrics, rates or {})
     if not spare:
         return topology
     choice = _Choice(topology, {(x.source, x.target): x for x in topology.links})
-    direct = spare.pop(_DIRECT, set())
-    choice.drop(direct)
-    choice.without += link_labels(topology, dict.fromkeys(direct)).values()
+    choice.without = spare.pop(DIRECT, set())
+    choice.drop(choice.without)
     left = [
         number for number, pairs in spare.items() if not _separated(choice, fabrics[number], pairs)
     ]
@@ -98,101 +70,7 @@ def choose_wires(topology: Topology, rates: Mapping[Ends, Fraction] | None = Non
     return _result(choice)
 
 
-def _fabrics(topology: Topology) -> list[_Fabric]:
-    """Return the switches in boxes, those together that links join; all where no GPU has a box."""
-    boxed = any(topology.nodes[gpu].box is not None for gpu in topology.ranks)
-    inside = {
-        index: index
-        for index, node in enumerate(topology.nodes)
-        if node.kind is Kind.SWITCH and (node.box is not None or not boxed)
-    }
-
-    def first(switch: int) -> int:
-        while inside[switch] != switch:
-            inside[switch] = inside[inside[switch]]
-            switch = inside[switch]
-        return switch
-
-    for link in topology.links:
-        if link.source in inside and link.target in inside:
-            inside[first(link.target)] = first(link.source)
-    links: dict[int, list[Link]] = {}
-    for link in topology.links:
-        for number in {first(end) for end in (link.source, link.target) if end in inside}:
-            links.setdefault(number, []).append(link)
-    switches: dict[int, set[int]] = {}
-    for switch in inside:
-        switches.setdefault(first(switch), set()).add(switch)
-    return [
-        _Fabric(
-            frozenset(switches[number]),
-            tuple(touching),
-            frozenset({x.source for x in touching} | {x.target for x in touching})
-            & topology.rank_of.keys(),
-        )
-        for number, touching in sorted(links.items())
-    ]
-
-
-def _spare(
-    topology: Topology, fabrics: list[_Fabric], rates: Mapping[Ends, Fraction]
-) -> dict[int, set[Ends]]:
-    """Return, by fabric, the pairs of GPUs between which a faster wire of another kind leads."""
-    gpus = topology.rank_of
-    ways: dict[Ends, list[_Way]] = {}
-    for link in topology.links:
-        if link.source in gpus and link.target in gpus:
-            ends = link.source, link.target
-            ways[ends] = [_Way(rates.get(ends, link.bandwidth), link.latency, _DIRECT)]
-    wires = Counter(gpu for fabric in fabrics for gpu in fabric.gpus)
-    wires.update({gpu for pair in ways for gpu in pair})
-    busy = [i for i, x in enumerate(fabrics) if sum(wires[gpu] > 1 for gpu in x.gpus) > 1]
-    if sum(len(fabrics[i].gpus) ** 2 for i in busy) > MOST_PAIRS:
-        return {}
-    for i in busy:
-        for ends, way in _through(fabrics[i], i, rates):
-            ways.setdefault(ends, []).append(way)
-    spare: dict[int, set[Ends]] = {}
-    for ends, found in ways.items():
-        best = max(found, key=lambda way: way.bandwidth)
-        for way in found:
-            if _is_other_kind(way, best):
-                spare.setdefault(way.fabric, set()).add(ends)
-    return dict(sorted(spare.items()))
-
-
-def _is_other_kind(way: _Way, best: _Way) -> bool:
-    """Whether a way is slower than the best one because its wire is of another kind."""
-    if way.bandwidth >= best.bandwidth:
-        return False
-    direct = _DIRECT in (way.fabric, best.fabric)
-    return direct or way.latency != best.latency or 2 * way.bandwidth <= best.bandwidth
-
-
-def _through(
-    fabric: _Fabric, number: int, rates: Mapping[Ends, Fraction]
-) -> Iterator[tuple[Ends, _Way]]:
-    """Yield the widest way through a fabric from each GPU to each other; of equals the quickest."""
-    leaving: dict[int, list[Link]] = {}
-    for link in fabric.links:
-        leaving.setdefault(link.source, []).append(link)
-    for gpu in sorted(fabric.gpus):
-        best: dict[int, tuple[Fraction, Fraction]] = {}
-        heap = [(Fraction(0), Fraction(0), gpu)]  # slowness is 1 / bandwidth
-        while heap:
-            slowness, latency, node = heapq.heappop(heap)
-            if node in best:
-                continue
-            best[node] = slowness, latency
-            for link in leaving.get(node, ()) if node == gpu or node in fabric.switches else ():
-                rate = rates.get((link.source, link.target), link.bandwidth)
-                heapq.heappush(heap, (max(slowness, 1 / rate), latency + link.latency, link.target))
-        for target in sorted((best.keys() & fabric.gpus) - {gpu}):
-            slowness, latency = best[target]
-            yield (gpu, target), _Way(1 / slowness, latency, number)
-
-
-def _separated(choice: _Choice, fabric: _Fabric, pairs: set[Ends]) -> bool:
+def _separated(choice: _Choice, fabric: Fabric, pairs: set[Ends]) -> bool:
     """Take out ways that a fabric need not offer; whether it offers none of the pairs any more."""
     parts = _parts(choice, fabric, pairs)
     if any(source in into and target in out for into, out in parts for source, target in pairs):
@@ -203,18 +81,18 @@ def _separated(choice: _Choice, fabric: _Fabric, pairs: set[Ends]) -> bool:
     return True
 
 
-def _left_out(choice: _Choice, fabric: _Fabric) -> None:
+def _left_out(choice: _Choice, fabric: Fabric) -> None:
     """Leave a slow fabric out between all GPUs if they can do without it, else keep it."""
     pairs = {(a, b) for a in fabric.gpus for b in fabric.gpus if a != b}
     parts = _parts(choice, fabric, pairs)
     needed = any(a in into and b in out for into, out in parts for a, b in pairs)
     if needed or (len(fabric.switches) > 1 and parts) or not _joined_without(choice, fabric):
-        choice.kept.append(_name(choice.topology, fabric))
+        choice.kept += sorted(fabric.switches)
     else:
         _keep_parts(choice, fabric, parts)
 
 
-def _parts(choice: _Choice, fabric: _Fabric, pairs: set[Ends]) -> list[tuple[set[int], set[int]]]:
+def _parts(choice: _Choice, fabric: Fabric, pairs: set[Ends]) -> list[tuple[set[int], set[int]]]:
     """Return groups of (neighbours that send, neighbours that receive), apart from each other.
 
     Neighbours are together where one may send to the other. NICs and other switches send to
@@ -244,9 +122,9 @@ def _parts(choice: _Choice, fabric: _Fabric, pairs: set[Ends]) -> list[tuple[set
     return parts
 
 
-def _keep_parts(choice: _Choice, fabric: _Fabric, parts: list[tuple[set[int], set[int]]]) -> None:
+def _keep_parts(choice: _Choice, fabric: Fabric, parts: list[tuple[set[int], set[int]]]) -> None:
     """Keep the links of parts alone; a switch of several parts is split."""
-    choice.without.append(f"ways between GPUs through {_name(choice.topology, fabric)}")
+    choice.through += sorted(fabric.switches)
     senders = {node for into, _ in parts for node in into}
     receivers = {node for _, out in parts for node in out}
     border = [ends for ends in choice.of(fabric) if fabric.is_border(ends)]
@@ -262,7 +140,7 @@ def _keep_parts(choice: _Choice, fabric: _Fabric, parts: list[tuple[set[int], se
         ]
 
 
-def _joined_without(choice: _Choice, fabric: _Fabric) -> bool:
+def _joined_without(choice: _Choice, fabric: Fabric) -> bool:
     """Whether the GPUs of a fabric reach each other over what else there is but the network."""
     nodes = choice.topology.nodes
     boxed = any(nodes[gpu].box is not None for gpu in fabric.gpus)
@@ -284,10 +162,6 @@ def _reached(start: int, arcs: list[Ends]) -> set[int]:
         seen |= fresh
         front += fresh
     return seen
-
-
-def _name(topology: Topology, fabric: _Fabric) -> str:
-    return listed(topology.nodes[index].name for index in sorted(fabric.switches))
 
 
 def _result(choice: _Choice) -> Topology:
@@ -321,13 +195,20 @@ def _result(choice: _Choice) -> Topology:
 
 
 def _notes(choice: _Choice) -> Iterator[str]:
-    if choice.without:
+    topology = choice.topology
+    names = [node.name for node in topology.nodes]
+    parts = list(link_labels(topology, dict.fromkeys(choice.without)).values())
+    without = [listed(parts)] if parts else []
+    if choice.through:
+        switches = listed(names[i] for i in choice.through)
+        without.append(f"the ways between GPUs through {switches}")
+    if without:
         yield (
-            "no file can choose between two kinds of wire, and runtimes take the faster; left out "
-            f"as the slower: {listed(choice.without)} ('wires: all' in the file keeps them)"
+            "no file can choose between two kinds of wire, and runtimes take the faster; left out: "
+            f"{', and '.join(without)} ('wires: all' in the file keeps them)"
         )
-    for name in choice.kept:
+    if choice.kept:
         yield (
-            f"{name} joins some GPUs that have a faster wire and some that have none: it is kept, "
-            "and the bound may count on more than files can use"
+            f"two kinds of wire: {listed(names[i] for i in choice.kept)} cannot be left out, other "
+            "ways need it; the bound may count on more than files can use"
         )

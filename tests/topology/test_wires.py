@@ -144,7 +144,7 @@ def test_a_wire_that_cannot_be_divided_goes_where_gpus_can_do_without_it():
     left = tuple(x for x in links if 7 not in (x.source, x.target) or 8 in (x.source, x.target))
     kept = choose_wires(replace(topology, links=left))
     assert kept.links == left
-    assert "it is kept" in kept.notes[0]
+    assert "cannot be left out" in kept.notes[0]
 
 
 def test_all_wires_on_demand():
@@ -220,7 +220,7 @@ def test_laws_of_any_box(topology):
     assert len(set(named(found))) == len(found.links)
     assert set(named(found)) <= set(named(topology))
     assert choose_wires(found).links == found.links
-    kept = any("it is kept" in note for note in found.notes)
+    kept = any("cannot be left out" in note for note in found.notes)
     for pair in permutations(range(5), 2):
         before = [widest(topology, *pair, direct) for direct in (True, False)]
         after = [widest(found, *pair, direct) for direct in (True, False)]
