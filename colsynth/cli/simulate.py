@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +42,7 @@ from colsynth.writing import write_files
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from colsynth.model import ThreadblockProgram, Topology
     from colsynth.runtimes import Profile
     from colsynth.simulate import Simulation
     from colsynth.simulate.trace import Trace
@@ -145,6 +147,7 @@ def simulate(
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
+    _warn_of_another_topology(program, machine)
     with progress(_KERNELS) as show:
         show("simulating", 0, 0)
         points = execute(program, machine, target, wanted, constants)
@@ -196,6 +199,15 @@ def _target(data: bytes, runtime: str | None, subject: str) -> Profile:
         if reading.program is not None and not faults:
             return candidate
     return profiles()[0]
+
+
+def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) -> None:
+    """Say on stderr that a file was made for something else; other ranks are an error later."""
+    from colsynth.runtimes.titles import fits, made_for
+
+    if not fits(program.header, machine.name):
+        text = f"the file was made for {made_for(program.header)}; the times are for {machine.name}"
+        print(f"note: {text}", file=sys.stderr)
 
 
 def _write_timeline(path: Path, traced: Trace, force: bool) -> None:
