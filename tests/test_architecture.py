@@ -17,7 +17,7 @@ PACKAGE = ROOT / "colsynth"
 
 LADDER = [
     {"errors", "units", "garbage"},
-    {"model", "kernels"},
+    {"model", "kernels", "writing"},
     {"runtimes", "store"},
     {"topology", "verify", "simulate"},
     {"synthesis", "lowering"},

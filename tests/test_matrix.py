@@ -6,7 +6,8 @@ import pytest
 
 from colsynth import api, topology
 from colsynth.compile.modes import parse_mode
-from colsynth.compile.run import Request, compile_problem
+from colsynth.compile.request import Request
+from colsynth.compile.run import compile_problem
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
 

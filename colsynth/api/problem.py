@@ -39,7 +39,8 @@ def load_topology(
     settings : mapping, optional
         Values of the parameters that a preset or a file declares.
     bandwidth, latency : str, optional
-        Of the links of a generator, such as ``"50 GB/s"`` and ``"0.7 us"``.
+        Of the links of a generator, such as ``"50 GB/s"`` and ``"0.7 us"``; one for each axis
+        with commas: ``"100,200,400 GB/s"``.
 
     Raises
     ------

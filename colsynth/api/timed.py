@@ -70,20 +70,25 @@ def synthesize(
 
 
 def write_schedule(
-    schedule: TimedSchedule, path: str | Path, progress: Progress | None = None
+    schedule: TimedSchedule,
+    path: str | Path,
+    progress: Progress | None = None,
+    *,
+    replace: bool = True,
 ) -> None:
     """Write a timed schedule as a numpy archive, whole or not at all.
 
-    Equal schedules give equal bytes; the arrays are described in `colsynth.store`.
+    Equal schedules give equal bytes; the arrays are described in `colsynth.store`. A file that
+    stands there gives way, unless `replace` is False.
 
     Raises
     ------
     InputError
-        CS208 when the system refuses.
+        CS207 where a file shall not give way; CS208 when the system refuses.
     """
     from colsynth.store import write_npz
 
-    write_npz(schedule, Path(path), progress)
+    write_npz(schedule, Path(path), progress, replace=replace)
 
 
 def read_schedule(path: str | Path) -> TimedSchedule:

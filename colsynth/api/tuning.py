@@ -108,7 +108,7 @@ def tune(
     Raises
     ------
     InputError
-        Wrong options.
+        Wrong options; CS250 where another process writes to `journal`.
     LimitError
         The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
@@ -116,6 +116,7 @@ def tune(
     from colsynth.jobs.workers import Workers
     from colsynth.tuning import Case, Means, usable_sizes
     from colsynth.tuning import tune as make
+    from colsynth.writing import claimed
 
     names = tuple(dict.fromkeys(collectives))
     if not names:
@@ -128,7 +129,7 @@ def tune(
         Case(problem, runtime, fitting, model=model, seed=seed, limited=True)
         for problem in problems
     ]
-    with Workers(jobs) as workers:
+    with claimed(journal), Workers(jobs) as workers:
         return make(cases, Means(budget, workers, Journal(journal), progress), algorithms)
 
 
@@ -144,4 +145,4 @@ def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> No
     from colsynth.tuning import publish, refuse_to_replace
 
     refuse_to_replace(Path(path), force)
-    publish(bundle, Path(path))
+    publish(bundle, Path(path), replace=force)

@@ -43,7 +43,8 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Override a parameter of the topology, e.g. nic='50 GB/s'. Repeatable.",
+        help="Override a declared parameter of the topology, e.g. nic='50 GB/s'; bandwidths are "
+        "wire rates in one direction. Repeatable.",
         rich_help_panel=TOPOLOGY,
         show_default=False,
     ),
@@ -53,7 +54,8 @@ BandwidthOption = Annotated[
     typer.Option(
         "--bandwidth",
         metavar="RATE",
-        help="Bandwidth of every link of a generator, e.g. '25 GB/s'.",
+        help="Wire rate of a generator's links in one direction, e.g. '25 GB/s', or one for each "
+        "axis: '100,200,400 GB/s'.",
         rich_help_panel=TOPOLOGY,
         show_default="50 GB/s",
     ),
@@ -63,7 +65,7 @@ LatencyOption = Annotated[
     typer.Option(
         "--latency",
         metavar="TIME",
-        help="Latency of every link of a generator, e.g. '0.5 us'.",
+        help="Latency of a generator's links, e.g. '0.5 us', or one for each axis: '0.5,1,2 us'.",
         rich_help_panel=TOPOLOGY,
         show_default="0.7 us",
     ),
@@ -104,13 +106,16 @@ def load_topology(
     """
     from colsynth.topology import load
 
-    return load(
+    found = load(
         spec,
         nodes=nodes,
         settings=parse_settings(settings or []),
         bandwidth=bandwidth,
         latency=latency,
     )
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return found
 
 
 def parse_settings(texts: list[str]) -> dict[str, str]:

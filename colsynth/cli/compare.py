@@ -38,11 +38,12 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite, write_files
+from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.progress import OF_TUNING, progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.units import format_bandwidth, format_size, gb_per_s
+from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from colsynth.tuning import Comparison
@@ -156,7 +157,7 @@ def compare(
             progress=show,
         )
     if plot is not None:
-        write_files({plot: _plot(found).encode()})
+        write_files({plot: _plot(found).encode()}, replace=force)
     if json:
         emit_json({**_as_object(found), **failures_field(damage), **members})
     else:

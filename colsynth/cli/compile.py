@@ -49,11 +49,12 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, write_stdout
+from colsynth.cli.output import Destination, refuse_to_overwrite, write_stdout
 from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.units import format_size, plural
+from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -225,6 +226,7 @@ def compile_(
         phrase = "--json and --output - both want stdout"
         raise InputError(Diagnostic("CS214", phrase, help="write the schedule to a file"))
     _check_dump_name(dump_ir, api.pass_names(algorithm, passes))
+    _check_dump_dir(dump_dir, destination)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     problem = make_problem(damage.topology, collective, root, group, groups, transit, custom)
@@ -256,7 +258,17 @@ def compile_(
             progress=show,
             watch=_Dumps(dump_ir, dump_dir) if dump_ir or dump_dir else None,
         )
+    _write(done, destination, force)
     _answer(done, destination, {**failures_field(damage), **members}, json, time_passes)
+
+
+def _write(done: Compilation, destination: Destination, force: bool) -> None:
+    if destination.path is None:
+        write_stdout(done.artefacts[0].data)
+        return
+    files = destination.paths(tuple(artefact.name for artefact in done.artefacts))
+    contents = (artefact.data for artefact in done.artefacts)
+    write_files(dict(zip(files, contents, strict=True)), replace=force)
 
 
 def _answer(
@@ -266,13 +278,8 @@ def _answer(
     json: bool,
     time_passes: bool,
 ) -> None:
-    """Write the files, then say what they are."""
+    """Say what was written."""
     files = destination.paths(tuple(artefact.name for artefact in done.artefacts))
-    if files:
-        contents = (artefact.data for artefact in done.artefacts)
-        write_files(dict(zip(files, contents, strict=True)))
-    else:
-        write_stdout(done.artefacts[0].data)
     summary = {**done.summary(), "files": [str(path) for path in files]}
     if json:
         emit_json({**summary, **extra})
@@ -295,12 +302,7 @@ class _Dumps:
         from colsynth.pipeline import dump
 
         if self.directory is not None:
-            try:
-                dump.write(self.directory / mode, place, name, value)
-            except OSError as fault:
-                phrase = f"cannot write to {self.directory}"
-                notes = (fault.strerror or str(fault),)
-                raise InputError(Diagnostic("CS208", phrase, notes=notes)) from fault
+            dump.write(self.directory / mode, place, name, value)
         if self.name in (name, "all"):
             head = f"{place:02} {name}" + (f" ({mode})" if mode else "")
             print(f"# {head}\n{dump.pretty(value)}", file=sys.stderr)
@@ -310,6 +312,19 @@ def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
     if name is not None and name not in (*known, "all"):
         phrase = f"the pipeline has no pass {name!r} to show the result of"
         raise InputError(Diagnostic("CS202", phrase, help=did_you_mean(name, (*known, "all"))))
+
+
+def _check_dump_dir(dumps: Path | None, destination: Destination) -> None:
+    """Refuse a folder of dumps where schedules will lie, or below what will be a file (CS251)."""
+    if dumps is None or destination.path is None:
+        return
+    folder, place = dumps.resolve(), destination.path.resolve()
+    if folder == place or (not destination.is_directory and place in folder.parents):
+        phrase = f"--dump-dir {dumps} and --output {destination.path} are in each other's way"
+        note = "runtimes read every file of a directory of schedules, dumps too"
+        notes = (note,) if destination.is_directory else ()
+        advice = "give the dumps a directory of their own"
+        raise InputError(Diagnostic("CS251", phrase, notes=notes, help=advice))
 
 
 _SIZES = ("chunk", "channel", "threadblock", "step")

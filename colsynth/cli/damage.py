@@ -79,6 +79,9 @@ def damaged(
     if found.failures:
         for line in _told(found):
             print(f"note: {line}", file=sys.stderr)
+        for line in found.topology.notes:
+            if line not in topology.notes:
+                print(f"note: {line}", file=sys.stderr)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,15 +32,17 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite, write_files
+from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_size
+from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from colsynth.model import ThreadblockProgram, Topology
     from colsynth.runtimes import Profile
     from colsynth.simulate import Simulation
     from colsynth.simulate.trace import Trace
@@ -144,6 +147,7 @@ def simulate(
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
+    _warn_of_another_topology(program, machine)
     with progress(_KERNELS) as show:
         show("simulating", 0, 0)
         points = execute(program, machine, target, wanted, constants)
@@ -152,7 +156,7 @@ def simulate(
     header = program.header
     answer = Simulation(str(file), header.ranks, header.collective, points)
     if timeline is not None and traced is not None:
-        _write_timeline(timeline, traced)
+        _write_timeline(timeline, traced, force)
     found = break_down(traced) if breakdown and traced is not None else None
     if json:
         extra = {"breakdown": breakdown_object(found, traced)} if found and traced else {}
@@ -197,10 +201,19 @@ def _target(data: bytes, runtime: str | None, subject: str) -> Profile:
     return profiles()[0]
 
 
-def _write_timeline(path: Path, traced: Trace) -> None:
+def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) -> None:
+    """Say on stderr that a file was made for something else; other ranks are an error later."""
+    from colsynth.runtimes.titles import fits, made_for
+
+    if not fits(program.header, machine.name):
+        text = f"the file was made for {made_for(program.header)}; the times are for {machine.name}"
+        print(f"note: {text}", file=sys.stderr)
+
+
+def _write_timeline(path: Path, traced: Trace, force: bool) -> None:
     from colsynth.simulate.timeline import timeline
 
-    write_files({path: json_text.dumps(timeline(traced)).encode()})
+    write_files({path: json_text.dumps(timeline(traced)).encode()}, replace=force)
 
 
 def _show_points(console: Console, answer: Simulation, topology: str, runtime: str) -> None:

@@ -111,7 +111,7 @@ def synthesize(
             progress=show,
         )
         if schedule is not None:
-            api.write_schedule(done.schedule, schedule, show)
+            api.write_schedule(done.schedule, schedule, show, replace=force)
     summary = done.summary(schedule)
     if json:
         emit_json({**summary, **failures_field(damage)})

@@ -116,6 +116,7 @@ def _compiled(
     known = None if watch is not None else found.workshop.make(plan)
     schedule, artefacts = maker.make(known)
     notes = (
+        *_given_up(found),
         *search_notes(found.start, measured, found.workshop.case),
         *mode_notes(target.profile, request.mode, modes),
         *capability_notes(problem, target.profile.name),
@@ -139,6 +140,18 @@ def predictions(measured: Measured, case: Case) -> tuple[Prediction, ...]:
     """Return the predicted times of a plan, where it was simulated."""
     pairs = zip(case.sizes, measured.seconds, strict=True)
     return tuple(Prediction(size, seconds) for size, seconds in pairs if seconds is not None)
+
+
+def _given_up(found: Found) -> tuple[str, ...]:
+    """Return why the best start was not taken, where it has trees as the one that was."""
+    refused, taken = found.refused, found.start.plan.option("trees")
+    trees = None if refused is None else refused.plan.option("trees")
+    if refused is None or refused.refusal is None or trees is None or taken is None:
+        return ()
+    reason = refused.refusal.partition(": ")[2]
+    if refused.plan.algorithm == "roots":
+        return (f"free roots would be faster but were given up: {reason}",)
+    return (f"{trees} trees per GPU would be faster but were given up: {reason}",)
 
 
 def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]:

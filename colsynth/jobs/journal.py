@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from colsynth.writing import append, write_files
 
 
 class Journal:
@@ -37,19 +40,25 @@ class Journal:
 
     def keep(self, key: str, value: Any) -> None:
         """Append a value that JSON can hold."""
+        if self.path is not None:
+            # Not flushed to the disk: what a crash of the machine costs is worked out again.
+            append(self.path, line_of(key, value))
         self.known[key] = value
-        if self.path is None:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as stream:
-            # Begins a line of its own, so that a line that was cut off spoils no other.
-            stream.write(f"\n{json.dumps({'key': key, 'value': value})}")
+
+    def restart(self) -> None:
+        """Forget everything, in the file too."""
+        self.known.clear()
+        if self.path is not None and self.path.exists():
+            os.truncate(self.path, 0)
 
     def settle(self) -> None:
         """Write the file anew, by key: equal values are then equal bytes."""
         if self.path is None:
             return
         lines = (json.dumps({"key": key, "value": self.known[key]}) for key in sorted(self.known))
-        draft = self.path.with_name(f"{self.path.name}.tmp")
-        draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        draft.replace(self.path)
+        write_files({self.path: "".join(f"{line}\n" for line in lines).encode()})
+
+
+def line_of(key: str, value: Any) -> bytes:
+    """Return what is appended; it begins a line, so that one that was cut off spoils no other."""
+    return f"\n{json.dumps({'key': key, 'value': value})}".encode()

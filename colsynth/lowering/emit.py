@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop, Lane
 from colsynth.lowering.layout import Layout
@@ -13,7 +11,6 @@ from colsynth.model import (
     ChunkProgram,
     Gpu,
     Header,
-    Problem,
     Slot,
     Step,
     Threadblock,
@@ -21,8 +18,8 @@ from colsynth.model import (
     Transfer,
     Wait,
 )
-from colsynth.runtimes.header import NAME_LIMIT
 from colsynth.runtimes.target import Target
+from colsynth.runtimes.titles import title
 
 
 def emit(
@@ -163,18 +160,12 @@ def _passing_sums(
     )
 
 
-def _title(problem: Problem) -> str:
-    """Return a name for the file in letters that every runtime's scanner reads alike."""
-    text = f"colsynth {problem.collective} {problem.topology.name}"
-    return re.sub(r"[^A-Za-z0-9 ._:,=+-]", "_", text)[:NAME_LIMIT]
-
-
 def _header(program: ChunkProgram, staffing: Staffing, target: Target) -> Header:
     problem = program.problem
     profile = target.profile
     most = profile.default_max_bytes if target.max_bytes is None else target.max_bytes
     return Header(
-        name=_title(problem),
+        name=title(problem.collective, problem.topology.name),
         collective=problem.collective,
         protocol=target.protocol,
         ranks=problem.topology.size,

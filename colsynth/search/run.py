@@ -86,6 +86,9 @@ class Wish:
         return set(self.settings) <= _fields(algorithm)
 
 
+_TREES = "pack-trees.trees"
+
+
 def configured(algorithm: str, settings: Mapping[str, Any]) -> Pipeline:
     """Return the pipeline of an algorithm with values in the passes that take them.
 
@@ -138,12 +141,15 @@ class Found:
         Which may still have the program.
     ranking : tuple of Measured
         All that fit, the best first.
+    refused : Measured or None
+        What would have been a better start, but does not fit.
     """
 
     best: Measured
     start: Measured
     workshop: Workshop
     ranking: tuple[Measured, ...]
+    refused: Measured | None = None
 
 
 def find_plan(
@@ -172,7 +178,7 @@ def find_plan(
     quest = _Quest.of(workshop, objective, wish, means)
     if wish.passes is not None:
         given = Plan("passes", wish.protocol or "Simple", wish.passes)
-        quest.searcher.try_all([(given,)])
+        quest.searcher.try_all([tuple(quest.counted(given))])
     else:
         quest.begin()
         for level in LEVELS[1 : wish.level + 1]:
@@ -240,20 +246,25 @@ class _Quest:
 
         Where it does not stand `alone`, an allreduce may begin with free roots.
         """
-        start, trees = self.wish.start, self.wish.settings.get("trees", "auto")
-        if name != "forest":
-            yield start(name)
-            return
-        if not alone and self.free_roots and not str(trees).isdigit() and self.wish.allows("roots"):
-            yield start("roots")
-        if trees != "auto":
-            yield start(name)
+        start = self.wish.start(name)
+        free = self.free_roots and not alone and name == "forest" and self.wish.allows("roots")
+        if free and not str(self.wish.settings.get("trees", "auto")).isdigit():
+            yield self.wish.start("roots")
+        yield from self.counted(start)
+
+    def counted(self, plan: Plan) -> Iterator[Plan]:
+        """Yield a plan with each number of trees worth trying, where it leaves that open."""
+        if plan.values().get(_TREES) != "auto" or self._case.problem.groups:
+            yield plan
             return
         from colsynth.synthesis.forest.rate import candidates
 
         with self.searcher.workshop.clock.measure("choose-trees"):
             counts = candidates(self._case.problem)
-        yield from (start(name, trees=str(count)) for count in counts)
+        for count in counts:
+            changed = plan.changed({_TREES: str(count)})
+            if changed is not None:
+                yield changed
 
     def _try_others(self, tried: Iterable[str]) -> None:
         """Try the other algorithms as they are."""
@@ -353,7 +364,9 @@ def _found(searcher: Searcher, wish: Wish) -> Found:
     scored = [(searcher.objective.score(0, m), place, m) for place, m in enumerate(known)]
     ranked = [m for score, _, m in sorted(x for x in scored if x[0] is not None)]
     if ranked:
-        return Found(ranked[0], known[0], searcher.workshop, tuple(ranked))
+        first = next(iter(searcher.found.values()))
+        refused = first if first.refusal is not None else None
+        return Found(ranked[0], known[0], searcher.workshop, tuple(ranked), refused)
     if wish.algorithm is None and wish.passes is None and len(searcher.found) > 1:
         raise nothing_fits(searcher.workshop.case, searcher.found.values())
     last = list(searcher.found.values())[-1]

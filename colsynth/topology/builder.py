@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, nearest
 from colsynth.model import Kind, Link, Node, Topology
+from colsynth.topology.boxes import infer_boxes
+from colsynth.topology.wires import choose_wires
 
 MAX_NODES = 2**17
 MAX_LINKS = 2**22
@@ -97,7 +99,7 @@ class Builder:
                 f"link {names} is given twice",
                 span,
                 () if first is None else (f"first given at {first}",),
-                "parallel links are one link: add up their bandwidths",
+                "give equal parallel links a count; of two kinds of wire, keep the faster",
             )
         if len(self._links) == MAX_LINKS:
             raise _error("CS125", f"more than {MAX_LINKS} links", span)
@@ -118,7 +120,12 @@ class Builder:
         return kept
 
     def finish(
-        self, name: str, span: Span | None = None, ranks: Iterable[int] | None = None
+        self,
+        name: str,
+        span: Span | None = None,
+        ranks: Iterable[int] | None = None,
+        *,
+        every_wire: bool = False,
     ) -> Topology:
         """Return the topology.
 
@@ -129,11 +136,14 @@ class Builder:
             Where the whole topology is described.
         ranks : iterable of int, optional
             Node indices of the GPUs; in the order of the nodes when left out.
+        every_wire : bool
+            Whether slower wires between GPUs stay beside faster ones of another kind.
 
         Raises
         ------
         InputError
-            Fewer than two GPUs, or a GPU that another one cannot reach.
+            Fewer than two GPUs, a GPU that another one cannot reach, or GPUs without a box
+            that may be in one or in two.
         """
         gpus = [i for i, node in enumerate(self.nodes) if node.kind is Kind.GPU]
         if len(gpus) < 2:
@@ -143,7 +153,8 @@ class Builder:
         order = tuple(gpus if ranks is None else ranks)
         topology = Topology(name, tuple(self.nodes), links, order)
         self._check_reach(topology, span)
-        return topology
+        topology = infer_boxes(topology, self._spans)
+        return topology if every_wire else choose_wires(topology)
 
     def _check_reach(self, topology: Topology, span: Span | None) -> None:
         first = topology.ranks[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,18 +63,37 @@ class Document:
     data : dict
     values, keys : dict
         (line, column), both from 1, by path: ``("box", "links", 0, "from")``.
+    quotes : dict
+        By path, how many columns before its text a value begins: 1 where it stands in
+        quotes, None where lines or escapes hide the place of its characters.
     """
 
     file: str
     data: dict[str, Any]
     values: dict[Path_, Mark] = field(repr=False)
     keys: dict[Path_, Mark] = field(repr=False)
+    quotes: dict[Path_, int | None] = field(repr=False, default_factory=dict)
 
     def at(self, *path: str | int) -> Span:
         """Return the place of the value at `path`, or of the nearest one around it."""
         while path not in self.values:
             path = path[:-1]
         return Span(self.file, *self.values[path])
+
+    def inside(self, *path: str | int) -> Callable[[int], Span]:
+        """Return what gives the place of a character of the text at `path`, from 0 on.
+
+        The first one stands for the whole value, and so does each whose place is not known.
+        """
+        span = self.at(*path)
+        quotes = self.quotes.get(path, 0)
+
+        def place(offset: int) -> Span:
+            if offset == 0 or quotes is None or span.column is None:
+                return span
+            return Span(span.file, span.line, span.column + quotes + offset)
+
+        return place
 
     def key(self, *path: str | int) -> Span:
         """Return the place of the key that `path` ends with."""
@@ -104,7 +124,7 @@ def parse_document(text: str, file: str, wording: Wording = TOPOLOGY) -> Documen
         raise _syntax_error(file, error) from None
     finally:
         reader.close()
-    return Document(file, data, reader.values, reader.keys)
+    return Document(file, data, reader.values, reader.keys, reader.quotes)
 
 
 _SHAPES = (
@@ -167,6 +187,7 @@ class _Reader:
         self.wording = wording
         self.values: dict[Path_, Mark] = {}
         self.keys: dict[Path_, Mark] = {}
+        self.quotes: dict[Path_, int | None] = {}
         self._loader = _LOADER(text)
 
     def close(self) -> None:
@@ -209,6 +230,9 @@ class _Reader:
                 hint="declare a parameter and use it as $NAME",
             )
         if isinstance(event, yaml.ScalarEvent):
+            if more := _columns_beyond(event):
+                # Two quotes, unless there are escapes or line breaks.
+                self.quotes[path] = 1 if more == 2 else None
             return self._scalar(event)
         if len(path) == _MAX_DEPTH:
             raise self._error("CS103", "the YAML is nested too deeply", event)
@@ -252,6 +276,13 @@ class _Reader:
     ) -> InputError:
         notes = () if note is None else (note,)
         return InputError(Diagnostic(code, phrase, Span(self.file, *_mark(event)), notes, hint))
+
+
+def _columns_beyond(event: Any) -> int:
+    """Return how many columns a scalar takes beyond its text; -1 for several lines."""
+    if event.start_mark.line != event.end_mark.line:
+        return -1
+    return int(event.end_mark.column - event.start_mark.column - len(event.value))
 
 
 def _mark(event: Any) -> Mark:

@@ -104,7 +104,7 @@ class _Reader:
     """Finds nodes and links by name."""
 
     def __init__(self, topology: Topology) -> None:
-        self.topology = topology
+        self.topology = topology.whole or topology
         self.names = {node.name: i for i, node in enumerate(topology.nodes)}
 
     def node(self, text: str, kind: Kind) -> int:

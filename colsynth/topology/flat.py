@@ -29,9 +29,10 @@ def read_flat(document: Document, form: Flat) -> Topology:
         target = builder.find(link.target, at("links", i, "to"))
         bandwidth = read_bandwidth(link.bandwidth, at("links", i, "bandwidth"))
         latency = read_latency(link.latency, at("links", i, "latency"))
-        value_ = Link(source, target, bandwidth, latency)
+        value_ = Link(source, target, bandwidth * link.count, latency)
         builder.add_link(value_, at("links", i), one_way=link.one_way)
-    return builder.finish(form.name, at("nodes"), _ranks(document, form, builder))
+    ranks = _ranks(document, form, builder)
+    return builder.finish(form.name, at("nodes"), ranks, every_wire=form.wires == "all")
 
 
 def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None:

@@ -36,7 +36,7 @@ def load(
     settings : mapping, optional
         Values of declared parameters, by name.
     bandwidth, latency : str, optional
-        Of every link of a generator.
+        Of every link of a generator, or of those of each axis: ``"100,200,400 GB/s"``.
 
     Raises
     ------

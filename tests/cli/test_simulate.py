@@ -28,6 +28,25 @@ def file(tmp_path_factory):
 ON = ("-t", "dgx-a100", "--nodes", "2")
 
 
+def test_a_file_that_was_made_for_another_topology_is_noted(file, capsys):
+    asked = ("-r", "rccl", "--sizes", "1MB", "--json")
+    assert run(["simulate", file, *ON, *asked]) == 0
+    assert capsys.readouterr().err == ""
+    for machine in (
+        ("mi250",),
+        (*ON[1:], "--set", "nic=50 GB/s"),
+        (*ON[1:], "--drop-nic", "nic0.0"),
+    ):
+        assert run(["simulate", file, "-t", *machine, *asked]) == 0
+        shown = capsys.readouterr().err.splitlines()
+        assert "note: the file was made for dgx-a100 x2; the times are for" in shown[-1]
+    foreign = Path(file).read_text().replace("colsynth allgather dgx-a100 x2", "mine")
+    other = Path(file).with_name("foreign.xml")
+    other.write_text(foreign)
+    assert run(["simulate", str(other), "-t", "mi250", *asked]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_json_has_the_shape_that_was_agreed(file, capsys):
     asked = ("-r", "rccl", "--sizes", "1KB,1MB,1GB", "--json")
     assert run(["simulate", file, *ON, *asked]) == 0
