@@ -48,7 +48,7 @@ from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, w
 from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.units import plural
+from colsynth.units import format_size, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -148,7 +148,12 @@ def compile_(
     ] = None,
     max_bytes: Annotated[
         str | None,
-        typer.Option("--max-bytes", metavar="SIZE", help="Largest message, inclusive."),
+        typer.Option(
+            "--max-bytes",
+            metavar="SIZE",
+            help="Largest message, inclusive.",
+            show_default="all that the runtime counts",
+        ),
     ] = None,
     passes: Annotated[
         str | None,
@@ -280,6 +285,7 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
     rows = {
         "schedule": f"{summary['collective']}{root} on {summary['topology']}",
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
+        "messages": _messages(summary["min_bytes"], summary["max_bytes"]),
         **_of_schedule(summary),
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
         "limits": "\n".join(_lines_of_limits(limits)),
@@ -290,6 +296,13 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
     for path in summary["files"]:
         table.add_row("file", path)
     console.print(table)
+
+
+def _messages(least: int, most: int) -> str:
+    """Return which messages select the files."""
+    if least > 1:
+        return f"{format_size(least)} to {format_size(most)}; the library runs others itself"
+    return f"up to {format_size(most)}; the library runs larger ones itself"
 
 
 def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:

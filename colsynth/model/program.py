@@ -96,7 +96,7 @@ class Header:
         Smallest message served, inclusive.
     max_bytes : int or None
         Largest message served, inclusive on every runtime (writers translate);
-        None is unlimited.
+        None is unlimited, which no compiled program is.
     root : int or None
         Rank, for broadcast and reduce (not written to any file; verification finds it).
     """
@@ -112,6 +112,10 @@ class Header:
     min_bytes: int = 0
     max_bytes: int | None = None
     root: int | None = None
+
+    def admits(self, size: int) -> bool:
+        """Whether a message of so many bytes lies in the range that is served."""
+        return self.min_bytes <= size and (self.max_bytes is None or size <= self.max_bytes)
 
 
 @dataclass(frozen=True, slots=True)
