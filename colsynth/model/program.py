@@ -113,10 +113,6 @@ class Header:
     max_bytes: int | None = None
     root: int | None = None
 
-    def admits(self, size: int) -> bool:
-        """Whether a message of so many bytes lies in the range that is served."""
-        return self.min_bytes <= size and (self.max_bytes is None or size <= self.max_bytes)
-
 
 @dataclass(frozen=True, slots=True)
 class ThreadblockProgram:

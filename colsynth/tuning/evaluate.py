@@ -128,7 +128,7 @@ def evaluate(case: Case, candidate: Candidate) -> Measured:
         candidate,
         tuple(found.get(size) for size in case.sizes),
         usable=tuple(
-            header.admits(size) and is_usable(size, header.chunks, header.ranks)
+            size <= (header.max_bytes or size) and is_usable(size, header.chunks, header.ranks)
             for size in case.sizes
         ),
     )

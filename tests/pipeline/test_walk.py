@@ -1,5 +1,5 @@
 from fractions import Fraction
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -94,7 +94,7 @@ def test_every_file_has_the_largest_limit_that_the_verifier_accepts(runtime, pro
     for artefact in done.artefacts:
         header = artefact.program.header
         assert header.max_bytes == done.summary()["max_bytes"]
-        spelt = int(ElementTree.fromstring(artefact.data).get("maxBytes"))
+        spelt = int(ET.fromstring(artefact.data).get("maxBytes"))
         assert spelt - of.exclusive_max == header.max_bytes > 0
         for larger in (spelt + 1, 0):
             data = artefact.data.replace(b'maxBytes="%d"' % spelt, b'maxBytes="%d"' % larger)
