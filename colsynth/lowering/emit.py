@@ -211,7 +211,7 @@ def _largest_message(chunks: int, target: Target) -> int:
     option, least = ("min", target.min_bytes) if asked is None else ("max", asked)
     if least > most:
         phrase = f"--{option}-bytes {least} is too large for {target.protocol}"
-        note = f"{plural(chunks, 'chunk')} of {profile.max_tiles} tiles hold {most} bytes"
+        note = f"{plural(chunks, 'chunk')} of at most {profile.max_tiles} tiles: {most} bytes"
         advice = f"give a smaller --{option}-bytes, or more chunks with --instances or --trees"
         raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help=advice))
     return most if asked is None else asked

@@ -124,8 +124,8 @@ def _scratch(table: Table, profile: Profile, findings: Findings) -> None:
     need = message * scratch // header.chunks
     if need < _MEMORY_BUDGET:
         return
-    text = f"scratch is {scratch / header.chunks:.3g} times the message:"
-    text += f" {need / 2**30:.4g} GiB for one of {format_size(message)}"
+    text = f"scratch is {scratch / header.chunks:,.1f} times the message:"
+    text += f" {need / 2**30:,.1f} GiB for one of {format_size(message)}"
     if need > _MEMORY:
         findings.add("R01", f"{text}, more than any GPU has", level=Severity.ERROR)
     else:
