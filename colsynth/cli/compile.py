@@ -53,7 +53,7 @@ from colsynth.cli.output import Destination, refuse_to_overwrite, write_stdout
 from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.units import plural
+from colsynth.units import format_size, plural
 from colsynth.writing import write_files
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def compile_(
             "--max-bytes",
             metavar="SIZE",
             help="Largest message that the file serves, inclusive, e.g. 1GiB.",
+            show_default="all that the runtime counts",
         ),
     ] = None,
     passes: Annotated[
@@ -329,6 +330,7 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
     rows = {
         "schedule": f"{summary['collective']}{root} on {summary['topology']}",
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
+        "messages": _messages(summary["min_bytes"], summary["max_bytes"]),
         **_of_schedule(summary),
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
         "limits": "\n".join(_lines_of_limits(limits)),
@@ -339,6 +341,13 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
     for path in summary["files"]:
         table.add_row("file", path)
     console.print(table)
+
+
+def _messages(least: int, most: int) -> str:
+    """Return which messages select the files."""
+    if least > 1:
+        return f"{format_size(least)} to {format_size(most)}; the library runs others itself"
+    return f"up to {format_size(most)}; the library runs larger ones itself"
 
 
 def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:

@@ -343,7 +343,6 @@ def _artefact(
     label = mode.value if len(walk.modes) > 1 else ""
     if program is None:
         program = tail.run(schedule, target, walk.clock, _observer(walk, label))
-    _check_largest(program, target)
     with walk.clock.measure("write"):
         data = write(program, target.profile)
     name = file_name(walk.problem, target.profile.name, mode)
@@ -351,18 +350,6 @@ def _artefact(
     with walk.clock.measure("verify"):
         report = _verified(walk, name, data)
     return Artefact(name, mode, data, program, report)
-
-
-def _check_largest(program: ThreadblockProgram, target: Target) -> None:
-    """Refuse a largest message that takes more tiles than the runtime counts (rule K03)."""
-    from colsynth.verify.lint_header import MAX_TILES
-
-    most = MAX_TILES * target.profile.tile_bytes[target.protocol] * program.header.chunks
-    if target.max_bytes is not None and target.max_bytes > most:
-        phrase = f"--max-bytes {target.max_bytes} is too large for {target.protocol}"
-        note = f"{program.header.chunks} chunks of {MAX_TILES} tiles hold {most} bytes"
-        advice = "give a smaller --max-bytes, or more chunks with --instances or --trees"
-        raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help=advice))
 
 
 def _verified(walk: _Walk, name: str, data: bytes) -> Report:

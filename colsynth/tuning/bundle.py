@@ -27,9 +27,8 @@ class TunedFile:
     name : str
     candidate : Candidate
     trees_per_gpu : int or None
-    min_bytes : int
-        Inclusive, as `max_bytes`.
-    max_bytes : int or None
+    min_bytes, max_bytes : int
+        Inclusive.
     artefact : Artefact
     predicted : tuple of Point
         At the measured sizes of its range.
@@ -39,7 +38,7 @@ class TunedFile:
     candidate: Candidate
     trees_per_gpu: int | None
     min_bytes: int
-    max_bytes: int | None
+    max_bytes: int
     artefact: Artefact
     predicted: tuple[Point, ...]
 
@@ -54,6 +53,7 @@ class LeftOver:
     min_bytes : int
         Inclusive, as `max_bytes`.
     max_bytes : int or None
+        None: all that are larger, too.
     reason : str
     """
 
@@ -168,7 +168,8 @@ class _Maker:
         """Return the files of a plan, and the ranges without one.
 
         Where a file ends before the next measured size, with the last that its protocol is
-        for, the next segment begins there.
+        for, the next segment begins there. Behind the last file, the library serves what is
+        larger than flags count.
         """
         files: list[TunedFile] = []
         left: list[LeftOver] = []
@@ -182,21 +183,29 @@ class _Maker:
             if not made:
                 self._leave(left, least, most, _reason(segment))
             elif made[0].max_bytes != most:
-                uncovered = (made[0].max_bytes or 0) + 1
+                uncovered = made[0].max_bytes + 1
                 if segment is plan.segments[-1]:
-                    self._leave(left, uncovered, most, "larger than what was measured")
+                    self._leave(left, uncovered, most, self._reason_behind(made[0]))
         return files, left
 
     def _leave(self, left: list[LeftOver], least: int, most: int | None, reason: str) -> None:
         left.append(LeftOver(self.case.problem.collective, least, most, reason))
 
     def _range(self, segment: Segment) -> tuple[int, int | None]:
-        """Return the bytes that a segment stands for, inclusive."""
+        """Return the bytes that a segment stands for, inclusive; None is no end."""
         sizes = self.case.sizes
         least = sizes[segment.first] if segment.first else self.runtime.least_min_bytes
         if segment.last + 1 < len(sizes):
             return least, sizes[segment.last + 1] - 1
-        return least, self.runtime.default_max_bytes
+        return least, None
+
+    def _reason_behind(self, file: TunedFile) -> str:
+        """Return why a file serves nothing larger."""
+        counted = self.runtime.largest_message(
+            file.candidate.protocol, file.artefact.program.header.chunks
+        )
+        full = file.max_bytes == counted
+        return f"{self.runtime.name} counts no more" if full else "larger than what was measured"
 
     def _files(
         self, segment: Segment, least: int, most: int | None, number: int
@@ -216,15 +225,15 @@ class _Maker:
     ) -> list[TunedFile]:
         case = self.case
         done = build(case, candidate, mode=Mode.AUTO, several=True, min_bytes=least, max_bytes=most)
-        trees = done.summary()["trees_per_gpu"]
+        figures = done.summary()
         sizes = case.sizes[segment.first : segment.last + 1]
         return [
             TunedFile(
                 name=item.name.replace(".xml", f"-{number}.xml"),
                 candidate=candidate,
-                trees_per_gpu=trees,
+                trees_per_gpu=figures["trees_per_gpu"],
                 min_bytes=least,
-                max_bytes=most,
+                max_bytes=figures["max_bytes"],
                 artefact=item,
                 predicted=points(case, item, sizes),
             )

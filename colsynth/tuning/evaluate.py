@@ -123,11 +123,14 @@ def evaluate(case: Case, candidate: Candidate) -> Measured:
     except ColsynthError as fault:
         told = fault.diagnostic
         return Measured(candidate, nothing, f"{told.code}: {told.phrase}")
-    chunks = made.artefacts[0].program.header.chunks
+    header = made.artefacts[0].program.header
     return Measured(
         candidate,
         tuple(found.get(size) for size in case.sizes),
-        usable=tuple(is_usable(size, chunks, case.problem.topology.size) for size in case.sizes),
+        usable=tuple(
+            size <= (header.max_bytes or size) and is_usable(size, header.chunks, header.ranks)
+            for size in case.sizes
+        ),
     )
 
 

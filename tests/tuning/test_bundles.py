@@ -63,7 +63,9 @@ def test_ranges_have_no_hole_and_no_overlap(published, collective, mode):
     found = spans(manifest(place), collective, mode)
     limits = profile(runtime)
     assert found[0][0] == limits.least_min_bytes
-    assert found[-1][1] == limits.default_max_bytes
+    *files, last = found
+    assert last[1:] == (None, None)
+    assert all(most is not None for _, most, _ in files)
     for (_, most, _), (least, _, _) in itertools.pairwise(found):
         assert least == most + 1
 
@@ -178,8 +180,12 @@ def test_a_protocol_for_small_messages_hands_over_to_the_next_file(monkeypatch):
     options = {"algorithms": ("forest",), "budget": 2}
     bundle = api.tune(value, ["allgather"], "rccl", (2**10, 2**20, 2**30), **options)
     told = [(f.candidate.protocol, f.min_bytes, f.max_bytes) for f in bundle.files]
-    assert told == [("LL128", 0, 3 * 2**20), ("Simple", 3 * 2**20 + 1, None)]
-    assert not bundle.left_to_library
+    (left,) = bundle.left_to_library
+    end = left.min_bytes - 1
+    assert told == [("LL128", 0, 3 * 2**20), ("Simple", 3 * 2**20 + 1, end)]
+    header = bundle.files[-1].artefact.program.header
+    assert end == header.max_bytes == header.chunks * 65536 * 2**21
+    assert (left.max_bytes, left.reason) == (None, "rccl counts no more")
 
 
 def test_only_a_bundle_gives_way_and_only_when_told_to(tmp_path):
