@@ -170,6 +170,7 @@ def compile_(
             "--max-bytes",
             metavar="SIZE",
             help="Largest message that the file serves, inclusive, e.g. 1GiB.",
+            show_default="all that the runtime counts",
         ),
     ] = None,
     passes: Annotated[
@@ -341,6 +342,7 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
         "schedule": f"{summary['collective']}{root} on {summary['topology']}",
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
         "algorithm": " ".join([summary["algorithm"], *_settings(summary["settings"])]),
+        "messages": _messages(summary["min_bytes"], summary["max_bytes"]),
         **_of_schedule(summary),
         **_of_prediction(summary),
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
@@ -352,6 +354,13 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
     for path in summary["files"]:
         table.add_row("file", path)
     console.print(table)
+
+
+def _messages(least: int, most: int) -> str:
+    """Return which messages select the files."""
+    if least > 1:
+        return f"{format_size(least)} to {format_size(most)}; the library runs others itself"
+    return f"up to {format_size(most)}; the library runs larger ones itself"
 
 
 def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:

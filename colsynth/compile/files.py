@@ -8,7 +8,7 @@ from typing import Any
 
 from colsynth.compile.modes import Mode
 from colsynth.compile.result import Artefact, Schedule, file_name
-from colsynth.errors import DefectError, Diagnostic, LimitError, VerificationError
+from colsynth.errors import DefectError, Diagnostic, VerificationError
 from colsynth.model import Forest, Problem, Report, ThreadblockProgram, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline, findings
@@ -95,7 +95,6 @@ class Maker:
         label = mode.value if len(self.modes) > 1 else ""
         if program is None:
             program = tail.run(schedule, target, self.clock, self._observer(label))
-        _check_largest(program, target)
         with self.clock.measure("write"):
             data = write(program, target.profile)
         name = file_name(self.problem, target.profile.name, mode)
@@ -125,15 +124,3 @@ class Maker:
 def aimed(target: Target, mode: Mode) -> Target:
     """Return the target for one mode of the call."""
     return replace(target, in_place=mode.in_place, out_of_place=mode.out_of_place)
-
-
-def _check_largest(program: ThreadblockProgram, target: Target) -> None:
-    """Refuse a largest message that takes more tiles than the runtime counts (rule K03)."""
-    from colsynth.verify.lint_header import MAX_TILES
-
-    most = MAX_TILES * target.profile.tile_bytes[target.protocol] * program.header.chunks
-    if target.max_bytes is not None and target.max_bytes > most:
-        phrase = f"--max-bytes {target.max_bytes} is too large for {target.protocol}"
-        note = f"{program.header.chunks} chunks of {MAX_TILES} tiles hold {most} bytes"
-        advice = "give a smaller --max-bytes, or more chunks with --instances or --trees"
-        raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help=advice))

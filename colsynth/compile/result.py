@@ -121,7 +121,8 @@ class Compilation:
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain values, ready for JSON.
 
-        Bandwidths are in GB/s, counts are maxima over ranks and files, and ``gap`` is
+        Bandwidths are in GB/s, counts are maxima over ranks and files, ``min_bytes`` and
+        ``max_bytes`` (inclusive) are the messages that all files serve, and ``gap`` is
         the share of time lost to the bound, 0 exactly when the bound is reached. What an
         algorithm does not have is None.
         """
@@ -137,6 +138,8 @@ class Compilation:
             "pipeline": self.pipeline,
             "protocol": programs[0].header.protocol,
             "modes": [artefact.mode.value for artefact in self.artefacts],
+            "min_bytes": max(program.header.min_bytes for program in programs),
+            "max_bytes": min(program.header.max_bytes or 0 for program in programs),
             **_figures(self.schedule),
             "chunks": max(program.header.chunks for program in programs),
             "channels": max(program.header.channels for program in programs),

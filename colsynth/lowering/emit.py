@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from colsynth.errors import Diagnostic, LimitError
 from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop, Lane
 from colsynth.lowering.layout import Layout
@@ -20,16 +21,27 @@ from colsynth.model import (
 )
 from colsynth.runtimes.target import Target
 from colsynth.runtimes.titles import title
+from colsynth.units import plural
 
 
 def emit(
     program: ChunkProgram, staffing: Staffing, layout: Layout, target: Target
 ) -> ThreadblockProgram:
-    """Spell lanes as threadblocks, rank by rank."""
+    """Spell lanes as threadblocks, rank by rank.
+
+    Channels are numbered without gaps, since runtimes give buffers to every one below the
+    highest. So far they had places of their own for each instance and phase.
+
+    Raises
+    ------
+    LimitError
+        CS222: the runtime cannot count the tiles of the largest message.
+    """
     size = program.problem.topology.size
     by_rank: list[list[Lane]] = [[] for _ in range(size)]
     for lane in staffing.lanes.lanes:
         by_rank[lane.rank].append(lane)
+    channels = {c: n for n, c in enumerate(sorted({x.channel for x in staffing.lanes.lanes}))}
     segments = Segments(program.transfers, layout.grain)
     passing = _passing_sums(program.transfers, segments, _fused(staffing))
     gpus = tuple(
@@ -38,11 +50,11 @@ def emit(
             layout.input_chunks,
             layout.output_chunks,
             program.scratch[rank],
-            _threadblocks(_sorted_lanes(by_rank[rank]), program, staffing, passing),
+            _threadblocks(_sorted_lanes(by_rank[rank]), program, staffing, passing, channels),
         )
         for rank in range(size)
     )
-    return ThreadblockProgram(_header(program, staffing, target), gpus)
+    return ThreadblockProgram(_header(program, len(channels), target), gpus)
 
 
 def _sorted_lanes(lanes: list[Lane]) -> list[Lane]:
@@ -59,6 +71,7 @@ def _threadblocks(
     program: ChunkProgram,
     staffing: Staffing,
     passing: frozenset[int],
+    channels: dict[int, int],
 ) -> tuple[Threadblock, ...]:
     needed = staffing.needed
     place = {
@@ -73,7 +86,7 @@ def _threadblocks(
             _step(hop, program.transfers, staffing.ops, passing, _waits(hop, number, place, needed))
             for hop in lane.hops
         )
-        blocks.append(Threadblock(number, lane.send, lane.recv, lane.channel, steps))
+        blocks.append(Threadblock(number, lane.send, lane.recv, channels[lane.channel], steps))
     return tuple(blocks)
 
 
@@ -160,20 +173,36 @@ def _passing_sums(
     )
 
 
-def _header(program: ChunkProgram, staffing: Staffing, target: Target) -> Header:
+def _header(program: ChunkProgram, channels: int, target: Target) -> Header:
     problem = program.problem
-    profile = target.profile
-    most = profile.default_max_bytes if target.max_bytes is None else target.max_bytes
+    most = _largest_message(program.chunks, target)
     return Header(
         name=title(problem.collective, problem.topology.name),
         collective=problem.collective,
         protocol=target.protocol,
         ranks=problem.topology.size,
         chunks=program.chunks,
-        channels=1 + max(lane.channel for lane in staffing.lanes.lanes),
+        channels=channels,
         in_place=target.in_place,
         out_of_place=target.out_of_place,
-        min_bytes=max(target.min_bytes, profile.least_min_bytes),
+        min_bytes=max(target.min_bytes, target.profile.least_min_bytes),
         max_bytes=most,
         root=problem.root,
     )
+
+
+def _largest_message(chunks: int, target: Target) -> int:
+    """Return the bytes of the largest message that the file serves; never without a limit.
+
+    A message of more tiles than flags count would hang (rule K03), so it must not select the
+    file.
+    """
+    profile, asked = target.profile, target.max_bytes
+    most = profile.largest_message(target.protocol, chunks)
+    option, least = ("min", target.min_bytes) if asked is None else ("max", asked)
+    if least > most:
+        phrase = f"--{option}-bytes {least} is too large for {target.protocol}"
+        note = f"{plural(chunks, 'chunk')} of at most {profile.max_tiles} tiles: {most} bytes"
+        advice = f"give a smaller --{option}-bytes, or more chunks with --instances or --trees"
+        raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help=advice))
+    return most if asked is None else asked

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from colsynth.errors import (
@@ -141,8 +142,7 @@ def _run_one(item: Pass, value: Any, target: Context) -> Any:
     except ColsynthError:
         raise
     except MemoryError as fault:
-        phrase = f"pass {item.name!r} needs more memory than there is"
-        raise InputError(Diagnostic("CS308", phrase, notes=tuple(map(str, fault.args)))) from fault
+        raise _out_of_memory(item.name, fault) from fault
     except Exception as fault:
         if is_interrupt(fault):
             raise KeyboardInterrupt from fault
@@ -153,6 +153,18 @@ def _run_one(item: Pass, value: Any, target: Context) -> Any:
         note = f"it promises a {item.gives.__name__}"
         raise DefectError(Diagnostic("CS902", phrase, notes=(note,)))
     return result
+
+
+def _out_of_memory(name: str, fault: MemoryError) -> InputError:
+    """Return the refusal of what does not fit; numpy says how large its array would have been."""
+    phrase = f"pass {name!r} needs more memory than there is"
+    shape, dtype = getattr(fault, "shape", None), getattr(fault, "dtype", None)
+    notes: tuple[str, ...] = ()
+    if shape is not None and dtype is not None:
+        need = prod(shape) * dtype.itemsize
+        notes = (f"it asked for {need / 10**9:,.1f} GB at once",)
+    advice = "take fewer GPUs, trees or chunks, or a machine with more memory"
+    return InputError(Diagnostic("CS308", phrase, notes=notes, help=advice))
 
 
 def _prove(name: str, value: Any, clock: Clock) -> None:

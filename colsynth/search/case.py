@@ -57,7 +57,7 @@ class Case:
 
     def target(self, protocol: str) -> Target:
         """Return what passes are told; raises as `aim`."""
-        limits = self.max_bytes, self.limit(protocol), self.profile.default_max_bytes
+        limits = self.max_bytes, self.limit(protocol)
         most = min((limit for limit in limits if limit is not None), default=None)
         found = aim(self.problem, self.profile, protocol, self.min_bytes, most, seed=self.seed)
         return replace(found, in_place=self.in_place, out_of_place=self.out_of_place)

@@ -8,6 +8,7 @@ from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
 from colsynth.model import AllreduceBound
+from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of
@@ -259,6 +260,9 @@ class _Quest:
             return
         from colsynth.synthesis.forest.rate import candidates
 
+        if self._case.problem.collective not in PHASES:
+            yield plan  # which is refused when it is made
+            return
         with self.searcher.workshop.clock.measure("choose-trees"):
             counts = candidates(self._case.problem)
         for count in counts:

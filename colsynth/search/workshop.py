@@ -104,11 +104,15 @@ class Workshop:
             told = fault.diagnostic
             return Measured(plan, nothing, f"{told.code}: {told.phrase}")
         seconds = {point.size_bytes: float(point.seconds) for point in points}
-        chunks, ranks = program.header.chunks, case.problem.topology.size
+        header = program.header
         return Measured(
             plan,
             tuple(seconds.get(size) for size in case.sizes),
-            selected=tuple(is_selected(size, chunks, ranks) for size in case.sizes),
+            selected=tuple(
+                size <= (header.max_bytes or size)
+                and is_selected(size, header.chunks, header.ranks)
+                for size in case.sizes
+            ),
             shape=shape_of(schedule, program),
         )
 

@@ -32,9 +32,8 @@ class TunedFile:
     name : str
     plan : Plan
     trees_per_gpu : int or None
-    min_bytes : int
-        Inclusive, as `max_bytes`.
-    max_bytes : int or None
+    min_bytes, max_bytes : int
+        Inclusive.
     artefact : Artefact
     predicted : tuple of Point
         At the measured sizes of its range.
@@ -44,7 +43,7 @@ class TunedFile:
     plan: Plan
     trees_per_gpu: int | None
     min_bytes: int
-    max_bytes: int | None
+    max_bytes: int
     artefact: Artefact
     predicted: tuple[Point, ...]
 
@@ -59,6 +58,7 @@ class LeftOver:
     min_bytes : int
         Inclusive, as `max_bytes`.
     max_bytes : int or None
+        None: all that are larger, too.
     reason : str
     """
 
@@ -177,7 +177,8 @@ class _Maker:
         """Return the files of a plan, and the ranges without one.
 
         Where a file ends before the next measured size, with the last that its protocol is
-        for, the next segment begins there.
+        for, the next segment begins there. Behind the last file, the library serves what is
+        larger than flags count.
         """
         files: list[TunedFile] = []
         left: list[LeftOver] = []
@@ -191,21 +192,29 @@ class _Maker:
             if not made:
                 self._leave(left, least, most, _reason(segment))
             elif made[0].max_bytes != most:
-                uncovered = (made[0].max_bytes or 0) + 1
+                uncovered = made[0].max_bytes + 1
                 if segment is plan.segments[-1]:
-                    self._leave(left, uncovered, most, "larger than what was measured")
+                    self._leave(left, uncovered, most, self._reason_behind(made[0]))
         return files, left
 
     def _leave(self, left: list[LeftOver], least: int, most: int | None, reason: str) -> None:
         left.append(LeftOver(self.case.problem.collective, least, most, reason))
 
     def _range(self, segment: Segment) -> tuple[int, int | None]:
-        """Return the bytes that a segment stands for, inclusive."""
+        """Return the bytes that a segment stands for, inclusive; None is no end."""
         sizes = self.case.sizes
         least = sizes[segment.first] if segment.first else self.runtime.least_min_bytes
         if segment.last + 1 < len(sizes):
             return least, sizes[segment.last + 1] - 1
-        return least, self.runtime.default_max_bytes
+        return least, None
+
+    def _reason_behind(self, file: TunedFile) -> str:
+        """Return why a file serves nothing larger."""
+        counted = self.runtime.largest_message(
+            file.plan.protocol, file.artefact.program.header.chunks
+        )
+        full = file.max_bytes == counted
+        return f"{self.runtime.name} counts no more" if full else "larger than what was measured"
 
     def _files(
         self, segment: Segment, least: int, most: int | None, number: int
@@ -234,7 +243,7 @@ class _Maker:
                 plan=plan,
                 trees_per_gpu=None if shape is None else shape.trees_per_gpu or None,
                 min_bytes=least,
-                max_bytes=most,
+                max_bytes=item.program.header.max_bytes or 0,
                 artefact=item,
                 predicted=points(case, item, sizes),
             )

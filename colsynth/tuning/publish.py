@@ -159,11 +159,10 @@ def _config(profile: Profile, files: Sequence[TunedFile]) -> str:
 
 
 def _load(profile: Profile, file: TunedFile) -> Mapping[str, object]:
-    """Return the attributes of one entry; the largest size is exclusive, -1 is no limit."""
-    most = -1 if file.max_bytes is None else file.max_bytes + int(profile.exclusive_max)
+    """Return the attributes of one entry; the largest size is exclusive."""
     return {
         "path": f"{FOLDER}/{file.name}",
         "minbytes": file.min_bytes,
-        "maxbytes": most,
+        "maxbytes": file.max_bytes + int(profile.exclusive_max),
         "proto": file.plan.protocol,
     }

@@ -15,7 +15,7 @@ from math import log
 
 from colsynth.search.measured import Measured
 
-_TOLERANCE = Fraction(2, 100)
+TOLERANCE = Fraction(2, 100)
 """A file within this share of the fastest counts as a winner: fewer files at no real cost."""
 _UNSERVED = 10**15
 """The loss of leaving a size to a library of which nothing is known."""
@@ -165,7 +165,7 @@ class _Costs:
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
-        self.slack = round(_UNIT * log(1 + _TOLERANCE))
+        self.slack = round(_UNIT * log(1 + TOLERANCE))
         rows = [*(m.served for m in choice.measured), choice.library]
         columns = zip(*rows, strict=True)
         self.least = [min((x for x in column if x is not None), default=None) for column in columns]

@@ -1,4 +1,5 @@
 from fractions import Fraction
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -8,8 +9,9 @@ from colsynth.compile.run import compile_problem
 from colsynth.errors import DefectError, InputError, LimitError, VerificationError
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
-from colsynth.runtimes import profile
+from colsynth.runtimes import profile, profiles
 from colsynth.synthesis.forest.rate import fewest_trees
+from colsynth.verify import verify_bytes
 
 RING = api.make_problem(api.load_topology("ring:4"), "allgather")
 MI250 = api.make_problem(api.load_topology("mi250"), "allgather")
@@ -75,6 +77,31 @@ def test_a_largest_message_of_more_tiles_than_a_flag_counts_is_refused():
     with pytest.raises(LimitError, match="give a smaller --max-bytes") as caught:
         compile_problem(RING, aim(RING, profile("rccl"), "LL", max_bytes=largest + 1), request)
     assert caught.value.diagnostic.code == "CS222"
+
+
+def test_a_smallest_message_of_more_tiles_than_a_flag_counts_is_refused():
+    largest = 65536 * profile("rccl").tile_bytes["LL"] * 8
+    target = aim(RING, profile("rccl"), "LL", min_bytes=largest + 1)
+    with pytest.raises(LimitError, match="give a smaller --min-bytes"):
+        compile_problem(RING, target, Request(trees="2", measured=False))
+
+
+@pytest.mark.parametrize("runtime", [p.name for p in profiles()])
+@pytest.mark.parametrize("protocol", ["Simple", "LL", "LL128"])
+@pytest.mark.parametrize("collective", ["allgather", "allreduce", "broadcast"])
+def test_every_file_has_the_largest_limit_that_the_verifier_accepts(runtime, protocol, collective):
+    problem = api.make_problem(api.load_topology("ring:3"), collective)
+    of = profile(runtime)
+    done = api.compile(problem, runtime, protocol=protocol, several=True)
+    for artefact in done.artefacts:
+        header = artefact.program.header
+        assert header.max_bytes == done.summary()["max_bytes"]
+        spelt = int(ET.fromstring(artefact.data).get("maxBytes"))
+        assert spelt - of.exclusive_max == header.max_bytes > 0
+        for larger in (spelt + 1, 0):
+            data = artefact.data.replace(b'maxBytes="%d"' % spelt, b'maxBytes="%d"' % larger)
+            rules = {f.rule for f in verify_bytes(data, of, subject="").errors}
+            assert rules & {"K03", "A14", "A07"}, larger
 
 
 def test_a_fixed_number_of_trees_is_walked_once():

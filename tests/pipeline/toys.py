@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.pipeline.registry import Registry
 from colsynth.runtimes.target import Target
@@ -72,7 +74,7 @@ class Misbehave:
         if self.how == "type":
             return Text("not a draft")
         if self.how == "memory":
-            raise MemoryError("unable to allocate 15 TiB")
+            np.empty((10**6, 10**9))
         raise KeyError("lost")
 
 
