@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from colsynth.cli.streams import STDIN, is_stdin, read_stdin
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ TopologyArgument = Annotated[
     str,
     typer.Argument(
         metavar="TOPOLOGY",
-        help="A preset (dgx-a100), a YAML file, or a generator (torus:4x4).",
+        help="A preset (dgx-a100), a YAML file, - for stdin, or a generator (torus:4x4).",
         show_default=False,
     ),
 ]
@@ -88,13 +89,16 @@ def load_topology(
         Whatever is wrong with them, or with the file.
     """
     from colsynth.topology import load
+    from colsynth.topology.document import MAX_BYTES
 
+    data = read_stdin(MAX_BYTES + 1) if is_stdin(spec) else None
     return load(
-        spec,
+        spec if data is None else STDIN,
         nodes=nodes,
         settings=parse_settings(settings or []),
         bandwidth=bandwidth,
         latency=latency,
+        data=data,
     )
 
 

@@ -29,9 +29,12 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite, write_files
+from colsynth.cli.output import write_files
+from colsynth.cli.places import TIMELINE, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
+from colsynth.cli.streams import require_one_stdin
+from colsynth.cli.verify import read_schedule
 from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_size
 
@@ -46,7 +49,8 @@ if TYPE_CHECKING:
 _KERNELS = ("execution",)
 
 FileArgument = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="A schedule file.", show_default=False)
+    Path | None,
+    typer.Argument(metavar="FILE", help="A schedule file; - is stdin.", show_default=False),
 ]
 OnOption = Annotated[
     str | None,
@@ -54,7 +58,7 @@ OnOption = Annotated[
         "-t",
         "--topology",
         metavar="TOPOLOGY",
-        help="A preset (dgx-a100), a YAML file, or a generator (ring:8).",
+        help="A preset (dgx-a100), a YAML file, - for stdin, or a generator (ring:8).",
         show_default=False,
     ),
 ]
@@ -129,7 +133,6 @@ def simulate(
         phrase = "which file, on which topology?"
         advice = "colsynth simulate FILE -t dgx-a100 --nodes 2"
         raise InputError(Diagnostic("CS607", phrase, help=advice))
-    from colsynth.runtimes import read_file
     from colsynth.simulate import Simulation
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.breakdown import break_down
@@ -137,9 +140,10 @@ def simulate(
 
     wanted = read_sizes("--sizes", sizes)
     if timeline is not None:
-        refuse_to_overwrite((timeline,), force)
-    data = read_file(file)
-    target, program = _read(data, runtime, str(file))
+        check_file("--timeline", timeline, TIMELINE, force)
+    require_one_stdin(file, topology)
+    subject, data = read_schedule(file)
+    target, program = _read(data, runtime, subject)
     constants = read_constants(target, model)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
@@ -149,7 +153,7 @@ def simulate(
         points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None
         traced = trace(program, machine, target, wanted[-1], constants) if needed else None
-    names = (str(file), target.name, machine.name)
+    names = (subject, target.name, machine.name)
     answer = Simulation(*names, program.header.ranks, program.header.collective, points)
     if timeline is not None and traced is not None:
         _write_timeline(timeline, traced)
