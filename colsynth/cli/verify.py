@@ -121,6 +121,7 @@ def show_report(console: Console, report: Report) -> None:
         for finding in ordered:
             table.add_row(finding.rule, finding.severity.value, _where(finding), finding.message)
         console.print(table)
+        console.print(f"`colsynth explain {ordered[0].rule}` says more about a rule")
     for name, fact in report.facts:
         console.print(f"  {name}: {fact}")
 
