@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
+from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
 from colsynth.model import Problem
 from colsynth.pipeline.modes import parse_mode, plan_modes
 from colsynth.pipeline.result import Compilation, file_name
@@ -97,6 +97,7 @@ def compile(  # noqa: A001 - the verb of this package
     DefectError
         colsynth made a wrong program and kept it from you.
     """
+    from colsynth.pipeline.advice import with_advice
     from colsynth.pipeline.groups import group_notes, machines_of
     from colsynth.pipeline.target import aim
     from colsynth.pipeline.walk import Request, compile_problem
@@ -141,7 +142,10 @@ def compile(  # noqa: A001 - the verb of this package
         **settings,
     )
     with advised(asked, "take GPUs that join them into the group"):
-        done = compile_problem(problem, target, request, watch)
+        try:
+            done = compile_problem(problem, target, request, watch)
+        except LimitError as refusal:
+            raise with_advice(refusal, problem, target, request) from refusal
     told = group_notes(asked, done.artefacts[0].program, target.profile)
     return replace(done, notes=(*notes, *told, *done.notes))
 

@@ -77,4 +77,6 @@ def simulate(
     target = profile(runtime)
     program = read_program(data, target, subject)
     points = execute(program, topology, target, sizes, model)
-    return Simulation(subject, program.header.ranks, program.header.collective, points)
+    header = program.header
+    names = (subject, runtime, topology.name)
+    return Simulation(*names, header.ranks, header.collective, points)

@@ -38,10 +38,10 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite
+from colsynth.cli.places import PLOT, check_file
 from colsynth.cli.progress import OF_TUNING, progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.errors import require_least
 from colsynth.units import format_bandwidth, format_size, gb_per_s
 from colsynth.writing import write_files
 
@@ -140,7 +140,7 @@ def compare(
 
     wanted = read_sizes("--sizes", sizes)
     if plot is not None:
-        _check_plot(plot, force)
+        check_file("--plot", plot, PLOT, force)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
@@ -162,16 +162,6 @@ def compare(
         emit_json({**_as_object(found), **failures_field(damage), **members})
     else:
         _show(found)
-
-
-def _check_plot(path: Path, force: bool) -> None:
-    """Refuse, before any work, a place where a plot could not be written or would not be found."""
-    if path.suffix.lower() != ".svg":
-        phrase = f"cannot draw the plot as {path.name!r}"
-        note = "plots are SVG, which browsers and editors of documents show"
-        advice = f"name it {path.with_suffix('.svg').name!r}" if path.name else "name it plot.svg"
-        raise InputError(Diagnostic("CS219", phrase, notes=(note,), help=advice))
-    refuse_to_overwrite((path,), force)
 
 
 def _as_object(found: Comparison) -> dict[str, Any]:

@@ -49,7 +49,8 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import Destination, refuse_to_overwrite, write_stdout
+from colsynth.cli.output import Destination, write_stdout
+from colsynth.cli.places import SCHEDULE, check_file, check_folder
 from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
@@ -224,7 +225,10 @@ def compile_(
     members = told_groups(problem, runtime)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
-    refuse_to_overwrite(destination.paths(names), force)
+    for path in destination.paths(names):
+        check_file("--output", path, SCHEDULE, force)
+    if dump_dir is not None:
+        check_folder("--dump-dir", dump_dir)
     with progress(_KERNELS.get(algorithm, OF_TREES)) as show:
         done = api.compile(
             problem,

@@ -40,6 +40,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.failure import report
+from colsynth.cli.places import check_folder
 from colsynth.cli.progress import OF_TREES, RESUMES, progress
 from colsynth.errors import Diagnostic, NegativeFinding
 from colsynth.units import format_bandwidth, percent, plural
@@ -112,6 +113,8 @@ def survey(
     """Compile a schedule for every single failure; print what each costs, worst first."""
     from colsynth import api
 
+    if output is not None:
+        check_folder("--output", output)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)

@@ -39,6 +39,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.output import refuse_to_overwrite
+from colsynth.cli.places import check_folder
 from colsynth.cli.progress import OF_TUNING, RESUMES, progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import NegativeFinding
@@ -97,6 +98,7 @@ def tune(
 
     wanted = read_sizes("--sizes", sizes)
     refuse_to_replace(output, force)
+    check_folder("--output", output)
     refuse_to_overwrite((output.absolute(),), force)
     require_listable(output, profile(runtime))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)

@@ -60,6 +60,8 @@ class Simulation:
     ----------
     file : str
         Its name, or the name of the program.
+    runtime, topology : str
+        Their names: who runs it, and where.
     ranks : int
     collective : Collective
     points : tuple of Point
@@ -67,6 +69,8 @@ class Simulation:
     """
 
     file: str
+    runtime: str
+    topology: str
     ranks: int
     collective: Collective
     points: tuple[Point, ...]
