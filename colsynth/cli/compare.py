@@ -30,7 +30,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.output import refuse_to_overwrite, write_files
-from colsynth.cli.progress import OF_TUNING, progress
+from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.units import format_bandwidth, format_size, gbps
@@ -124,7 +124,7 @@ def compare(
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     problem = api.make_problem(machine, collective, root)
-    with progress(OF_TUNING) as show:
+    with progress() as show:
         found = api.compare(
             problem,
             wanted,

@@ -45,7 +45,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.output import Destination, refuse_to_overwrite, write_files, write_stdout
-from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
+from colsynth.cli.progress import progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.units import plural
@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 
     from colsynth.api import Compilation
     from colsynth.runtimes.limits import Usage
-
-
-_KERNELS = {"ten": OF_TIME, "auto": OF_TUNING}
 
 
 def compile_(
@@ -188,7 +185,7 @@ def compile_(
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
     refuse_to_overwrite(destination.paths(names), force)
-    with progress(_KERNELS.get(algorithm, OF_TREES)) as show:
+    with progress() as show:
         done = api.compile(
             problem,
             runtime,

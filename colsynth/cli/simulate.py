@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from colsynth.simulate import Simulation
     from colsynth.simulate.trace import Trace
 
-_KERNELS = ("execution",)
 
 FileArgument = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="A schedule file.", show_default=False)
@@ -144,7 +143,7 @@ def simulate(
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
-    with progress(_KERNELS) as show:
+    with progress() as show:
         show("simulating", 0, 0)
         points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None

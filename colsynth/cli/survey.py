@@ -29,7 +29,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.failure import report
-from colsynth.cli.progress import OF_TREES, progress
+from colsynth.cli.progress import progress
 from colsynth.errors import Diagnostic, NegativeFinding
 from colsynth.units import format_bandwidth, percent, plural
 
@@ -107,7 +107,7 @@ def survey(
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     outcome = "start it again to go on" if output is not None else "nothing was written"
-    with progress(OF_TREES, outcome) as show:
+    with progress(outcome) as show:
         found = api.survey(
             api.make_problem(machine, collective, root),
             failures,

@@ -38,7 +38,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.progress import OF_TUNING, progress
+from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.cli.verify import RuntimeOption
 from colsynth.errors import NegativeFinding
@@ -96,7 +96,7 @@ def tune(
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     try:
-        with progress(OF_TUNING, "start it again to go on") as show:
+        with progress("start it again to go on") as show:
             bundle = api.tune(
                 machine,
                 split(collectives),

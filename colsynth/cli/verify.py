@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.cli.progress import OF_CHECKS, progress
+from colsynth.cli.progress import progress
 from colsynth.errors import EXIT_NEGATIVE
 from colsynth.units import plural
 
@@ -52,7 +52,7 @@ def verify(
     target = profile(runtime)
     contents = [(path, read_file(path)) for path in files]
     reports = []
-    with progress(OF_CHECKS, "no report was made") as show:
+    with progress("no report was made") as show:
         for number, (path, data) in enumerate(contents):
             show(f"verify {path.name}", number, len(contents))
             reports.append(verify_bytes(data, target, subject=str(path), single_node=single_node))
