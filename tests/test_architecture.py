@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "colsynth"
 
 LADDER = [
-    {"errors", "units", "garbage"},
+    {"errors", "units", "garbage", "drafts"},
     {"model", "kernels"},
     {"runtimes", "store"},
     {"topology", "verify", "simulate"},

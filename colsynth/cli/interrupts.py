@@ -18,6 +18,8 @@ from threading import Thread
 from time import sleep
 from typing import Any
 
+from colsynth.drafts import remove_drafts
+
 GRACE = 0.3
 """Seconds that the program gets to end by itself: to remove drafts and to end its processes."""
 
@@ -72,6 +74,7 @@ def _follow(reader: int) -> None:
     while os.read(reader, 1) != bytes([signal.SIGINT]):
         pass
     sleep(GRACE)
+    remove_drafts()
     with suppress(Exception):
         if not _settled:
             (_last_words[-1] if _last_words else _say)()

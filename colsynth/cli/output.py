@@ -6,10 +6,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from colsynth.drafts import drafts
 from colsynth.errors import Diagnostic, InputError
 
 
@@ -101,22 +102,20 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
     """
     waiting: list[tuple[Path, Path]] = []
     try:
-        for path, data in contents.items():
-            place = path.resolve()
-            if place.exists() and not place.is_file():
-                place.write_bytes(data)  # a device or a pipe cannot be replaced
-                continue
-            draft = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-            waiting.append((draft, place))
-            _write_draft(draft, data)
-        for draft, place in waiting:
-            draft.replace(place)
+        with ExitStack() as unfinished:
+            for path, data in contents.items():
+                place = path.resolve()
+                if place.exists() and not place.is_file():
+                    place.write_bytes(data)  # a device or a pipe cannot be replaced
+                    continue
+                draft = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+                unfinished.enter_context(drafts(draft))
+                waiting.append((draft, place))
+                _write_draft(draft, data)
+            for draft, place in waiting:
+                draft.replace(place)
     except OSError as fault:
         raise _unwritable(next(iter(contents)), fault.strerror or str(fault)) from fault
-    finally:
-        for draft, _ in waiting:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
 
 
 def write_stdout(data: bytes) -> None:

@@ -6,13 +6,13 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.lib.format import write_array
 
+from colsynth.drafts import drafts
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import TimedSchedule
 from colsynth.store.columns import columns_of, name_of
@@ -51,15 +51,12 @@ def write_npz(schedule: TimedSchedule, path: Path, progress: Progress | None = N
             return
         place.parent.mkdir(parents=True, exist_ok=True)
         draft = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-        try:
+        with drafts(draft):
             with draft.open("wb") as stream:
                 _write(schedule, stream, progress)
                 stream.flush()
                 os.fsync(stream.fileno())
             draft.replace(place)
-        finally:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
     except OSError as fault:
         notes = (fault.strerror or str(fault),)
         raise InputError(Diagnostic("CS208", f"cannot write {path}", notes=notes)) from fault

@@ -24,7 +24,7 @@ while True:
 
 
 def interrupted(probe, tmp_path, arguments=()):
-    """Return (code, stderr, seconds) of a program that gets Ctrl-C once it has begun."""
+    """Return (code, stderr) of a program that gets Ctrl-C once it has begun."""
     ready = tmp_path / "ready"
     code = f"from pathlib import Path\nready = Path({str(ready)!r})\n{probe}"
     child = subprocess.Popen(
@@ -35,19 +35,34 @@ def interrupted(probe, tmp_path, arguments=()):
             assert child.poll() is None
             time.sleep(0.01)
         time.sleep(0.1)
-        start = time.monotonic()
         child.send_signal(signal.SIGINT)
         shown = child.communicate(timeout=30)[1]
     finally:
         child.kill()
-    return child.returncode, shown, time.monotonic() - start
+    return child.returncode, shown
 
 
 @pytest.mark.parametrize("work", [BUSY, DEAF], ids=["no instruction of Python", "deaf"])
 def test_ctrl_c_ends_what_does_not_listen(work, tmp_path):
     probe = f"from colsynth.cli.interrupts import watch\nwatch()\nready.touch()\n{work}"
-    code, shown, _ = interrupted(probe, tmp_path)
+    code, shown = interrupted(probe, tmp_path)
     assert (code, shown) == (130, "interrupted\n")
+
+
+def test_nothing_half_written_stays(tmp_path):
+    probe = (
+        "from colsynth.cli.interrupts import watch\n"
+        "from colsynth.drafts import drafts\n"
+        "watch()\n"
+        "half = ready.with_name('half')\n"
+        "with drafts(half, ready.with_name('not begun')):\n"
+        "    half.write_text('half')\n"
+        "    ready.touch()\n"
+        f"    {BUSY}\n"
+    )
+    code, _ = interrupted(probe, tmp_path)
+    assert code == 130
+    assert list(tmp_path.iterdir()) == [tmp_path / "ready"]
 
 
 def test_it_says_what_was_reached(tmp_path):
@@ -60,7 +75,7 @@ def test_it_says_what_was_reached(tmp_path):
         "    ready.touch()\n"
         f"    {BUSY}\n"
     )
-    code, shown, _ = interrupted(probe, tmp_path)
+    code, shown = interrupted(probe, tmp_path)
     assert code == 130
     assert shown == "interrupted: packing trees, 1 of 2; start it again to go on\n"
 
@@ -76,7 +91,7 @@ def test_a_large_command_is_interrupted_at_any_time(tmp_path):
     )
     out = tmp_path / "out.xml"
     arguments = ["compile", "ring:128", "-c", "allgather", "-r", "msccl", "-o", str(out)]
-    code, shown, _ = interrupted(probe, tmp_path, arguments)
+    code, shown = interrupted(probe, tmp_path, arguments)
     assert code == 130
     assert "interrupted" in shown
     assert "Error" not in shown
