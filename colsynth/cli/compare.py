@@ -39,7 +39,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.places import PLOT, check_file
-from colsynth.cli.progress import OF_TUNING, progress
+from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import require_least
 from colsynth.units import format_bandwidth, format_size, gb_per_s
@@ -145,7 +145,7 @@ def compare(
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     problem = api.make_problem(machine, collective, root)
-    with progress(OF_TUNING) as show:
+    with progress() as show:
         found = api.compare(
             problem,
             wanted,

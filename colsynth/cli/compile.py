@@ -51,7 +51,7 @@ from colsynth.cli.damage import (
 )
 from colsynth.cli.output import Destination, write_stdout
 from colsynth.cli.places import SCHEDULE, check_file, check_folder
-from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
+from colsynth.cli.progress import progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.units import format_size, plural
@@ -62,9 +62,6 @@ if TYPE_CHECKING:
 
     from colsynth.api import Compilation
     from colsynth.runtimes.limits import Usage
-
-
-_KERNELS = {"ten": OF_TIME, "auto": OF_TUNING}
 
 
 def compile_(
@@ -229,7 +226,7 @@ def compile_(
         check_file("--output", path, SCHEDULE, force)
     if dump_dir is not None:
         check_folder("--dump-dir", dump_dir)
-    with progress(_KERNELS.get(algorithm, OF_TREES)) as show:
+    with progress() as show:
         done = api.compile(
             problem,
             runtime,

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from colsynth.simulate import Simulation
     from colsynth.simulate.trace import Trace
 
-_KERNELS = ("execution",)
 
 FileArgument = Annotated[
     Path | None,
@@ -151,7 +150,7 @@ def simulate(
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     _warn_of_another_topology(program, machine)
-    with progress(_KERNELS) as show:
+    with progress() as show:
         show("simulating", 0, 0)
         points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None

@@ -41,7 +41,7 @@ from colsynth.cli.damage import (
 )
 from colsynth.cli.failure import report
 from colsynth.cli.places import check_folder
-from colsynth.cli.progress import OF_TREES, RESUMES, progress
+from colsynth.cli.progress import RESUMES, progress
 from colsynth.errors import Diagnostic, NegativeFinding
 from colsynth.units import format_bandwidth, percent, plural
 
@@ -120,7 +120,7 @@ def survey(
     machine, members = grouped(damage.topology, group)
     kept = "nothing was kept; a survey with --output DIR can be resumed"
     outcome = kept if output is None else RESUMES
-    with progress(OF_TREES, outcome) as show:
+    with progress(outcome) as show:
         found = api.survey(
             api.make_problem(machine, collective, root),
             failures,

@@ -46,7 +46,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.places import TIMED, check_file
-from colsynth.cli.progress import OF_TIME, progress
+from colsynth.cli.progress import progress
 from colsynth.units import format_duration, plural
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def synthesize(
     problem = make_problem(
         damage.topology, collective, root, group, groups, transit, custom, shards
     )
-    with progress(OF_TIME) as show:
+    with progress() as show:
         done = api.synthesize(
             problem,
             size=read_size("--size", size),

@@ -40,7 +40,7 @@ from colsynth.cli.damage import (
 )
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.places import check_folder
-from colsynth.cli.progress import OF_TUNING, RESUMES, progress
+from colsynth.cli.progress import RESUMES, progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import NegativeFinding
 from colsynth.units import plural
@@ -105,7 +105,7 @@ def tune(
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     try:
-        with progress(OF_TUNING, RESUMES) as show:
+        with progress(RESUMES) as show:
             bundle = api.tune(
                 machine,
                 split(collectives),

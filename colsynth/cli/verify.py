@@ -9,7 +9,7 @@ import typer
 
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._options import RuntimeOption
-from colsynth.cli.progress import OF_CHECKS, progress
+from colsynth.cli.progress import progress
 from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin
 from colsynth.errors import EXIT_NEGATIVE
 from colsynth.units import plural
@@ -54,7 +54,7 @@ def verify(
     require_one_stdin(*files)
     contents = [read_schedule(path) for path in files]
     reports = []
-    with progress(OF_CHECKS, "no report was made") as show:
+    with progress("no report was made") as show:
         for number, (name, data) in enumerate(contents):
             show(f"verify {Path(name).name}", number, len(contents))
             reports.append(verify_bytes(data, target, subject=name, single_node=single_node))

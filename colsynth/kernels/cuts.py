@@ -15,8 +15,8 @@ Theorem: the optimal allgather time is (M/N) max |S and V_c| / B+(S)
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from colsynth.kernels.compiled import njit
 from colsynth.kernels.maxflow import max_flow, reset, residual_index, source_side
 
 
@@ -73,8 +73,10 @@ def smallest_cut_ratio(n, tail, head, capacity, gpus, weight):
     total = weight.sum()
     for k in range(gpus.size):
         while p > 0:
-            scaled[:m] = capacity * q
-            scaled[m:] = weight[roots] * p
+            for i in range(m):
+                scaled[i] = capacity[i] * q
+            for i in range(roots.size):
+                scaled[m + i] = weight[roots[i]] * p
             reset(residual, scaled)
             flow = max_flow(first, arcs, to, residual, n, gpus[k], total * p)
             if flow == total * p:

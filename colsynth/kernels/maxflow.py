@@ -11,7 +11,8 @@ Source: E. A. Dinic, Soviet Math. Dokl. 11 (1970). Twin: tests/reference/flows.p
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 
 @njit(cache=True, nogil=True)
@@ -35,6 +36,22 @@ def residual_index(n, tail, head):
         to[2 * i] = head[i]
         to[2 * i + 1] = tail[i]
     return first, arcs, to
+
+
+@njit(cache=True, nogil=True)
+def index_by_head(n, head):
+    """Return (first, order): CSR of arcs by the node they enter, their order kept."""
+    first = np.zeros(n + 1, np.int64)
+    for v in head:
+        first[v + 1] += 1
+    for v in range(n):
+        first[v + 1] += first[v]
+    place = first[:n].copy()
+    order = np.empty(head.size, np.int64)
+    for i in range(head.size):
+        order[place[head[i]]] = i
+        place[head[i]] += 1
+    return first, order
 
 
 @njit(cache=True, nogil=True)

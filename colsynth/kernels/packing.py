@@ -25,9 +25,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from colsynth.kernels.maxflow import max_flow, reset, residual_index
+from colsynth.kernels.compiled import njit
+from colsynth.kernels.maxflow import index_by_head, max_flow, reset, residual_index
 
 WHOLE, REFUSED = 1, 2
 """Marks of an arc in `Batches.short`: not by the whole batch, not at all."""
@@ -217,7 +217,8 @@ def _deepest(batches, active):
     deepest = -1
     for b in active:
         if batches.size[b] > 0 and batches.reached[b] < batches.depth.shape[1]:
-            deepest = max(deepest, batches.depth[b].max())
+            for y in range(batches.depth.shape[1]):
+                deepest = max(deepest, batches.depth[b, y])
     return deepest
 
 
@@ -258,9 +259,12 @@ def _split(batches, batch, new, amount):
     """Keep `amount` trees in a batch and put the others into row `new`."""
     for i in range(batches.short.shape[1]):
         batches.short[batch, i] &= REFUSED
-    for array in (batches.reach, batches.edges, batches.depth):
-        array[new] = array[batch]
-    batches.short[new] = batches.short[batch]
+    for j in range(batches.depth.shape[1]):
+        batches.reach[new, j] = batches.reach[batch, j]
+        batches.edges[new, j] = batches.edges[batch, j]
+        batches.depth[new, j] = batches.depth[batch, j]
+    for i in range(batches.short.shape[1]):
+        batches.short[new, i] = batches.short[batch, i]
     batches.reached[new] = batches.reached[batch]
     batches.size[new] = batches.size[batch] - amount
     batches.size[batch] = amount
@@ -269,7 +273,8 @@ def _split(batches, batch, new, amount):
 @njit(cache=True, nogil=True)
 def _rows(array, rows):
     longer = np.zeros((rows, *array.shape[1:]), array.dtype)
-    longer[: array.shape[0]] = array
+    for i in range(array.size):
+        longer.flat[i] = array.flat[i]
     return longer
 
 
@@ -292,15 +297,6 @@ def _first_stuck(batches, count):
         if batches.size[b] > 0 and batches.reached[b] < batches.reach.shape[1]:
             return b
     return -1
-
-
-@njit(cache=True, nogil=True)
-def _by_head(gpus, head):
-    """Return (first, order): CSR of arcs by head, their order kept."""
-    first = np.zeros(gpus + 1, np.int64)
-    for y in head:
-        first[y + 1] += 1
-    return np.cumsum(first), np.argsort(head, kind="mergesort")
 
 
 @njit(cache=True, nogil=True)
@@ -343,7 +339,7 @@ def pack_arborescences(gpus, tail, head, capacity, roots, trees):
     edges : int64 (b, gpus)
         ``edges[i, 0]`` is the root; ``edges[i, j]`` the arc that reached the j-th GPU.
     """
-    first, order = _by_head(gpus, head)
+    first, order = index_by_head(gpus, head)
     arcs = Arcs(gpus, tail, head, capacity.copy(), first, order)
     batches = _seeds(gpus, tail.size, roots, trees)
     count = roots.size
@@ -363,7 +359,7 @@ def pack_arborescences(gpus, tail, head, capacity, roots, trees):
             active = np.array([batch, count])
             count += 1
         _take(arcs, batches, batch, arc)
-    batches.size[:count] = np.where(
-        batches.reached[:count] < gpus, np.int64(0), batches.size[:count]
-    )
+    for b in range(count):
+        if batches.reached[b] < gpus:
+            batches.size[b] = 0
     return batches.size[:count], batches.edges[:count]
