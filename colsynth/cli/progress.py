@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from colsynth.cli.failure import Interrupted, interrupted
 from colsynth.cli.interrupts import arrived, last_words
+from colsynth.errors import is_interrupt
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -48,8 +49,8 @@ def progress(outcome: str = "nothing was written") -> Iterator[Show]:
             yield last if display is None else _Bar(display, last)
     except KeyboardInterrupt:
         raise Interrupted(str(last), outcome) from None
-    except Exception:
-        if arrived():
+    except Exception as fault:
+        if arrived() or is_interrupt(fault):
             raise Interrupted(str(last), outcome) from None
         raise
 

@@ -107,7 +107,7 @@ def test_a_request_to_end_is_an_interrupt_that_cleans_up(tmp_path):
         "import os, sys, time\n"
         "os.fsync = lambda _: (print('writing', flush=True), time.sleep(60))\n"
         f"sys.argv = {['colsynth', *CASE, '-o', 'out/']!r}\n"
-        "from colsynth.cli.main import main\n"
+        "from colsynth.__main__ import main\n"
         "main()\n"
     )
     (tmp_path / "out").mkdir()
