@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colsynth.kernels.compiled import njit
-from colsynth.kernels.maxflow import index_by_head
+from colsynth.kernels.maxflow import index_by_end
 
 NEVER = 2**62
 """A change that no move can make."""
@@ -166,7 +166,7 @@ def lower_trees(tail, head, left, weight, parent, arc, passes):
     trees = Trees(weight, parent, arc, depth, below, np.zeros((rows, n), np.int64))
     for t in range(rows):
         _measure(trees, t)
-    first, order = index_by_head(n, head)
+    first, order = index_by_end(n, head)
     for _ in range(passes):
         moved = False
         for node in range(n):
