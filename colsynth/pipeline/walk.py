@@ -29,9 +29,10 @@ from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.manager import Pipeline, findings
 from colsynth.pipeline.modes import Mode, mode_notes, plan_modes
 from colsynth.pipeline.options import options_of
+from colsynth.pipeline.pipelined import changed
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.pipeline.result import Artefact, Compilation, Schedule, file_name
-from colsynth.pipeline.rivals import PACKERS, Rival, fastest
+from colsynth.pipeline.rivals import PACKERS, ROUNDER, Rival, fastest
 from colsynth.runtimes.target import Target
 
 Watch = Callable[[str, int, str, Any], None]
@@ -186,6 +187,8 @@ def _configure(pipeline: Pipeline, request: Request) -> Pipeline:
         if not any(name in known for known in options):
             phrase = f"--{_option(name)} does not go with -a {request.algorithm}"
             raise InputError(Diagnostic("CS217", phrase, help=_owners(name)))
+    if request.trees == "optimal":  # the exact optimum was asked for, whoever selects the file
+        pipeline = changed(pipeline, ROUNDER, parts="keep")
     return Pipeline(
         tuple(
             _set(item, **{name: value for name, value in settings.items() if name in known})
