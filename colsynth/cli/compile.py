@@ -232,7 +232,7 @@ def _answer(
     if json:
         emit_json({**summary, **extra})
     else:
-        _show(summary, done.limits(), _stderr() if not files else answer_console())
+        _show(summary, done, _stderr() if not files else answer_console())
         for note in done.notes:
             print(f"note: {note}", file=sys.stderr)
     if time_passes:
@@ -270,7 +270,7 @@ def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
 _SIZES = ("chunk", "channel", "threadblock", "step")
 
 
-def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) -> None:
+def _show(summary: dict[str, Any], done: Compilation, console: Console) -> None:
     """Print the figures as a small table."""
     from rich.table import Table
 
@@ -282,7 +282,8 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
         **_of_schedule(summary),
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
-        "limits": "\n".join(_lines_of_limits(limits)),
+        "messages": str(done.taken()),
+        "limits": "\n".join(_lines_of_limits(done.limits())),
         "verified": "yes",
     }
     for name, value in rows.items():
@@ -318,7 +319,11 @@ def _of_trees(summary: dict[str, Any]) -> dict[str, str]:
     height = f"height {summary['max_height']} at most, {summary['mean_height']:.2f} on average"
     if summary["trees_per_gpu"] is None:
         return {"trees": f"{summary['trees']} with {plural(summary['roots'], 'root')}, {height}"}
-    return {"trees": f"{summary['trees_per_gpu']} per GPU, {height}"}
+    different, whole = summary["different_trees"], summary["trees_per_gpu"]
+    number = f"{whole} per GPU"
+    if different < whole:
+        number = f"{different} per GPU with weights that add up to {whole}"
+    return {"trees": f"{number}, {height}"}
 
 
 def _of_time(summary: dict[str, Any]) -> dict[str, str]:

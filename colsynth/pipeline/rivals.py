@@ -231,7 +231,7 @@ def _weighted(
     if _option(asked, ROUNDER, "parts") == AUTO:
         found = list(reversed(roundings(forest, TOLERANCE)))
     for place, schedule in enumerate(found):
-        if place and schedule.algbw < forest.algbw * (1 - _FARTHEST):
+        if place and schedule.gap > max(_FARTHEST / (1 - _FARTHEST), found[0].gap):
             continue
         parts = parts_of(schedule) if place else _option(pipeline, ROUNDER, "parts")
         weighted = changed(pipeline, ROUNDER, parts=parts)

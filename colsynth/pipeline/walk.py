@@ -33,6 +33,7 @@ from colsynth.pipeline.pipelined import changed
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.pipeline.result import Artefact, Compilation, Schedule, file_name
 from colsynth.pipeline.rivals import PACKERS, ROUNDER, Rival, fastest
+from colsynth.runtimes.selection import never_usual, taken_sizes
 from colsynth.runtimes.target import Target
 
 Watch = Callable[[str, int, str, Any], None]
@@ -301,6 +302,7 @@ def _attempt(
         for place, mode in enumerate(walk.modes)
     )
     notes = [*notes, *mode_notes(target.profile, walk.request.mode, walk.modes)]
+    notes += _selection_notes(artefacts, target)
     notes += capability_notes(problem, target.profile.name)
     return Compilation(
         problem=problem,
@@ -312,6 +314,13 @@ def _attempt(
         seconds=walk.clock.seconds(),
         notes=(*notes, *_warnings(artefacts), *target.profile.warnings),
     )
+
+
+def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> list[str]:
+    """Return a note where files are for messages that hardly anybody sends."""
+    laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
+    found = dict.fromkeys(filter(None, map(never_usual, laws)))
+    return [f"{text}; the library's own algorithm serves the others" for text in found]
 
 
 def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:

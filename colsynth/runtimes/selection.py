@@ -86,8 +86,18 @@ class TakenSizes:
         if self.min_bytes > self.multiple:
             text += f", from {format_size(self.min_bytes)}"
         if self.max_bytes is not None:
-            text += f", up to {format_size(self.max_bytes)}"
+            most = self.max_bytes
+            text += min(f", up to {format_size(most)}", f", below {format_size(most + 1)}", key=len)
         return text
+
+    def as_object(self) -> dict[str, int | None]:
+        """Return the law as plain values, ready for JSON."""
+        return {
+            "multiple_bytes": self.multiple,
+            "element_bytes": self.element_bytes,
+            "min_bytes": self.min_bytes,
+            "max_bytes": self.max_bytes,
+        }
 
 
 def taken_sizes(header: Header, profile: Profile, element_bytes: int = ELEMENT_BYTES) -> TakenSizes:
@@ -112,6 +122,15 @@ def taken_sizes(header: Header, profile: Profile, element_bytes: int = ELEMENT_B
         min_bytes=header.min_bytes,
         max_bytes=header.max_bytes,
     )
+
+
+def never_usual(taken: TakenSizes) -> str | None:
+    """Return what to tell of a file that no message of a usual size uses, None of others."""
+    if taken.takes_usual():
+        return None
+    odd = _odd(taken.ranks)
+    sizes = "a power of two bytes" if odd == 1 else f"a power of two times {odd} bytes"
+    return f"no message of {sizes} uses the file; it is for {taken}"
 
 
 def usual_size(most: int, ranks: int) -> int:
