@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 AUTO = "auto"
 """The algorithm that leaves the choice to the simulator."""
 
-DEFAULT_SIZE = 10**9
-"""Bytes of the message where none are given."""
-
 
 def compile(  # noqa: A001 - the verb of this package
     problem: Problem,
@@ -58,11 +55,11 @@ def compile(  # noqa: A001 - the verb of this package
     algorithm : str
         The synthesizer: ``"forest"`` packs trees, ``"ten"`` matches chunks to links in time;
         or a baseline, what libraries use: ``"ring"``, ``"tree"``, ... (README). ``"auto"``
-        takes what the simulator predicts to be fastest at `size` (10**9 bytes unless given),
+        takes what the simulator predicts to be fastest at `size` (1 GiB unless given),
         with the protocol and the settings that go with it, which a note tells.
     trees : str, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
-        the runtime, or within 10 % where the simulator predicts those to be faster at 1 GB;
+        the runtime, or within 10 % where the simulator predicts those to be faster at 1 GiB;
         ``"optimal"``: the exact optimum; a number: so many. For forest alone.
     size, chunks_per_gpu, policy, tries, budget : optional
         As for `synthesize`. For ten alone; with auto, `size` is the message to be fast at and
@@ -168,6 +165,7 @@ def _fastest(
     progress: Progress | None,
 ) -> Candidate:
     """Return algorithm, protocol and settings that are fastest at a size; CS217 beside others."""
+    from colsynth.runtimes.selection import LARGE, usual_size
     from colsynth.tuning import Case, Means, choose
     from colsynth.tuning.search import SMALL_BUDGET
 
@@ -178,7 +176,8 @@ def _fastest(
             raise InputError(Diagnostic("CS217", phrase, help="auto chooses it; leave it out"))
     size, budget = given["size"], given["budget"]
     require_least("--size", 1 if size is None else size, 1)
-    case = Case(problem, runtime, (DEFAULT_SIZE if size is None else size,), seed=seed)
+    wanted = usual_size(LARGE, problem.topology.size) if size is None else size
+    case = Case(problem, runtime, (wanted,), seed=seed)
     means = Means(budget=SMALL_BUDGET if budget is None else budget, progress=progress)
     return choose(case, means)
 

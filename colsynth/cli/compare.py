@@ -181,6 +181,7 @@ def _as_object(found: Comparison) -> dict[str, Any]:
             name: [None if m is None else str(m.candidate) for m in row]
             for name, row in found.winners.items()
         },
+        "not_selected": {name: list(row) for name, row in found.unselected.items()},
         "left_out": found.left_out,
         "runtime": case.runtime,
     }
@@ -199,18 +200,23 @@ def _show(found: Comparison) -> None:
         f"for {case.runtime}; the bound is {format_bandwidth(found.bound)}"
     )
     table = Table("size", *found.winners, "best", "gain", box=box.SIMPLE_HEAD, pad_edge=False)
-    columns = [found.algbw(name) for name in found.winners]
     for place, size in enumerate(case.sizes):
-        cells = (_cell(column[place]) for column in columns)
+        cells = (_cell(found, name, place) for name in found.winners)
         table.add_row(format_size(size), *cells, found.best[place] or "-", _gain(found, place))
     console.print(table)
+    if any(any(row) for row in found.unselected.values()):
+        text = f"not selected: {case.runtime} uses none of its files for such a message, since"
+        console.print(f"{text} their chunks do not divide its 4-byte elements", soft_wrap=True)
     own = ", ".join(name for name in found.winners if not is_baseline(name))
     console.print(f"gain: of the best of our own ({own or 'none'}) over the best baseline")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
 
 
-def _cell(algbw: float | None) -> str:
+def _cell(found: Comparison, name: str, place: int) -> str:
+    if found.unselected[name][place]:
+        return "not selected"
+    algbw = found.algbw(name)[place]
     return "-" if algbw is None else f"{algbw / 1e9:.4g}"
 
 

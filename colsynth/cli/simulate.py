@@ -134,6 +134,7 @@ def simulate(
         phrase = "which file, on which topology?"
         advice = "colsynth simulate FILE -t dgx-a100 --nodes 2"
         raise InputError(Diagnostic("CS607", phrase, help=advice))
+    from colsynth.runtimes import taken_sizes
     from colsynth.simulate import Simulation
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.breakdown import break_down
@@ -155,8 +156,10 @@ def simulate(
         points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None
         traced = trace(program, machine, target, wanted[-1], constants) if needed else None
+    header, law = program.header, taken_sizes(program.header, target)
+    selected = tuple(law.takes(size) for size in wanted)
     names = (subject, target.name, machine.name)
-    answer = Simulation(*names, program.header.ranks, program.header.collective, points)
+    answer = Simulation(*names, header.ranks, header.collective, points, selected)
     if timeline is not None and traced is not None:
         _write_timeline(timeline, traced, force)
     found = break_down(traced) if breakdown and traced is not None else None
@@ -166,6 +169,9 @@ def simulate(
         return
     console = answer_console()
     _show_points(console, answer)
+    if not all(selected):
+        text = f"not selected: {target.name} uses the file for messages in {law}, and its own"
+        console.print(f"{text} algorithm for others", soft_wrap=True)
     if found is not None and traced is not None:
         show_breakdown(console, found, traced)
 
@@ -181,11 +187,12 @@ def simulation_object(answer: Simulation) -> dict[str, Any]:
         "points": [
             {
                 "size_bytes": point.size_bytes,
-                "time_us": round(point.seconds * 1e6, 6),
-                "algbw_gb_per_s": round(point.algbw / 1e9, 6),
-                "busbw_gb_per_s": round(point.busbw / 1e9, 6),
+                "selected": selected,
+                "time_us": round(point.seconds * 1e6, 6) if selected else None,
+                "algbw_gb_per_s": round(point.algbw / 1e9, 6) if selected else None,
+                "busbw_gb_per_s": round(point.busbw / 1e9, 6) if selected else None,
             }
-            for point in answer.points
+            for point, selected in zip(answer.points, answer.selected, strict=True)
         ],
     }
 
@@ -227,7 +234,10 @@ def _show_points(console: Console, answer: Simulation) -> None:
     )
     for column in table.columns:
         column.justify = "right"
-    for point in answer.points:
+    for point, selected in zip(answer.points, answer.selected, strict=True):
+        if not selected:
+            table.add_row(format_size(point.size_bytes), "not selected")
+            continue
         table.add_row(
             format_size(point.size_bytes),
             micro_or_milli(point.seconds),

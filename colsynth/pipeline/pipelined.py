@@ -49,6 +49,7 @@ def leaves_open(asked: Pipeline) -> bool:
     assigner = known[ASSIGNER]
     return (
         known[LOWERER].pieces == "1"
+        and known[LOWERER].most == 0
         and known[ORDERER].order == "chains"
         and not (assigner.even or assigner.turns or assigner.share or assigner.abreast)
     )

@@ -7,14 +7,13 @@ fewer trees, smaller steps or another order of transfers can be several times as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
 from typing import Any, NamedTuple
 
 from colsynth.errors import InfeasibleError, LimitError
-from colsynth.model import Forest, ThreadblockProgram
+from colsynth.model import Forest, Problem, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.pipelined import (
@@ -25,22 +24,25 @@ from colsynth.pipeline.pipelined import (
     in_waves,
     leaves_open,
 )
+from colsynth.runtimes.selection import LARGE, SMALL, taken_sizes, usual_size
 from colsynth.runtimes.target import Target
 from colsynth.units import format_size
 
 PACKERS = ("pack-trees", "pack-roots")
+ROUNDER = "round-weights"
 _COALESCER, _ORDER = "coalesce-chunks", "order-transfers"
 _LOW, _FEW = "low", "few"
 
 _FARTHEST = Fraction(10, 100)
-"""How far below the optimum fewer trees may stay."""
+"""How far below the optimum fewer trees may stay, and coarser weights below finer ones."""
 
-_MEASURED = 10**9
-"""Bytes of the message at which programs are compared."""
+_WEIGHT = 0.05
+"""How much the time of a small message counts against steps that pieces cost: one that takes
+twice as long weighs as much as a large one that takes 4 % longer."""
 
-_SMALL, _WEIGHT = 2**20, 0.05
-"""Bytes of another message, and how much its time counts against steps that pieces cost: one that
-takes twice as long weighs as much as a large one that takes 4 % longer."""
+_OF_CHUNKS = 0.2
+"""The same for chunks one by one: twice as long weighs as much as a large one 19 % longer. Nobody
+who is told of it can choose, as with pieces, and small messages use the file too."""
 
 _MOST_MOVED = 10_000
 """Chunks times GPUs of programs that are made several times; larger ones take many seconds."""
@@ -63,18 +65,59 @@ class Rival:
 
 
 class Prediction(NamedTuple):
-    """Seconds of a large message and of a small one."""
+    """Seconds of a large message and of a small one, and whether the large one uses the file."""
 
     large: float
     small: float
+    taken: bool
 
-    def beats(self, other: Prediction, weight: float) -> bool:
-        """Whether the large message is faster, and both are in a weighted geometric mean."""
-        return self.large < other.large and self._mean(weight) < other._mean(weight)
+    def rank(self, weight: float) -> tuple[bool, float]:
+        """Return what is least for the best file.
 
-    def _mean(self, weight: float) -> float:
+        One that the large message uses comes before any that it does not; then a geometric mean
+        of both times decides, in which the small message has a weight.
+        """
         mean: float = self.large ** (1 - weight) * self.small**weight
-        return mean
+        return not self.taken, mean
+
+
+Vary = Callable[[Rival, Pipeline, Target, Clock], Iterator[Rival]]
+"""Yields rivals of one, of a pipeline as it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What every step of the search needs: what was asked for, for what."""
+
+    asked: Pipeline
+    target: Target
+    clock: Clock
+
+    def best(self, rival: Rival) -> tuple[Rival, Prediction | None]:
+        """Return the fastest found from a rival on, one thing varied after the other.
+
+        Without a prediction where there was nothing to vary.
+        """
+        best: Rival = rival
+        least: Prediction | None = None
+        for vary, weight in _VARIED:
+            for other in vary(best, self.asked, self.target, self.clock):
+                least = least or self.predicted(best)
+                seconds = self.predicted(other)
+                if seconds.rank(weight) < least.rank(weight):
+                    best, least = other, seconds
+        return best, least
+
+    def predicted(self, rival: Rival) -> Prediction:
+        """Return the predicted seconds of messages as large and as small as are compared."""
+        from colsynth.simulate import simulate
+
+        topology, header = rival.schedule.problem.topology, rival.program.header
+        sizes = judged_sizes(self.target, header.ranks)
+        with self.clock.measure("simulate"):
+            large, small = simulate(rival.program, topology, self.target.profile, sizes)
+        taken = taken_sizes(header, self.target.profile).divide(sizes[0])
+        return Prediction(large.seconds, small.seconds, taken)
 
 
 def fastest(
@@ -82,7 +125,8 @@ def fastest(
 ) -> tuple[Rival, tuple[str, ...]]:
     """Return what is predicted to be fastest, `base` among equals, and a note on its trees.
 
-    One thing is varied after the other, each from the best so far.
+    The search starts twice where fewer trees come near the optimum: what suits many trees
+    does not suit few.
 
     Parameters
     ----------
@@ -95,30 +139,36 @@ def fastest(
     clock : Clock
         Told of the time that measuring takes.
     """
-    best, first = base, None
-    least = Prediction(inf, inf)
-    varied = (
-        (_with_fewer_trees, 0.0),
-        (_spread, 0.0),
-        (_in_other_orders, 0.0),
-        (_in_waves, _WEIGHT),
-        (_with_equal_trees, 0.0),
+    search = _Search(asked, target, clock)
+    best, least = search.best(base)
+    note: tuple[str, ...] = ()
+    for start in _with_fewer_trees(base, asked, target, clock):
+        other, seconds = search.best(start)
+        least, seconds = least or search.predicted(best), seconds or search.predicted(other)
+        if seconds.rank(_OF_CHUNKS) < least.rank(_OF_CHUNKS):
+            note = (_on_trees(best, least, seconds, target),)
+            best, least = other, seconds
+    return best, (*note, *_on_pieces(best.pipeline))
+
+
+def judged_sizes(target: Target, ranks: int) -> tuple[int, int]:
+    """Return the bytes of a large and of a small message at which programs are judged.
+
+    Those that people send to so many ranks, and within what a file is to serve.
+    """
+    most = LARGE if target.max_bytes is None else min(LARGE, target.max_bytes)
+    large = usual_size(most, ranks)
+    return large, min(usual_size(max(SMALL, target.min_bytes), ranks), large)
+
+
+def _on_trees(more: Rival, slow: Prediction, fast: Prediction, target: Target) -> str:
+    """Return a note on trees that have the better bound and lost to fewer."""
+    large, small = map(format_size, judged_sizes(target, more.program.header.ranks))
+    return (
+        f"{_option(more.pipeline, PACKERS[0], 'trees')} trees per GPU have the better bound, but "
+        f"are predicted to take {slow.large / fast.large:.2f} times as long at {large}, "
+        f"{slow.small / fast.small:.2f} times at {small}"
     )
-    for vary, weight in varied:
-        for rival in vary(best, asked, target, clock):
-            if first is None:
-                first = least = _predicted(base, target, clock)
-            seconds = _predicted(rival, target, clock)
-            if seconds.beats(least, weight):
-                best, least = rival, seconds
-    notes = _on_pieces(best.pipeline)
-    if first is None or best.schedule.trees_per_root == base.schedule.trees_per_root:
-        return best, notes
-    note = (
-        f"{base.schedule.trees_per_root} trees per GPU have the better bound, but are predicted "
-        f"to take {first.large / least.large:.2f} times as long at {format_size(_MEASURED)}"
-    )
-    return best, (note, *notes)
 
 
 def _on_pieces(pipeline: Pipeline) -> tuple[str, ...]:
@@ -147,10 +197,65 @@ def _with_fewer_trees(
     problem = base.schedule.problem
     with clock.measure("choose-trees"):
         fewer = fewest_trees(problem, _FARTHEST)
-    if fewer is not None and fewer < base.schedule.trees_per_root:
+    if fewer is not None and fewer < int(_option(base.pipeline, packer.name, "trees")):
         pipeline = changed(base.pipeline, packer.name, trees=str(fewer))
         schedule = pipeline.split_after(Forest)[0].run(problem, target, clock)
         yield from _lowered(pipeline, schedule, target, clock)
+
+
+def _with_other_weights(
+    base: Rival, asked: Pipeline, target: Target, clock: Clock
+) -> Iterator[Rival]:
+    """Yield the rival with weights rounded to fewer parts, and with chunks one by one.
+
+    Weights that were rounded are not all 1, so there is nothing to round where all are.
+    """
+    if _is_wide(base.schedule) and not _is_large(base):
+        for rival in _weighted(base.pipeline, asked, base.schedule.problem, target, clock):
+            if rival.pipeline != base.pipeline:
+                yield rival
+
+
+def _weighted(
+    pipeline: Pipeline, asked: Pipeline, problem: Problem, target: Target, clock: Clock
+) -> Iterator[Rival]:
+    """Yield what a pipeline gives with every rounding of its trees, the finest first.
+
+    Those that carry several chunks also send them one by one: a chunk is passed on sooner.
+    """
+    from colsynth.lowering.round_weights import AUTO, KEEP, TOLERANCE, parts_of, roundings
+
+    exact = changed(pipeline, ROUNDER, parts=KEEP).split_after(Forest)[0]
+    forest = exact.run(problem, target, clock)
+    found = [forest]
+    if _option(asked, ROUNDER, "parts") == AUTO:
+        found = list(reversed(roundings(forest, TOLERANCE)))
+    for place, schedule in enumerate(found):
+        if place and schedule.gap > max(_FARTHEST / (1 - _FARTHEST), found[0].gap):
+            continue
+        parts = parts_of(schedule) if place else _option(pipeline, ROUNDER, "parts")
+        weighted = changed(pipeline, ROUNDER, parts=parts)
+        yield from _lowered(weighted, schedule, target, clock)
+        if _is_wide(schedule) and _option(asked, LOWERER, "most") == 0:
+            yield from _lowered(changed(weighted, LOWERER, most=1), schedule, target, clock)
+
+
+def _is_wide(schedule: Forest) -> bool:
+    """Whether some tree carries several chunks."""
+    return any(tree.weight > 1 for phase in schedule.phases for tree in phase.trees)
+
+
+def _cut_up(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> Iterator[Rival]:
+    """Yield the rival with its trees in pieces of fewer chunks, where some carry several."""
+    if _is_large(rival) or _option(asked, LOWERER, "most") != 0:
+        return
+    most = max(tree.weight for phase in rival.schedule.phases for tree in phase.trees)
+    pieces = 1
+    while pieces < most:
+        if pieces != _option(rival.pipeline, LOWERER, "most"):
+            pipeline = changed(rival.pipeline, LOWERER, most=pieces)
+            yield from _lowered(pipeline, rival.schedule, target, clock)
+        pieces *= 2
 
 
 def _with_equal_trees(
@@ -197,26 +302,53 @@ def _in_other_orders(
 
 
 def _in_waves(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> Iterator[Rival]:
-    """Yield the rival in waves, in pieces and in rounds, where GPUs pass on what they receive."""
-    if not leaves_open(asked) or rival.schedule.max_height < 2:
-        return
-    base = rival.program
-    if not _is_large(rival):
+    """Yield the rival in waves, where GPUs pass on what they receive."""
+    if leaves_open(asked) and rival.schedule.max_height > 1 and not _is_large(rival):
         for pipeline in in_waves(rival.pipeline):
-            for found in _lowered(pipeline, rival.schedule, target, clock):
-                base = found.program if base is rival.program else base
-                yield found
-    if _is_large(rival, _MOST_CUT):
+            yield from _lowered(pipeline, rival.schedule, target, clock)
+
+
+def _in_pieces(rival: Rival, asked: Pipeline, target: Target, clock: Clock) -> Iterator[Rival]:
+    """Yield the rival in pieces and in rounds, where GPUs pass on what they receive."""
+    if not leaves_open(asked) or rival.schedule.max_height < 2 or _is_large(rival, _MOST_CUT):
         return
-    size, profile = _largest(target), target.profile
-    cuts = [] if base.header.ranks <= _FEW_GPUS else [in_pieces]
-    cuts += [] if _is_large(rival) else [in_rounds]
+    ranks = rival.program.header.ranks
+    cuts = [] if ranks <= _FEW_GPUS else [in_pieces]
+    cuts += [] if _is_large(rival) or target.profile.fuses else [in_rounds]
+    if not cuts:
+        return
+    size = judged_sizes(target, ranks)[0]
+    whole = changed(rival.pipeline, LOWERER, most=0)
+    base = _uncut(rival, whole, target, clock)
     for cut in cuts:
-        for pipeline in cut(rival.pipeline, rival.schedule, base, size, profile):
+        for pipeline in cut(whole, rival.schedule, base, size, target.profile):
             fits = list(_lowered(pipeline, rival.schedule, target, clock))
             yield from fits
             if fits:
                 break
+
+
+def _uncut(rival: Rival, whole: Pipeline, target: Target, clock: Clock) -> ThreadblockProgram:
+    """Return the program of a rival in waves, in which no tree is cut: it says what has room."""
+    if _is_large(rival):
+        return rival.program
+    found = (
+        made.program
+        for pipeline in in_waves(whole)
+        for made in _lowered(pipeline, rival.schedule, target, clock)
+    )
+    return next(found, rival.program)
+
+
+def _in_waves_cut_up(
+    rival: Rival, asked: Pipeline, target: Target, clock: Clock
+) -> Iterator[Rival]:
+    """Yield the rival in waves, its chunks one by one: neither may be faster alone."""
+    if _is_large(rival) or not _is_wide(rival.schedule) or rival.schedule.max_height < 2:
+        return
+    if leaves_open(asked) and _option(rival.pipeline, LOWERER, "most") == 0:
+        for pipeline in in_waves(changed(rival.pipeline, LOWERER, most=1)):
+            yield from _lowered(pipeline, rival.schedule, target, clock)
 
 
 def _is_large(rival: Rival, most: int = _MOST_MOVED) -> bool:
@@ -240,18 +372,14 @@ def _lowered(pipeline: Pipeline, schedule: Forest, target: Target, clock: Clock)
     yield Rival(pipeline, schedule, program)
 
 
-def _predicted(rival: Rival, target: Target, clock: Clock) -> Prediction:
-    """Return the predicted seconds of messages as large and as small as are compared."""
-    from colsynth.simulate import simulate
-
-    topology = rival.schedule.problem.topology
-    large = _largest(target)
-    sizes = large, min(max(_SMALL, target.min_bytes), large)
-    with clock.measure("simulate"):
-        first, second = simulate(rival.program, topology, target.profile, sizes)
-    return Prediction(first.seconds, second.seconds)
-
-
-def _largest(target: Target) -> int:
-    """Return the bytes of the largest message that a file is to serve, at most `_MEASURED`."""
-    return _MEASURED if target.max_bytes is None else min(_MEASURED, target.max_bytes)
+_VARIED: tuple[tuple[Vary, float], ...] = (
+    (_with_other_weights, _OF_CHUNKS),
+    (_spread, 0.0),
+    (_cut_up, _OF_CHUNKS),
+    (_in_other_orders, 0.0),
+    (_in_waves, _WEIGHT),
+    (_in_waves_cut_up, _OF_CHUNKS),
+    (_in_pieces, _WEIGHT),
+    (_with_equal_trees, 0.0),
+)
+"""What is varied, and how much the time of a small message counts."""

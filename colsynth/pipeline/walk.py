@@ -29,9 +29,11 @@ from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.manager import Pipeline, findings
 from colsynth.pipeline.modes import Mode, mode_notes, plan_modes
 from colsynth.pipeline.options import options_of
+from colsynth.pipeline.pipelined import changed
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.pipeline.result import Artefact, Compilation, Schedule, file_name
-from colsynth.pipeline.rivals import PACKERS, Rival, fastest
+from colsynth.pipeline.rivals import PACKERS, ROUNDER, Rival, fastest
+from colsynth.runtimes.selection import never_usual, taken_sizes
 from colsynth.runtimes.target import Target
 
 Watch = Callable[[str, int, str, Any], None]
@@ -186,6 +188,8 @@ def _configure(pipeline: Pipeline, request: Request) -> Pipeline:
         if not any(name in known for known in options):
             phrase = f"--{_option(name)} does not go with -a {request.algorithm}"
             raise InputError(Diagnostic("CS217", phrase, help=_owners(name)))
+    if request.trees == "optimal":  # the exact optimum was asked for, whoever selects the file
+        pipeline = changed(pipeline, ROUNDER, parts="keep")
     return Pipeline(
         tuple(
             _set(item, **{name: value for name, value in settings.items() if name in known})
@@ -298,6 +302,7 @@ def _attempt(
         for place, mode in enumerate(walk.modes)
     )
     notes = [*notes, *mode_notes(target.profile, walk.request.mode, walk.modes)]
+    notes += _selection_notes(artefacts, target)
     notes += capability_notes(problem, target.profile.name)
     return Compilation(
         problem=problem,
@@ -309,6 +314,13 @@ def _attempt(
         seconds=walk.clock.seconds(),
         notes=(*notes, *_warnings(artefacts), *target.profile.warnings),
     )
+
+
+def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> list[str]:
+    """Return a note where files are for messages that hardly anybody sends."""
+    laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
+    found = dict.fromkeys(filter(None, map(never_usual, laws)))
+    return [f"{text}; the library's own algorithm serves the others" for text in found]
 
 
 def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:

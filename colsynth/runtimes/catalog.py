@@ -65,6 +65,7 @@ def _profile(name: str, entry: dict[str, Any]) -> Profile:
     values["collectives"] = {Collective(k): v for k, v in values["collectives"].items()}
     built_in = values["built_in"].items()
     values["built_in"] = {Collective(k): tuple(names) for k, names in built_in}
-    values["out_of_place_only"] = tuple(map(Collective, values["out_of_place_only"]))
+    for key in ("out_of_place_only", "counts_bytes"):
+        values[key] = tuple(map(Collective, values[key]))
     values["exports"] = tuple(values["exports"].items())
     return Profile(name=name, sources=sources, **values)

@@ -66,6 +66,9 @@ class Simulation:
     collective : Collective
     points : tuple of Point
         In the order of the sizes asked for.
+    selected : tuple of bool
+        Of every point, whether the runtime selects the file for a message of that size. Where
+        it does not the library's own algorithm runs, and the time is not that of such a call.
     """
 
     file: str
@@ -74,3 +77,4 @@ class Simulation:
     ranks: int
     collective: Collective
     points: tuple[Point, ...]
+    selected: tuple[bool, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 
 from colsynth.tuning.candidates import algorithm_names, is_baseline
 from colsynth.tuning.evaluate import Case, Measured
@@ -19,17 +20,21 @@ class Comparison:
     ----------
     case : Case
     winners : dict
-        By algorithm, the fastest of its candidates at every size; None where none is tried.
+        By algorithm, the fastest of its candidates at every size whose file such a call would
+        use; None where there is none.
     bound : Fraction
         Bytes per second that no schedule beats.
     left_out : dict
         Why algorithms gave no program.
+    unselected : dict
+        By algorithm, at which sizes it has files, of which a call would use none.
     """
 
     case: Case
     winners: dict[str, tuple[Measured | None, ...]]
     bound: Fraction
     left_out: dict[str, str]
+    unselected: dict[str, tuple[bool, ...]]
 
     def seconds(self, algorithm: str, place: int) -> float | None:
         """Return the least time of an algorithm at one size."""
@@ -89,10 +94,19 @@ def compare(
     winners = {name: _winners(case, found, name) for name in names if name not in left_out}
     if not winners:
         raise nothing_fits(case, found)
-    return Comparison(case, winners, bound, left_out)
+    unselected = {name: _unselected(case, found, name) for name in winners}
+    return Comparison(case, winners, bound, left_out, unselected)
 
 
 def _winners(case: Case, found: Sequence[Measured], name: str) -> tuple[Measured | None, ...]:
     own = [m for m in found if m.candidate.algorithm == name]
-    best = (fastest(own, place) for place in range(len(case.sizes)))
+    best = (fastest(own, place, attrgetter("exact")) for place in range(len(case.sizes)))
     return tuple(None if pair is None else pair[1] for pair in best)
+
+
+def _unselected(case: Case, found: Sequence[Measured], name: str) -> tuple[bool, ...]:
+    own = [m for m in found if m.candidate.algorithm == name]
+    return tuple(
+        fastest(own, place) is not None and fastest(own, place, attrgetter("exact")) is None
+        for place in range(len(case.sizes))
+    )

@@ -15,6 +15,7 @@ from colsynth.pipeline.result import Artefact, Compilation
 from colsynth.pipeline.target import aim
 from colsynth.pipeline.walk import Request, compile_problem
 from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.selection import TakenSizes, taken_sizes, usual_size
 from colsynth.tuning.candidates import Candidate, knobs
 
 
@@ -82,12 +83,21 @@ class Measured:
         Why there is no program, such as ``"CS402: ..."``; then all `seconds` are None.
     usable : tuple of bool
         At every size, whether calls of round messages near it use the file.
+    selected : tuple of bool
+        At every size, whether calls of just that size do.
     """
 
     candidate: Candidate
     seconds: tuple[float | None, ...]
     refusal: str | None = None
     usable: tuple[bool, ...] = ()
+    selected: tuple[bool, ...] = ()
+
+    @property
+    def exact(self) -> tuple[float | None, ...]:
+        """The times at sizes that themselves use the file."""
+        pairs = zip(self.seconds, self.selected, strict=False)
+        return tuple(x if chosen else None for x, chosen in pairs) or self.seconds
 
     @property
     def served(self) -> tuple[float | None, ...]:
@@ -98,12 +108,18 @@ class Measured:
 
     def entry(self) -> dict[str, Any]:
         """Return plain values that `of_entry` reads back."""
-        return {"seconds": self.seconds, "refusal": self.refusal, "usable": self.usable}
+        return {
+            "seconds": self.seconds,
+            "refusal": self.refusal,
+            "usable": self.usable,
+            "selected": self.selected,
+        }
 
     @classmethod
     def of_entry(cls, candidate: Candidate, entry: Any) -> Measured:
         """Return a measurement from its plain values; KeyError or TypeError from others."""
-        return cls(candidate, tuple(entry["seconds"]), entry["refusal"], tuple(entry["usable"]))
+        flags = (tuple(entry[name]) for name in ("usable", "selected"))
+        return cls(candidate, tuple(entry["seconds"]), entry["refusal"], *flags)
 
 
 def evaluate(case: Case, candidate: Candidate) -> Measured:
@@ -124,31 +140,21 @@ def evaluate(case: Case, candidate: Candidate) -> Measured:
         told = fault.diagnostic
         return Measured(candidate, nothing, f"{told.code}: {told.phrase}")
     header = made.artefacts[0].program.header
+    law = taken_sizes(header, profile(case.runtime), knobs().element_bytes)
     return Measured(
         candidate,
         tuple(found.get(size) for size in case.sizes),
-        usable=tuple(
-            size <= (header.max_bytes or size) and is_usable(size, header.chunks, header.ranks)
-            for size in case.sizes
-        ),
+        usable=tuple(is_usable(size, law) for size in case.sizes),
+        selected=tuple(law.takes(size) for size in case.sizes),
     )
 
 
-def is_usable(size: int, chunks: int, ranks: int) -> bool:
-    """Return whether messages of a round size use a file of so many chunks.
+def is_usable(size: int, law: TakenSizes) -> bool:
+    """Return whether messages of a usual size, from `size` bytes on the first, use a file.
 
-    Parameters
-    ----------
-    size : int
-        Bytes; the power of two from there is looked at.
-    chunks : int
-        Of the file; they must divide the elements of the call (contract 1.4).
-    ranks : int
-        An odd factor of these, which every file has, is allowed for.
+    A measured size stands for all up to the next one, of which people send round ones.
     """
-    odd = ranks // (ranks & -ranks)
-    elements = (1 << (size - 1).bit_length()) // knobs().element_bytes
-    return elements > 0 and elements * odd % chunks == 0
+    return law.divide(usual_size(2 * size - 1, law.ranks))
 
 
 def sizes_of(case: Case, candidate: Candidate) -> tuple[int, ...]:

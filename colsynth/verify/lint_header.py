@@ -8,6 +8,7 @@ from colsynth.model import Collective, Severity
 from colsynth.runtimes.header import NAME_LIMIT
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
+from colsynth.runtimes.selection import never_usual, taken_sizes
 from colsynth.units import format_size
 from colsynth.verify.contract import SHARDED
 from colsynth.verify.table import Table
@@ -61,6 +62,8 @@ def _range(table: Table, profile: Profile, findings: Findings) -> None:
     header = table.header
     most = header.max_bytes
     findings.add("K04", f"best for messages in multiples of {16 * header.chunks} bytes")
+    law = taken_sizes(header, profile)
+    findings.add("K05", never_usual(law) or f"used for messages in {law}")
     if header.min_bytes < profile.least_min_bytes:
         text = f"minBytes is {header.min_bytes}; a call of zero bytes fails"
         findings.add("A08", f"{text}, start at {profile.least_min_bytes}")

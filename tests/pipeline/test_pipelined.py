@@ -73,7 +73,7 @@ def test_pieces_are_ever_fewer_and_fit_the_file(runtime, collective):
     steps = max(sum(len(block.steps) for block in gpu.threadblocks) for gpu in program.gpus)
     numbers = []
     for found in in_pieces(FOREST, made.schedule, program, 10**9, limits):
-        lowering = found.passes[1]
+        lowering = found.passes[2]
         assert isinstance(lowering, LowerForest)
         sizes = list(map(int, lowering.pieces.split("-")))
         assert sum(sizes) == 64
@@ -96,7 +96,7 @@ def test_rounds_are_for_sums_that_are_steps(collective):
     found = list(in_rounds(FOREST, made.schedule, program, 10**9, limits))
     numbers = []
     for pipeline in found:
-        lowering, staffing = pipeline.passes[1], pipeline.passes[-2]
+        lowering, staffing = pipeline.passes[2], pipeline.passes[-2]
         assert isinstance(lowering, LowerForest)
         assert isinstance(staffing, AssignThreadblocks)
         assert staffing.share

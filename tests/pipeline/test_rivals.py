@@ -11,11 +11,12 @@ from colsynth.pipeline.walk import Request, compile_problem
 from colsynth.runtimes import profile
 from colsynth.synthesis.forest.rate import fewest_trees
 
-GIGABYTE = 10**9
+GIGABYTE = 2**30
 
 
 def made(machine, collective, runtime, boxes=None, **options):
-    problem = api.make_problem(api.load_topology(machine, nodes=boxes), collective)
+    root = 0 if collective == "broadcast" else None
+    problem = api.make_problem(api.load_topology(machine, nodes=boxes), collective, root)
     request = Request(mode=Mode.AUTO, several=False, **options)
     return compile_problem(problem, aim(problem, profile(runtime), "Simple"), request)
 
@@ -30,8 +31,9 @@ def seconds(done):
     ("machine", "boxes", "collective", "runtime", "varied"),
     [
         ("mi250", 1, "reduce-scatter", "msccl", "coalesce-chunks{spread=true}"),
-        ("mi250", 2, "allreduce", "msccl", "order-transfers{order=copies}"),
-        ("torus:4x4", None, "allreduce", "rccl", "order-transfers{order=paced}"),
+        ("ndv2", 2, "allreduce", "rccl", "order-transfers{order=paced}"),
+        ("dgx-1v", 1, "allgather", "rccl", "lower-forest{most=1}"),
+        ("mi300x", 1, "broadcast", "rccl", "round-weights{parts=32}"),
         ("dgx-a100", 4, "reduce-scatter", "msccl", "order-transfers{order=waves}"),
     ],
 )

@@ -6,9 +6,11 @@ import pytest
 
 from colsynth import api, topology
 from colsynth.errors import InputError, LimitError
+from colsynth.model import Collective, Header
 from colsynth.pipeline.modes import Mode
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.workers import Workers
+from colsynth.runtimes import profile, taken_sizes
 from colsynth.tuning import Candidate, Case, Means, choose, search
 from colsynth.tuning.candidates import algorithm_names, is_baseline, knobs, neighbours, starts
 from colsynth.tuning.evaluate import build, evaluate, is_usable, usable_sizes
@@ -89,11 +91,15 @@ def test_baselines_are_all_but_our_own():
 
 
 def test_a_file_is_used_where_its_chunks_divide_the_elements():
-    assert is_usable(2**20, 16, 8)
-    assert is_usable(2**20 - 5, 16, 8)
-    assert not is_usable(2**20, 7, 8)
-    assert is_usable(2**20, 6, 6)
-    assert not is_usable(1, 8, 8)
+    def usable(size, chunks, ranks):
+        header = Header("", Collective.ALLREDUCE, "Simple", ranks, chunks, 1, True, True)
+        return is_usable(size, taken_sizes(header, profile("msccl")))
+
+    assert usable(2**20, 16, 8)
+    assert usable(2**20 - 5, 16, 8)
+    assert not usable(2**20, 7, 8)
+    assert usable(2**20, 6, 6)
+    assert not usable(1, 8, 8)
 
 
 def test_sizes_a_runtime_has_no_files_for_are_left_out():
