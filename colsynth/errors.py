@@ -17,7 +17,7 @@ the command line alone, so text and JSON always agree.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 EXIT_DONE, EXIT_NEGATIVE, EXIT_INPUT, EXIT_DEFECT = 0, 1, 2, 3
@@ -112,18 +112,52 @@ def is_interrupt(fault: BaseException) -> bool:
     return isinstance(fault, KeyboardInterrupt) or isinstance(fault.__cause__, KeyboardInterrupt)
 
 
-def nearest(word: str, valid: Iterable[str]) -> str | None:
-    """Return the valid word closest to `word`, or None when none is close."""
-    found = difflib.get_close_matches(word, list(valid), n=1, cutoff=0.5)
-    return found[0] if found else None
+_SHOWN = 3
+"""Names that a suggestion lists at most."""
+
+
+def same_name(word: str, valid: Iterable[str]) -> str | None:
+    """Return the valid name that differs at most in case, hyphens, underscores and blanks."""
+    sought = _plain(word)
+    return next((name for name in valid if _plain(name) == sought), None)
+
+
+def close_names(word: str, valid: Iterable[str]) -> tuple[str, ...]:
+    """Return the valid names that a mistyped one may mean, nearest first; none when none is close.
+
+    Case, hyphens, underscores and blanks do not count. A name that contains the word comes
+    before one that is merely spelt like it, above all where it begins with the word.
+    """
+    sought = _plain(word)
+    names = {name: _plain(name) for name in valid}
+    same = tuple(name for name, text in names.items() if text == sought)
+    if same or len(sought) < 2:
+        return same
+    found = [name for name, text in names.items() if text.startswith(sought)]
+    found = found or [name for name, text in names.items() if sought in text]
+    if found:
+        return tuple(sorted(found, key=lambda name: len(names[name]))[:_SHOWN])
+    spelt = {text: name for name, text in names.items()}
+    return tuple(spelt[x] for x in difflib.get_close_matches(sought, spelt, n=1, cutoff=0.5))
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """Return a help sentence that names the nearest valid word, or all of them."""
+    """Return a help sentence that names the nearest valid words, and all of them."""
     words = list(valid)
-    close = nearest(word, words)
     listed = ", ".join(words)
-    return f"did you mean {close!r}? valid: {listed}" if close else f"valid: {listed}"
+    close = close_names(word, words)
+    return f"did you mean {_either(close)}? valid: {listed}" if close else f"valid: {listed}"
+
+
+def _either(names: Sequence[str]) -> str:
+    """Return quoted names to choose from: ``'a', 'b' or 'c'``."""
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _plain(word: str) -> str:
+    """Return a name as names are compared."""
+    return "".join(word.split()).replace("-", "").replace("_", "").casefold()
 
 
 def require_least(option: str, value: int, least: int) -> None:

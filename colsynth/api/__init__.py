@@ -26,6 +26,7 @@ from colsynth.api.problem import (
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
 from colsynth.api.trees import pack
 from colsynth.api.tuning import compare, tune, write_bundle
+from colsynth.api.warming import warm
 from colsynth.compile.modes import Mode
 from colsynth.compile.result import Artefact, Compilation
 
@@ -51,6 +52,7 @@ __all__ = [
     "synthesize",
     "tune",
     "verify",
+    "warm",
     "write_bundle",
     "write_schedule",
 ]

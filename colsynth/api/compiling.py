@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
-from colsynth.errors import require_least
+from colsynth.errors import LimitError, require_least
 from colsynth.model import Problem
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def compile(  # noqa: A001 - the verb of this package
     DefectError
         colsynth made a wrong program and kept it from you.
     """
+    from colsynth.compile.advice import with_advice
     from colsynth.compile.groups import group_notes, machines_of
     from colsynth.compile.request import Request
     from colsynth.compile.run import compile_problem
@@ -148,7 +149,10 @@ def compile(  # noqa: A001 - the verb of this package
         evaluations=None if algorithm in _TIMED else budget,
     )
     with advised(asked, "take GPUs that join them into the group"):
-        done = compile_problem(problem, target, request, watch)
+        try:
+            done = compile_problem(problem, target, request, watch)
+        except LimitError as refusal:
+            raise with_advice(refusal, problem, target, request) from refusal
     told = group_notes(asked, done.artefacts[0].program, target.profile)
     return replace(done, notes=(*told, *done.notes))
 

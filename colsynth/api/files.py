@@ -71,10 +71,14 @@ def simulate(
         CS603: the program does not finish at one of the sizes.
     """
     from colsynth.runtimes.catalog import profile
+    from colsynth.runtimes.selection import taken_sizes
     from colsynth.simulate import Simulation, read_program
     from colsynth.simulate import simulate as execute
 
     target = profile(runtime)
     program = read_program(data, target, subject)
     points = execute(program, topology, target, sizes, model)
-    return Simulation(subject, program.header.ranks, program.header.collective, points)
+    header, law = program.header, taken_sizes(program.header, target)
+    selected = tuple(law.takes(point.size_bytes) for point in points)
+    names = (subject, runtime, topology.name)
+    return Simulation(*names, header.ranks, header.collective, points, selected)

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.problem import make_problem
+from colsynth.api.problem import find_collective, make_problem
 from colsynth.errors import Diagnostic, InputError, require_least
-from colsynth.model import Collective, Problem, Topology
+from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
     from colsynth.pipeline.target import Progress
     from colsynth.simulate import Model
     from colsynth.tuning import Bundle, Comparison
-
-_ROOTED = tuple(item.value for item in Collective if item.rooted)
 
 
 def compare(
@@ -118,12 +116,12 @@ def tune(
     from colsynth.tuning import tune as make
     from colsynth.writing import claimed
 
-    names = tuple(dict.fromkeys(collectives))
+    names = tuple(dict.fromkeys(map(find_collective, collectives)))
     if not names:
         phrase = "which collectives?"
         raise InputError(Diagnostic("CS217", phrase, help="give -c allreduce,allgather"))
     fitting = usable_sizes(runtime, sizes)
-    rooted = [name for name in names if name in _ROOTED] or names
+    rooted = [name for name in names if name.rooted] or names
     problems = [make_problem(topology, n, root if n in rooted else None) for n in names]
     cases = [
         Case(problem, runtime, fitting, model=model, seed=seed, limited=True)

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from colsynth.cli import complete
 from colsynth.cli._help import TOPOLOGY, ReadableHelp
-from colsynth.cli.streams import TrimmedStream
+from colsynth.cli.streams import STDIN, TrimmedStream, is_stdin, read_stdin
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ TopologyArgument = Annotated[
     typer.Argument(
         metavar="TOPOLOGY",
         autocompletion=complete.topologies,
-        help="Preset (dgx-a100), YAML file (lab.yaml), or generator (torus:4x4).",
+        help="Preset (dgx-a100), YAML file (lab.yaml), - for stdin, or generator (torus:4x4).",
         show_default=False,
     ),
 ]
@@ -105,13 +105,16 @@ def load_topology(
         Whatever is wrong with them, or with the file.
     """
     from colsynth.topology import load
+    from colsynth.topology.document import MAX_BYTES
 
+    data = read_stdin(MAX_BYTES + 1) if is_stdin(spec) else None
     found = load(
-        spec,
+        spec if data is None else STDIN,
         nodes=nodes,
         settings=parse_settings(settings or []),
         bandwidth=bandwidth,
         latency=latency,
+        data=data,
     )
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)

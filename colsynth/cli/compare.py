@@ -38,10 +38,10 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.progress import OF_TUNING, progress
+from colsynth.cli.places import PLOT, check_file
+from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.errors import require_least
 from colsynth.units import format_bandwidth, format_size, gb_per_s
 from colsynth.writing import write_files
 
@@ -140,12 +140,12 @@ def compare(
 
     wanted = read_sizes("--sizes", sizes)
     if plot is not None:
-        _check_plot(plot, force)
+        check_file("--plot", plot, PLOT, force)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     problem = api.make_problem(machine, collective, root)
-    with progress(OF_TUNING) as show:
+    with progress() as show:
         found = api.compare(
             problem,
             wanted,
@@ -162,16 +162,6 @@ def compare(
         emit_json({**_as_object(found), **failures_field(damage), **members})
     else:
         _show(found)
-
-
-def _check_plot(path: Path, force: bool) -> None:
-    """Refuse, before any work, a place where a plot could not be written or would not be found."""
-    if path.suffix.lower() != ".svg":
-        phrase = f"cannot draw the plot as {path.name!r}"
-        note = "plots are SVG, which browsers and editors of documents show"
-        advice = f"name it {path.with_suffix('.svg').name!r}" if path.name else "name it plot.svg"
-        raise InputError(Diagnostic("CS219", phrase, notes=(note,), help=advice))
-    refuse_to_overwrite((path,), force)
 
 
 def _as_object(found: Comparison) -> dict[str, Any]:
@@ -191,6 +181,7 @@ def _as_object(found: Comparison) -> dict[str, Any]:
             name: [None if m is None else str(m.plan) for m in row]
             for name, row in found.winners.items()
         },
+        "not_selected": {name: list(row) for name, row in found.unselected.items()},
         "left_out": found.left_out,
         "runtime": case.runtime,
     }
@@ -209,18 +200,23 @@ def _show(found: Comparison) -> None:
         f"for {case.runtime}; the bound is {format_bandwidth(found.bound)}"
     )
     table = Table("size", *found.winners, "best", "gain", box=box.SIMPLE_HEAD, pad_edge=False)
-    columns = [found.algbw(name) for name in found.winners]
     for place, size in enumerate(case.sizes):
-        cells = (_cell(column[place]) for column in columns)
+        cells = (_cell(found, name, place) for name in found.winners)
         table.add_row(format_size(size), *cells, found.best[place] or "-", _gain(found, place))
     console.print(table)
+    if any(any(row) for row in found.unselected.values()):
+        text = f"not selected: {case.runtime} uses none of its files for such a message, since"
+        console.print(f"{text} their chunks do not divide its 4-byte elements", soft_wrap=True)
     own = ", ".join(name for name in found.winners if not is_baseline(name))
     console.print(f"gain: of the best of our own ({own or 'none'}) over the best baseline")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
 
 
-def _cell(algbw: float | None) -> str:
+def _cell(found: Comparison, name: str, place: int) -> str:
+    if found.unselected[name][place]:
+        return "not selected"
+    algbw = found.algbw(name)[place]
     return "-" if algbw is None else f"{algbw / 1e9:.4g}"
 
 

@@ -49,8 +49,9 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import Destination, refuse_to_overwrite, write_stdout
-from colsynth.cli.progress import OF_TIME, OF_TREES, OF_TUNING, progress
+from colsynth.cli.output import Destination, write_stdout
+from colsynth.cli.places import SCHEDULE, check_file, check_folder
+from colsynth.cli.progress import progress
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.units import format_size, plural
@@ -61,9 +62,6 @@ if TYPE_CHECKING:
 
     from colsynth.api import Compilation
     from colsynth.runtimes.limits import Usage
-
-
-_KERNELS = {"ten": OF_TIME, "auto": OF_TUNING}
 
 
 def compile_(
@@ -234,8 +232,11 @@ def compile_(
     members = told_groups(problem, runtime)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
-    refuse_to_overwrite(destination.paths(names), force)
-    with progress(_KERNELS.get(algorithm or "", OF_TREES)) as show:
+    for path in destination.paths(names):
+        check_file("--output", path, SCHEDULE, force)
+    if dump_dir is not None:
+        check_folder("--dump-dir", dump_dir)
+    with progress() as show:
         done = api.compile(
             problem,
             runtime,
@@ -285,7 +286,7 @@ def _answer(
     if json:
         emit_json({**summary, **extra})
     else:
-        _show(summary, done.limits(), answer_console(None if files else sys.stderr))
+        _show(summary, done, answer_console(None if files else sys.stderr))
         for note in done.notes:
             print(f"note: {note}", file=sys.stderr)
     if time_passes:
@@ -331,7 +332,7 @@ def _check_dump_dir(dumps: Path | None, destination: Destination) -> None:
 _SIZES = ("chunk", "channel", "threadblock", "step")
 
 
-def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) -> None:
+def _show(summary: dict[str, Any], done: Compilation, console: Console) -> None:
     """Print the figures as a small table."""
     from rich.table import Table
 
@@ -342,11 +343,11 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
         "schedule": f"{summary['collective']}{root} on {summary['topology']}",
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
         "algorithm": " ".join([summary["algorithm"], *_settings(summary["settings"])]),
-        "messages": _messages(summary["min_bytes"], summary["max_bytes"]),
         **_of_schedule(summary),
         **_of_prediction(summary),
         "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
-        "limits": "\n".join(_lines_of_limits(limits)),
+        "messages": f"{done.taken()}; the library runs others itself",
+        "limits": "\n".join(_lines_of_limits(done.limits())),
         "verified": "yes",
     }
     for name, value in rows.items():
@@ -354,13 +355,6 @@ def _show(summary: dict[str, Any], limits: tuple[Usage, ...], console: Console) 
     for path in summary["files"]:
         table.add_row("file", path)
     console.print(table)
-
-
-def _messages(least: int, most: int) -> str:
-    """Return which messages select the files."""
-    if least > 1:
-        return f"{format_size(least)} to {format_size(most)}; the library runs others itself"
-    return f"up to {format_size(most)}; the library runs larger ones itself"
 
 
 def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:
@@ -404,7 +398,11 @@ def _of_trees(summary: dict[str, Any]) -> dict[str, str]:
     height = f"height {summary['max_height']} at most, {summary['mean_height']:.2f} on average"
     if summary["trees_per_gpu"] is None:
         return {"trees": f"{summary['trees']} with {plural(summary['roots'], 'root')}, {height}"}
-    return {"trees": f"{summary['trees_per_gpu']} per GPU, {height}"}
+    different, whole = summary["different_trees"], summary["trees_per_gpu"]
+    number = f"{whole} per GPU"
+    if different < whole:
+        number = f"{different} per GPU with weights that add up to {whole}"
+    return {"trees": f"{number}, {height}"}
 
 
 def _of_time(summary: dict[str, Any]) -> dict[str, str]:

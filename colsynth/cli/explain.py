@@ -9,7 +9,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.errors import Diagnostic, InputError, nearest
+from colsynth.errors import Diagnostic, InputError, close_names
 
 _RULES = "rules.yaml"
 _PARTS = (("meaning", "What it means"), ("why", "Why"), ("fix", "How to fix"))
@@ -44,9 +44,8 @@ def explain(
 
 def _advice(code: str, known: list[str]) -> str:
     """Return the nearest code, or those of the same family."""
-    close = nearest(code, known)
-    if close is not None:
-        return f"did you mean {close}?"
+    if close := close_names(code, known):
+        return f"did you mean {close[0]}?"
     family = [other for other in known if other[:1] == code[:1] and len(other) == len(code)]
     return f"there are {', '.join(family)}" if family else "codes look like CS101 or B04"
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from colsynth.cli._common import emit_json
+from colsynth.cli.interrupts import settled
 from colsynth.errors import (
     EXIT_DEFECT,
     ColsynthError,
@@ -40,6 +41,7 @@ def interrupted(stop: BaseException | None = None) -> None:
     text = "interrupted"
     if isinstance(stop, Interrupted):
         text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
+    settled()
     with suppress(OSError):
         print(text, file=sys.stderr)
 

@@ -20,12 +20,13 @@ from colsynth.cli._common import SuggestingGroup, UsageError
 from colsynth.cli._help import Command
 from colsynth.cli.complete import InstallOption, ShowOption, prepare_completion, with_shell
 from colsynth.cli.failure import Interrupted, interrupted, report, system_error, usage_error
-from colsynth.cli.signals import exit_code, heed_requests_to_end
+from colsynth.cli.interrupts import INTERRUPTED, arrived, exit_code
+from colsynth.cli.notices import notices
 from colsynth.cli.streams import prepare_streams, settle_streams
 from colsynth.errors import EXIT_DONE
 
-INTERRUPTED, BROKEN_PIPE = 130, 141
-"""Exit codes after Ctrl-C and after the reader of stdout has gone, as shells have them."""
+BROKEN_PIPE = 141
+"""Exit code after the reader of stdout has gone, as shells have it."""
 
 _ClickError: Any = UsageError.__base__
 
@@ -66,6 +67,7 @@ _COMMANDS = {
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),
     "runtimes": _Command("colsynth.cli.runtimes:runtimes", "List the runtimes and their limits."),
+    "warm": _Command("colsynth.cli.warm:warm", "Compile all kernels now, once per installation."),
     "explain": _Command(
         "colsynth.cli.explain:explain", "Explain the code of a diagnostic or rule, or list all."
     ),
@@ -150,24 +152,33 @@ def run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     prepare_completion()
     try:
-        result = typer.main.get_command(app).main(
-            args=arguments, prog_name="colsynth", standalone_mode=False
-        )
+        with notices():
+            result = typer.main.get_command(app).main(
+                args=arguments, prog_name="colsynth", standalone_mode=False
+            )
         print(end="", flush=True)  # what cannot be written is noticed here, not at exit
     except SystemExit as leaving:  # click and rich leave with 1 when stdout's reader has gone
         return BROKEN_PIPE if leaving.code == 1 else int(leaving.code or EXIT_DONE)
     except (Interrupted, KeyboardInterrupt, typer.Abort) as stop:
         interrupted(stop)
         return INTERRUPTED
-    except _ClickError as error:
-        return _usage(error, as_json)
-    except OSError as error:
-        return _refused(error, as_json)
     except Exception as error:  # noqa: BLE001 - ours, or else a defect of ours
-        return report(error, as_json)
+        return _failed(error, as_json)
     if result == INTERRUPTED:  # typer took the interrupt
         interrupted()
     return result if isinstance(result, int) else EXIT_DONE
+
+
+def _failed(error: Exception, as_json: bool) -> int:
+    """Report what went wrong; after Ctrl-C nothing else is the cause."""
+    if arrived():
+        interrupted()
+        return INTERRUPTED
+    if isinstance(error, _ClickError):
+        return _usage(error, as_json)
+    if isinstance(error, OSError):
+        return _refused(error, as_json)
+    return report(error, as_json)
 
 
 def _usage(error: Any, as_json: bool) -> int:
@@ -190,7 +201,6 @@ def _refused(error: OSError, as_json: bool) -> int:
 def main() -> NoReturn:
     """Run the command line of this process."""
     prepare_streams()
-    heed_requests_to_end()
     code = run(sys.argv[1:])
     settle_streams()
     sys.exit(exit_code(code))

@@ -32,9 +32,11 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite
+from colsynth.cli.places import TIMELINE, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
+from colsynth.cli.streams import require_one_stdin
+from colsynth.cli.verify import read_schedule
 from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_size
 from colsynth.writing import write_files
@@ -47,11 +49,12 @@ if TYPE_CHECKING:
     from colsynth.simulate import Simulation
     from colsynth.simulate.trace import Trace
 
-_KERNELS = ("execution",)
 
 FileArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="FILE", help="Schedule file, e.g. allreduce.xml.", show_default=False),
+    typer.Argument(
+        metavar="FILE", help="Schedule file, e.g. allreduce.xml; - for stdin.", show_default=False
+    ),
 ]
 OnOption = Annotated[
     str | None,
@@ -60,8 +63,8 @@ OnOption = Annotated[
         "--topology",
         metavar="TOPOLOGY",
         autocompletion=complete.topologies,
-        help="Topology that the file runs on: preset (dgx-a100), YAML file (lab.yaml), or "
-        "generator (torus:4x4).",
+        help="Topology that the file runs on: preset (dgx-a100), YAML file (lab.yaml), - "
+        "for stdin, or generator (torus:4x4).",
         show_default=False,
     ),
 ]
@@ -78,7 +81,7 @@ def simulate(
             metavar="RUNTIME",
             autocompletion=complete.runtimes,
             help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
-            show_default="the first that reads the file",
+            show_default="the only one that can run the file",
         ),
     ] = None,
     sizes: SizesOption = DEFAULT_SIZES,
@@ -131,30 +134,32 @@ def simulate(
         phrase = "which file, on which topology?"
         advice = "colsynth simulate FILE -t dgx-a100 --nodes 2"
         raise InputError(Diagnostic("CS607", phrase, help=advice))
-    from colsynth.runtimes import read_file
-    from colsynth.simulate import Simulation, read_program
+    from colsynth.runtimes import taken_sizes
+    from colsynth.simulate import Simulation
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.breakdown import break_down
     from colsynth.simulate.trace import trace
 
     wanted = read_sizes("--sizes", sizes)
     if timeline is not None:
-        refuse_to_overwrite((timeline,), force)
-    data = read_file(file)
-    target = _target(data, runtime, str(file))
+        check_file("--timeline", timeline, TIMELINE, force)
+    require_one_stdin(file, topology)
+    subject, data = read_schedule(file)
+    target, program = _read(data, runtime, subject)
     constants = read_constants(target, model)
-    program = read_program(data, target, str(file))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     _warn_of_another_topology(program, machine)
-    with progress(_KERNELS) as show:
+    with progress() as show:
         show("simulating", 0, 0)
         points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None
         traced = trace(program, machine, target, wanted[-1], constants) if needed else None
-    header = program.header
-    answer = Simulation(str(file), header.ranks, header.collective, points)
+    header, law = program.header, taken_sizes(program.header, target)
+    selected = tuple(law.takes(size) for size in wanted)
+    names = (subject, target.name, machine.name)
+    answer = Simulation(*names, header.ranks, header.collective, points, selected)
     if timeline is not None and traced is not None:
         _write_timeline(timeline, traced, force)
     found = break_down(traced) if breakdown and traced is not None else None
@@ -163,7 +168,10 @@ def simulate(
         emit_json({**simulation_object(answer), **extra, **failures_field(damage), **members})
         return
     console = answer_console()
-    _show_points(console, answer, machine.name, target.name)
+    _show_points(console, answer)
+    if not all(selected):
+        text = f"not selected: {target.name} uses the file for messages in {law}, and its own"
+        console.print(f"{text} algorithm for others", soft_wrap=True)
     if found is not None and traced is not None:
         show_breakdown(console, found, traced)
 
@@ -172,33 +180,32 @@ def simulation_object(answer: Simulation) -> dict[str, Any]:
     """Return a simulation for ``--json``."""
     return {
         "file": answer.file,
+        "runtime": answer.runtime,
+        "topology": answer.topology,
         "ranks": answer.ranks,
         "collective": answer.collective.value,
         "points": [
             {
                 "size_bytes": point.size_bytes,
-                "time_us": round(point.seconds * 1e6, 6),
-                "algbw_gb_per_s": round(point.algbw / 1e9, 6),
-                "busbw_gb_per_s": round(point.busbw / 1e9, 6),
+                "selected": selected,
+                "time_us": round(point.seconds * 1e6, 6) if selected else None,
+                "algbw_gb_per_s": round(point.algbw / 1e9, 6) if selected else None,
+                "busbw_gb_per_s": round(point.busbw / 1e9, 6) if selected else None,
             }
-            for point in answer.points
+            for point, selected in zip(answer.points, answer.selected, strict=True)
         ],
     }
 
 
-def _target(data: bytes, runtime: str | None, subject: str) -> Profile:
-    """Return the runtime asked for, or the first that reads the file without a fault."""
-    from colsynth.model import Severity
-    from colsynth.runtimes import profile, profiles, read
+def _read(data: bytes, runtime: str | None, subject: str) -> tuple[Profile, ThreadblockProgram]:
+    """Return the runtime asked for, or the only one that can run the file, and the program."""
+    from colsynth.runtimes import profile
+    from colsynth.simulate import find_runtime, read_program
 
-    if runtime is not None:
-        return profile(runtime)
-    for candidate in profiles():
-        reading = read(data, candidate, file=subject)
-        faults = [item for item in reading.findings if item.severity is Severity.ERROR]
-        if reading.program is not None and not faults:
-            return candidate
-    return profiles()[0]
+    if runtime is None:
+        return find_runtime(data, subject)
+    target = profile(runtime)
+    return target, read_program(data, target, subject)
 
 
 def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) -> None:
@@ -216,18 +223,21 @@ def _write_timeline(path: Path, traced: Trace, force: bool) -> None:
     write_files({path: json_text.dumps(timeline(traced)).encode()}, replace=force)
 
 
-def _show_points(console: Console, answer: Simulation, topology: str, runtime: str) -> None:
+def _show_points(console: Console, answer: Simulation) -> None:
     from rich import box
     from rich.table import Table
 
-    head = f"{answer.collective} of {answer.ranks} ranks on {topology}, as {runtime} runs it"
-    console.print(f"{answer.file}: {head}", soft_wrap=True)
+    head = f"{answer.collective} of {answer.ranks} ranks on {answer.topology}"
+    console.print(f"{answer.file}: {head}, as {answer.runtime} runs it", soft_wrap=True)
     table = Table(
         "size", "time", "algbw", "busbw", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
     )
     for column in table.columns:
         column.justify = "right"
-    for point in answer.points:
+    for point, selected in zip(answer.points, answer.selected, strict=True):
+        if not selected:
+            table.add_row(format_size(point.size_bytes), "not selected")
+            continue
         table.add_row(
             format_size(point.size_bytes),
             micro_or_milli(point.seconds),

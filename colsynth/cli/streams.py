@@ -7,7 +7,10 @@ import re
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, TextIO
+
+from colsynth.errors import Diagnostic, InputError
 
 _COLOUR = r"\x1b\[[0-9;]*m"
 _TRAILING = re.compile(rf"(?:[ \t]|{_COLOUR})+(?=\n)")
@@ -38,6 +41,29 @@ class TrimmedStream:
 
 def _colours(found: re.Match[str]) -> str:
     return "".join(re.findall(_COLOUR, found[0]))
+
+
+STDIN = "<stdin>"
+"""What answers and messages call the standard input, which ``-`` names."""
+
+
+def is_stdin(place: str | Path | None) -> bool:
+    """Whether an argument names the standard input."""
+    return place is not None and str(place) == "-"
+
+
+def require_one_stdin(*places: str | Path | None) -> None:
+    """Refuse to read the standard input for two arguments (CS214)."""
+    if sum(map(is_stdin, places)) > 1:
+        phrase = "two arguments are - and both want stdin"
+        raise InputError(Diagnostic("CS214", phrase, help="name a file for one of them"))
+
+
+def read_stdin(most: int = -1) -> bytes:
+    """Return what the standard input holds, at most so many bytes; CS215 where it is closed."""
+    if sys.stdin is None:
+        raise InputError(Diagnostic("CS215", "the standard input is closed", help="name a file"))
+    return sys.stdin.buffer.read(most)
 
 
 def prepare_streams() -> None:

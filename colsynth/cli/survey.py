@@ -40,7 +40,8 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.failure import report
-from colsynth.cli.progress import OF_TREES, RESUMES, progress
+from colsynth.cli.places import check_folder
+from colsynth.cli.progress import RESUMES, progress
 from colsynth.errors import Diagnostic, NegativeFinding
 from colsynth.units import format_bandwidth, percent, plural
 
@@ -112,12 +113,14 @@ def survey(
     """Compile a schedule for every single failure; print what each costs, worst first."""
     from colsynth import api
 
+    if output is not None:
+        check_folder("--output", output)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     kept = "nothing was kept; a survey with --output DIR can be resumed"
     outcome = kept if output is None else RESUMES
-    with progress(OF_TREES, outcome) as show:
+    with progress(outcome) as show:
         found = api.survey(
             api.make_problem(machine, collective, root),
             failures,

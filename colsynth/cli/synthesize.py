@@ -45,9 +45,8 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.progress import OF_TIME, progress
-from colsynth.errors import Diagnostic, InputError
+from colsynth.cli.places import TIMED, check_file
+from colsynth.cli.progress import progress
 from colsynth.units import format_duration, plural
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def synthesize(
         Path | None,
         typer.Option(
             "--schedule",
-            metavar="FILE",
+            metavar="FILE.npz",
             help="Write the timed schedule to this file, e.g. schedule.npz.",
             show_default=False,
         ),
@@ -93,13 +92,14 @@ def synthesize(
     """Find a timed schedule for any collective, group and size, and check it."""
     from colsynth import api
 
-    _check_place(schedule, force)
+    if schedule is not None:
+        check_file("--schedule", schedule, TIMED, force)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     problem = make_problem(
         damage.topology, collective, root, group, groups, transit, custom, shards
     )
-    with progress(OF_TIME) as show:
+    with progress() as show:
         done = api.synthesize(
             problem,
             size=read_size("--size", size),
@@ -117,18 +117,6 @@ def synthesize(
         emit_json({**summary, **failures_field(damage)})
     else:
         _show(done, summary)
-
-
-def _check_place(path: Path | None, force: bool) -> None:
-    """Refuse, before any work, a place that could not be written to after it."""
-    if path is None:
-        return
-    wrong = "it is a directory" if path.is_dir() else "it is no text" if str(path) == "-" else ""
-    if wrong:
-        phrase = f"cannot write the schedule to {path}"
-        advice = "name a file, such as schedule.npz"
-        raise InputError(Diagnostic("CS208", phrase, notes=(wrong,), help=advice))
-    refuse_to_overwrite((path,), force)
 
 
 def _show(done: Synthesis, summary: dict[str, Any]) -> None:

@@ -39,7 +39,8 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.progress import OF_TUNING, RESUMES, progress
+from colsynth.cli.places import check_folder
+from colsynth.cli.progress import RESUMES, progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import NegativeFinding
 from colsynth.units import plural
@@ -97,13 +98,14 @@ def tune(
 
     wanted = read_sizes("--sizes", sizes)
     refuse_to_replace(output, force)
+    check_folder("--output", output)
     refuse_to_overwrite((output.absolute(),), force)
     require_listable(output, profile(runtime))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     try:
-        with progress(OF_TUNING, RESUMES) as show:
+        with progress(RESUMES) as show:
             bundle = api.tune(
                 machine,
                 split(collectives),

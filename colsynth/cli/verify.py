@@ -9,7 +9,8 @@ import typer
 
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._options import RuntimeOption
-from colsynth.cli.progress import OF_CHECKS, progress
+from colsynth.cli.progress import progress
+from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin
 from colsynth.errors import EXIT_NEGATIVE
 from colsynth.units import plural
 
@@ -24,10 +25,16 @@ FilesArgument = Annotated[
         metavar="FILE...", help="Schedule files, e.g. allreduce.xml.", show_default=False
     ),
 ]
+FilesOrStdinArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="Schedule files; - reads one from stdin.", show_default=False
+    ),
+]
 
 
 def verify(
-    files: FilesArgument,
+    files: FilesOrStdinArgument,
     runtime: RuntimeOption,
     single_node: Annotated[
         bool | None,
@@ -40,16 +47,17 @@ def verify(
     json: JsonOption = False,
 ) -> None:
     """Check that a runtime loads schedule files, that they finish, and are right."""
-    from colsynth.runtimes import profile, read_file
+    from colsynth.runtimes import profile
     from colsynth.verify import verify_bytes
 
     target = profile(runtime)
-    contents = [(path, read_file(path)) for path in files]
+    require_one_stdin(*files)
+    contents = [read_schedule(path) for path in files]
     reports = []
-    with progress(OF_CHECKS, "no report was made") as show:
-        for number, (path, data) in enumerate(contents):
-            show(f"verify {path.name}", number, len(contents))
-            reports.append(verify_bytes(data, target, subject=str(path), single_node=single_node))
+    with progress("no report was made") as show:
+        for number, (name, data) in enumerate(contents):
+            show(f"verify {Path(name).name}", number, len(contents))
+            reports.append(verify_bytes(data, target, subject=name, single_node=single_node))
     good = all(report.ok for report in reports)
     if json:
         entries = [report_object(report) for report in reports]
@@ -63,6 +71,19 @@ def verify(
             console.print(f"note: {warning}", soft_wrap=True)
     if not good:
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def read_schedule(path: Path) -> tuple[str, bytes]:
+    """Return what a schedule file is called in answers, and its bytes; ``-`` is stdin.
+
+    Raises
+    ------
+    InputError
+        CS502 when the file cannot be read, CS215 when stdin is closed.
+    """
+    from colsynth.runtimes import read_file
+
+    return (STDIN, read_stdin()) if is_stdin(path) else (str(path), read_file(path))
 
 
 def report_object(report: Report) -> dict[str, Any]:
@@ -94,6 +115,7 @@ def show_report(console: Console, report: Report) -> None:
         for finding in ordered:
             table.add_row(finding.rule, finding.severity.value, _where(finding), finding.message)
         console.print(table)
+        console.print(f"`colsynth explain {ordered[0].rule}` says more about a rule")
     for name, fact in report.facts:
         console.print(f"  {name}: {fact}")
 

@@ -14,12 +14,10 @@ from colsynth.model import Collective, Problem, ThreadblockProgram
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.target import SYNTHESIZE
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import LARGE, usual_size
 from colsynth.synthesis.optimum import optimum
 from colsynth.topology.communicator import Communicator, communicators, spell_ranks
 from colsynth.units import format_bandwidth, format_size, percent
-
-_MEASURED = 10**9
-"""Bytes of the message at which groups are compared."""
 
 _ALIKE = 1.01
 """How much longer a file may take on a group that still counts as like the first."""
@@ -71,7 +69,8 @@ def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile)
     """
     if len(problem.groups) < 2:
         return ()
-    seconds = _seconds(problem, program, profile)
+    size = usual_size(LARGE, program.header.ranks)
+    seconds = _seconds(problem, program, profile, size)
     first, *others = (spell_ranks(group) for group in problem.groups)
     notes = []
     worst = max(seconds)
@@ -81,21 +80,23 @@ def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile)
         slowest = [first, *others][seconds.index(worst)]
         notes.append(
             f"the file is made for group {first}; on group {slowest} it is predicted to take "
-            f"{worst / seconds[0]:.2f} times as long at {format_size(_MEASURED)}: compile that "
+            f"{worst / seconds[0]:.2f} times as long at {format_size(size)}: compile that "
             "--group by itself, for jobs of its own"
         )
     return (*notes, *_together(problem))
 
 
-def _seconds(problem: Problem, program: ThreadblockProgram, profile: Profile) -> list[float]:
-    """Return the predicted seconds of a large message on each group, by itself."""
+def _seconds(
+    problem: Problem, program: ThreadblockProgram, profile: Profile, size: int
+) -> list[float]:
+    """Return the predicted seconds of a message of `size` bytes on each group, by itself."""
     from colsynth.simulate import simulate
 
     seconds = []
     for group in communicators(problem):
         topology = group.problem.topology
         try:
-            points = simulate(program, topology, profile, [_MEASURED])
+            points = simulate(program, topology, profile, [size])
         except InfeasibleError as fault:
             phrase = f"the file of the first group cannot run on {topology.name}"
             notes = (fault.diagnostic.phrase,)

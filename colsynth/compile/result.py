@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from colsynth.model import (
 )
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.limits import Usage, most_used, usage
+from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.search.plan import Plan
 from colsynth.units import gb_per_s, microseconds
 
@@ -28,7 +30,7 @@ Schedule = Forest | TimedSchedule | ChunkProgram
 """What an algorithm finds; a program of transfers says nothing of its speed."""
 
 _FIGURES = (
-    *("trees_per_gpu", "trees", "roots", "max_height", "mean_height"),
+    *("trees_per_gpu", "different_trees", "trees", "roots", "max_height", "mean_height"),
     *("algbw_gb_per_s", "bound_gb_per_s", "gap"),
     *("size_bytes", "chunks_per_gpu", "time_us", "bound_us"),
 )
@@ -118,6 +120,10 @@ class Compilation:
         of = profile(self.runtime)
         return most_used([usage(artefact.program, of) for artefact in self.artefacts])
 
+    def taken(self) -> TakenSizes:
+        """Return the messages for which the runtime selects the files."""
+        return taken_sizes(self.artefacts[0].program.header, profile(self.runtime))
+
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain values, ready for JSON.
 
@@ -145,6 +151,7 @@ class Compilation:
             "channels": max(program.header.channels for program in programs),
             "threadblocks": max(program.max_threadblocks for program in programs),
             "steps": max(program.max_steps for program in programs),
+            "messages": self.taken().as_object(),
             "limits": {u.name: {"used": u.used, "limit": u.limit} for u in self.limits()},
             "predicted": [
                 {
@@ -172,12 +179,18 @@ def _figures(schedule: Schedule) -> dict[str, Any]:
 def _of_forest(forest: Forest) -> dict[str, Any]:
     return {
         "trees_per_gpu": None if forest.shares else forest.trees_per_root,
+        "different_trees": _different(forest),
         "trees": forest.chunks,
         "roots": sum(1 for weight in forest.weights if weight),
         "max_height": forest.max_height,
         "mean_height": float(forest.mean_height),
         "bound_gb_per_s": gb_per_s(forest.bound.algbw),
     }
+
+
+def _different(forest: Forest) -> int:
+    """Return the most different trees of a root; those of a larger weight stand for several."""
+    return max(max(Counter(t.root for t in phase.trees).values()) for phase in forest.phases)
 
 
 def _of_timed(schedule: TimedSchedule) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from colsynth.errors import DefectError, NegativeFinding
 from colsynth.model import Problem, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
+from colsynth.runtimes.selection import never_usual, taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.means import Means
@@ -79,7 +80,7 @@ def _searched(
     means: Means | None,
     clock: Clock,
 ) -> Found:
-    sizes, objective = usual(target.min_bytes, target.max_bytes)
+    sizes, objective = usual(target.min_bytes, target.max_bytes, problem.topology.size)
     if request.size is not None:
         sizes, objective = (request.size,), Objective(((1.0,),))
     first = aimed(target, modes[0])
@@ -119,6 +120,7 @@ def _compiled(
         *_given_up(found),
         *search_notes(found.start, measured, found.workshop.case),
         *mode_notes(target.profile, request.mode, modes),
+        *_selection_notes(artefacts, target),
         *capability_notes(problem, target.profile.name),
         *_warnings(artefacts),
         *target.profile.warnings,
@@ -159,11 +161,12 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
     if start.shape is None or best.shape is None:
         return ()
     notes = []
-    fewer = 0 < best.shape.trees_per_gpu < start.shape.trees_per_gpu
+    before, after = (str(m.plan.option("trees", "")) for m in (start, best))
+    fewer = before.isdigit() and after.isdigit() and int(after) < int(before)
     if fewer and best.seconds[-1] and start.seconds[-1]:
         times = start.seconds[-1] / best.seconds[-1]
         notes.append(
-            f"{start.shape.trees_per_gpu} trees per GPU have the better bound, but are predicted "
+            f"{before} trees per GPU have the better bound, but are predicted "
             f"to take {times:.2f} times as long at {format_size(case.sizes[-1])}"
         )
     segments = 1 + str(best.plan.values().get("lower-forest.pieces", "1")).count("-")
@@ -173,6 +176,13 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
             "for small messages alone (--max-bytes) has none"
         )
     return tuple(notes)
+
+
+def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[str, ...]:
+    """Return a note where files are for messages that hardly anybody sends."""
+    laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
+    found = dict.fromkeys(text for law in laws if (text := never_usual(law)))
+    return tuple(f"{text}; the library's own algorithm serves the others" for text in found)
 
 
 def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:

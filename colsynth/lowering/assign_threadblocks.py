@@ -11,7 +11,6 @@ from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.lanes import MANY, Limits
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.refusals import ADVICE
 from colsynth.lowering.spread import Work
 from colsynth.lowering.staffing import Staffing
 from colsynth.lowering.turns import in_turns
@@ -207,6 +206,5 @@ def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitErr
                 f"{limits.channels} channels",
                 f"the busiest GPU sends to {most} others",
             ),
-            help=ADVICE,
         )
     )

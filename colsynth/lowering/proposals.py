@@ -18,6 +18,7 @@ from colsynth.runtimes.choice import Basis, Changes, Proposal
 
 ORDER, PIECES = "order-transfers.order", "lower-forest.pieces"
 EVEN, SHARE = "assign-threadblocks.even", "assign-threadblocks.share"
+MOST = "lower-forest.most"
 TURNS, APART, LAG = "assign-threadblocks.turns", "assign-threadblocks.apart", "order-transfers.lag"
 
 _SEGMENT_SECONDS = Fraction(20, 10**6)
@@ -38,8 +39,8 @@ _TRIES = 4
 _TURNS = 2
 """Sends that share a NIC at a time: with one it is idle between any two, with more all end late."""
 
-BY_LOAD: Changes = {ORDER: "waves", EVEN: True}
-"""Round-robin with threadblocks by load."""
+BY_LOAD: Changes = {ORDER: "waves", EVEN: True, MOST: 0}
+"""Round-robin with threadblocks by load, and no tree cut."""
 
 
 def spread_out(basis: Basis) -> Iterator[Proposal]:
@@ -56,9 +57,27 @@ def orders(basis: Basis) -> Iterator[Proposal]:
         for order in ORDERS:
             if order != basis.values[ORDER]:
                 yield ({ORDER: order},)
-    if basis.shape.height > 1 and basis.values[PIECES] == "1":
-        yield (BY_LOAD,)
-        yield ({ORDER: "waves", TURNS: _TURNS},)
+    if basis.shape.height < 2 or basis.values[PIECES] != "1":
+        return
+    cut = [0, 1] if basis.shape.weight > 1 else [0]
+    for most in cut:  # neither round-robin nor smaller transfers may be faster alone
+        yield ({**BY_LOAD, MOST: most},)
+        yield ({ORDER: "waves", TURNS: _TURNS, MOST: most},)
+
+
+def smaller_transfers(basis: Basis) -> Iterator[Proposal]:
+    """Yield fewer chunks of a tree in a transfer, where trees carry several."""
+    for exponent in range(max(0, basis.shape.weight - 1).bit_length()):
+        if basis.values[MOST] != 1 << exponent:
+            yield ({MOST: 1 << exponent},)
+
+
+def coarser_weights(basis: Basis) -> Iterator[Proposal]:
+    """Yield weights that add up to fewer parts, where trees have weights of several."""
+    trees, parts = str(basis.values["pack-trees.trees"]), basis.shape.trees_per_gpu // 2
+    while trees.isdigit() and basis.shape.weight > 1 and parts >= int(trees):
+        yield ({"round-weights.parts": parts},)
+        parts //= 2
 
 
 def segments(basis: Basis) -> Iterator[Proposal]:
@@ -78,7 +97,7 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     chunks = 1 << max(0, int(basis.size / (_segment_bytes(basis) * trees)).bit_length() - 1)
     number = min(_room(basis), chunks * 3 // 8)
     both = shape.rises and shape.falls
-    fixed = {ORDER: "waves", EVEN: True, TURNS: _TURNS, APART: not both}
+    fixed = {**BY_LOAD, TURNS: _TURNS, APART: not both}
     while number > 1:
         sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
         yield {**fixed, PIECES: sizes}
@@ -102,7 +121,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         if number < _LEAST:
             return
         lag = number if shape.falls else 0
-        fixed = {ORDER: "waves", EVEN: True, SHARE: True, TURNS: _TURNS, LAG: lag}
+        fixed = {**BY_LOAD, SHARE: True, TURNS: _TURNS, LAG: lag}
         yield {**fixed, PIECES: ones_and_twos(number)}
 
 

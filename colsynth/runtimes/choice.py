@@ -36,8 +36,8 @@ class Shape:
     trees, trees_per_gpu, different : int
         Chunks of the forest before it was cut, trees per root, and different trees; 0 without
         a forest.
-    height : int
-        Of the tallest tree; 0 without a forest.
+    height, weight : int
+        Of the tallest tree, and of the heaviest; 0 without a forest.
     rises, falls : bool
         Whether the program begins by reducing, and ends by copying.
     """
@@ -53,6 +53,7 @@ class Shape:
     trees_per_gpu: int = 0
     different: int = 0
     height: int = 0
+    weight: int = 0
     rises: bool = False
     falls: bool = False
 

@@ -73,6 +73,9 @@ class Profile:
     built_in : dict
         Algorithms of the library that colsynth models, by collective: what runs where no
         file serves a call.
+    counts_bytes : tuple of Collective
+        Collectives of which the runtime counts bytes, not elements, when it asks whether the
+        chunks of a file divide a call (`colsynth.runtimes.selection`).
     sources : dict
         Where each number comes from, by field name.
     """
@@ -111,6 +114,7 @@ class Profile:
     out_of_place_only: tuple[Collective, ...] = ()
     config: str | None = None
     built_in: dict[Collective, tuple[str, ...]] = field(default_factory=dict)
+    counts_bytes: tuple[Collective, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -17,8 +17,9 @@ LIBRARY = ("channels", "instances")
 """What is varied of a baseline: what a library varies."""
 
 SWEEP = (
-    *("pack-trees.trees", "lower-forest.instances", "coalesce-chunks.spread"),
-    *("order-transfers.order", "lower-forest.pieces", "pack-trees.prefer"),
+    *("round-weights.parts", "lower-forest.most", "pack-trees.trees", "lower-forest.instances"),
+    *("coalesce-chunks.spread", "order-transfers.order", "lower-forest.pieces"),
+    *("pack-trees.prefer", "pack-trees.trees"),
 )
 """What -O1 varies, one after the other, each from the best so far."""
 

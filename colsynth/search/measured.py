@@ -21,8 +21,10 @@ class Measured:
         At every size of the case; None where it was not simulated.
     refusal : str or None
         Why there is no program, such as ``"CS402: ..."``; then all `seconds` are None.
-    selected : tuple of bool
-        At every size, whether calls of round messages near it use the file.
+    usable : tuple of bool
+        At every size, whether calls of usual sizes from there on use the file.
+    exact : tuple of bool
+        At every size, whether calls of just that size do.
     shape : Shape or None
         Of the program; None without one.
     """
@@ -30,13 +32,14 @@ class Measured:
     plan: Plan
     seconds: tuple[float | None, ...]
     refusal: str | None = None
-    selected: tuple[bool, ...] = ()
+    usable: tuple[bool, ...] = ()
+    exact: tuple[bool, ...] = ()
     shape: Shape | None = None
 
     @property
     def served(self) -> tuple[float | None, ...]:
         """The times at sizes whose calls use the file."""
-        pairs = zip(self.seconds, self.selected, strict=False)
+        pairs = zip(self.seconds, self.usable, strict=False)
         known = tuple(x if taken else None for x, taken in pairs)
         return known or self.seconds
 
@@ -45,7 +48,8 @@ class Measured:
         return {
             "seconds": self.seconds,
             "refusal": self.refusal,
-            "selected": self.selected,
+            "usable": self.usable,
+            "exact": self.exact,
             "shape": None if self.shape is None else asdict(self.shape),
         }
 
@@ -57,7 +61,8 @@ class Measured:
             plan,
             tuple(entry["seconds"]),
             entry["refusal"],
-            tuple(entry["selected"]),
+            tuple(entry["usable"]),
+            tuple(entry["exact"]),
             None if shape is None else Shape(**shape),
         )
 
@@ -81,6 +86,7 @@ def shape_of(schedule: object, program: ThreadblockProgram) -> Shape:
             "trees_per_gpu": schedule.trees_per_root,
             "different": sum(len(phase.trees) for phase in schedule.phases),
             "height": schedule.max_height,
+            "weight": max(tree.weight for phase in schedule.phases for tree in phase.trees),
             "rises": schedule.phases[0].direction is Direction.IN,
             "falls": schedule.phases[-1].direction is Direction.OUT,
         }

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 
+from colsynth.runtimes.selection import LARGE, SMALL, usual_size
 from colsynth.search.measured import Measured
 
 Score = tuple[float, float]
 """Weight of the sizes at which no call uses the file, then the mean logarithm of the time."""
-
-LARGE, SMALL = 2**30, 2**20
-"""Bytes of the messages for which a file is made that says nothing of its sizes."""
 
 SMALL_WEIGHT = 0.05
 """Weight of the small message's time: a program that takes twice as long there has to be 3.6 %
@@ -47,7 +45,7 @@ class Objective:
             if seconds is None:
                 return None
             mean += weight * log(seconds)
-            missed += weight * (not measured.selected[place])
+            missed += weight * (not measured.exact[place])
         return missed, mean
 
     def best(self, row: int, found: Iterable[Measured]) -> Measured | None:
@@ -57,10 +55,13 @@ class Objective:
         return min(known, key=lambda pair: pair[0], default=(None, None))[1]
 
 
-def usual(min_bytes: int, max_bytes: int | None) -> tuple[tuple[int, ...], Objective]:
-    """Return sizes and objective of a file that serves a range of messages."""
-    most = LARGE if max_bytes is None else min(LARGE, max_bytes)
-    small = min(max(SMALL, min_bytes), most)
+def usual(min_bytes: int, max_bytes: int | None, ranks: int) -> tuple[tuple[int, ...], Objective]:
+    """Return sizes and objective of a file that serves a range of messages.
+
+    Sizes that people send to so many ranks, a large one and a small one.
+    """
+    most = usual_size(LARGE if max_bytes is None else min(LARGE, max_bytes), ranks)
+    small = min(usual_size(max(SMALL, min_bytes), ranks), most)
     if small == most:
         return (most,), Objective(((1.0,),))
     return (small, most), Objective(((SMALL_WEIGHT, 1 - SMALL_WEIGHT),))

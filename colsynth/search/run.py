@@ -66,6 +66,8 @@ class Wish:
             CS217 for options that the algorithm does not have, CS210 for wrong values.
         """
         asked = {**values, **self.settings}
+        if asked.get("trees") == "optimal" and "parts" in _fields(algorithm):
+            asked = {"parts": "keep", **asked}  # exactly that, whoever selects the file
         pipeline = configured(algorithm, asked)
         return Plan(algorithm, self.protocol or "Simple", str(pipeline))
 

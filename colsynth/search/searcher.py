@@ -79,7 +79,7 @@ class Searcher:
         weights = self.objective.rows[row]
         place = weights.index(max(weights))
         seconds = measured.seconds[place]
-        if seconds is None or not self.floors or not measured.selected[place]:
+        if seconds is None or not self.floors or not measured.exact[place]:
             return float("inf")
         return seconds / self.floors[place]
 

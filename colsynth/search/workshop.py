@@ -10,6 +10,7 @@ from colsynth.errors import ColsynthError
 from colsynth.model import ChunkProgram, Problem, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
+from colsynth.runtimes.selection import TakenSizes, taken_sizes, usual_size
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.measured import Measured, shape_of
@@ -104,17 +105,22 @@ class Workshop:
             told = fault.diagnostic
             return Measured(plan, nothing, f"{told.code}: {told.phrase}")
         seconds = {point.size_bytes: float(point.seconds) for point in points}
-        header = program.header
+        law = taken_sizes(program.header, case.profile)
         return Measured(
             plan,
             tuple(seconds.get(size) for size in case.sizes),
-            selected=tuple(
-                size <= (header.max_bytes or size)
-                and is_selected(size, header.chunks, header.ranks)
-                for size in case.sizes
-            ),
+            usable=tuple(is_usable(size, law) for size in case.sizes),
+            exact=tuple(law.takes(size) for size in case.sizes),
             shape=shape_of(schedule, program),
         )
+
+
+def is_usable(size: int, law: TakenSizes) -> bool:
+    """Return whether messages of a usual size, from `size` bytes on the first, use a file.
+
+    A measured size stands for all up to the next one, of which people send round ones.
+    """
+    return law.takes(usual_size(2 * size - 1, law.ranks))
 
 
 def _weight(value: Value) -> int:
@@ -123,24 +129,3 @@ def _weight(value: Value) -> int:
     if isinstance(value, ThreadblockProgram):
         return sum(len(block.steps) for gpu in value.gpus for block in gpu.threadblocks)
     return 0
-
-
-ELEMENT_BYTES = 4
-"""Bytes of the numbers in a message, as nccl-tests sends them by default."""
-
-
-def is_selected(size: int, chunks: int, ranks: int) -> bool:
-    """Return whether messages of a round size use a file of so many chunks.
-
-    Parameters
-    ----------
-    size : int
-        Bytes; the power of two from there is looked at.
-    chunks : int
-        Of the file; they must divide the elements of the call (contract 1.4).
-    ranks : int
-        An odd factor of these, which every file has, is allowed for.
-    """
-    odd = ranks // (ranks & -ranks)
-    elements = (1 << (size - 1).bit_length()) // ELEMENT_BYTES
-    return elements > 0 and elements * odd % chunks == 0

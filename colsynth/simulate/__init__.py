@@ -7,7 +7,7 @@ them slice by slice; `break_down` and `timeline` say more about a trace.
 from colsynth.simulate.model import NAMES, Model, default_model, ideal_model
 from colsynth.simulate.points import Point, Simulation, bus_factor
 from colsynth.simulate.simulate import simulate
-from colsynth.simulate.source import read_program
+from colsynth.simulate.source import find_runtime, read_program
 
 __all__ = [
     "NAMES",
@@ -16,6 +16,7 @@ __all__ = [
     "Simulation",
     "bus_factor",
     "default_model",
+    "find_runtime",
     "ideal_model",
     "read_program",
     "simulate",

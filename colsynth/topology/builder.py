@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, nearest
+from colsynth.errors import Diagnostic, InputError, Span, close_names, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.boxes import infer_boxes
 from colsynth.topology.wires import choose_wires
@@ -179,8 +179,8 @@ def nearest_names(name: str, names: Iterable[str]) -> str | None:
     valid = list(names)
     if len(valid) <= 12:
         return did_you_mean(name, valid)
-    close = nearest(name, valid) if len(valid) <= 5000 else None  # comparing takes time
-    return None if close is None else f"did you mean {close!r}?"
+    close = close_names(name, valid) if len(valid) <= 5000 else ()  # comparing takes time
+    return f"did you mean {close[0]!r}?" if close else None
 
 
 def _reached(start: int, arcs: Iterable[tuple[int, int]]) -> set[int]:

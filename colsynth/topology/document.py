@@ -108,7 +108,26 @@ def read_document(path: Path, wording: Wording = TOPOLOGY) -> Document:
     InputError
         The file cannot be read, is no text, is no YAML, or is no mapping.
     """
-    return parse_document(_read_text(path, wording), str(path), wording)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            Diagnostic("CS101", f"cannot read the {wording.file}: {reason}", Span(str(path)))
+        ) from None
+    return decode_document(raw, str(path), wording)
+
+
+def decode_document(raw: bytes, file: str, wording: Wording = TOPOLOGY) -> Document:
+    """Return the data of the bytes of a file; `file` is what diagnostics call it.
+
+    Raises
+    ------
+    InputError
+        They are too many, no text, no YAML, or no mapping.
+    """
+    return parse_document(_decoded(raw, file, wording), file, wording)
 
 
 def parse_document(text: str, file: str, wording: Wording = TOPOLOGY) -> Document:
@@ -134,26 +153,18 @@ _SHAPES = (
 )
 
 
-def _read_text(path: Path, wording: Wording) -> str:
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            Diagnostic("CS101", f"cannot read the {wording.file}: {reason}", Span(str(path)))
-        ) from None
+def _decoded(raw: bytes, file: str, wording: Wording) -> str:
     if len(raw) > MAX_BYTES:
         limit = f"the limit is {MAX_BYTES} bytes"
         raise InputError(
-            Diagnostic("CS125", f"the {wording.file} is too large", Span(str(path)), (limit,))
+            Diagnostic("CS125", f"the {wording.file} is too large", Span(file), (limit,))
         )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8-sig")
         note = f"byte 0x{raw[error.start]:02X} is no UTF-8"
-        raise _not_text(str(path), before, note, wording.instead) from None
+        raise _not_text(file, before, note, wording.instead) from None
 
 
 def _not_text(file: str, before: str, note: str, advice: str) -> InputError:

@@ -9,7 +9,7 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Topology
 from colsynth.topology.compact import expand
 from colsynth.topology.decode import decode
-from colsynth.topology.document import Document, read_document
+from colsynth.topology.document import Document, decode_document, read_document
 from colsynth.topology.flat import read_flat
 from colsynth.topology.generators import generate
 from colsynth.topology.presets import preset_path
@@ -23,6 +23,7 @@ def load(
     settings: Mapping[str, str] | None = None,
     bandwidth: str | None = None,
     latency: str | None = None,
+    data: bytes | None = None,
 ) -> Topology:
     """Return a topology.
 
@@ -37,6 +38,8 @@ def load(
         Values of declared parameters, by name.
     bandwidth, latency : str, optional
         Of every link of a generator, or of those of each axis: ``"100,200,400 GB/s"``.
+    data : bytes, optional
+        Of a YAML file that is not to be opened; `spec` is what diagnostics call it.
 
     Raises
     ------
@@ -45,7 +48,7 @@ def load(
     """
     if nodes is not None and nodes < 1:
         raise _misused("CS126", f"--nodes {nodes}: expected one box or more")
-    if is_generator(spec):
+    if data is None and is_generator(spec):
         _refuse(spec, nodes=nodes, settings=settings)
         return generate(spec, bandwidth, latency)
     given = {"bandwidth": bandwidth, "latency": latency}
@@ -53,7 +56,8 @@ def load(
         if value is not None:
             hint = "a preset's own figures are changed with --set"
             raise _misused("CS124", f"--{option} is for generators, not for {spec!r}", hint)
-    return read_topology(read_document(find_file(spec)), nodes, settings or {})
+    document = read_document(find_file(spec)) if data is None else decode_document(data, spec)
+    return read_topology(document, nodes, settings or {})
 
 
 def is_generator(spec: str) -> bool:

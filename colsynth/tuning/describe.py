@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from colsynth import __version__
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.simulate import Point
 from colsynth.tuning.bundle import Bundle, LeftOver, TunedFile
 from colsynth.units import gb_per_s, microseconds
@@ -16,9 +18,10 @@ FOLDER = "schedules"
 """Where the schedule files of a bundle lie, and nothing else."""
 
 
-def describe_file(file: TunedFile) -> dict[str, Any]:
+def describe_file(file: TunedFile, runtime: Profile) -> dict[str, Any]:
     """Return what a file serves and is predicted to do; `path` is within the bundle."""
     plan, mode = file.plan, file.artefact.mode
+    law = taken_sizes(file.artefact.program.header, runtime)
     return {
         "path": f"{FOLDER}/{file.name}",
         "collective": file.artefact.program.header.collective.value,
@@ -30,10 +33,19 @@ def describe_file(file: TunedFile) -> dict[str, Any]:
         "settings": str(plan),
         "min_bytes": file.min_bytes,
         "max_bytes": file.max_bytes,
+        "multiple_bytes": law.multiple,
         "inplace": mode.in_place,
         "outofplace": mode.out_of_place,
-        "predicted": [describe_point(point) for point in file.predicted],
+        "predicted": [_predicted(point, law) for point in file.predicted],
     }
+
+
+def _predicted(point: Point, law: TakenSizes) -> dict[str, Any]:
+    """Return a prediction, without times where a message of just that size uses another file."""
+    described = {**describe_point(point), "selected": law.takes(point.size_bytes)}
+    if not described["selected"]:
+        described |= dict.fromkeys(("time_us", "algbw_gb_per_s", "busbw_gb_per_s"))
+    return described
 
 
 def describe_point(point: Point) -> dict[str, Any]:
@@ -59,7 +71,7 @@ def describe_left(left: LeftOver) -> dict[str, Any]:
 def describe_bundle(bundle: Bundle) -> dict[str, Any]:
     """Return files and ranges left to the library."""
     return {
-        "files": [describe_file(file) for file in bundle.files],
+        "files": [describe_file(file, bundle.profile) for file in bundle.files],
         "left_to_library": [describe_left(left) for left in bundle.left_to_library],
     }
 

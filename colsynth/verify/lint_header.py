@@ -8,6 +8,7 @@ from colsynth.model import Collective, Severity
 from colsynth.runtimes.header import NAME_LIMIT
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
+from colsynth.runtimes.selection import never_usual, taken_sizes
 from colsynth.units import format_size
 from colsynth.verify.contract import SHARDED
 from colsynth.verify.table import Table
@@ -47,17 +48,22 @@ def _shape(table: Table, profile: Profile, findings: Findings) -> None:
         text = f"nchannels is {header.channels}, {used} are used"
         findings.add("A12", f"{text}, {profile.name} has {profile.hard_channels}")
     elif header.channels > profile.max_channels:
-        text = f"nchannels is {header.channels}; most hardware has {profile.max_channels}"
+        text = f"the file runs on hardware with {header.channels} channels or more; most has"
+        text += f" {profile.max_channels}"
         findings.add("A12", text, level=Severity.WARNING)
     distinct = len(np.unique(table.channel))
     if header.channels > distinct:
-        findings.add("A13", f"nchannels is {header.channels}, only {distinct} are used")
+        findings.add(
+            "A13", f"harmless but wasteful: nchannels is {header.channels}, {distinct} are used"
+        )
 
 
 def _range(table: Table, profile: Profile, findings: Findings) -> None:
     header = table.header
     most = header.max_bytes
     findings.add("K04", f"best for messages in multiples of {16 * header.chunks} bytes")
+    law = taken_sizes(header, profile)
+    findings.add("K05", never_usual(law) or f"used for messages in {law}")
     if header.min_bytes < profile.least_min_bytes:
         text = f"minBytes is {header.min_bytes}; a call of zero bytes fails"
         findings.add("A08", f"{text}, start at {profile.least_min_bytes}")
@@ -88,11 +94,13 @@ def _rooted(table: Table, findings: Findings) -> None:
     header = table.header
     if not header.collective.rooted:
         return
-    text = f"the runtime ignores the root of a {header.collective}: use it for one root only"
+    text = (
+        f"the file is for one root; a {header.collective} with another runs it too, and goes wrong"
+    )
     findings.add("A15", text)
     if not (header.in_place and header.out_of_place):
         served = "in-place" if header.in_place else "out-of-place"
-        text = f"only {served} calls are served; ranks may disagree on the mode and hang"
+        text = f"the file is for {served} calls alone; ranks may disagree on the mode and hang"
         findings.add("A16", text)
 
 
@@ -105,7 +113,8 @@ def _memory(table: Table, profile: Profile, findings: Findings) -> None:
     need = int(per_rank.max()) * profile.connection_bytes
     if need > _MEMORY_BUDGET:
         rank = int(per_rank.argmax())
-        text = f"{int(per_rank[rank])} connection ends take about {format_size(need)} of buffers"
+        text = f"the file is right but takes about {format_size(need)} of memory on a GPU: buffers"
+        text += f" of {int(per_rank[rank])} connection ends"
         findings.add("R02", text, rank)
 
 
@@ -129,4 +138,4 @@ def _scratch(table: Table, profile: Profile, findings: Findings) -> None:
     if need > _MEMORY:
         findings.add("R01", f"{text}, more than any GPU has", level=Severity.ERROR)
     else:
-        findings.add("R01", text)
+        findings.add("R01", f"the file is right, but {text}")

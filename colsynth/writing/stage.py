@@ -19,6 +19,9 @@ REPLACED = "replaced"
 
 _NAME = re.compile(r"\.colsynth-[0-9a-f]{32}")
 _LOCK = "lock"
+_ACTIVE: list[Path] = []
+"""Where the stages of this process may lie."""
+
 _MINUTE, _DAY = 60, 24 * 60 * 60
 """Ages in seconds at which a stage without lock, and one of another machine, are abandoned.
 
@@ -47,6 +50,7 @@ def stage(folder: Path, *, beside: bool = False) -> Iterator[Path]:
     _remove_abandoned(folder)
     name = f".colsynth-{secrets.token_hex(16)}"
     inside, moved = folder / name, folder.parent / name
+    _ACTIVE.extend((inside, moved))
     lock = -1
     try:
         inside.mkdir(mode=0o700)
@@ -63,8 +67,15 @@ def stage(folder: Path, *, beside: bool = False) -> Iterator[Path]:
     finally:
         for place in (inside, moved):
             _remove(place)
+            _ACTIVE.remove(place)
         if lock >= 0:
             os.close(lock)
+
+
+def discard_stages() -> None:
+    """Remove all stages of this process, for one that ends without unwinding."""
+    for place in tuple(_ACTIVE):
+        _remove(place)
 
 
 def _remove(own: Path) -> None:

@@ -99,6 +99,14 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path, capsys):
     assert path.read_bytes().startswith(b"<algo ")
 
 
+def test_a_note_of_the_verifier_says_that_the_file_is_fine_and_where_to_read_more(capsys):
+    case = ["compile", "ring:4", "-c", "allreduce", "-a", "ring", "-r", "msccl", "-o", "-"]
+    assert run(case) == 0
+    (note,) = (line for line in capsys.readouterr().err.splitlines() if "K02" in line)
+    assert note.startswith("note: K02: the file is fine")
+    assert note.endswith("(`colsynth explain K02`)")
+
+
 ONE = ["-r", "msccl"]
 
 

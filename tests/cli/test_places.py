@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from colsynth.cli import signals
+from colsynth.cli import interrupts
 from colsynth.cli.main import run
 
 CASE = ["compile", "ring:4", "-c", "allgather", "-r", "rccl"]
@@ -107,7 +107,7 @@ def test_a_request_to_end_is_an_interrupt_that_cleans_up(tmp_path):
         "import os, sys, time\n"
         "os.fsync = lambda _: (print('writing', flush=True), time.sleep(60))\n"
         f"sys.argv = {['colsynth', *CASE, '-o', 'out/']!r}\n"
-        "from colsynth.cli.main import main\n"
+        "from colsynth.__main__ import main\n"
         "main()\n"
     )
     (tmp_path / "out").mkdir()
@@ -132,10 +132,9 @@ def test_a_command_that_does_not_heed_a_request_ends_all_the_same():
     """As in a kernel, where Python heeds no signal; here nobody takes the interrupt."""
     script = (
         "import time\n"
-        "from colsynth.cli import signals\n"
-        "signals.GRACE = 0.1\n"
-        "signals._interrupt = lambda *_: None\n"
-        "signals.heed_requests_to_end()\n"
+        "from colsynth.cli import interrupts\n"
+        "interrupts._interrupt = lambda *_: None\n"
+        "interrupts.watch()\n"
         "print('busy', flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -151,7 +150,7 @@ def test_signals_that_the_caller_ignores_stay_ignored(monkeypatch):
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
     monkeypatch.setattr(signal, "signal", lambda *change: changed.append(change))
     monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_args, **_options: None)
-    signals.heed_requests_to_end()
+    interrupts.watch()
     assert changed == []
 
 

@@ -51,7 +51,9 @@ def test_json_has_the_shape_that_was_agreed(file, capsys):
     asked = ("-r", "rccl", "--sizes", "1KB,1MB,1GB", "--json")
     assert run(["simulate", file, *ON, *asked]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert set(answer) == {"file", "ranks", "collective", "points"}
+    names = {"file", "runtime", "topology", "ranks", "collective", "points"}
+    assert set(answer) == names
+    assert (answer["runtime"], answer["topology"]) == ("rccl", "dgx-a100 x2")
     assert answer["file"] == file
     assert answer["ranks"] == 16
     assert answer["collective"] == "allgather"
@@ -69,7 +71,7 @@ def test_python_gives_the_same(file, capsys):
     (point,) = json.loads(capsys.readouterr().out)["points"]
     topology = api.load_topology("dgx-a100", nodes=2)
     found = api.simulate(Path(file).read_bytes(), "rccl", topology, [10**6], subject=file)
-    assert found.file == file
+    assert (found.file, found.runtime, found.topology) == (file, "rccl", "dgx-a100 x2")
     assert found.points[0].seconds * 1e6 == pytest.approx(point["time_us"], abs=1e-6)
     data = Path(file).read_bytes()
     quick = api.simulate(data, "rccl", topology, [10**6], model=ideal_model())
@@ -80,7 +82,7 @@ def test_people_read_a_table(file, capsys):
     assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1KiB..4KiB,1GiB"]) == 0
     shown = capsys.readouterr()
     lines = [line.split() for line in shown.out.splitlines() if line.strip()]
-    assert lines[0][-3:] == ["rccl", "runs", "it"]
+    assert lines[0][-6:] == ["dgx-a100", "x2,", "as", "rccl", "runs", "it"]
     assert lines[1] == ["size", "time", "algbw", "busbw"]
     assert [line[:2] for line in lines[3:]] == [
         ["1", "KiB"],
@@ -91,9 +93,29 @@ def test_people_read_a_table(file, capsys):
     assert shown.err == ""
 
 
-def test_the_runtime_is_the_first_that_reads_the_file(file, capsys):
-    assert run(["simulate", file, *ON, "--sizes", "1MB"]) == 0
-    assert "as msccl-executor runs it" in capsys.readouterr().out
+def test_a_file_that_several_runtimes_can_run_needs_a_name(file, capsys):
+    assert run(["simulate", file, *ON, "--sizes", "1MB"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "error[CS608]" in shown.err
+    assert "give -r msccl-executor or -r rccl" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("runtime", "collective"), [("msccl", "allgather"), ("msccl-executor", "allreduce")]
+)
+def test_a_runtime_that_alone_can_run_a_file_is_taken_and_named(
+    runtime, collective, tmp_path, capsys
+):
+    """The header tells msccl; fused steps are run by RCCL no more."""
+    problem = api.make_problem(api.load_topology("ring:4"), collective)
+    path = tmp_path / "file.xml"
+    path.write_bytes(api.compile(problem, runtime, algorithm="ring").artefacts[0].data)
+    assert run(["simulate", str(path), "-t", "ring:4", "--sizes", "1MB", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["runtime"], answer["topology"]) == (runtime, "ring:4")
+    assert run(["simulate", str(path), "-t", "ring:4", "--sizes", "1MB"]) == 0
+    assert f"on ring:4, as {runtime} runs it" in capsys.readouterr().out
 
 
 def test_a_breakdown_names_links_threadblocks_and_dependencies(file, capsys):
@@ -173,7 +195,7 @@ def test_topologies_of_generators_take_their_options(tmp_path, capsys):
     times = []
     for bandwidth in ("4 GB/s", "8 GB/s"):
         asked = ("--bandwidth", bandwidth, "--latency", "0 us", "--sizes", "1GB", "--json")
-        assert run(["simulate", str(path), "-t", "ring:4", *asked]) == 0
+        assert run(["simulate", str(path), "-t", "ring:4", "-r", "rccl", *asked]) == 0
         times.append(json.loads(capsys.readouterr().out)["points"][0]["time_us"])
     assert times[0] == pytest.approx(2 * times[1], rel=0.05)
 
@@ -184,16 +206,16 @@ def test_topologies_of_generators_take_their_options(tmp_path, capsys):
         (["FILE"], "CS607", 2),
         (["-t", "dgx-a100"], "CS607", 2),
         ([], "CS607", 2),
-        (["FILE", "-t", "dgx-a100"], "CS600", 2),
-        (["FILE", "-t", "dgx-a10"], "CS120", 2),
+        (["FILE", "-t", "dgx-a100", "-r", "rccl"], "CS600", 2),
+        (["FILE", "-t", "dgx-a10", "-r", "rccl"], "CS120", 2),
         (["none.xml", *ON], "CS502", 2),
         (["FILE", *ON, "--sizes", "0"], "CS212", 2),
         (["FILE", *ON, "--sizes", "many"], "CS212", 2),
         (["FILE", *ON, "-r", "nccl"], "CS501", 2),
         (["TEXT", *ON, "-r", "rccl"], "CS605", 2),
         (["TEXT", *ON], "CS605", 2),
-        (["FILE", *ON, "--model", "TEXT"], None, 2),
-        (["FILE", *ON, "--model", "none.yaml"], None, 2),
+        (["FILE", *ON, "-r", "rccl", "--model", "TEXT"], None, 2),
+        (["FILE", *ON, "-r", "rccl", "--model", "none.yaml"], None, 2),
         (["FILE", *ON, "--timeline", "TEXT/x.json"], "CS208", 2),
     ],
 )
@@ -246,7 +268,7 @@ def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
 
 def test_codes_have_pages():
     pages = explanations()
-    for number in range(600, 608):
+    for number in range(600, 609):
         page = pages[f"CS{number}"]
         assert all(page[part] for part in ("title", "meaning", "why", "fix", "example"))
 

@@ -89,7 +89,7 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path, capsys):
         (["--transit"], "CS217"),
         (["--custom", "none.yaml"], "CS217"),
         (["--schedule", "."], "CS208"),
-        (["--schedule", "-"], "CS208"),
+        (["--schedule", "-"], "CS219"),
         (["--chunks-per-gpu", "999999999999"], "CS125"),
     ],
     ids=" ".join,

@@ -54,7 +54,7 @@ def test_missing_file_and_unknown_runtime(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "CS502" in captured.err
-    assert "'rccl'" in captured.err
+    assert "-r rccl" in captured.err
 
 
 @pytest.mark.parametrize("command", ["verify", "env"])

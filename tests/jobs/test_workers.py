@@ -1,3 +1,5 @@
+import logging
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -88,3 +90,38 @@ def runs(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+def say(item):
+    logging.getLogger("colsynth.kernels").info("compiling %s", item)
+    return item
+
+
+def test_what_processes_say_is_said_here(caplog):
+    with caplog.at_level(logging.INFO, "colsynth"), Workers(2) as workers:
+        list(workers.run(say, [1, 2, 3]))
+    assert sorted(caplog.messages) == ["compiling 1", "compiling 2", "compiling 3"]
+
+
+def finish_later(place, item):
+    if item == 0:
+        os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(5)
+    (place / str(item)).touch()
+
+
+def test_ctrl_c_waits_for_no_process(tmp_path):
+    with pytest.raises(KeyboardInterrupt), Workers(2) as workers:
+        list(workers.run(partial(finish_later, tmp_path), [0, 1, 2]))
+    assert multiprocessing.active_children() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def blocks_ctrl_c(_item):
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_processes_never_hear_of_ctrl_c_not_even_while_they_start():
+    with Workers(2) as workers:
+        assert all(workers.run(blocks_ctrl_c, [1, 2, 3, 4]))
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

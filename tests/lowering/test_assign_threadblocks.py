@@ -83,7 +83,7 @@ def test_what_cannot_fit_is_refused_by_name(lowered):
         with pytest.raises(LimitError) as caught:
             AssignThreadblocks(**limits).run(placed, target)
         assert caught.value.diagnostic.code == "CS401"
-        assert "--trees" in caught.value.diagnostic.help
+        assert "threadblocks per GPU" in caught.value.diagnostic.notes[0]
 
 
 def test_unplaced_programs_are_refused(lowered):

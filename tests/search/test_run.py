@@ -14,9 +14,10 @@ from colsynth.jobs.workers import Workers
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
+from colsynth.runtimes.selection import LARGE
 from colsynth.search.case import Case
 from colsynth.search.means import Means
-from colsynth.search.objective import LARGE, Objective, usual
+from colsynth.search.objective import Objective, usual
 from colsynth.search.run import Wish, algorithm_names, find_each, find_plan
 from colsynth.synthesis.forest.rate import fewest_trees
 
@@ -31,7 +32,7 @@ def case_of(machine, boxes, collective, runtime, sizes=(LARGE,)):
 
 
 def found(case, **wish):
-    sizes, objective = usual(0, None)
+    sizes, objective = usual(0, None, 8)
     if case.sizes != sizes:
         objective = Objective(((1.0,),))
     return find_plan(case, objective, Wish(**wish), Means())
@@ -90,7 +91,7 @@ def test_the_answer_does_not_depend_on_the_number_of_processes():
 )
 def test_the_default_is_faster_than_the_pipeline_as_it_stands(machine, boxes, collective, runtime):
     """A schedule that is optimal on links can be many times slower than a ring in threadblocks."""
-    case = case_of(machine, boxes, collective, runtime, usual(0, None)[0])
+    case = case_of(machine, boxes, collective, runtime, usual(0, None, 8)[0])
     plain, best = (found(case, level=level).best for level in (0, 1))
     assert best.seconds[-1] < 0.8 * plain.seconds[-1]
 

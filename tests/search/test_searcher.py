@@ -19,7 +19,7 @@ from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.run import Wish, algorithm_names, find_each, is_baseline
 from colsynth.search.searcher import usable_protocols
-from colsynth.search.workshop import Workshop, is_selected
+from colsynth.search.workshop import Workshop
 
 SIZES = (1024, 2**20, 2**26)
 FOREST = Wish().start("forest")
@@ -132,16 +132,8 @@ def test_baselines_are_all_but_our_own():
     assert "ring" in caught.value.diagnostic.help
 
 
-def test_a_file_is_used_where_its_chunks_divide_the_elements():
-    assert is_selected(2**20, 16, 8)
-    assert is_selected(2**20 - 5, 16, 8)
-    assert not is_selected(2**20, 7, 8)
-    assert is_selected(2**20, 6, 6)
-    assert not is_selected(1, 8, 8)
-
-
 def test_a_file_that_is_not_used_loses_to_one_that_is():
-    taken, other = (Measured(FOREST, (t,), selected=(s,)) for t, s in ((2.0, True), (1.0, False)))
+    taken, other = (Measured(FOREST, (t,), exact=(s,)) for t, s in ((2.0, True), (1.0, False)))
     assert Objective.each((1,)).best(0, (other, taken)) == taken
 
 

@@ -41,6 +41,9 @@ def test_a_slash_is_a_file(tmp_path, monkeypatch):
 
 
 def test_a_word_that_is_no_topology_gets_the_advice_that_fits():
+    assert advice("DGX-A100").startswith("did you mean 'dgx-a100'?")
+    assert advice("a100").startswith("did you mean 'dgx-a100'?")
+    assert advice("Ring") == "give its size, such as ring:8"
     assert advice("dgx-a10").startswith("did you mean 'dgx-a100'?")
     assert advice("torus") == "give its size, such as torus:4x4x4"
 

@@ -75,7 +75,7 @@ def check_cover(plan, choice):
 
 @given(choices())
 def test_without_a_limit_the_plan_loses_least_with_the_fewest_files(choice):
-    (found,) = plan_ranges([choice], None)
+    (plan,) = plan_ranges([choice], None)
     check_cover(plan, choice)
     assert (spent(plan, choice), plan.served) == min(every_plan(choice))
     assert plan.excess == spent(plan, choice)

@@ -34,8 +34,8 @@ class BuildTree:
         Number of pairs of trees, each tree a channel; 0 takes as many as fill the links,
         given what a threadblock can move.
     chunks : int
-        Chunks that follow each other along each tree: a rank passes one on while the next
-        one is on its way.
+        Chunks at least that follow each other along each tree: a rank passes one on while the
+        next one is on its way.
     """
 
     channels: int = 0
@@ -64,9 +64,10 @@ class BuildTree:
         if trees is None:
             note = "every box must have a chain of its GPUs and ways to and from every other box"
             raise unfit("tree", value.topology, "no binary tree of boxes was found", note)
-        script = Script(value, len(trees) * self.chunks)
+        # A power of two, since its chunks divide more messages: some trees carry one more.
+        script = Script(value, 1 << (len(trees) * self.chunks - 1).bit_length())
         for chunk in range(script.chunks):
-            tree = chunk // self.chunks
+            tree = chunk * len(trees) // script.chunks
             arrived: dict[int, list[int]] = {}
             for phase, direction in enumerate(PHASES[value.collective]):
                 origin = Origin(phase, direction, tree, tree)

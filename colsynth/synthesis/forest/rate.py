@@ -182,9 +182,10 @@ def fewest_trees(problem: Problem, tolerance: Fraction) -> int | None:
 
 def numbers_of_trees(basis: Basis) -> Iterator[Proposal]:
     """Yield other numbers of trees per root: the fewest within `FARTHEST`, or one, two, four."""
-    if basis.problem.groups:
+    text = str(basis.values["pack-trees.trees"])
+    if basis.problem.groups or not text.isdigit():
         return
-    present = basis.shape.trees_per_gpu
+    present = int(text)
     fewer = fewest_trees(basis.problem, FARTHEST) if present > 1 else None
     counts = [] if fewer is None or fewer >= present else [fewer]
     counts += [1, 2, 4] if basis.thorough else []
