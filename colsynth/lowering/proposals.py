@@ -74,7 +74,7 @@ def smaller_transfers(basis: Basis) -> Iterator[Proposal]:
 
 def coarser_weights(basis: Basis) -> Iterator[Proposal]:
     """Yield weights that add up to fewer parts, where trees have weights of several."""
-    trees, parts = str(basis.values["pack-trees.trees"]), basis.shape.trees_per_gpu // 2
+    trees, parts = str(basis.values.get("pack-trees.trees", "")), basis.shape.trees_per_gpu // 2
     while trees.isdigit() and basis.shape.weight > 1 and parts >= int(trees):
         yield ({"round-weights.parts": parts},)
         parts //= 2

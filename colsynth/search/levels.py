@@ -17,7 +17,7 @@ LIBRARY = ("channels", "instances")
 """What is varied of a baseline: what a library varies."""
 
 SWEEP = (
-    *("round-weights.parts", "lower-forest.most", "pack-trees.trees", "lower-forest.instances"),
+    *("pack-trees.trees", "round-weights.parts", "lower-forest.most", "lower-forest.instances"),
     *("coalesce-chunks.spread", "order-transfers.order", "lower-forest.pieces"),
     *("pack-trees.prefer", "pack-trees.trees"),
 )
