@@ -5,6 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
+import numpy as np
+
+from colsynth.lowering.columns import Columns, Ints
 from colsynth.model import Slot, Transfer
 
 
@@ -24,11 +27,21 @@ class Segments:
 
     def __init__(self, transfers: Iterable[Transfer], grain: int) -> None:
         firsts: set[int] = set()
-        for transfer in transfers:
-            end = transfer.chunk + transfer.count
-            firsts.update((transfer.chunk, end))
-            firsts.update(range(-(-transfer.chunk // grain) * grain, end, grain))
+        for chunk, end in {(t.chunk, t.chunk + t.count) for t in transfers}:
+            firsts.add(chunk)
+            firsts.add(end)
+            firsts.update(range(-(-chunk // grain) * grain, end, grain))
         self._firsts = sorted(firsts)
+
+    @property
+    def firsts(self) -> Ints:
+        """The first chunk of every segment, ascending."""
+        return np.array(self._firsts, dtype=np.int64)
+
+    def of(self, columns: Columns) -> tuple[Ints, Ints]:
+        """Return the number of the first segment of every transfer, and of how many it is one."""
+        begin = np.searchsorted(self.firsts, columns.chunk)
+        return begin, np.searchsorted(self.firsts, columns.chunk + columns.count) - begin
 
     def slots(self, transfer: Transfer, slot: Slot | None) -> list[Slot]:
         """Return one slot per segment of a transfer, where its first chunk is at `slot`."""
