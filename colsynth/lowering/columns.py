@@ -49,6 +49,11 @@ class Columns:
         return self.source == self.target
 
     @cached_property
+    def reduces(self) -> Ints:
+        """Whether each transfer adds up."""
+        return column(self.transfers, "reduces")
+
+    @cached_property
     def first_op(self) -> Ints:
         """The first operation of each transfer: one where it is local, else a send, a receive."""
         first = np.zeros(len(self.local), dtype=np.int64)

@@ -19,6 +19,9 @@ from colsynth.lowering.layout import Layout
 from colsynth.lowering.segments import Segments
 from colsynth.model import Transfer
 
+Waits = tuple[tuple[int, ...], ...]
+"""Per operation, the earlier ones it waits for, ascending."""
+
 
 class Op(NamedTuple):
     """What one rank does for one transfer.
@@ -51,7 +54,7 @@ def operations(transfers: tuple[Transfer, ...]) -> tuple[Op, ...]:
 
 def waits(
     transfers: tuple[Transfer, ...], ops: tuple[Op, ...], layout: Layout, in_place: bool
-) -> tuple[tuple[int, ...], ...]:
+) -> Waits:
     """Return, per operation, the earlier operations of its rank it must wait for.
 
     None of them is implied by the others or by messages.

@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from math import ceil
 
 from colsynth.lowering.demand import Way, bandwidth, pace
-from colsynth.lowering.hazards import Op
+from colsynth.lowering.hazards import Op, Waits
 from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target
 from colsynth.simulate import default_model
 from colsynth.simulate.ways import is_network, ways
-
-Waits = tuple[tuple[int, ...], ...]
 
 
 def in_turns(
