@@ -16,11 +16,23 @@ RANK, INTO, OUT, WAY, WEIGHT, CHUNKS, FIRST, SECOND = range(8)
 """Columns of a hop: its rank; the pairs it receives from and sends to; the way of the latter;
 the steps it needs, the chunks it moves; the operations it performs. -1 stands for none."""
 
+AT, CHANNEL, FROM, TO, LOAD, MOVED, COPIED, NEXT, NEXT_LOCAL = range(9)
+"""Columns of a lane: its rank and channel, the pairs it receives from and sends to, its steps,
+the chunks it moves and those it copies on its rank alone, the lane opened next on the same rank
+and channel, the next one without peers on the same rank."""
+
+FIRST_OPEN, LAST_OPEN, OPENED = range(3)
+"""Columns of a rank's channel, and of a rank's lanes without peers: first and last of them, and
+how many there are (of a rank: of all kinds)."""
+
 NONE, CONFLICT = -1, -2
 """No lane yet, and none possible."""
 
 FEWEST, EVEN, PAIRED = range(3)
 """How lanes are chosen: as few as suffice, as many as each way needs, or in pairs too."""
+
+THREADBLOCKS, STEPS, MOST, CHANNELS, PER_CHANNEL, STRIDE, SHARE = range(7)
+"""Places of `Rules.limits`."""
 
 
 class Rules(NamedTuple):
@@ -28,12 +40,10 @@ class Rules(NamedTuple):
 
     Parameters
     ----------
-    threadblocks, steps, channels, per_channel, chunks : int
-        As in `colsynth.lowering.lanes.Limits`.
-    stride : int
-        A chain takes every so many-th channel from its first.
-    share : bool
-        Whether a lane may serve two unrelated connections.
+    limits : int64 (7,)
+        `THREADBLOCKS` of a rank, `STEPS` and `MOST` chunks of a lane, `CHANNELS`, lanes
+        `PER_CHANNEL` of a rank; a chain takes every `STRIDE`-th channel from its first; a lane
+        may `SHARE`, serve two unrelated connections, or not (0).
     mode : int
     needs : int64 (W,)
         Lanes that each way needs, where they share its chunks evenly.
@@ -41,13 +51,7 @@ class Rules(NamedTuple):
         The pair that is received from where a lane sends to a pair, -1 for none.
     """
 
-    threadblocks: int
-    steps: int
-    channels: int
-    per_channel: int
-    chunks: int
-    stride: int
-    share: bool
+    limits: np.ndarray
     mode: int
     needs: np.ndarray
     partner: np.ndarray
@@ -60,155 +64,124 @@ class Lanes(NamedTuple):
     ----------
     size : int64 (2,)
         Lanes so far, and hops so far.
-    rank, channel, into, out : int64 (L,)
-    load, chunks, copied : int64 (L,)
-        Steps, chunks moved, chunks copied without a connection.
-    next_open, next_local : int64 (L,)
-        The next lane of the same rank and channel, and of the same rank without peers.
-    first_open, last_open, on_channel : int64 (R, C)
-    first_local, last_local, on_rank : int64 (R,)
-    receiver, sender : int32 (P, C)
-        The lane of each connection at either end.
+    lane : int64 (L, 9)
+    seats : int64 (R, C, 3)
+        Lanes by rank and channel.
+    local : int64 (R, 3)
+        Lanes by rank.
+    ends : int32 (P, C, 2)
+        The lanes that receive and send on each connection.
     carried : int64 (W, C)
         Chunks of each way by channel, -1 where the channel does not serve it.
     served : int64 (W,)
         Channels that serve each way.
-    hop_lane, hop_first, hop_second : int64 (N,)
+    hops : int64 (N, 3)
         Lane and operations of each hop.
     holder : int64 (N,)
         The lane of each operation.
     """
 
     size: np.ndarray
-    rank: np.ndarray
-    channel: np.ndarray
-    into: np.ndarray
-    out: np.ndarray
-    load: np.ndarray
-    chunks: np.ndarray
-    copied: np.ndarray
-    next_open: np.ndarray
-    next_local: np.ndarray
-    first_open: np.ndarray
-    last_open: np.ndarray
-    on_channel: np.ndarray
-    first_local: np.ndarray
-    last_local: np.ndarray
-    on_rank: np.ndarray
-    receiver: np.ndarray
-    sender: np.ndarray
+    lane: np.ndarray
+    seats: np.ndarray
+    local: np.ndarray
+    ends: np.ndarray
     carried: np.ndarray
     served: np.ndarray
-    hop_lane: np.ndarray
-    hop_first: np.ndarray
-    hop_second: np.ndarray
+    hops: np.ndarray
     holder: np.ndarray
 
 
 @njit(cache=True, nogil=True)
 def no_lanes(ops, ranks, channels, pairs, ways):
     """Return lanes with room for so many operations, ranks, channels, pairs and ways."""
+    lane = np.zeros((ops, 9), np.int64)
+    lane[:, FROM], lane[:, TO], lane[:, NEXT], lane[:, NEXT_LOCAL] = NONE, NONE, NONE, NONE
+    seats = np.full((ranks, channels, 3), NONE)
+    local = np.full((ranks, 3), NONE)
+    seats[:, :, OPENED] = 0
+    local[:, OPENED] = 0
     return Lanes(
-        size=np.zeros(2, np.int64),
-        rank=np.empty(ops, np.int64),
-        channel=np.empty(ops, np.int64),
-        into=np.full(ops, NONE),
-        out=np.full(ops, NONE),
-        load=np.zeros(ops, np.int64),
-        chunks=np.zeros(ops, np.int64),
-        copied=np.zeros(ops, np.int64),
-        next_open=np.full(ops, NONE),
-        next_local=np.full(ops, NONE),
-        first_open=np.full((ranks, channels), NONE),
-        last_open=np.full((ranks, channels), NONE),
-        on_channel=np.zeros((ranks, channels), np.int64),
-        first_local=np.full(ranks, NONE),
-        last_local=np.full(ranks, NONE),
-        on_rank=np.zeros(ranks, np.int64),
-        receiver=np.full((pairs, channels), np.int32(NONE)),
-        sender=np.full((pairs, channels), np.int32(NONE)),
-        carried=np.full((ways, channels), NONE),
-        served=np.zeros(ways, np.int64),
-        hop_lane=np.empty(ops, np.int64),
-        hop_first=np.empty(ops, np.int64),
-        hop_second=np.empty(ops, np.int64),
-        holder=np.full(ops, NONE),
+        np.zeros(2, np.int64),
+        lane,
+        seats,
+        local,
+        np.full((pairs, channels, 2), np.int32(NONE)),
+        np.full((ways, channels), NONE),
+        np.zeros(ways, np.int64),
+        np.empty((ops, 3), np.int64),
+        np.full(ops, NONE),
     )
 
 
 @njit(cache=True, nogil=True)
-def new_lanes(lanes, rules, chain, channel):
-    """Return how many lanes a chain would open on a channel, `CONFLICT` where it cannot go."""
-    new = 0
+def weigh(lanes, rules, chain, channel):
+    """Return how many lanes a chain opens on a channel, and the most chunks of those it joins.
+
+    `CONFLICT` stands for the former where it cannot go there.
+    """
+    new = peak = 0
+    limits = rules.limits
     for k in range(chain.shape[0]):
-        hop = chain[k]
-        found = _find(lanes, rules, hop, channel)
+        found = _find(lanes.lane, lanes.seats, lanes.ends, rules, chain, k, channel)
         if found == CONFLICT:
-            return CONFLICT
-        if found == NONE:
-            new += 1
-            if lanes.on_channel[hop[RANK], channel] >= rules.per_channel:
-                return CONFLICT
-            if lanes.on_rank[hop[RANK]] >= rules.threadblocks:
-                return CONFLICT
-        elif not _has_room(lanes, rules, found, hop):
-            return CONFLICT
-    return new
-
-
-@njit(cache=True, nogil=True)
-def peak(lanes, rules, chain, channel):
-    """Return the most chunks that a lane of a chain has before it is there."""
-    most = 0
-    for k in range(chain.shape[0]):
-        found = _find(lanes, rules, chain[k], channel)
+            return CONFLICT, 0
         if found >= 0:
-            most = max(most, lanes.chunks[found])
-    return most
+            if not _has_room(lanes.lane, limits, found, chain, k):
+                return CONFLICT, 0
+            peak = max(peak, lanes.lane[found, MOVED])
+            continue
+        new += 1
+        rank = chain[k, RANK]
+        if lanes.seats[rank, channel, OPENED] >= limits[PER_CHANNEL]:
+            return CONFLICT, 0
+        if lanes.local[rank, OPENED] >= limits[THREADBLOCKS]:
+            return CONFLICT, 0
+    return new, peak
 
 
 @njit(cache=True, nogil=True)
-def _has_room(lanes, rules, lane, hop):
+def _has_room(lane, limits, number, chain, k):
     """Return whether a lane has room for a hop that moves something."""
-    moved = lanes.chunks[lane]
-    if moved > 0 and moved + hop[CHUNKS] > rules.chunks:
+    moved = lane[number, MOVED]
+    if moved > 0 and moved + chain[k, CHUNKS] > limits[MOST]:
         return False
-    return lanes.load[lane] + hop[WEIGHT] <= rules.steps
+    return lane[number, LOAD] + chain[k, WEIGHT] <= limits[STEPS]
 
 
 @njit(cache=True, nogil=True)
-def _find(lanes, rules, hop, channel):
+def _find(lane, seats, ends, rules, chain, k, channel):
     """Return the lane a hop must use, `NONE` for a new one, `CONFLICT` where peers conflict."""
-    receiver = sender = NONE
-    if hop[INTO] >= 0:
-        receiver = lanes.receiver[hop[INTO], channel]
-    if hop[OUT] >= 0:
-        sender = lanes.sender[hop[OUT], channel]
-    if hop[INTO] < 0 or hop[OUT] < 0 or receiver == sender:
+    into, out = chain[k, INTO], chain[k, OUT]
+    receiver = ends[into, channel, 0] if into >= 0 else NONE
+    sender = ends[out, channel, 1] if out >= 0 else NONE
+    if into < 0 or out < 0 or receiver == sender:
         found = receiver if sender == NONE else sender
-        return _spare(lanes, rules, hop, channel) if found == NONE else found
+        if found == NONE and rules.limits[SHARE]:
+            return _spare(lane, seats, rules, chain, k, channel)
+        return found
     if receiver == NONE:
-        return sender if lanes.into[sender] == NONE else CONFLICT
-    return receiver if sender == NONE and lanes.out[receiver] == NONE else CONFLICT
+        return sender if lane[sender, FROM] == NONE else CONFLICT
+    return receiver if sender == NONE and lane[receiver, TO] == NONE else CONFLICT
 
 
 @njit(cache=True, nogil=True)
-def _spare(lanes, rules, hop, channel):
+def _spare(lane, seats, rules, chain, k, channel):
     """Return a lane of the channel that may serve a hop's connection beside another one."""
-    if not rules.share:
-        return NONE
-    lane = lanes.first_open[hop[RANK], channel]
-    while lane != NONE:
-        into, out = lanes.into[lane], lanes.out[lane]
+    number = seats[chain[k, RANK], channel, FIRST_OPEN]
+    while number != NONE:
+        into, out = chain[k, INTO], chain[k, OUT]
         if rules.mode == PAIRED:
-            into = into if hop[INTO] < 0 else hop[INTO]
-            out = out if hop[OUT] < 0 else hop[OUT]
+            into = lane[number, FROM] if into < 0 else into
+            out = lane[number, TO] if out < 0 else out
             free = into >= 0 and out >= 0 and rules.partner[out] == into
         else:
-            free = (hop[INTO] < 0 or into == NONE) and (hop[OUT] < 0 or out == NONE)
-        if free and _has_room(lanes, rules, lane, hop):
-            return lane
-        lane = lanes.next_open[lane]
+            free = (into < 0 or lane[number, FROM] == NONE) and (
+                out < 0 or lane[number, TO] == NONE
+            )
+        if free and _has_room(lane, rules.limits, number, chain, k):
+            return number
+        number = lane[number, NEXT]
     return NONE
 
 
@@ -216,33 +189,39 @@ def _spare(lanes, rules, hop, channel):
 def put(lanes, rules, chain, channel):
     """Add a chain to a channel where it fits."""
     if rules.mode != FEWEST:
-        for k in range(chain.shape[0] - 1):
-            way = chain[k, WAY]
-            if lanes.carried[way, channel] == NONE:
-                lanes.carried[way, channel] = 0
-                lanes.served[way] += 1
-            lanes.carried[way, channel] += chain[k, CHUNKS]
+        _carry(lanes, chain, channel)
     for k in range(chain.shape[0]):
-        hop = chain[k]
-        lane = _find(lanes, rules, hop, channel)
-        if lane == NONE:
-            lane = _open(lanes, hop[RANK], channel)
-        _add(lanes, lane, hop)
-        lanes.chunks[lane] += hop[CHUNKS]
-        if hop[INTO] >= 0:
-            lanes.into[lane] = hop[INTO]
-            lanes.receiver[hop[INTO], channel] = lane
-        if hop[OUT] >= 0:
-            lanes.out[lane] = hop[OUT]
-            lanes.sender[hop[OUT], channel] = lane
+        number = _find(lanes.lane, lanes.seats, lanes.ends, rules, chain, k, channel)
+        if number == NONE:
+            number = _open(lanes, chain[k, RANK], channel)
+        _add(lanes, number, chain[k])
+        lanes.lane[number, MOVED] += chain[k, CHUNKS]
+        into, out = chain[k, INTO], chain[k, OUT]
+        if into >= 0:
+            lanes.lane[number, FROM] = into
+            lanes.ends[into, channel, 0] = number
+        if out >= 0:
+            lanes.lane[number, TO] = out
+            lanes.ends[out, channel, 1] = number
 
 
 @njit(cache=True, nogil=True)
-def put_behind(lanes, rules, hop, lane):
+def _carry(lanes, chain, channel):
+    """Note that a channel carries the chunks of a chain."""
+    for k in range(chain.shape[0] - 1):
+        way = chain[k, WAY]
+        if lanes.carried[way, channel] == NONE:
+            lanes.carried[way, channel] = 0
+            lanes.served[way] += 1
+        lanes.carried[way, channel] += chain[k, CHUNKS]
+
+
+@njit(cache=True, nogil=True)
+def put_behind(lanes, rules, hop, number):
     """Add a local hop to a given lane; return whether it had room."""
-    if lanes.load[lane] + hop[WEIGHT] > rules.steps:
+    if lanes.lane[number, LOAD] + hop[WEIGHT] > rules.limits[STEPS]:
         return False
-    _add(lanes, lane, hop)
+    _add(lanes, number, hop)
     return True
 
 
@@ -253,68 +232,74 @@ def put_local(lanes, rules, hop, channel):
     Where a limit of chunks spreads the work, a further lane is opened beyond it as long as
     there may be more.
     """
-    rank = hop[RANK]
-    more = lanes.on_rank[rank] < rules.threadblocks
-    after, bound = NONE, NONE  # the lane tried last, and what it had copied
-    while True:
-        lane, least = NONE, 0
-        other = lanes.first_local[rank]
-        while other != NONE:
-            copied = lanes.copied[other]
-            further = copied > bound or (copied == bound and other > after)
-            if further and (lane == NONE or copied < least):
-                lane, least = other, copied
-            other = lanes.next_local[other]
-        if lane == NONE:
-            break
-        full = more and lanes.copied[lane] + hop[CHUNKS] > rules.chunks
-        if not full and put_behind(lanes, rules, hop, lane):
-            lanes.copied[lane] += hop[CHUNKS]
+    lane, rank = lanes.lane, hop[RANK]
+    more = lanes.local[rank, OPENED] < rules.limits[THREADBLOCKS]
+    number = _next_local(lane, lanes.local[rank, FIRST_OPEN], NONE)
+    while number != NONE:
+        full = more and lane[number, COPIED] + hop[CHUNKS] > rules.limits[MOST]
+        if not full and put_behind(lanes, rules, hop, number):
+            lane[number, COPIED] += hop[CHUNKS]
             return
-        after, bound = lane, least
-    lane = _open(lanes, rank, _roomy(lanes, rules, rank, channel))
-    if lanes.first_local[rank] == NONE:
-        lanes.first_local[rank] = lane
-    else:
-        lanes.next_local[lanes.last_local[rank]] = lane
-    lanes.last_local[rank] = lane
-    lanes.copied[lane] += hop[CHUNKS]
-    _add(lanes, lane, hop)
+        number = _next_local(lane, lanes.local[rank, FIRST_OPEN], number)
+    number = _open(lanes, rank, _roomy(lanes, rules, rank, channel))
+    _chain_up(lane, lanes.local[rank], NEXT_LOCAL, number)
+    lane[number, COPIED] += hop[CHUNKS]
+    _add(lanes, number, hop)
+
+
+@njit(cache=True, nogil=True)
+def _next_local(lane, first, tried):
+    """Return the lane without peers that has copied least after one that was tried."""
+    best, other = NONE, first
+    while other != NONE:
+        copied = lane[other, COPIED]
+        new = tried == NONE or copied > lane[tried, COPIED]
+        new |= tried != NONE and copied == lane[tried, COPIED] and other > tried
+        if new and (best == NONE or copied < lane[best, COPIED]):
+            best = other
+        other = lane[other, NEXT_LOCAL]
+    return best
 
 
 @njit(cache=True, nogil=True)
 def _roomy(lanes, rules, rank, channel):
     """Return the first channel from the given one on that takes another lane of a rank."""
-    for other in range(channel, rules.channels):
-        if lanes.on_channel[rank, other] < rules.per_channel:
+    for other in range(channel, rules.limits[CHANNELS]):
+        if lanes.seats[rank, other, OPENED] < rules.limits[PER_CHANNEL]:
             return other
     return channel
 
 
 @njit(cache=True, nogil=True)
-def _add(lanes, lane, hop):
+def _add(lanes, number, hop):
     """Append a hop to a lane."""
-    lanes.load[lane] += hop[WEIGHT]
-    number = lanes.size[1]
+    lanes.lane[number, LOAD] += hop[WEIGHT]
+    place = lanes.size[1]
     lanes.size[1] += 1
-    lanes.hop_lane[number] = lane
-    lanes.hop_first[number], lanes.hop_second[number] = hop[FIRST], hop[SECOND]
-    lanes.holder[hop[FIRST]] = lane
+    lanes.hops[place, 0] = number
+    lanes.hops[place, 1], lanes.hops[place, 2] = hop[FIRST], hop[SECOND]
+    lanes.holder[hop[FIRST]] = number
     if hop[SECOND] >= 0:
-        lanes.holder[hop[SECOND]] = lane
+        lanes.holder[hop[SECOND]] = number
 
 
 @njit(cache=True, nogil=True)
 def _open(lanes, rank, channel):
     """Open a lane and return its number."""
-    lane = lanes.size[0]
+    number = lanes.size[0]
     lanes.size[0] += 1
-    lanes.rank[lane], lanes.channel[lane] = rank, channel
-    lanes.on_rank[rank] += 1
-    lanes.on_channel[rank, channel] += 1
-    if lanes.first_open[rank, channel] == NONE:
-        lanes.first_open[rank, channel] = lane
+    lanes.lane[number, AT], lanes.lane[number, CHANNEL] = rank, channel
+    lanes.local[rank, OPENED] += 1
+    lanes.seats[rank, channel, OPENED] += 1
+    _chain_up(lanes.lane, lanes.seats[rank, channel], NEXT, number)
+    return number
+
+
+@njit(cache=True, nogil=True)
+def _chain_up(lane, ends, following, number):
+    """Append a lane to a list, of which the first and the last are known."""
+    if ends[FIRST_OPEN] == NONE:
+        ends[FIRST_OPEN] = number
     else:
-        lanes.next_open[lanes.last_open[rank, channel]] = lane
-    lanes.last_open[rank, channel] = lane
-    return lane
+        lane[ends[LAST_OPEN], following] = number
+    ends[LAST_OPEN] = number

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from colsynth.kernels.lanes import (
+    CHANNELS,
     CHUNKS,
     CONFLICT,
     EVEN,
@@ -15,17 +16,19 @@ from colsynth.kernels.lanes import (
     FIRST,
     INTO,
     NONE,
+    OPENED,
     OUT,
     RANK,
     SECOND,
+    STRIDE,
+    THREADBLOCKS,
     WAY,
     WEIGHT,
-    new_lanes,
     no_lanes,
-    peak,
     put,
     put_behind,
     put_local,
+    weigh,
 )
 
 
@@ -72,7 +75,7 @@ def fill(work, rules, ranks, pairs, ways):
         How many there are.
     """
     ops = work.rank.size
-    channels = max(rules.channels, rules.stride)
+    channels = max(rules.limits[CHANNELS], rules.limits[STRIDE])
     lanes = no_lanes(ops, ranks, channels, pairs, ways if rules.mode != FEWEST else 0)
     shared = np.zeros(ops, np.bool_)
     for op in range(ops):
@@ -90,7 +93,7 @@ def fill(work, rules, ranks, pairs, ways):
             ):
                 return lanes, False
     for rank in range(ranks):
-        if lanes.on_rank[rank] > rules.threadblocks:
+        if lanes.local[rank, OPENED] > rules.limits[THREADBLOCKS]:
             return lanes, False
     return lanes, True
 
@@ -173,8 +176,8 @@ def _place(lanes, rules, work, chain):
 def _fewest(lanes, rules, chain, first):
     """Return the channel that takes a whole chain with the fewest new lanes."""
     best, least = NONE, 0
-    for channel in range(first, rules.channels, rules.stride):
-        new = new_lanes(lanes, rules, chain, channel)
+    for channel in range(first, rules.limits[CHANNELS], rules.limits[STRIDE]):
+        new, _ = weigh(lanes, rules, chain, channel)
         if new != CONFLICT and (best == NONE or new < least):
             best, least = channel, new
             if new == 0:
@@ -194,7 +197,7 @@ def _least(lanes, rules, chain, first):
         full &= lanes.served[chain[k, WAY]] >= rules.needs[chain[k, WAY]]
     best, key = NONE, (True, 0, 0)
     for known in (True, False):
-        for channel in range(first, rules.channels, rules.stride):
+        for channel in range(first, rules.limits[CHANNELS], rules.limits[STRIDE]):
             serves = False
             more = False
             for k in range(links):
@@ -207,10 +210,10 @@ def _least(lanes, rules, chain, first):
                 continue
             if not known and full and best != NONE and not key[0]:
                 break
-            new = new_lanes(lanes, rules, chain, channel)
+            new, peak = weigh(lanes, rules, chain, channel)
             if new == CONFLICT:
                 continue
-            mine = (more, peak(lanes, rules, chain, channel), new)
+            mine = (more, peak, new)
             if best == NONE or mine < key or (mine == key and channel < best):
                 best, key = channel, mine
             if not known:
@@ -223,18 +226,18 @@ def _lightest(lanes, rules, chain, first):
     """Return the channel on which a way carries least; a new one as long as it needs more."""
     way = chain[0, WAY]
     if lanes.served[way] < rules.needs[way]:
-        for channel in range(first, rules.channels, rules.stride):
+        for channel in range(first, rules.limits[CHANNELS], rules.limits[STRIDE]):
             unused = lanes.carried[way, channel] == NONE
-            if unused and new_lanes(lanes, rules, chain, channel) != CONFLICT:
+            if unused and weigh(lanes, rules, chain, channel)[0] != CONFLICT:
                 return channel
     after, bound = NONE, NONE  # the channel tried last, and what it carries
     while True:
         best, least = NONE, 0
-        for channel in range(first, rules.channels, rules.stride):
+        for channel in range(first, rules.limits[CHANNELS], rules.limits[STRIDE]):
             load = lanes.carried[way, channel]
             further = load > bound or (load == bound and load != NONE and channel > after)
             if further and (best == NONE or load < least):
                 best, least = channel, load
-        if best == NONE or new_lanes(lanes, rules, chain, best) != CONFLICT:
+        if best == NONE or weigh(lanes, rules, chain, best)[0] != CONFLICT:
             return best
         after, bound = best, least

@@ -109,18 +109,11 @@ class Staffing:
         elif self._even is not None:
             load = chains.chunks, chains.transfers
             mode, needs = EVEN, chains.needs(lanes(*load, limits.steps, topology, self._even))
-        return Rules(
-            threadblocks=limits.threadblocks,
-            steps=limits.steps,
-            channels=limits.channels,
-            per_channel=limits.per_channel,
-            chunks=limits.chunks,
-            stride=chains.stride,
-            share=limits.share,
-            mode=mode,
-            needs=needs,
-            partner=partner,
+        numbers = (
+            *(limits.threadblocks, limits.steps, limits.chunks, limits.channels),
+            *(limits.per_channel, chains.stride, limits.share),
         )
+        return Rules(np.array(numbers, dtype=np.int64), mode, needs, partner)
 
     def _is_short(self, target: Target) -> bool:
         """Return whether a FIFO holds all calls of every step."""
@@ -143,12 +136,14 @@ class Staffing:
 
 def _lanes(found: Lanes, pairs: list[tuple[int, int]]) -> list[Lane]:
     """Return lanes with the operations of each of their steps, in the order they were opened."""
-    size, hops = found.size.tolist()
-    order = np.argsort(found.hop_lane[:hops], kind="stable")
-    ends = np.searchsorted(found.hop_lane[:hops][order], np.arange(size + 1)).tolist()
-    both = zip(found.hop_first[order].tolist(), found.hop_second[order].tolist(), strict=True)
+    from colsynth.kernels.lanes import AT, CHANNEL, FROM, TO
+
+    size, count = found.size.tolist()
+    hops = found.hops[np.argsort(found.hops[:count, 0], kind="stable")]
+    ends = np.searchsorted(hops[:, 0], np.arange(size + 1)).tolist()
+    both = hops[:, 1:].tolist()
     steps = [(first,) if second < 0 else (first, second) for first, second in both]
-    names = (found.rank, found.channel, found.into, found.out)
+    rows = found.lane[:size, [AT, CHANNEL, FROM, TO]].tolist()
     return [
         Lane(
             rank,
@@ -157,7 +152,5 @@ def _lanes(found: Lanes, pairs: list[tuple[int, int]]) -> list[Lane]:
             None if out < 0 else pairs[out][1],
             steps[begin:end],
         )
-        for rank, channel, into, out, (begin, end) in zip(
-            *(column[:size].tolist() for column in names), pairwise(ends), strict=True
-        )
+        for (rank, channel, into, out), (begin, end) in zip(rows, pairwise(ends), strict=True)
     ]
