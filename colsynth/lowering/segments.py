@@ -32,6 +32,7 @@ class Segments:
             firsts.add(end)
             firsts.update(range(-(-chunk // grain) * grain, end, grain))
         self._firsts = sorted(firsts)
+        self._within: dict[tuple[int, int], list[int]] = {}
 
     @property
     def firsts(self) -> Ints:
@@ -43,13 +44,25 @@ class Segments:
         begin = np.searchsorted(self.firsts, columns.chunk)
         return begin, np.searchsorted(self.firsts, columns.chunk + columns.count) - begin
 
+    def within(self, chunk: int, count: int) -> list[int]:
+        """Return the first chunks of the segments of a transfer of some chunks."""
+        found = self._within.get((chunk, count))
+        if found is None:
+            begin = bisect_left(self._firsts, chunk)
+            end = bisect_left(self._firsts, chunk + count, begin)
+            found = self._within[chunk, count] = self._firsts[begin:end]
+        return found
+
+    def length(self, first: int) -> int:
+        """Return the chunks of the segment that begins with a chunk."""
+        return self._firsts[bisect_left(self._firsts, first) + 1] - first
+
     def slots(self, transfer: Transfer, slot: Slot | None) -> list[Slot]:
         """Return one slot per segment of a transfer, where its first chunk is at `slot`."""
         if slot is None:
             return []
-        begin = bisect_left(self._firsts, transfer.chunk)
-        end = bisect_left(self._firsts, transfer.chunk + transfer.count, begin)
-        if end == begin + 1:
+        firsts = self.within(transfer.chunk, transfer.count)
+        if len(firsts) == 1:
             return [slot]
         shift = slot.offset - transfer.chunk
-        return [Slot(slot.buffer, first + shift) for first in self._firsts[begin:end]]
+        return [Slot(slot.buffer, first + shift) for first in firsts]

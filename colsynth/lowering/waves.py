@@ -33,25 +33,25 @@ def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> li
     roots = _roots(transfers)
     box = boxes(topology)
     count = 1 + max(box)
+    size = topology.size
     beats: list[int] = []
+    phases: list[int] = []
     keys = []
     for place, transfer in enumerate(transfers):
-        phase = transfer.origin.phase
-        begun = max(
-            (
-                beats[other] + 1 + (lag if transfers[other].origin.phase < phase else 0)
-                for other in transfer.after
-            ),
-            default=0,
-        )
+        source, target, origin = transfer.source, transfer.target, transfer.origin
+        phase, _, tree, _, piece = origin
+        begun = 0
+        for other in transfer.after:
+            beat = beats[other] + 1 + (lag if phases[other] < phase else 0)
+            begun = beat if beat > begun else begun
         beats.append(begun)
-        root = box[roots[transfer.origin.phase, transfer.origin.tree]]
+        phases.append(phase)
+        root = box[roots[phase, tree]]
         if transfer.reduces:
-            shift = (root - box[transfer.source]) % count or count
+            shift = (root - box[source]) % count or count
         else:
-            shift = (box[transfer.target] - root) % count
-        peer = (transfer.target - transfer.source) % topology.size
-        keys.append((begun + transfer.origin.piece, shift, peer, place))
+            shift = (box[target] - root) % count
+        keys.append((begun + piece, shift, (target - source) % size, place))
     return [key[-1] for key in sorted(keys)]
 
 
