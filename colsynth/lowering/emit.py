@@ -109,6 +109,9 @@ class _Speller:
             needed += self._needed[ops[1]]
         if not needed:
             return ()
+        if len(needed) == 1:
+            block = self._block[needed[0]]
+            return () if block == number else (Wait(block, self._step[needed[0]]),)
         last: dict[int, int] = {}
         for op in needed:
             block = self._block[op]

@@ -198,6 +198,8 @@ class _Placer:
 
     def _after(self, transfer: Transfer) -> tuple[int, ...]:
         """Return the placed transfers and copies that a transfer comes after."""
+        if not self.copies and len(transfer.after) < 2:
+            return self.became[transfer.after[0]] if transfer.after else ()
         after = {p for t in transfer.after for p in self.became[t]}
         if self.copies:
             chunks = range(transfer.chunk, transfer.chunk + transfer.count)
