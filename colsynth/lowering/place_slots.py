@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar
 
 from colsynth.lowering.exchange import overwritten, passing
@@ -207,20 +208,16 @@ class _Placer:
             after.update(self.copies[key] for key in keys if key in self.copies)
         return tuple(sorted(after))
 
-    def _uniform_parts(self, transfer: Transfer) -> Iterator[tuple[int, int]]:
-        """Yield (chunk, count) of the runs that one step can serve on both ends."""
+    def _uniform_parts(self, transfer: Transfer) -> list[tuple[int, int]]:
+        """Return (chunk, count) of the runs that one step can serve on both ends."""
         firsts = self.segments.within(transfer.chunk, transfer.count)
         if len(firsts) == 1:
-            yield transfer.chunk, transfer.count
-            return
-        first, shared = transfer.chunk, self._state(transfer, transfer.chunk)
-        for chunk in firsts[1:]:
-            state = self._state(transfer, chunk)
-            if state != shared:
-                yield first, chunk - first
-                first = chunk
-            shared = state
-        yield first, transfer.chunk + transfer.count - first
+            return [(transfer.chunk, transfer.count)]
+        states = [self._state(transfer, chunk) for chunk in firsts]
+        begins = [firsts[0]]
+        begins += [c for c, (a, b) in zip(firsts[1:], pairwise(states), strict=True) if a != b]
+        ends = [*begins[1:], transfer.chunk + transfer.count]
+        return [(begin, end - begin) for begin, end in zip(begins, ends, strict=True)]
 
     def _state(self, transfer: Transfer, chunk: int) -> tuple[object, ...]:
         """Return what must agree between chunks that share a step."""

@@ -71,11 +71,9 @@ def _roots(transfers: Sequence[Transfer]) -> dict[Tree, int]:
     """
     inner: dict[Tree, set[int]] = {}
     outer: dict[Tree, set[int]] = {}
-    for transfer in transfers:
-        tree = transfer.origin.phase, transfer.origin.tree
-        near, far = transfer.source, transfer.target
-        if transfer.reduces:
-            near, far = far, near
-        inner.setdefault(tree, set()).add(near)
-        outer.setdefault(tree, set()).add(far)
+    ends = {(*t.origin[:3], t.reduces, t.source, t.target) for t in transfers}
+    for phase, _, number, reduces, source, target in ends:
+        near, far = (target, source) if reduces else (source, target)
+        inner.setdefault((phase, number), set()).add(near)
+        outer.setdefault((phase, number), set()).add(far)
     return {tree: min(ranks - outer[tree], default=min(ranks)) for tree, ranks in inner.items()}
