@@ -46,7 +46,8 @@ class Columns:
     @cached_property
     def local(self) -> Bools:
         """Whether each transfer stays on its rank."""
-        return self.source == self.target
+        local: Bools = self.source == self.target
+        return local
 
     @cached_property
     def reduces(self) -> Ints:

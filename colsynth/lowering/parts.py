@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from colsynth.model import Origin, Slot, Transfer
 
 
-class Part(NamedTuple):
-    """Some chunks of a transfer, and where they are read."""
+@dataclass(slots=True)
+class Part:
+    """Some chunks of a transfer, and where they are read.
+
+    Not frozen, since those take three times as long to make.
+    """
 
     source: int
     target: int

@@ -142,7 +142,9 @@ def _lanes(found: Lanes, pairs: list[tuple[int, int]]) -> list[Lane]:
     hops = found.hops[np.argsort(found.hops[:count, 0], kind="stable")]
     ends = np.searchsorted(hops[:, 0], np.arange(size + 1)).tolist()
     both = hops[:, 1:].tolist()
-    steps = [(first,) if second < 0 else (first, second) for first, second in both]
+    steps: list[tuple[int, ...]] = [
+        (first,) if second < 0 else (first, second) for first, second in both
+    ]
     rows = found.lane[:size, [AT, CHANNEL, FROM, TO]].tolist()
     return [
         Lane(
