@@ -13,6 +13,7 @@ from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.copies import copies
 from colsynth.lowering.proposals import BY_LOAD, segments, smaller_transfers
 from colsynth.lowering.refusals import over_limit
+from colsynth.lowering.renumbered import reordered
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
@@ -189,24 +190,3 @@ def _by_level(transfers: list[Transfer]) -> tuple[Transfer, ...]:
         level.append(1 + max((level[t] for t in transfer.after), default=-1))
     order = sorted(range(len(transfers)), key=lambda t: (level[t], t))
     return reordered(transfers, order)
-
-
-def reordered(transfers: list[Transfer], order: list[int]) -> tuple[Transfer, ...]:
-    """Return the transfers in a new order, with `after` renumbered to match."""
-    place = {old: new for new, old in enumerate(order)}
-    return tuple(
-        _renumbered(transfers[old], tuple(sorted(place[t] for t in transfers[old].after)))
-        for old in order
-    )
-
-
-def _renumbered(transfer: Transfer, after: tuple[int, ...]) -> Transfer:
-    return Transfer(
-        transfer.source,
-        transfer.target,
-        transfer.chunk,
-        transfer.count,
-        transfer.reduces,
-        after,
-        transfer.origin,
-    )

@@ -9,6 +9,7 @@ from typing import ClassVar
 from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
 from colsynth.lowering.paced import paced
 from colsynth.lowering.proposals import orders
+from colsynth.lowering.renumbered import reordered
 from colsynth.lowering.waves import waves
 from colsynth.model import ChunkProgram, Transfer
 from colsynth.runtimes.choice import Choice
@@ -91,11 +92,7 @@ class OrderTransfers:
             order = paced(transfers, value.problem.topology)
         else:
             order = self._chained(transfers, target.profile.fuses and not value.ordered)
-        place = {old: new for new, old in enumerate(order)}
-        moved = tuple(
-            replace(transfers[t], after=tuple(sorted(place[p] for p in transfers[t].after)))
-            for t in order
-        )
+        moved = reordered(transfers, order)
         return replace(value, transfers=moved, ordered=value.ordered or self.order in _KEPT)
 
     def _chained(self, transfers: tuple[Transfer, ...], threads: bool) -> list[int]:

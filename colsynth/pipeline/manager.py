@@ -124,21 +124,21 @@ class Pipeline:
         """
         clock = clock or Clock()
         last = self.first + len(self.passes) - 1
-        for place, item in enumerate(self.passes, self.first):
-            target.progress(item.name, place - 1, last)
-            with clock.measure(item.name):
-                value = _run_one(item, value, target)
-            _prove(item.name, value, clock)
-            if observe is not None:
-                observe(place, item.name, value)
+        with no_cycles():
+            for place, item in enumerate(self.passes, self.first):
+                target.progress(item.name, place - 1, last)
+                with clock.measure(item.name):
+                    value = _run_one(item, value, target)
+                _prove(item.name, value, clock)
+                if observe is not None:
+                    observe(place, item.name, value)
         return value
 
 
 def _run_one(item: Pass, value: Any, target: Context) -> Any:
     """Return the result of one pass, of the type it promises."""
     try:
-        with no_cycles():
-            result = item.run(value, target)
+        result = item.run(value, target)
     except ColsynthError:
         raise
     except MemoryError as fault:
