@@ -44,7 +44,7 @@ SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
 
 _PACKER, _FREE, _LOWERER = "pack-trees", "pack-roots", "lower-forest"
 _SETTINGS = (
-    *("trees", "channels", "instances", "order", "spread", "even"),
+    *("trees", "channels", "instances", "order", "spread", "even", "most"),
     *("size", "chunks_per_gpu", "policy", "tries", "budget"),
 )
 """Fields of a request that are options of passes, by the same names."""
@@ -73,6 +73,8 @@ class Request:
         Whether it takes as many threadblocks as may be resident.
     even : bool or None
         Whether connections get as many threadblocks as their load needs instead.
+    most : int or None
+        Chunks of a tree, or of several, in one transfer.
     size, chunks_per_gpu, policy, tries, budget
         As in the pass ``match-chunks``.
     mode : Mode
@@ -90,6 +92,7 @@ class Request:
     order: str | None = None
     spread: bool | None = None
     even: bool | None = None
+    most: int | None = None
     size: int | None = None
     chunks_per_gpu: int | None = None
     policy: str | None = None

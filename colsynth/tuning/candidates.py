@@ -34,6 +34,8 @@ class Candidate:
         Whether they are as many as loads need.
     trees : str or None
         Of a forest.
+    most : int or None
+        Chunks in one transfer.
     chunks_per_gpu, size : int or None
         Of a timed schedule.
     """
@@ -46,6 +48,7 @@ class Candidate:
     spread: bool | None = None
     even: bool | None = None
     trees: str | None = None
+    most: int | None = None
     chunks_per_gpu: int | None = None
     size: int | None = None
 
