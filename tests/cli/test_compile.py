@@ -191,8 +191,8 @@ def test_dumps_go_to_stderr_and_to_numbered_files(tmp_path, capsys):
     assert run([*CASE, "-r", "rccl", "-o", out, *options]) == 0
     shown = capsys.readouterr().err
     written = sorted(path.name for path in dumps.iterdir())
-    assert written[:3] == ["00-problem.txt", "01-pack-trees.txt", "02-lower-forest.txt"]
-    assert (dumps / "02-lower-forest.txt").read_text() in shown
+    assert written[:3] == ["00-problem.txt", "01-pack-trees.txt", "02-round-weights.txt"]
+    assert (dumps / "03-lower-forest.txt").read_text() in shown
     assert "Forest(" not in shown
     assert " s  verify" in shown
 

@@ -60,7 +60,9 @@ def test_json_has_the_shape_that_was_agreed(file, capsys):
     sizes = [point["size_bytes"] for point in answer["points"]]
     assert sizes == [10**3, 10**6, 10**9]
     for point in answer["points"]:
-        assert set(point) == {"size_bytes", "time_us", "algbw_gb_per_s", "busbw_gb_per_s"}
+        assert set(point) == {
+            *("size_bytes", "selected", "time_us", "algbw_gb_per_s", "busbw_gb_per_s")
+        }
         algbw = point["size_bytes"] / point["time_us"] / 1e3
         assert point["algbw_gb_per_s"] == pytest.approx(algbw, rel=1e-3)
         assert point["busbw_gb_per_s"] == pytest.approx(algbw * 15 / 16, rel=1e-3)
@@ -116,6 +118,26 @@ def test_a_runtime_that_alone_can_run_a_file_is_taken_and_named(
     assert (answer["runtime"], answer["topology"]) == (runtime, "ring:4")
     assert run(["simulate", str(path), "-t", "ring:4", "--sizes", "1MB"]) == 0
     assert f"on ring:4, as {runtime} runs it" in capsys.readouterr().out
+
+
+def test_sizes_that_do_not_use_the_file_have_no_time(tmp_path, capsys):
+    """Of 48 chunks; the library's own algorithm would run, which is not simulated."""
+    path = str(tmp_path / "a.xml")
+    asked = ["compile", "dgx-1v", "-c", "allgather", "--trees", "optimal", "-r", "rccl"]
+    assert run([*asked, "-o", path]) == 0
+    shown = capsys.readouterr()
+    assert "multiples of 192 bytes (48 elements of 4 bytes)" in shown.out
+    assert "no message of a power of two bytes uses the file" in shown.err
+    sizes = ["--sizes", "1MiB,192MiB,1GiB"]
+    assert run(["simulate", path, "-t", "dgx-1v", "-r", "rccl", *sizes]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if "iB" in line]
+    assert ["not selected" in row for row in rows] == [True, False, True]
+    assert run(["simulate", path, "-t", "dgx-1v", "-r", "rccl", *sizes, "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [point["selected"] for point in points] == [False, True, False]
+    assert points[0]["time_us"] is None
+    assert run(["verify", path, "-r", "rccl"]) == 0
+    assert "note K05: no message of a power of two bytes uses the file" in capsys.readouterr().out
 
 
 def test_a_breakdown_names_links_threadblocks_and_dependencies(file, capsys):
@@ -263,7 +285,8 @@ def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
         assert status in (0, 1, 2)
         assert shown.err.count("error[") == (status != 0)
         if status == 0:
-            assert all(point["time_us"] > 0 for point in json.loads(shown.out)["points"])
+            for point in json.loads(shown.out)["points"]:
+                assert point["time_us"] > 0 if point["selected"] else point["time_us"] is None
 
 
 def test_codes_have_pages():
