@@ -41,15 +41,14 @@ _WEIGHT = 0.05
 twice as long weighs as much as a large one that takes 4 % longer."""
 
 _OF_CHUNKS = 0.2
-"""The same for chunks one by one: twice as long weighs as much as a large one 19 % longer. Nobody
-who is told of it can choose, as with pieces, and small messages use the file too."""
+"""The same where chunks go one by one or trees are fewer: twice as long weighs as much as a large
+message that takes 19 % longer. The file also serves small messages, and no note warns of it."""
 
 _MOST_MOVED = 10_000
 """Chunks times GPUs of programs that are made several times; larger ones take many seconds."""
 
 _MOST_CUT = 20_000
 """Chunks times GPUs of programs that are made once more, in pieces: 128 GPUs with a tree each."""
-
 
 _FEW_GPUS = 16
 """So many at most have short trees: pieces gained 3 % in one of all presets on msccl, no more."""
