@@ -11,7 +11,7 @@ from colsynth.errors import LimitError
 
 CASES = [
     # Everybody sends to 65 others, and RCCL has 64 threadblocks: nothing can be lowered.
-    ("clique:66", "allgather", "", ["-a ring --channels 1"]),
+    ("clique:66", "allgather", "-a forest", ["-a ring --channels 1"]),
     ("ring:4", "allreduce", "--instances 40", ["--instances ", "-a tree", "-a ring"]),
     ("ring:4", "allreduce", "-a ring --instances 40", ["--instances ", "-a tree", "-a ring"]),
     ("ring:4", "allreduce", "--instances 40 --trees 3", ["-a tree"]),
@@ -23,7 +23,7 @@ def refused(capsys, *words):
     """Return the help of a compilation that a limit refuses."""
     assert run(["compile", *words, "-r", "rccl", "-o", "-"]) == 1
     shown = capsys.readouterr().err
-    assert "error[CS401]" in shown or "error[CS402]" in shown
+    assert any(f"error[{code}]" in shown for code in ("CS401", "CS402", "CS611"))
     (line,) = (line for line in shown.splitlines() if line.startswith("  help: "))
     return line.removeprefix("  help: ")
 
