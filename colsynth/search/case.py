@@ -64,7 +64,7 @@ class Case:
 
     def limit(self, protocol: str) -> int | None:
         """Return the largest message that a protocol is tried at; None without limit."""
-        return PROTOCOLS[protocol] if self.limited else None
+        return PROTOCOLS.get(protocol) if self.limited else None
 
     def key(self, plan: Plan) -> str:
         """Return a hash of everything that the measurement of a plan depends on."""

@@ -174,7 +174,7 @@ def find_plan(
     InputError
         Wrong options.
     LimitError, InfeasibleError
-        The algorithm that was asked for gives no program; CS611: none does.
+        The algorithm that was asked for, or comes first, gives no program, nor does another.
     """
     check_level(wish.level)
     workshop = Workshop(case, clock)
@@ -187,7 +187,7 @@ def find_plan(
         for level in LEVELS[1 : wish.level + 1]:
             if quest.searcher.best() is not None:
                 quest.improve(level)
-    return _found(quest.searcher, wish)
+    return _found(quest.searcher)
 
 
 @dataclass(frozen=True)
@@ -364,20 +364,18 @@ def is_baseline(algorithm: str) -> bool:
     return algorithm not in OWN
 
 
-def _found(searcher: Searcher, wish: Wish) -> Found:
+def _found(searcher: Searcher) -> Found:
     """Return the best; raise what prevents a program where there is none."""
     known = [m for m in searcher.found.values() if m.refusal is None]
     scored = [(searcher.objective.score(0, m), place, m) for place, m in enumerate(known)]
     ranked = [m for score, _, m in sorted(x for x in scored if x[0] is not None)]
+    first = next(iter(searcher.found.values()))
     if ranked:
-        first = next(iter(searcher.found.values()))
         refused = first if first.refusal is not None else None
         return Found(ranked[0], known[0], searcher.workshop, tuple(ranked), refused)
-    if wish.algorithm is None and wish.passes is None and len(searcher.found) > 1:
-        raise nothing_fits(searcher.workshop.case, searcher.found.values())
-    last = list(searcher.found.values())[-1]
-    searcher.workshop.make(last.plan)  # raises what refused it
-    raise LimitError(Diagnostic("CS611", str(last.refusal)))
+    own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
+    searcher.workshop.make(own[-1].plan)  # raises what refused the algorithm that comes first
+    raise nothing_fits(searcher.workshop.case, searcher.found.values())
 
 
 def nothing_fits(case: Case, found: Iterable[Measured]) -> LimitError:

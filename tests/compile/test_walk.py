@@ -83,7 +83,7 @@ def test_a_smallest_message_of_more_tiles_than_a_flag_counts_is_refused():
     largest = 65536 * profile("rccl").tile_bytes["LL"] * 8
     target = aim(RING, profile("rccl"), "LL", min_bytes=largest + 1)
     with pytest.raises(LimitError, match="give a smaller --min-bytes"):
-        compile_problem(RING, target, Request(trees="2", measured=False))
+        compile_problem(RING, target, Request(settings={"trees": "2"}, level=0))
 
 
 @pytest.mark.parametrize("runtime", [p.name for p in profiles()])
@@ -92,7 +92,7 @@ def test_a_smallest_message_of_more_tiles_than_a_flag_counts_is_refused():
 def test_every_file_has_the_largest_limit_that_the_verifier_accepts(runtime, protocol, collective):
     problem = api.make_problem(api.load_topology("ring:3"), collective)
     of = profile(runtime)
-    done = api.compile(problem, runtime, protocol=protocol, several=True)
+    done = api.compile(problem, runtime, protocol=protocol, several=True, level=0)
     for artefact in done.artefacts:
         header = artefact.program.header
         assert header.max_bytes == done.summary()["max_bytes"]
