@@ -20,6 +20,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from colsynth.text import SHOWN, listed, printable
+
 EXIT_DONE, EXIT_NEGATIVE, EXIT_INPUT, EXIT_DEFECT = 0, 1, 2, 3
 
 
@@ -33,7 +35,7 @@ class Span:
 
     def __str__(self) -> str:
         parts = [self.file, self.line, self.column]
-        return ":".join(str(part) for part in parts if part is not None)
+        return ":".join(printable(str(part)) for part in parts if part is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,11 @@ class Diagnostic:
     help: str | None = None
 
     def __str__(self) -> str:
-        head = f"error[{self.code}]: {self.phrase}"
+        head = f"error[{self.code}]: {printable(self.phrase)}"
         lines = [head if self.span is None else f"{self.span}: {head}"]
-        lines += [f"  note: {note}" for note in self.notes]
+        lines += [f"  note: {printable(note)}" for note in self.notes]
         if self.help is not None:
-            lines.append(f"  help: {self.help}")
+            lines.append(f"  help: {printable(self.help)}")
         return "\n".join(lines)
 
 
@@ -112,18 +114,31 @@ def is_interrupt(fault: BaseException) -> bool:
     return isinstance(fault, KeyboardInterrupt) or isinstance(fault.__cause__, KeyboardInterrupt)
 
 
+_COMPARED, _LONGEST = 5000, 100
+"""Valid words, and characters of a mistyped one, that are compared; more take seconds."""
+
+
 def nearest(word: str, valid: Iterable[str]) -> str | None:
     """Return the valid word closest to `word`, or None when none is close."""
-    found = difflib.get_close_matches(word, list(valid), n=1, cutoff=0.5)
+    words = list(valid)
+    if len(words) > _COMPARED or len(word) > _LONGEST:
+        return None
+    found = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
     return found[0] if found else None
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """Return a help sentence that names the nearest valid word, or all of them."""
+    """Return a help sentence that names the nearest valid word, or valid ones.
+
+    It is short however many words are valid: of many, one that is near is named alone, else
+    the first ones and how many more there are.
+    """
     words = list(valid)
     close = nearest(word, words)
-    listed = ", ".join(words)
-    return f"did you mean {close!r}? valid: {listed}" if close else f"valid: {listed}"
+    if close is None:
+        return f"valid: {listed(words)}"
+    few = len(words) <= SHOWN
+    return f"did you mean {close!r}?" + (f" valid: {listed(words)}" if few else "")
 
 
 def require_least(option: str, value: int, least: int) -> None:

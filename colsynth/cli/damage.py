@@ -86,7 +86,8 @@ def damaged(
 
 
 def _told(found: Damage) -> tuple[str, ...]:
-    from colsynth.topology.damage import listed, renumbered
+    from colsynth.text import listed
+    from colsynth.topology.damage import NAMED, renumbered
 
     size, lost = found.topology.size, found.healthy.size - found.topology.size
     left = f"{plural(size, 'GPU')} left, " if lost else ""
@@ -94,7 +95,7 @@ def _told(found: Damage) -> tuple[str, ...]:
     pruned = [found.healthy.nodes[node].name for node in found.pruned]
     if not pruned:
         return (head,)
-    return (head, f"leading nowhere any more, and so left out too: {listed(pruned)}")
+    return (head, f"leading nowhere any more, and so left out too: {listed(pruned, NAMED)}")
 
 
 def failures_field(found: Damage) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
-from colsynth.topology.builder import Builder, nearest_names
+from colsynth.topology.builder import Builder
 from colsynth.topology.document import Document
 from colsynth.topology.quantities import read_bandwidth, read_latency
 from colsynth.topology.schema import Flat
@@ -44,7 +44,7 @@ def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None
         span = document.at("ranks", i)
         node = builder.find(name, span)
         if node not in gpus:
-            hint = nearest_names(name, gpus.values())
+            hint = did_you_mean(name, gpus.values())
             raise InputError(Diagnostic("CS127", f"{name!r} is no GPU", span, help=hint))
         if node in ranks:
             first = f"it is rank {ranks[node]} already"
