@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from colsynth.cli import complete
 from colsynth.cli._help import TOPOLOGY, ReadableHelp
-from colsynth.cli.streams import TrimmedStream
+from colsynth.cli.streams import TrimmedStream, tell
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def load_topology(
         latency=latency,
     )
     for note in found.notes:
-        print(f"note: {note}", file=sys.stderr)
+        tell(f"note: {note}")
     return found
 
 
@@ -137,7 +137,8 @@ def parse_settings(texts: list[str]) -> dict[str, str]:
 
 def emit_json(value: Any) -> None:
     """Print a value as JSON on stdout; ASCII, so that every terminal and file name will do."""
-    print(json.dumps(value, indent=2))
+    # DEL is ASCII, but no terminal should get it either; it can only stand in a text.
+    print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))
 
 
 def answer_console(stream: TextIO | None = None) -> Console:
@@ -148,9 +149,9 @@ def answer_console(stream: TextIO | None = None) -> Console:
     stream : TextIO, optional
         Stdout without.
     """
-    from rich.console import Console
+    from colsynth.cli.console import SafeConsole
 
     out = sys.stdout if stream is None else stream
     width = None if out.isatty() else 10_000
     file = cast("TextIO", TrimmedStream(out))
-    return Console(file=file, width=width, highlight=False, markup=False, emoji=False)
+    return SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False)

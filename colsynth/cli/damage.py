@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from colsynth.cli._help import FAILURES
+from colsynth.cli.streams import tell
 from colsynth.units import plural
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ def damaged(
     )
     if found.failures:
         for line in _told(found):
-            print(f"note: {line}", file=sys.stderr)
+            tell(f"note: {line}")
         for line in found.topology.notes:
             if line not in topology.notes:
-                print(f"note: {line}", file=sys.stderr)
+                tell(f"note: {line}")
     return found
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from colsynth.cli._common import emit_json
+from colsynth.cli.streams import tell
 from colsynth.errors import (
     EXIT_DEFECT,
     ColsynthError,
@@ -41,7 +42,7 @@ def interrupted(stop: BaseException | None = None) -> None:
     if isinstance(stop, Interrupted):
         text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
     with suppress(OSError):
-        print(text, file=sys.stderr)
+        tell(text)
 
 
 def usage_error(phrase: str, command: str) -> InputError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from colsynth.cli.failure import Interrupted
 from colsynth.errors import is_interrupt
+from colsynth.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -86,11 +87,10 @@ class _Bar:
         if total != self.last.total or done < self.last.done:
             self.display.reset(self.task, total=total or None)
         self.last(what, done, total)
-        self.display.update(self.task, description=self.notice + what, completed=done)
+        self.display.update(self.task, description=self.notice + printable(what), completed=done)
 
 
 def _display() -> Progress:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -101,6 +101,8 @@ def _display() -> Progress:
     )
     from rich.text import Text
 
+    from colsynth.cli.console import SafeConsole
+
     start = time.monotonic()
 
     class Elapsed(ProgressColumn):
@@ -110,13 +112,13 @@ def _display() -> Progress:
             return Text(f"{time.monotonic() - start:.0f} s")
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         Elapsed(),
         TimeRemainingColumn(),
         TextColumn("left"),
-        console=Console(stderr=True),
+        console=SafeConsole(stderr=True),
         transient=True,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +34,7 @@ from colsynth.cli.damage import (
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
+from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_size
 from colsynth.writing import write_files
@@ -207,7 +207,7 @@ def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) ->
 
     if not fits(program.header, machine.name):
         text = f"the file was made for {made_for(program.header)}; the times are for {machine.name}"
-        print(f"note: {text}", file=sys.stderr)
+        tell(f"note: {text}")
 
 
 def _write_timeline(path: Path, traced: Trace, force: bool) -> None:

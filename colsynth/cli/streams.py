@@ -9,6 +9,8 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, TextIO
 
+from colsynth.text import printable
+
 _COLOUR = r"\x1b\[[0-9;]*m"
 _TRAILING = re.compile(rf"(?:[ \t]|{_COLOUR})+(?=\n)")
 """Blanks at the end of a line, and the changes of colour between them."""
@@ -38,6 +40,11 @@ class TrimmedStream:
 
 def _colours(found: re.Match[str]) -> str:
     return "".join(re.findall(_COLOUR, found[0]))
+
+
+def tell(text: str, keep: str = "") -> None:
+    """Print a text on stderr; what a terminal executes is spelt out, but for what `keep` names."""
+    print(printable(text, keep), file=sys.stderr)
 
 
 def prepare_streams() -> None:
