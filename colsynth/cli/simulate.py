@@ -120,6 +120,10 @@ def simulate(
     breakdown: Annotated[
         bool, typer.Option("--breakdown", help="Show where the time of the largest size goes.")
     ] = False,
+    anyway: Annotated[
+        bool,
+        typer.Option("--anyway", help="Predict times also for a file that verify calls bad."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing timeline.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -131,8 +135,9 @@ def simulate(
         phrase = "which file, on which topology?"
         advice = "colsynth simulate FILE -t dgx-a100 --nodes 2"
         raise InputError(Diagnostic("CS607", phrase, help=advice))
+    from colsynth.api import executable
     from colsynth.runtimes import read_file
-    from colsynth.simulate import Simulation, read_program
+    from colsynth.simulate import Simulation
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.breakdown import break_down
     from colsynth.simulate.trace import trace
@@ -143,12 +148,13 @@ def simulate(
     data = read_file(file)
     target = _target(data, runtime, str(file))
     constants = read_constants(target, model)
-    program = read_program(data, target, str(file))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
-    _warn_of_another_topology(program, machine)
-    with progress(_KERNELS) as show:
+    with progress(_KERNELS, "no time was predicted") as show:
+        show(f"verify {file.name}", 0, 0)
+        program = executable(data, target.name, machine, subject=str(file), anyway=anyway)
+        _warn_of_another_topology(program, machine)
         show("simulating", 0, 0)
         points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None

@@ -10,6 +10,7 @@ import pytest
 from colsynth import api
 from colsynth.cli.explain import explanations
 from colsynth.cli.main import run
+from colsynth.errors import VerificationError
 from colsynth.runtimes import profile
 from colsynth.simulate import NAMES, ideal_model
 
@@ -225,7 +226,7 @@ def test_a_file_that_hangs_is_a_negative_answer(tmp_path, capsys):
         '<algo name="x" proto="Simple" nchannels="1" nchunksperloop="3" ngpus="2" coll="allreduce"'
         f' inplace="1" outofplace="0" minBytes="0" maxBytes="0">{gpus}</algo>'
     )
-    asked = ["simulate", str(path), "-t", "ring:2", "-r", "rccl", "--sizes"]
+    asked = ["simulate", str(path), "-t", "ring:2", "-r", "rccl", "--anyway", "--sizes"]
     assert run([*asked, "1MB"]) == 0
     assert run([*asked, "1GB"]) == 1
     assert "CS603" in capsys.readouterr().err
@@ -236,7 +237,7 @@ def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
     """Whatever the verifier would say: never a crash, never two messages."""
     for runtime in ("msccl", "rccl"):
         asked = ("-t", "ring:2", "-r", runtime, "--sizes", "1KB,100MB", "--json")
-        status = run(["simulate", str(path), *asked])
+        status = run(["simulate", str(path), *asked, "--anyway"])
         shown = capsys.readouterr()
         assert status in (0, 1, 2)
         assert shown.err.count("error[") == (status != 0)
@@ -244,9 +245,74 @@ def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
             assert all(point["time_us"] > 0 for point in json.loads(shown.out)["points"])
 
 
+@pytest.mark.parametrize("path", sorted(XML.glob("*.xml")), ids=lambda path: path.stem)
+def test_no_time_is_predicted_for_what_verify_calls_bad(path, capsys):
+    for runtime in ("msccl", "rccl"):
+        good = run(["verify", str(path), "-r", runtime]) == 0
+        capsys.readouterr()
+        status = run(["simulate", str(path), "-t", "clique:2", "-r", runtime, "--sizes", "1MB"])
+        shown = capsys.readouterr()
+        if good:
+            assert status == 0 or "[CS600]" in shown.err
+            continue
+        assert status == (2 if "[CS605]" in shown.err else 1)
+        assert shown.out == ""
+        assert shown.err.startswith(f"{path}:")
+        assert len(shown.err.splitlines()) < 8
+
+
+def test_a_refusal_of_a_bad_file_names_errors_and_what_to_do(file, tmp_path, capsys):
+    path = tmp_path / "bad.xml"
+    path.write_text(Path(file).read_text().replace('recv="1"', 'recv="2"'))
+    asked = ["simulate", str(path), *ON, "-r", "rccl", "--sizes", "1MB"]
+    assert run(asked) == 1
+    text = capsys.readouterr().err
+    assert "error[CS608]: the file is bad on rccl" in text
+    assert run(["verify", str(path), "-r", "rccl", "--json"]) == 1
+    (report,) = json.loads(capsys.readouterr().out)["files"]
+    first = next(item for item in report["findings"] if item["severity"] == "error")
+    assert f"note: {first['rule']}: " in text
+    assert first["message"] in text
+    assert f"help: `colsynth verify {path} -r rccl` lists them; --anyway" in text
+    with pytest.raises(VerificationError, match="CS608"):
+        api.simulate(path.read_bytes(), "rccl", api.load_topology("dgx-a100", nodes=2), [1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "note"),
+    [
+        ('s_chunks="2"', 's_chunks="2147483647"', 2, "2147483647 chunks of scratch buffer"),
+        ('recv="1"', 'recv="7"', 3, "rank 7 as its peer; ranks are 0 to 1"),
+        ('cnt="2"', 'cnt="40000"', 4, "moves 40000 chunks; a step moves 0 to 32768"),
+        ('<tb id="0"', '<tb id="5"', 6, "no threadblock 0"),
+        ('<gpu id="0"', '<gpu id="3"', 11, "no rank 0"),
+    ],
+)
+def test_what_cannot_be_executed_is_named_with_its_line(old, new, line, note, tmp_path, capsys):
+    text = (XML / "good-allreduce.xml").read_text()
+    assert old in text
+    path = tmp_path / "odd.xml"
+    path.write_text(text.replace(old, new, 1))
+    asked = ["simulate", str(path), "-t", "clique:2", "-r", "rccl", "--sizes", "1MB"]
+    assert run(asked) in (1, 2)
+    assert capsys.readouterr().out == ""
+    assert run([*asked, "--anyway"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"{path}:{line}: error[CS602]")
+    assert note in shown.err
+
+
+def test_another_number_of_ranks_is_a_mistake_at_the_header(capsys):
+    path = XML / "good-allreduce.xml"
+    assert run(["simulate", str(path), "-t", "clique:3", "-r", "rccl"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"{path}:1: error[CS600]: the program is for 2 ranks, clique:3 has 3")
+    assert "choose a topology of 2 GPUs" in shown
+
+
 def test_codes_have_pages():
     pages = explanations()
-    for number in range(600, 608):
+    for number in range(600, 609):
         page = pages[f"CS{number}"]
         assert all(page[part] for part in ("title", "meaning", "why", "fix", "example"))
 
