@@ -122,7 +122,20 @@ def test_what_the_system_refuses_is_no_defect(monkeypatch, capsys):
 
     command(monkeypatch, full)
     assert run(["passes"]) == 2
-    assert "error[CS215]: the system refused: No space left" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert shown.startswith("stdout: error[CS215]: the system refused: No space left")
+    assert "help: free some space" in shown
+
+
+def test_what_the_system_refuses_names_the_file(monkeypatch, capsys):
+    def denied():
+        raise PermissionError(13, "Permission denied", "/etc/secret")
+
+    command(monkeypatch, denied)
+    assert run(["passes"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("/etc/secret: error[CS215]: the system refused: Permission denied")
+    assert "help: choose another place, or get the permission" in shown
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")

@@ -52,7 +52,9 @@ def test_paths_of_open_streams_take_the_schedule(output, redirected, schedule, t
 def test_streams_that_are_not_open_are_refused_before_the_work(path, capsys, monkeypatch):
     monkeypatch.setattr("colsynth.api.compile", None)
     assert run([*CASE, "-o", path]) == 2
-    assert "error[CS208]" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "error[CS208]" in shown
+    assert "help: " in shown
 
 
 @pytest.mark.parametrize("place", ["{}", "{}/", "new/{}.xml", "{}/a.xml"])
@@ -63,6 +65,7 @@ def test_names_that_are_too_long_are_refused_before_the_work(place, tmp_path, mo
     shown = capsys.readouterr().err
     assert "error[CS208]" in shown
     assert "the file system takes 255" in shown
+    assert "help: choose a shorter name" in shown
     assert names(tmp_path) == []
 
 
