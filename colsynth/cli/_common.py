@@ -104,15 +104,14 @@ def load_topology(
     InputError
         Whatever is wrong with them, or with the file.
     """
+    from colsynth.cli.progress import progress
     from colsynth.topology import load
 
-    found = load(
-        spec,
-        nodes=nodes,
-        settings=parse_settings(settings or []),
-        bandwidth=bandwidth,
-        latency=latency,
-    )
+    given = parse_settings(settings or [])
+    with progress((), "nothing was done", late=True) as show:
+        found = load(
+            spec, nodes=nodes, settings=given, bandwidth=bandwidth, latency=latency, watch=show
+        )
     for note in found.notes:
         tell(f"note: {note}")
     return found

@@ -21,7 +21,7 @@ from colsynth.cli._help import Command
 from colsynth.cli.complete import InstallOption, ShowOption, prepare_completion, with_shell
 from colsynth.cli.failure import Interrupted, interrupted, report, system_error, usage_error
 from colsynth.cli.signals import exit_code, heed_requests_to_end
-from colsynth.cli.streams import prepare_streams, settle_streams
+from colsynth.cli.streams import hush_warnings, prepare_streams, settle_streams
 from colsynth.errors import EXIT_DONE
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -190,6 +190,7 @@ def _refused(error: OSError, as_json: bool) -> int:
 def main() -> NoReturn:
     """Run the command line of this process."""
     prepare_streams()
+    hush_warnings()
     heed_requests_to_end()
     code = run(sys.argv[1:])
     settle_streams()

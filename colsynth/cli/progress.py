@@ -31,16 +31,21 @@ Show = Callable[[str, int, int], None]
 
 @contextmanager
 def progress(
-    kernels: tuple[str, ...] = OF_TREES, outcome: str = "nothing was written"
+    kernels: tuple[str, ...] = OF_TREES,
+    outcome: str = "nothing was written",
+    *,
+    late: bool = False,
 ) -> Iterator[Show]:
     """Give a function that shows (what, done, total) while the block runs.
 
     Parameters
     ----------
     kernels : tuple of str
-        Modules of kernels that the work needs.
+        Modules of kernels that the work needs, if any.
     outcome : str
         What becomes of work that is interrupted.
+    late : bool
+        Whether nothing is shown before the first report, for work that is short most often.
 
     Raises
     ------
@@ -50,8 +55,14 @@ def progress(
     last = _Last()
     try:
         if sys.stderr.isatty():
-            with _display() as display:
+            display = _display()
+            if not late:
+                display.start()
+            try:
                 yield _Bar(display, last, kernels)
+            finally:
+                if display.live.is_started:
+                    display.stop()
         else:
             yield last
     except (KeyboardInterrupt, SystemError) as stop:
@@ -80,10 +91,11 @@ class _Bar:
 
     def __init__(self, display: Progress, last: _Last, kernels: tuple[str, ...]) -> None:
         self.display, self.last = display, last
-        self.notice = "" if kernels_are_compiled(kernels) else f"{COMPILING}: "
+        self.notice = f"{COMPILING}: " if kernels and not kernels_are_compiled(kernels) else ""
         self.task = display.add_task(f"{self.notice}starting", total=None)
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        self.display.start()  # unless it has begun
         if total != self.last.total or done < self.last.done:
             self.display.reset(self.task, total=total or None)
         self.last(what, done, total)

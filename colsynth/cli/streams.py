@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, TextIO
@@ -45,6 +46,17 @@ def _colours(found: re.Match[str]) -> str:
 def tell(text: str, keep: str = "") -> None:
     """Print a text on stderr; what a terminal executes is spelt out, but for what `keep` names."""
     print(printable(text, keep), file=sys.stderr)
+
+
+def hush_warnings() -> None:
+    """Keep warnings of libraries from users, here and in all processes that this one starts.
+
+    Among these is Python's own that ends what killed processes leave, and says so. Whoever asks
+    for warnings, with ``-W`` or PYTHONWARNINGS, gets them.
+    """
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+        os.environ["PYTHONWARNINGS"] = "ignore"
 
 
 def prepare_streams() -> None:

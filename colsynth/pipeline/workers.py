@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from threading import Thread
 from types import TracebackType
@@ -67,7 +68,9 @@ class Workers:
             )
         try:
             # The list is not kept: it would keep every result, however large.
-            for future in as_completed([self.pool.submit(work, item) for item in items]):
+            with _heedless():
+                done = as_completed([self.pool.submit(work, item) for item in items])
+            for future in done:
                 yield future.result()
         except BrokenProcessPool:
             phrase = "a process that worked for this one was ended from outside"
@@ -75,9 +78,23 @@ class Workers:
             raise InputError(Diagnostic("CS218", phrase, help=advice)) from None
 
 
+@contextmanager
+def _heedless() -> Iterator[None]:
+    """Hold Ctrl-C back while processes start; it comes at the end.
+
+    They inherit that: one that is still importing would end with a traceback of its own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin() -> None:
     """Leave Ctrl-C to the process that started this one, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     Thread(target=_follow, daemon=True).start()
 
 

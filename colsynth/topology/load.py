@@ -9,7 +9,7 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Topology
 from colsynth.topology.compact import expand
 from colsynth.topology.decode import decode
-from colsynth.topology.document import Document, read_document
+from colsynth.topology.document import Document, Watch, read_document, silent
 from colsynth.topology.flat import read_flat
 from colsynth.topology.generators import generate
 from colsynth.topology.presets import preset_path
@@ -23,6 +23,7 @@ def load(
     settings: Mapping[str, str] | None = None,
     bandwidth: str | None = None,
     latency: str | None = None,
+    watch: Watch = silent,
 ) -> Topology:
     """Return a topology.
 
@@ -37,6 +38,8 @@ def load(
         Values of declared parameters, by name.
     bandwidth, latency : str, optional
         Of every link of a generator, or of those of each axis: ``"100,200,400 GB/s"``.
+    watch : callable, optional
+        Told (what, done, total) while a large file is read.
 
     Raises
     ------
@@ -53,7 +56,8 @@ def load(
         if value is not None:
             hint = "a preset's own figures are changed with --set"
             raise _misused("CS124", f"--{option} is for generators, not for {spec!r}", hint)
-    return read_topology(read_document(find_file(spec)), nodes, settings or {})
+    document = read_document(find_file(spec), watch=watch)
+    return read_topology(document, nodes, settings or {}, watch)
 
 
 def is_generator(spec: str) -> bool:
@@ -66,12 +70,14 @@ def find_file(spec: str) -> Path:
     return Path(spec) if _looks_like_file(spec) else preset_path(spec)
 
 
-def read_topology(document: Document, nodes: int | None, settings: Mapping[str, str]) -> Topology:
+def read_topology(
+    document: Document, nodes: int | None, settings: Mapping[str, str], watch: Watch = silent
+) -> Topology:
     """Return the topology that a file describes."""
     form = decode(document)
     if isinstance(form, Flat):
         _refuse(document.file, nodes=nodes, settings=settings)
-        return read_flat(document, form)
+        return read_flat(document, form, watch)
     return expand(document, form, nodes, settings)
 
 
