@@ -20,6 +20,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from colsynth.text import SHOWN, listed, printable, shortened
+
 EXIT_DONE, EXIT_NEGATIVE, EXIT_INPUT, EXIT_DEFECT = 0, 1, 2, 3
 
 
@@ -33,7 +35,7 @@ class Span:
 
     def __str__(self) -> str:
         parts = [self.file, self.line, self.column]
-        return ":".join(str(part) for part in parts if part is not None)
+        return ":".join(printable(str(part)) for part in parts if part is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,11 @@ class Diagnostic:
     help: str | None = None
 
     def __str__(self) -> str:
-        head = f"error[{self.code}]: {self.phrase}"
+        head = f"error[{self.code}]: {printable(self.phrase)}"
         lines = [head if self.span is None else f"{self.span}: {head}"]
-        lines += [f"  note: {note}" for note in self.notes]
+        lines += [f"  note: {printable(note)}" for note in self.notes]
         if self.help is not None:
-            lines.append(f"  help: {self.help}")
+            lines.append(f"  help: {printable(self.help)}")
         return "\n".join(lines)
 
 
@@ -112,8 +114,11 @@ def is_interrupt(fault: BaseException) -> bool:
     return isinstance(fault, KeyboardInterrupt) or isinstance(fault.__cause__, KeyboardInterrupt)
 
 
-_SHOWN = 3
-"""Names that a suggestion lists at most."""
+_SUGGESTED = 3
+"""Names that a suggestion offers at most."""
+
+_COMPARED, _LONGEST = 5000, 100
+"""Names, and characters of a mistyped one, that are compared by spelling; more take seconds."""
 
 
 def same_name(word: str, valid: Iterable[str]) -> str | None:
@@ -136,22 +141,30 @@ def close_names(word: str, valid: Iterable[str]) -> tuple[str, ...]:
     found = [name for name, text in names.items() if text.startswith(sought)]
     found = found or [name for name, text in names.items() if sought in text]
     if found:
-        return tuple(sorted(found, key=lambda name: len(names[name]))[:_SHOWN])
+        return tuple(sorted(found, key=lambda name: len(names[name]))[:_SUGGESTED])
+    if len(names) > _COMPARED or len(sought) > _LONGEST:
+        return ()
     spelt = {text: name for name, text in names.items()}
     return tuple(spelt[x] for x in difflib.get_close_matches(sought, spelt, n=1, cutoff=0.5))
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """Return a help sentence that names the nearest valid words, and all of them."""
+    """Return a help sentence that names the nearest valid words, or valid ones.
+
+    It is short however many words are valid: of many, those that are near are named alone, else
+    the first ones and how many more there are.
+    """
     words = list(valid)
-    listed = ", ".join(words)
     close = close_names(word, words)
-    return f"did you mean {_either(close)}? valid: {listed}" if close else f"valid: {listed}"
+    if not close:
+        return f"valid: {listed(words)}"
+    few = len(words) <= SHOWN
+    return f"did you mean {_either(close)}?" + (f" valid: {listed(words)}" if few else "")
 
 
 def _either(names: Sequence[str]) -> str:
     """Return quoted names to choose from: ``'a', 'b' or 'c'``."""
-    *others, last = map(repr, names)
+    *others, last = (repr(shortened(name)) for name in names)
     return f"{', '.join(others)} or {last}" if others else last
 
 

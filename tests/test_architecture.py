@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "colsynth"
 
 LADDER = [
+    {"text"},
     {"errors", "units", "garbage"},
     {"model", "kernels", "writing"},
     {"runtimes", "store"},

@@ -15,7 +15,7 @@
 
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
 from colsynth.api.failures import damage, survey
-from colsynth.api.files import simulate, verify
+from colsynth.api.files import executable, simulate, verify
 from colsynth.api.problem import (
     allreduce_bound,
     bound,
@@ -40,6 +40,7 @@ __all__ = [
     "compare",
     "compile",
     "damage",
+    "executable",
     "file_names",
     "link_rows",
     "load_topology",

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from colsynth.cli import complete
 from colsynth.cli._help import TOPOLOGY, ReadableHelp
-from colsynth.cli.streams import STDIN, TrimmedStream, is_stdin, read_stdin
+from colsynth.cli.streams import STDIN, TrimmedStream, is_stdin, read_stdin, tell
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -104,20 +104,24 @@ def load_topology(
     InputError
         Whatever is wrong with them, or with the file.
     """
+    from colsynth.cli.progress import progress
     from colsynth.topology import load
     from colsynth.topology.document import MAX_BYTES
 
     data = read_stdin(MAX_BYTES + 1) if is_stdin(spec) else None
-    found = load(
-        spec if data is None else STDIN,
-        nodes=nodes,
-        settings=parse_settings(settings or []),
-        bandwidth=bandwidth,
-        latency=latency,
-        data=data,
-    )
+    given = parse_settings(settings or [])
+    with progress("nothing was done", late=True) as show:
+        found = load(
+            spec if data is None else STDIN,
+            nodes=nodes,
+            settings=given,
+            bandwidth=bandwidth,
+            latency=latency,
+            data=data,
+            watch=show,
+        )
     for note in found.notes:
-        print(f"note: {note}", file=sys.stderr)
+        tell(f"note: {note}")
     return found
 
 
@@ -140,7 +144,8 @@ def parse_settings(texts: list[str]) -> dict[str, str]:
 
 def emit_json(value: Any) -> None:
     """Print a value as JSON on stdout; ASCII, so that every terminal and file name will do."""
-    print(json.dumps(value, indent=2))
+    # DEL is ASCII, but no terminal should get it either; it can only stand in a text.
+    print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))
 
 
 def answer_console(stream: TextIO | None = None) -> Console:
@@ -151,9 +156,9 @@ def answer_console(stream: TextIO | None = None) -> Console:
     stream : TextIO, optional
         Stdout without.
     """
-    from rich.console import Console
+    from colsynth.cli.console import SafeConsole
 
     out = sys.stdout if stream is None else stream
     width = None if out.isatty() else 10_000
     file = cast("TextIO", TrimmedStream(out))
-    return Console(file=file, width=width, highlight=False, markup=False, emoji=False)
+    return SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False)

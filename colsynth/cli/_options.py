@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._help import MEMBERS, SEARCH
+from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective
 from colsynth.units import parse_size, plural
@@ -263,7 +263,7 @@ def told_groups(problem: Problem, runtime: str) -> dict[str, Any]:
     for group in found[:_SHOWN]:
         _tell(group)
     if len(found) > _SHOWN:
-        print(f"note: and {plural(len(found) - _SHOWN, 'group')} more", file=sys.stderr)
+        tell(f"note: and {plural(len(found) - _SHOWN, 'group')} more")
     fields = [_field(group) for group in found]
     return {"group": fields[0]} if len(fields) == 1 else {"groups": fields}
 
@@ -295,7 +295,7 @@ def _tell(found: Communicator) -> None:
 
     topology = found.problem.topology
     count = f"{plural(topology.size, 'GPU')} of a communicator"
-    print(f"note: {topology.name}: {count}, ranks {renumbered(found.old_ranks)}", file=sys.stderr)
+    tell(f"note: {topology.name}: {count}, ranks {renumbered(found.old_ranks)}")
 
 
 def _field(found: Communicator) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from colsynth.cli.damage import (
 )
 from colsynth.cli.progress import progress
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound
+from colsynth.text import listed
 from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent, plural
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def _parts(problem: Problem) -> str:
     """Return how many GPUs have how many parts of the message."""
     counts = Counter(problem.weights)
     of_each = (f"{part} for {plural(counts[part], 'GPU')}" for part in sorted(counts, reverse=True))
-    return f"{plural(sum(problem.weights), 'part')}: {_listed(list(of_each))}"
+    return f"{plural(sum(problem.weights), 'part')}: {listed(list(of_each), _SHOWN)}"
 
 
 def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str) -> None:
@@ -277,8 +278,8 @@ def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str
     way = "leaving" if cut.direction == "out" else "entering"
     sizes = f"{plural(len(cut.links), 'link')} {way} {plural(len(cut.gpus), 'GPU')}"
     table.add_row(label, f"{sizes}, {format_bandwidth(cut.bandwidth)}{remark}")
-    table.add_row("  GPUs", _listed(names["gpus"]))
-    table.add_row("  links", _listed(names["links"]))
+    table.add_row("  GPUs", listed(names["gpus"], _SHOWN))
+    table.add_row("  links", listed(names["links"], _SHOWN))
 
 
 def _ways(problem: Problem) -> str:
@@ -296,8 +297,3 @@ def _reached(problem: Problem, found: FlowBound) -> str:
         return known if found.exact else "not known: too large for the linear program"
     reach = "yes" if found.exact else f"{found.reached / 10**9:.6g} GB/s"
     return f"{reach}, by flows (linear program)"
-
-
-def _listed(names: list[str]) -> str:
-    rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -52,6 +52,7 @@ from colsynth.cli.damage import (
 from colsynth.cli.output import Destination, write_stdout
 from colsynth.cli.places import SCHEDULE, check_file, check_folder
 from colsynth.cli.progress import progress
+from colsynth.cli.streams import tell
 from colsynth.cli.synthesize import nearness
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.units import format_size, plural
@@ -288,7 +289,7 @@ def _answer(
     else:
         _show(summary, done, answer_console(None if files else sys.stderr))
         for note in done.notes:
-            print(f"note: {note}", file=sys.stderr)
+            tell(f"note: {note}")
     if time_passes:
         _show_times(summary["seconds"])
 
@@ -307,7 +308,7 @@ class _Dumps:
             dump.write(self.directory / mode, place, name, value)
         if self.name in (name, "all"):
             head = f"{place:02} {name}" + (f" ({mode})" if mode else "")
-            print(f"# {head}\n{dump.pretty(value)}", file=sys.stderr)
+            tell(f"# {head}\n{dump.pretty(value)}", keep="\n")
 
 
 def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
@@ -413,4 +414,4 @@ def _of_time(summary: dict[str, Any]) -> dict[str, str]:
 
 def _show_times(seconds: dict[str, float]) -> None:
     for name, value in seconds.items():
-        print(f"{value:10.4f} s  {name}", file=sys.stderr)
+        tell(f"{value:10.4f} s  {name}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from colsynth.cli._help import FAILURES
+from colsynth.cli.streams import tell
 from colsynth.units import plural
 
 if TYPE_CHECKING:
@@ -78,15 +78,16 @@ def damaged(
     )
     if found.failures:
         for line in _told(found):
-            print(f"note: {line}", file=sys.stderr)
+            tell(f"note: {line}")
         for line in found.topology.notes:
             if line not in topology.notes:
-                print(f"note: {line}", file=sys.stderr)
+                tell(f"note: {line}")
     return found
 
 
 def _told(found: Damage) -> tuple[str, ...]:
-    from colsynth.topology.damage import listed, renumbered
+    from colsynth.text import listed
+    from colsynth.topology.damage import NAMED, renumbered
 
     size, lost = found.topology.size, found.healthy.size - found.topology.size
     left = f"{plural(size, 'GPU')} left, " if lost else ""
@@ -94,7 +95,7 @@ def _told(found: Damage) -> tuple[str, ...]:
     pruned = [found.healthy.nodes[node].name for node in found.pruned]
     if not pruned:
         return (head,)
-    return (head, f"leading nowhere any more, and so left out too: {listed(pruned)}")
+    return (head, f"leading nowhere any more, and so left out too: {listed(pruned, NAMED)}")
 
 
 def failures_field(found: Damage) -> dict[str, Any]:

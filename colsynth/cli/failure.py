@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -10,13 +11,19 @@ from typing import Any
 
 from colsynth.cli._common import emit_json
 from colsynth.cli.interrupts import settled
+from colsynth.cli.streams import tell
 from colsynth.errors import (
     EXIT_DEFECT,
     ColsynthError,
     DefectError,
     Diagnostic,
     InputError,
+    Span,
 )
+from colsynth.writing import advice_on
+
+_OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What a write is refused with. Files of ours name themselves; without a name it is the answer."""
 
 DEBUG_VARIABLE = "COLSYNTH_DEBUG"
 _REPORT_IT = (
@@ -43,7 +50,7 @@ def interrupted(stop: BaseException | None = None) -> None:
         text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
     settled()
     with suppress(OSError):
-        print(text, file=sys.stderr)
+        tell(text)
 
 
 def usage_error(phrase: str, command: str) -> InputError:
@@ -56,10 +63,13 @@ def usage_error(phrase: str, command: str) -> InputError:
 
 
 def system_error(fault: OSError) -> InputError:
-    """Return the error for what the operating system refused."""
-    where = f" for {fault.filename}" if fault.filename else ""
-    phrase = f"the system refused: {fault.strerror or fault}{where}"
-    return InputError(Diagnostic("CS215", phrase))
+    """Return the error for what the operating system refused, at the file or stream (CS215)."""
+    place = "stdout" if fault.errno in _OF_STREAMS else None
+    if isinstance(fault.filename, str | bytes):
+        place = os.fsdecode(fault.filename)
+    phrase = f"the system refused: {fault.strerror or fault}"
+    span = None if place is None else Span(place)
+    return InputError(Diagnostic("CS215", phrase, span, help=advice_on(fault)))
 
 
 def report(error: Exception, as_json: bool) -> int:

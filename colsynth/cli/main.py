@@ -22,7 +22,7 @@ from colsynth.cli.complete import InstallOption, ShowOption, prepare_completion,
 from colsynth.cli.failure import Interrupted, interrupted, report, system_error, usage_error
 from colsynth.cli.interrupts import INTERRUPTED, arrived, exit_code
 from colsynth.cli.notices import notices
-from colsynth.cli.streams import prepare_streams, settle_streams
+from colsynth.cli.streams import hush_warnings, prepare_streams, settle_streams
 from colsynth.errors import EXIT_DONE
 
 BROKEN_PIPE = 141
@@ -201,6 +201,7 @@ def _refused(error: OSError, as_json: bool) -> int:
 def main() -> NoReturn:
     """Run the command line of this process."""
     prepare_streams()
+    hush_warnings()
     code = run(sys.argv[1:])
     settle_streams()
     sys.exit(exit_code(code))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+from colsynth.cli.streams import tell
 
 _PACKAGE = logging.getLogger("colsynth")
 
@@ -37,4 +38,4 @@ class _Lines(logging.Handler):
         self.said.add(text)
         mark = "warning: " if record.levelno >= logging.WARNING else ""
         with suppress(OSError):
-            print(mark + text, file=sys.stderr, flush=True)
+            tell(mark + text)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.writing import descriptor_of, exists, require_open, stage, unwritable
+from colsynth.writing import advice_on, descriptor_of, exists, require_open, stage, unwritable
 
 _STDOUT = 1
+_SHORTER = "choose a shorter name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +80,10 @@ def _check_names(path: Path) -> None:
     for part in whole.relative_to(above).parts:
         if len(os.fsencode(part)) > most:
             reason = f"{len(os.fsencode(part))} bytes in a name; the file system takes {most}"
-            raise unwritable(path, reason)
+            raise unwritable(path, reason, _SHORTER)
     if len(os.fsencode(whole)) >= os.pathconf(above, "PC_PATH_MAX"):
-        raise unwritable(path, f"{len(os.fsencode(whole))} bytes are too many for a path")
+        reason = f"{len(os.fsencode(whole))} bytes are too many for a path"
+        raise unwritable(path, reason, _SHORTER)
 
 
 def _is_there(path: Path) -> bool:
@@ -105,7 +107,7 @@ def _try_place(path: Path) -> None:
             pass
     except OSError as fault:
         reason = f"{parent} may not be written to: {fault.strerror or fault}"
-        raise unwritable(path, reason) from None
+        raise unwritable(path, reason, advice_on(fault)) from None
 
 
 def _resolved(path: Path) -> Path:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from colsynth.cli.failure import Interrupted, interrupted
 from colsynth.cli.interrupts import arrived, last_words
 from colsynth.errors import is_interrupt
+from colsynth.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -23,13 +24,15 @@ Show = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress(outcome: str = "nothing was written") -> Iterator[Show]:
+def progress(outcome: str = "nothing was written", *, late: bool = False) -> Iterator[Show]:
     """Give a function that shows (what, done, total) while the block runs.
 
     Parameters
     ----------
     outcome : str
         What becomes of work that is interrupted.
+    late : bool
+        Whether nothing is shown before the first report, for work that is short most often.
 
     Raises
     ------
@@ -40,12 +43,11 @@ def progress(outcome: str = "nothing was written") -> Iterator[Show]:
     display = _display() if sys.stderr.isatty() else None
 
     def cut_short() -> None:
-        if display is not None:
-            display.stop()
+        _stop(display)
         interrupted(Interrupted(str(last), outcome))
 
     try:
-        with last_words(cut_short), display or nullcontext():
+        with last_words(cut_short), _shown(display, late):
             yield last if display is None else _Bar(display, last)
     except KeyboardInterrupt:
         raise Interrupted(str(last), outcome) from None
@@ -53,6 +55,22 @@ def progress(outcome: str = "nothing was written") -> Iterator[Show]:
         if arrived() or is_interrupt(fault):
             raise Interrupted(str(last), outcome) from None
         raise
+
+
+@contextmanager
+def _shown(display: Progress | None, late: bool) -> Iterator[None]:
+    """Show a bar while the block runs; a late one begins by itself."""
+    if display is not None and not late:
+        display.start()
+    try:
+        yield
+    finally:
+        _stop(display)
+
+
+def _stop(display: Progress | None) -> None:
+    if display is not None and display.live.is_started:
+        display.stop()
 
 
 @dataclass
@@ -78,14 +96,14 @@ class _Bar:
         self.task = display.add_task("starting", total=None)
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        self.display.start()  # unless it has begun
         if total != self.last.total or done < self.last.done:
             self.display.reset(self.task, total=total or None)
         self.last(what, done, total)
-        self.display.update(self.task, description=what, completed=done)
+        self.display.update(self.task, description=printable(what), completed=done)
 
 
 def _display() -> Progress:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -96,6 +114,8 @@ def _display() -> Progress:
     )
     from rich.text import Text
 
+    from colsynth.cli.console import SafeConsole
+
     start = time.monotonic()
 
     class Elapsed(ProgressColumn):
@@ -105,12 +125,12 @@ def _display() -> Progress:
             return Text(f"{time.monotonic() - start:.0f} s")
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         Elapsed(),
         TimeRemainingColumn(),
         TextColumn("left"),
-        console=Console(stderr=True),
+        console=SafeConsole(stderr=True),
         transient=True,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,7 +34,7 @@ from colsynth.cli.damage import (
 from colsynth.cli.places import TIMELINE, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.cli.streams import require_one_stdin
+from colsynth.cli.streams import require_one_stdin, tell
 from colsynth.cli.verify import read_schedule
 from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_size
@@ -45,8 +44,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from colsynth.model import ThreadblockProgram, Topology
-    from colsynth.runtimes import Profile
-    from colsynth.simulate import Simulation
+    from colsynth.simulate import Simulation, Source
     from colsynth.simulate.trace import Trace
 
 
@@ -123,6 +121,10 @@ def simulate(
     breakdown: Annotated[
         bool, typer.Option("--breakdown", help="Show where the time of the largest size goes.")
     ] = False,
+    anyway: Annotated[
+        bool,
+        typer.Option("--anyway", help="Predict times also for a file that verify calls bad."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing timeline.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -134,6 +136,7 @@ def simulate(
         phrase = "which file, on which topology?"
         advice = "colsynth simulate FILE -t dgx-a100 --nodes 2"
         raise InputError(Diagnostic("CS607", phrase, help=advice))
+    from colsynth.api import executable
     from colsynth.runtimes import taken_sizes
     from colsynth.simulate import Simulation
     from colsynth.simulate import simulate as execute
@@ -145,13 +148,16 @@ def simulate(
         check_file("--timeline", timeline, TIMELINE, force)
     require_one_stdin(file, topology)
     subject, data = read_schedule(file)
-    target, program = _read(data, runtime, subject)
+    source = _read(data, runtime, subject)
+    target = source.profile
     constants = read_constants(target, model)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
-    _warn_of_another_topology(program, machine)
-    with progress() as show:
+    with progress("no time was predicted") as show:
+        show(f"verify {Path(subject).name}", 0, 0)
+        program = executable(source, machine, anyway=anyway)
+        _warn_of_another_topology(program, machine)
         show("simulating", 0, 0)
         points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None
@@ -197,15 +203,14 @@ def simulation_object(answer: Simulation) -> dict[str, Any]:
     }
 
 
-def _read(data: bytes, runtime: str | None, subject: str) -> tuple[Profile, ThreadblockProgram]:
-    """Return the runtime asked for, or the only one that can run the file, and the program."""
+def _read(data: bytes, runtime: str | None, subject: str) -> Source:
+    """Return the file as the runtime asked for reads it, or the only one that can run it."""
     from colsynth.runtimes import profile
-    from colsynth.simulate import find_runtime, read_program
+    from colsynth.simulate import find_runtime, read_source
 
     if runtime is None:
         return find_runtime(data, subject)
-    target = profile(runtime)
-    return target, read_program(data, target, subject)
+    return read_source(data, profile(runtime), subject)
 
 
 def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) -> None:
@@ -214,7 +219,7 @@ def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) ->
 
     if not fits(program.header, machine.name):
         text = f"the file was made for {made_for(program.header)}; the times are for {machine.name}"
-        print(f"note: {text}", file=sys.stderr)
+        tell(f"note: {text}")
 
 
 def _write_timeline(path: Path, traced: Trace, force: bool) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
 from colsynth.errors import Diagnostic, InputError
+from colsynth.text import printable
 
 _COLOUR = r"\x1b\[[0-9;]*m"
 _TRAILING = re.compile(rf"(?:[ \t]|{_COLOUR})+(?=\n)")
@@ -64,6 +66,22 @@ def read_stdin(most: int = -1) -> bytes:
     if sys.stdin is None:
         raise InputError(Diagnostic("CS215", "the standard input is closed", help="name a file"))
     return sys.stdin.buffer.read(most)
+
+
+def tell(text: str, keep: str = "") -> None:
+    """Print a text on stderr; what a terminal executes is spelt out, but for what `keep` names."""
+    print(printable(text, keep), file=sys.stderr)
+
+
+def hush_warnings() -> None:
+    """Keep warnings of libraries from users, here and in all processes that this one starts.
+
+    Among these is Python's own that ends what killed processes leave, and says so. Whoever asks
+    for warnings, with ``-W`` or PYTHONWARNINGS, gets them.
+    """
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+        os.environ["PYTHONWARNINGS"] = "ignore"
 
 
 def prepare_streams() -> None:

@@ -43,6 +43,7 @@ from colsynth.cli.failure import report
 from colsynth.cli.places import check_folder
 from colsynth.cli.progress import RESUMES, progress
 from colsynth.errors import Diagnostic, NegativeFinding
+from colsynth.text import listed
 from colsynth.units import format_bandwidth, percent, plural
 
 if TYPE_CHECKING:
@@ -197,14 +198,9 @@ def _remark(row: Row) -> str:
 def _where(cut: Bottleneck) -> str:
     size = f"{plural(len(cut.links), 'link')}, {format_bandwidth(cut.bandwidth)}"
     if len(cut.sets) == 1:
-        return f"{cut.way} {_listed(cut.sets[0])}: {size}"
+        return f"{cut.way} {listed(cut.sets[0], _SHOWN)}: {size}"
     alone = all(len(names) == 1 for names in cut.sets)
     return f"{cut.way} {len(cut.sets)} {'GPUs' if alone else 'sets of GPUs'}: {size}"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _totals(found: Survey, output: Path | None) -> str:

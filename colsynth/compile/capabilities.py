@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from colsynth.model import Collective, Direction, Problem
 from colsynth.model.problem import PHASES
+from colsynth.text import listed
 from colsynth.units import format_bandwidth, percent
 
 _SHOWN = 2
@@ -19,11 +20,10 @@ def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
     if not ways:
         return ()
     found = sorted({node for way in ways for node in places[way]})
-    names = ", ".join(problem.topology.nodes[node].name for node in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    names = listed((problem.topology.nodes[node].name for node in found), _SHOWN)
     # Data goes inwards first, but what people know by name is multicast.
     words = " and ".join(CAPABILITY[way] for way in (Direction.OUT, Direction.IN) if way in ways)
-    can = f"{names}{more} can {words}, which a file for {runtime} cannot say"
+    can = f"{names} can {words}, which a file for {runtime} cannot say"
     return (f"{can}: compiled without; {_worth(problem)}",)
 
 

@@ -97,11 +97,11 @@ def _submitted(
     pool: ProcessPoolExecutor, work: Callable[[Item], Result], items: Sequence[Item]
 ) -> list[Future[Result]]:
     """Hand all items to a pool; processes that this starts never hear of Ctrl-C."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         return [pool.submit(work, item) for item in items]
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Relay(logging.Handler):

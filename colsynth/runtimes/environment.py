@@ -17,6 +17,7 @@ from colsynth.model import Header, Severity
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import read
+from colsynth.text import listed
 
 _ALL_PROTOCOLS = "LL,LL128,Simple"
 
@@ -148,8 +149,7 @@ def _refuse_hidden(names: list[str], directory: Path, profile: Profile) -> None:
     """
     hidden = [name for name in names if name.startswith(".")]
     if hidden:
-        some = ", ".join(hidden[:4]) + (" ..." if len(hidden) > 4 else "")
-        text = f"{profile.name} would also read hidden files in {directory}: {some}"
+        text = f"{profile.name} would also read hidden files in {directory}: {listed(hidden)}"
         advice = "remove them; killed programs leave such files"
         raise InputError(Diagnostic("CS504", text, help=advice))
 

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.errors import Diagnostic, InputError
 from colsynth.model import ThreadblockProgram, Topology
 from colsynth.simulate.model import Model
-from colsynth.simulate.steps import RECEIVES, SENDS, Steps, Unit, check, steps_of, unfit
+from colsynth.simulate.steps import RECEIVES, SENDS, Steps, Unit, check, steps_of
 from colsynth.simulate.ways import is_network, ways
 
 Ints = NDArray[np.int64]
@@ -82,12 +81,7 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     InfeasibleError
         CS601: the program sends where no links lead.
     """
-    ranks = program.header.ranks
-    if ranks != topology.size:
-        phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
-        hint = "choose the number of boxes with --nodes, or another topology"
-        raise InputError(Diagnostic("CS600", phrase, help=hint))
-    check(program)
+    check(program, topology)
     protocol = program.header.protocol
     blocks = tuple((gpu.rank, tb.id) for gpu in program.gpus for tb in gpu.threadblocks)
     steps = steps_of(program)
@@ -132,7 +126,6 @@ def _connections(program: ThreadblockProgram) -> Wires:
     """Return the connections, and the outgoing and incoming one of every threadblock."""
     numbers: dict[tuple[int, int, int], int] = {}
     ends: tuple[list[int], list[int]] = ([], [])
-    seen: set[tuple[int, int]] = set()
     for gpu in program.gpus:
         for block in gpu.threadblocks:
             out = None if block.send is None else (gpu.rank, block.send, block.channel)
@@ -142,13 +135,6 @@ def _connections(program: ThreadblockProgram) -> Wires:
                     ends[side].append(-1)
                     continue
                 index = numbers.setdefault(name, len(numbers))
-                if (side, index) in seen:
-                    verb = "receive on" if side else "send on"
-                    raise unfit(
-                        f"two threadblocks of rank {gpu.rank} {verb} channel {block.channel}"
-                        f" between ranks {name[0]} and {name[1]}"
-                    )
-                seen.add((side, index))
                 ends[side].append(index)
     return tuple(numbers), *ends
 

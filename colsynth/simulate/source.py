@@ -3,19 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Severity
+from colsynth.simulate.steps import Unfit, check
 
 if TYPE_CHECKING:
-    from colsynth.model import Finding, ThreadblockProgram
+    from colsynth.model import Finding, ThreadblockProgram, Topology
     from colsynth.runtimes.profile import Profile
     from colsynth.runtimes.reader import Reading
 
 
-def read_program(data: bytes, profile: Profile, subject: str) -> ThreadblockProgram:
-    """Return the program of a schedule file.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program, and where its parts stand in its file.
+
+    Parameters
+    ----------
+    subject : str
+        Name of the file.
+    data : bytes
+        The file.
+    profile : Profile
+        Of the runtime that reads it.
+    program : ThreadblockProgram
+    reading : Reading
+    """
+
+    subject: str
+    data: bytes
+    profile: Profile
+    program: ThreadblockProgram
+    reading: Reading
+
+    def require_fit(self, topology: Topology) -> None:
+        """Refuse a program that cannot be executed on a topology, with file and line.
+
+        Raises
+        ------
+        InputError
+            CS600: the ranks of both differ; CS602: the program cannot be executed.
+        """
+        try:
+            check(self.program, topology)
+        except Unfit as fault:
+            line = self.reading.line(fault.rank, fault.block, fault.step)
+            span = Span(self.subject, line or self.reading.header_line)
+            raise InputError(replace(fault.diagnostic, span=span)) from None
+
+
+def read_source(data: bytes, profile: Profile, subject: str) -> Source:
+    """Return the program of a schedule file, with the places of its parts.
 
     Raises
     ------
@@ -26,13 +66,13 @@ def read_program(data: bytes, profile: Profile, subject: str) -> ThreadblockProg
 
     reading = read(data, profile, file=subject)
     if reading.program is not None:
-        return reading.program
+        return Source(subject, data, profile, reading.program, reading)
     phrase = f"{profile.name} would read no schedule from this file"
     raise _unreadable(subject, phrase, _first_fault(reading))
 
 
-def find_runtime(data: bytes, subject: str) -> tuple[Profile, ThreadblockProgram]:
-    """Return the only runtime that can run a schedule file, and the program it reads.
+def find_runtime(data: bytes, subject: str) -> Source:
+    """Return the program of a schedule file as the only runtime that can run it reads it.
 
     A runtime can run what its parser reads without a fault, where it has all step types of the
     program and room for it.
@@ -45,7 +85,7 @@ def find_runtime(data: bytes, subject: str) -> tuple[Profile, ThreadblockProgram
     from colsynth.runtimes.catalog import profiles
     from colsynth.runtimes.reader import read
 
-    found: list[tuple[Profile, ThreadblockProgram]] = []
+    found: list[Source] = []
     reasons: list[str] = []
     for profile in profiles():
         reading = read(data, profile, file=subject)
@@ -55,11 +95,11 @@ def find_runtime(data: bytes, subject: str) -> tuple[Profile, ThreadblockProgram
         elif obstacle := _obstacle(reading.program, profile):
             reasons.append(f"{profile.name}: {obstacle}")
         else:
-            found.append((profile, reading.program))
+            found.append(Source(subject, data, profile, reading.program, reading))
     if not found:
         raise _unreadable(subject, "no runtime can run this file as it is", None, reasons)
     if len(found) > 1:
-        raise _ambiguous(subject, [profile.name for profile, _ in found])
+        raise _ambiguous(subject, [source.profile.name for source in found])
     return found[0]
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import Step, Threadblock, ThreadblockProgram
+from colsynth.model import Gpu, Step, Threadblock, ThreadblockProgram, Topology
+from colsynth.text import listed
 
 Ints = NDArray[np.int64]
 
@@ -42,19 +43,76 @@ class Unit(NamedTuple):
     joined: bool
 
 
-def check(program: ThreadblockProgram) -> None:
-    """Refuse what no runtime could execute, whatever the order of steps (CS602)."""
+class Unfit(InputError):
+    """A program that cannot be executed.
+
+    Parameters
+    ----------
+    diagnostic : Diagnostic
+    rank, block, step : int, optional
+        What it is about: rank, id of the threadblock, place of the step; None is the header.
+    """
+
+    def __init__(
+        self,
+        diagnostic: Diagnostic,
+        rank: int | None = None,
+        block: int | None = None,
+        step: int | None = None,
+    ) -> None:
+        super().__init__(diagnostic)
+        self.rank, self.block, self.step = rank, block, step
+
+
+def check(program: ThreadblockProgram, topology: Topology) -> None:
+    """Refuse what no runtime could execute on a topology, whatever the order of steps.
+
+    Raises
+    ------
+    Unfit
+        CS600: the ranks of both differ; CS602: the program cannot be executed.
+    """
+    ranks = program.header.ranks
+    if ranks != topology.size:
+        phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
+        hint = f"choose a topology of {ranks} GPUs with -t, --nodes or --group"
+        raise Unfit(Diagnostic("CS600", phrase, help=hint))
     if program.header.chunks < 1:
         raise unfit(f"messages are cut into {program.header.chunks} chunks")
     if len(program.gpus) != program.header.ranks:
         raise unfit(f"of {program.header.ranks} ranks {len(program.gpus)} have a program")
     for rank, gpu in enumerate(program.gpus):
         if gpu.rank != rank:
-            raise unfit(f"there is no rank {rank}, or there are two of one number")
+            raise unfit(f"there is no rank {rank}, or there are two of one number", gpu.rank)
+        _check_scratch(gpu)
         for place, block in enumerate(gpu.threadblocks):
             if block.id != place:
-                raise unfit(f"rank {rank} has no threadblock {place}, or two of one number")
+                text = f"rank {rank} has no threadblock {place}, or two of one number"
+                raise unfit(text, rank, block.id)
             _check_block(block, rank, program.header.ranks)
+    _check_connections(program)
+
+
+def _check_scratch(gpu: Gpu) -> None:
+    """Refuse a scratch buffer of which no step can reach the end."""
+    if gpu.scratch_chunks > 2 * _MOST:
+        text = f"rank {gpu.rank} asks for {gpu.scratch_chunks} chunks of scratch buffer"
+        raise unfit(f"{text}; steps can reach {2 * _MOST}", gpu.rank)
+
+
+def _check_connections(program: ThreadblockProgram) -> None:
+    """Refuse two threadblocks on one end of a connection."""
+    seen: set[tuple[str, int, int, int]] = set()
+    for gpu in program.gpus:
+        for block in gpu.threadblocks:
+            for verb, peer in (("send to", block.send), ("receive from", block.recv)):
+                if peer is None:
+                    continue
+                end = (verb, gpu.rank, peer, block.channel)
+                if end in seen:
+                    text = f"two threadblocks of rank {gpu.rank} {verb} rank {peer}"
+                    raise unfit(f"{text} on channel {block.channel}", gpu.rank, block.id)
+                seen.add(end)
 
 
 def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
@@ -62,17 +120,19 @@ def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
     ops = {step.op for step in block.steps}
     where = f"rank {rank}, threadblock {block.id}"
     if not ops <= _EXECUTED:
-        raise unfit(
-            f"{where} has steps that no runtime executes: {', '.join(sorted(ops - _EXECUTED))}"
-        )
-    wrong = [step.count for step in block.steps if not 0 <= step.count <= _MOST]
-    if wrong:
-        raise unfit(f"{where} has a step that moves {wrong[0]} chunks")
+        strange = listed(sorted(ops - _EXECUTED))
+        raise unfit(f"{where} has steps that no runtime executes: {strange}", rank, block.id)
+    for place, step in enumerate(block.steps):
+        if not 0 <= step.count <= _MOST:
+            text = f"{where} has a step that moves {step.count} chunks; a step moves 0 to {_MOST}"
+            raise unfit(text, rank, block.id, place)
     for peer, kinds in ((block.send, SENDS), (block.recv, RECEIVES)):
         if peer is None and not ops.isdisjoint(kinds):
-            raise unfit(f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}")
+            text = f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}"
+            raise unfit(text, rank, block.id)
         if peer is not None and (not 0 <= peer < ranks or peer == rank):
-            raise unfit(f"{where} has rank {peer} as its peer")
+            text = f"{where} has rank {peer} as its peer; ranks are 0 to {ranks - 1}"
+            raise unfit(text, rank, block.id)
 
 
 @dataclass(frozen=True)
@@ -164,8 +224,10 @@ def _joins(before: Step, step: Step) -> bool:
     return before.target == step.target and letters[0] == letters[1]
 
 
-def unfit(note: str) -> InputError:
+def unfit(
+    note: str, rank: int | None = None, block: int | None = None, step: int | None = None
+) -> Unfit:
     """Return the refusal of a program that cannot be executed (CS602)."""
-    advice = "`colsynth verify` says everything that is wrong with the file"
+    advice = "`colsynth verify` names everything that is wrong with the file"
     phrase = "the program cannot be executed"
-    return InputError(Diagnostic("CS602", phrase, notes=(note,), help=advice))
+    return Unfit(Diagnostic("CS602", phrase, notes=(note,), help=advice), rank, block, step)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Kind, Topology
+from colsynth.text import listed
 
 _NAMED = 4
 """GPUs and boxes that a note lists before it counts the rest."""
@@ -140,14 +141,7 @@ def _note(before: Topology, after: Topology) -> str:
     for gpu in after.ranks:
         if before.nodes[gpu].box is None:
             boxes.setdefault(after.nodes[gpu].box, []).append(after.nodes[gpu].name)
-    shown = [f"box {box}: {_listed(names)}" for box, names in boxes.items() if box is not None]
-    return (
-        "GPUs without a box are taken for one box where ways without a NIC join them; "
-        + _listed(shown, "; ", "boxes")
-    )
-
-
-def _listed(words: Sequence[str], comma: str = ", ", what: str = "") -> str:
-    rest = len(words) - _NAMED
-    more = f" and {rest} more {what}".rstrip() if rest > 0 else ""
-    return comma.join(words[:_NAMED]) + more
+    inferred = ((box, names) for box, names in boxes.items() if box is not None)
+    shown = [f"box {box}: {listed(names, _NAMED)}" for box, names in inferred]
+    head = "GPUs without a box are taken for one box where ways without a NIC join them"
+    return f"{head}; {listed(shown, _NAMED, '; ', 'boxes')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from colsynth.errors import Diagnostic, InputError, Span, close_names, did_you_mean
+from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.boxes import infer_boxes
 from colsynth.topology.wires import choose_wires
@@ -70,7 +70,7 @@ class Builder:
         """
         if name not in self._index:
             raise _error(
-                "CS112", f"unknown node {name!r}", span, hint=nearest_names(name, self._index)
+                "CS112", f"unknown node {name!r}", span, hint=did_you_mean(name, self._index)
             )
         return self._index[name]
 
@@ -172,15 +172,6 @@ class Builder:
                 ("every GPU must reach every other over links, switches and other GPUs",),
                 "add the missing link, or check the direction of one-way links",
             )
-
-
-def nearest_names(name: str, names: Iterable[str]) -> str | None:
-    """Return a help sentence about a mistyped node, short however many nodes there are."""
-    valid = list(names)
-    if len(valid) <= 12:
-        return did_you_mean(name, valid)
-    close = close_names(name, valid) if len(valid) <= 5000 else ()  # comparing takes time
-    return f"did you mean {close[0]!r}?" if close else None
 
 
 def _reached(start: int, arcs: Iterable[tuple[int, int]]) -> set[int]:

@@ -14,12 +14,18 @@ from colsynth.errors import Diagnostic, InputError, Span
 MAX_BYTES = 64 * 2**20
 """Larger files are refused unread: 64 MiB hold about half a million links."""
 
+Watch = Callable[[str, int, int], None]
+"""Told (what, done, total) while a large file is read."""
+
 Path_ = tuple[str | int, ...]
 Mark = tuple[int, int]
 
 # libyaml reads large files ten times faster, where PyYAML was built with it.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_DEPTH = 50
+
+_OFTEN = 4096
+"""Values of a file from one report of progress to the next; smaller files have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,12 @@ class Document:
         return Span(self.file, *self.keys[path]) if path in self.keys else self.at(*path)
 
 
-def read_document(path: Path, wording: Wording = TOPOLOGY) -> Document:
-    """Read a YAML file.
+def silent(_what: str, _done: int, _total: int) -> None:
+    """Do nothing: for work that nobody watches."""
+
+
+def read_document(path: Path, wording: Wording = TOPOLOGY, watch: Watch = silent) -> Document:
+    """Read a YAML file; `watch` is told the line.
 
     Raises
     ------
@@ -116,10 +126,12 @@ def read_document(path: Path, wording: Wording = TOPOLOGY) -> Document:
         raise InputError(
             Diagnostic("CS101", f"cannot read the {wording.file}: {reason}", Span(str(path)))
         ) from None
-    return decode_document(raw, str(path), wording)
+    return decode_document(raw, str(path), wording, watch)
 
 
-def decode_document(raw: bytes, file: str, wording: Wording = TOPOLOGY) -> Document:
+def decode_document(
+    raw: bytes, file: str, wording: Wording = TOPOLOGY, watch: Watch = silent
+) -> Document:
     """Return the data of the bytes of a file; `file` is what diagnostics call it.
 
     Raises
@@ -127,16 +139,18 @@ def decode_document(raw: bytes, file: str, wording: Wording = TOPOLOGY) -> Docum
     InputError
         They are too many, no text, no YAML, or no mapping.
     """
-    return parse_document(_decoded(raw, file, wording), file, wording)
+    return parse_document(_decoded(raw, file, wording), file, wording, watch)
 
 
-def parse_document(text: str, file: str, wording: Wording = TOPOLOGY) -> Document:
+def parse_document(
+    text: str, file: str, wording: Wording = TOPOLOGY, watch: Watch = silent
+) -> Document:
     """Return the data of a YAML text; `file` is what diagnostics call it."""
     if strange := yaml.reader.Reader.NON_PRINTABLE.search(text):
         before = text[: strange.start()]
         note = f"character U+{ord(strange[0]):04X} is no text"
         raise _not_text(file, before, note, wording.instead)
-    reader = _Reader(text, file, wording)
+    reader = _Reader(text, file, wording, watch)
     try:
         data = reader.read()
     except yaml.MarkedYAMLError as error:
@@ -193,13 +207,14 @@ class _Reader:
     PyYAML would compose the data itself, but recursively: a file of brackets crashes it.
     """
 
-    def __init__(self, text: str, file: str, wording: Wording) -> None:
+    def __init__(self, text: str, file: str, wording: Wording, watch: Watch) -> None:
         self.file = file
         self.wording = wording
         self.values: dict[Path_, Mark] = {}
         self.keys: dict[Path_, Mark] = {}
         self.quotes: dict[Path_, int | None] = {}
         self._loader = _LOADER(text)
+        self._watch, self._lines = watch, text.count("\n")
 
     def close(self) -> None:
         self._loader.dispose()
@@ -232,6 +247,8 @@ class _Reader:
 
     def _value(self, event: Any, path: Path_) -> Any:
         self.values[path] = _mark(event)
+        if len(self.values) % _OFTEN == 0:
+            self._watch(f"line of {self.file}", event.start_mark.line, self._lines)
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             # A handful of aliases can spell out gigabytes, and one place would have two meanings.
             raise self._error(

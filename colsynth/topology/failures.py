@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InfeasibleError, InputError
 from colsynth.model import Kind, Link, Topology
-from colsynth.topology.damage import NAMED, Damage, Ends, Failures, link_labels, listed
+from colsynth.text import listed
+from colsynth.topology.damage import NAMED, Damage, Ends, Failures, link_labels
 from colsynth.topology.wires import choose_wires
 
 
@@ -128,7 +129,7 @@ def _refuse_unreachable(damage: Damage) -> None:
     raise InfeasibleError(
         Diagnostic(
             "CS302",
-            f"the failures cut {listed(lost)} off from the other GPUs",
+            f"the failures cut {listed(lost, NAMED)} off from the other GPUs",
             notes=(f"no data can pass from {source} to {target}",),
             help=_advice(lost),
         )

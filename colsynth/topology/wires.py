@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from colsynth.model import Kind, Link, Topology
-from colsynth.topology.damage import Ends, link_labels, listed
+from colsynth.text import listed
+from colsynth.topology.damage import NAMED, Ends, link_labels
 from colsynth.topology.spare import DIRECT, Fabric, fabrics_of, spare_pairs
 
 
@@ -198,9 +199,9 @@ def _notes(choice: _Choice) -> Iterator[str]:
     topology = choice.topology
     names = [node.name for node in topology.nodes]
     parts = list(link_labels(topology, dict.fromkeys(choice.without)).values())
-    without = [listed(parts)] if parts else []
+    without = [listed(parts, NAMED)] if parts else []
     if choice.through:
-        switches = listed(names[i] for i in choice.through)
+        switches = listed((names[i] for i in choice.through), NAMED)
         without.append(f"the ways between GPUs through {switches}")
     if without:
         yield (
@@ -208,7 +209,8 @@ def _notes(choice: _Choice) -> Iterator[str]:
             f"{', and '.join(without)} ('wires: all' in the file keeps them)"
         )
     if choice.kept:
+        kept = listed((names[i] for i in choice.kept), NAMED)
         yield (
-            f"two kinds of wire: {listed(names[i] for i in choice.kept)} cannot be left out, other "
+            f"two kinds of wire: {kept} cannot be left out, other "
             "ways need it; the bound may count on more than files can use"
         )

@@ -15,11 +15,12 @@ ever lies in one.
 from colsynth.writing.claim import append, claimed, discard
 from colsynth.writing.files import put, write_files
 from colsynth.writing.folders import write_folder
-from colsynth.writing.refusals import exists, unwritable
+from colsynth.writing.refusals import advice_on, exists, unwritable
 from colsynth.writing.stage import stage
 from colsynth.writing.streams import descriptor_of, require_open
 
 __all__ = [
+    "advice_on",
     "append",
     "claimed",
     "descriptor_of",

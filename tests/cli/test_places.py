@@ -9,6 +9,8 @@ import pytest
 
 from colsynth.cli import interrupts
 from colsynth.cli.main import run
+from colsynth.search.workshop import Workshop
+from colsynth.survey import run as survey
 
 CASE = ["compile", "ring:4", "-c", "allgather", "-r", "rccl"]
 SURVEY = ["survey", "ring:4", "-c", "allgather", "--jobs", "1"]
@@ -52,7 +54,9 @@ def test_paths_of_open_streams_take_the_schedule(output, redirected, schedule, t
 def test_streams_that_are_not_open_are_refused_before_the_work(path, capsys, monkeypatch):
     monkeypatch.setattr("colsynth.api.compile", None)
     assert run([*CASE, "-o", path]) == 2
-    assert "error[CS208]" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "error[CS208]" in shown
+    assert "help: " in shown
 
 
 @pytest.mark.parametrize("place", ["{}", "{}/", "new/{}.xml", "{}/a.xml"])
@@ -63,6 +67,7 @@ def test_names_that_are_too_long_are_refused_before_the_work(place, tmp_path, mo
     shown = capsys.readouterr().err
     assert "error[CS208]" in shown
     assert "the file system takes 255" in shown
+    assert "help: choose a shorter name" in shown
     assert names(tmp_path) == []
 
 
@@ -196,10 +201,8 @@ def test_a_full_disk_leaves_no_journal_in_the_way(tmp_path, monkeypatch, capsys)
 def test_one_folder_has_one_writer_at_a_time(command, tmp_path, monkeypatch, capsys):
     """The second is refused at once; the first does not notice."""
     place = tmp_path / "place"
-    module = "colsynth.survey.run" if command is SURVEY else "colsynth.tuning.search"
-    name = "examine" if command is SURVEY else "evaluate"
-    __import__(module)
-    work, refused = getattr(sys.modules[module], name), []
+    owner, name = (survey, "examine") if command is SURVEY else (Workshop, "measure")
+    work, refused = getattr(owner, name), []
 
     def meanwhile(*arguments):
         monkeypatch.undo()
@@ -207,7 +210,7 @@ def test_one_folder_has_one_writer_at_a_time(command, tmp_path, monkeypatch, cap
         refused.append(subprocess.run(command_line, capture_output=True, check=False))
         return work(*arguments)
 
-    monkeypatch.setattr(sys.modules[module], name, meanwhile)
+    monkeypatch.setattr(owner, name, meanwhile)
     assert run([*command, "-o", str(place)]) == 0
     assert refused[0].returncode == 2
     assert b"error[CS250]" in refused[0].stderr

@@ -87,3 +87,36 @@ def test_a_ctrl_c_inside_a_kernel_is_no_defect():
         raise fault
     with pytest.raises(SystemError), progress():
         raise SystemError
+
+
+def large(path, gpus):
+    ring = range(gpus)
+    nodes = "".join(f"  - {{name: g{i}, kind: gpu, box: {i}}}\n" for i in ring)
+    links = "".join(f"  - {{from: g{i}, to: g{(i + 1) % gpus}, bandwidth: 1 GB/s}}\n" for i in ring)
+    path.write_text(f"version: 1\nname: ring\nnodes:\n{nodes}links:\n{links}")
+    return str(path)
+
+
+@pytest.mark.parametrize(("gpus", "shown"), [(3, False), (4200, True)])
+def test_reading_a_large_topology_shows_how_far_it_is(gpus, shown, tmp_path, monkeypatch, capsys):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "400")
+    path = large(tmp_path / "ring.yaml", gpus)
+    assert run(["topology", "check", path]) == 0
+    assert capsys.readouterr().out.startswith("ok: ring")
+    for what in (f"line of {path}", f"link of {path}"):
+        assert (what in screen.getvalue()) is shown
+    assert bool(screen.getvalue()) is shown
+
+
+def test_a_ctrl_c_while_a_topology_is_read_says_where(tmp_path, monkeypatch, capsys):
+    path = large(tmp_path / "ring.yaml", 4200)
+
+    def stop(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("colsynth.topology.builder.Builder.finish", stop)
+    assert run(["topology", "check", path]) == 130
+    assert capsys.readouterr().err.startswith(f"interrupted: link of {path}, 4095 of 4200; ")

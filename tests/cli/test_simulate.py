@@ -10,6 +10,7 @@ import pytest
 from colsynth import api
 from colsynth.cli.explain import explanations
 from colsynth.cli.main import run
+from colsynth.errors import VerificationError
 from colsynth.runtimes import profile
 from colsynth.simulate import NAMES, ideal_model
 
@@ -48,7 +49,7 @@ def test_a_file_that_was_made_for_another_topology_is_noted(file, capsys):
 
 
 def test_json_has_the_shape_that_was_agreed(file, capsys):
-    asked = ("-r", "rccl", "--sizes", "1KB,1MB,1GB", "--json")
+    asked = ("-r", "rccl", "--sizes", "1KB,1MB,1GiB", "--json")
     assert run(["simulate", file, *ON, *asked]) == 0
     answer = json.loads(capsys.readouterr().out)
     names = {"file", "runtime", "topology", "ranks", "collective", "points"}
@@ -58,25 +59,29 @@ def test_json_has_the_shape_that_was_agreed(file, capsys):
     assert answer["ranks"] == 16
     assert answer["collective"] == "allgather"
     sizes = [point["size_bytes"] for point in answer["points"]]
-    assert sizes == [10**3, 10**6, 10**9]
+    assert sizes == [10**3, 10**6, 2**30]
+    figures = {"time_us", "algbw_gb_per_s", "busbw_gb_per_s"}
+    assert [point["selected"] for point in answer["points"]] == [True, False, True]
     for point in answer["points"]:
-        assert set(point) == {
-            *("size_bytes", "selected", "time_us", "algbw_gb_per_s", "busbw_gb_per_s")
-        }
+        assert set(point) == {"size_bytes", "selected"} | figures
+        if not point["selected"]:
+            assert all(point[name] is None for name in figures)
+            continue
         algbw = point["size_bytes"] / point["time_us"] / 1e3
         assert point["algbw_gb_per_s"] == pytest.approx(algbw, rel=1e-3)
         assert point["busbw_gb_per_s"] == pytest.approx(algbw * 15 / 16, rel=1e-3)
 
 
 def test_python_gives_the_same(file, capsys):
-    assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1MB", "--json"]) == 0
+    assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1MiB", "--json"]) == 0
     (point,) = json.loads(capsys.readouterr().out)["points"]
     topology = api.load_topology("dgx-a100", nodes=2)
-    found = api.simulate(Path(file).read_bytes(), "rccl", topology, [10**6], subject=file)
+    found = api.simulate(Path(file).read_bytes(), "rccl", topology, [2**20], subject=file)
     assert (found.file, found.runtime, found.topology) == (file, "rccl", "dgx-a100 x2")
+    assert found.selected == (point["selected"],) == (True,)
     assert found.points[0].seconds * 1e6 == pytest.approx(point["time_us"], abs=1e-6)
     data = Path(file).read_bytes()
-    quick = api.simulate(data, "rccl", topology, [10**6], model=ideal_model())
+    quick = api.simulate(data, "rccl", topology, [2**20], model=ideal_model())
     assert quick.points[0].seconds < found.points[0].seconds
 
 
@@ -269,7 +274,7 @@ def test_a_file_that_hangs_is_a_negative_answer(tmp_path, capsys):
         '<algo name="x" proto="Simple" nchannels="1" nchunksperloop="3" ngpus="2" coll="allreduce"'
         f' inplace="1" outofplace="0" minBytes="0" maxBytes="0">{gpus}</algo>'
     )
-    asked = ["simulate", str(path), "-t", "ring:2", "-r", "rccl", "--sizes"]
+    asked = ["simulate", str(path), "-t", "ring:2", "-r", "rccl", "--anyway", "--sizes"]
     assert run([*asked, "1MB"]) == 0
     assert run([*asked, "1GB"]) == 1
     assert "CS603" in capsys.readouterr().err
@@ -277,21 +282,90 @@ def test_a_file_that_hangs_is_a_negative_answer(tmp_path, capsys):
 
 @pytest.mark.parametrize("path", sorted(XML.glob("*.xml")), ids=lambda path: path.stem)
 def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
-    """Whatever the verifier would say: never a crash, never two messages."""
+    """Whatever the verifier would say: never a crash, never two messages.
+
+    Sizes for which the runtime selects the file get a time, others get none.
+    """
     for runtime in ("msccl", "rccl"):
-        asked = ("-t", "ring:2", "-r", runtime, "--sizes", "1KB,100MB", "--json")
-        status = run(["simulate", str(path), *asked])
+        asked = ("-t", "ring:2", "-r", runtime, "--sizes", "1KB,96MiB", "--json")
+        status = run(["simulate", str(path), *asked, "--anyway"])
         shown = capsys.readouterr()
         assert status in (0, 1, 2)
         assert shown.err.count("error[") == (status != 0)
         if status == 0:
-            for point in json.loads(shown.out)["points"]:
-                assert point["time_us"] > 0 if point["selected"] else point["time_us"] is None
+            points = json.loads(shown.out)["points"]
+            assert all((point["time_us"] or 0) > 0 for point in points if point["selected"])
+            assert all(point["time_us"] is None for point in points if not point["selected"])
+
+
+@pytest.mark.parametrize("path", sorted(XML.glob("*.xml")), ids=lambda path: path.stem)
+def test_no_time_is_predicted_for_what_verify_calls_bad(path, capsys):
+    for runtime in ("msccl", "rccl"):
+        good = run(["verify", str(path), "-r", runtime]) == 0
+        capsys.readouterr()
+        status = run(["simulate", str(path), "-t", "clique:2", "-r", runtime, "--sizes", "1MB"])
+        shown = capsys.readouterr()
+        if good:
+            assert status == 0 or "[CS600]" in shown.err
+            continue
+        assert status == (2 if "[CS605]" in shown.err else 1)
+        assert shown.out == ""
+        assert shown.err.startswith(f"{path}:")
+        assert len(shown.err.splitlines()) < 8
+
+
+def test_a_refusal_of_a_bad_file_names_errors_and_what_to_do(file, tmp_path, capsys):
+    path = tmp_path / "bad.xml"
+    path.write_text(Path(file).read_text().replace('recv="1"', 'recv="2"'))
+    asked = ["simulate", str(path), *ON, "-r", "rccl", "--sizes", "1MB"]
+    assert run(asked) == 1
+    text = capsys.readouterr().err
+    assert "error[CS609]: the file is bad on rccl" in text
+    assert run(["verify", str(path), "-r", "rccl", "--json"]) == 1
+    (report,) = json.loads(capsys.readouterr().out)["files"]
+    first = next(item for item in report["findings"] if item["severity"] == "error")
+    assert f"note: {first['rule']}: " in text
+    assert first["message"] in text
+    assert "help: `colsynth verify FILE -r rccl` lists them; --anyway" in text
+    with pytest.raises(VerificationError, match="CS609"):
+        api.simulate(path.read_bytes(), "rccl", api.load_topology("dgx-a100", nodes=2), [1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "note"),
+    [
+        ('s_chunks="2"', 's_chunks="2147483647"', 2, "2147483647 chunks of scratch buffer"),
+        ('recv="1"', 'recv="7"', 3, "rank 7 as its peer; ranks are 0 to 1"),
+        ('cnt="2"', 'cnt="40000"', 4, "moves 40000 chunks; a step moves 0 to 32768"),
+        ('<tb id="0"', '<tb id="5"', 6, "no threadblock 0"),
+        ('<gpu id="0"', '<gpu id="3"', 11, "no rank 0"),
+    ],
+)
+def test_what_cannot_be_executed_is_named_with_its_line(old, new, line, note, tmp_path, capsys):
+    text = (XML / "good-allreduce.xml").read_text()
+    assert old in text
+    path = tmp_path / "odd.xml"
+    path.write_text(text.replace(old, new, 1))
+    asked = ["simulate", str(path), "-t", "clique:2", "-r", "rccl", "--sizes", "1MB"]
+    assert run(asked) in (1, 2)
+    assert capsys.readouterr().out == ""
+    assert run([*asked, "--anyway"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"{path}:{line}: error[CS602]")
+    assert note in shown.err
+
+
+def test_another_number_of_ranks_is_a_mistake_at_the_header(capsys):
+    path = XML / "good-allreduce.xml"
+    assert run(["simulate", str(path), "-t", "clique:3", "-r", "rccl"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"{path}:1: error[CS600]: the program is for 2 ranks, clique:3 has 3")
+    assert "choose a topology of 2 GPUs" in shown
 
 
 def test_codes_have_pages():
     pages = explanations()
-    for number in range(600, 609):
+    for number in range(600, 610):
         page = pages[f"CS{number}"]
         assert all(page[part] for part in ("title", "meaning", "why", "fix", "example"))
 

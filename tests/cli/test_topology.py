@@ -125,3 +125,15 @@ def test_wrong_input_prints_one_diagnostic_and_no_answer(arguments, code, capsys
     shown = capsys.readouterr()
     assert shown.out == ""
     assert f"error[{code}]" in shown.err
+
+
+def test_a_mistyped_group_of_thousands_is_one_short_message(tmp_path, capsys):
+    path = tmp_path / "many.yaml"
+    groups = "".join(f"    - {{name: g{'x' * i}, kind: switch}}\n" for i in range(1, 900))
+    rule = "  links:\n    - {from: nothing, to: gx, bandwidth: 1 GB/s}\n"
+    path.write_text(f"version: 1\nname: m\nboxes: 1\nbox:\n  nodes:\n{groups}{rule}")
+    assert run(["topology", "check", str(path)]) == 2
+    shown = capsys.readouterr().err
+    assert "error[CS112]" in shown
+    assert shown.rstrip().endswith("and 887 more")
+    assert len(shown) < 1000

@@ -125,3 +125,56 @@ def test_processes_never_hear_of_ctrl_c_not_even_while_they_start():
     with Workers(2) as workers:
         assert all(workers.run(blocks_ctrl_c, [1, 2, 3, 4]))
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+QUIET = """
+import os, sys, time
+from functools import partial
+from pathlib import Path
+from colsynth.cli.streams import hush_warnings
+from colsynth.jobs.workers import Workers
+
+if __name__ != "__main__" and sys.argv[2] == "starting":
+    Path(sys.argv[1], str(os.getpid())).touch()
+    time.sleep(1)
+
+def sleep(folder, number):
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(2)
+
+if __name__ == "__main__":
+    hush_warnings()
+    try:
+        with Workers(2) as workers:
+            list(workers.run(partial(sleep, sys.argv[1]), [1, 2, 3]))
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "number", "code"),
+    [
+        ("starting", signal.SIGINT, 130),
+        ("working", signal.SIGINT, 130),
+        ("working", signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_processes_that_are_interrupted_or_killed_say_nothing(moment, number, code, tmp_path):
+    """Ctrl-C goes to all; no traceback of theirs, nothing of Python about semaphores."""
+    script, folder = tmp_path / "quiet.py", tmp_path / "pids"
+    script.write_text(QUIET)
+    folder.mkdir()
+    parent = subprocess.Popen(
+        [sys.executable, str(script), str(folder), moment],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"},
+    )
+    assert until(lambda: any(folder.iterdir()))
+    if number == signal.SIGINT:
+        os.killpg(parent.pid, number)
+    else:
+        parent.send_signal(number)
+    assert parent.communicate(timeout=60)[1] == b""
+    assert parent.returncode == code
