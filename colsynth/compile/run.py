@@ -188,4 +188,5 @@ def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[s
 def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:
     """Return what verification warns of in any of the files, each warning once."""
     found = (finding for artefact in artefacts for finding in artefact.report.findings)
-    return tuple(dict.fromkeys(f"{finding.rule}: {finding.message}" for finding in found))
+    texts = (f"{x.rule}: {x.message} (`colsynth explain {x.rule}`)" for x in found)
+    return tuple(dict.fromkeys(texts))
