@@ -19,12 +19,13 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run ## Compile an allreduce for two DGX A100, verify it, say where it is
+	@$(BIN)/colsynth warm
 	@$(BIN)/colsynth compile dgx-a100 --nodes 2 -c allreduce -r msccl -o $(OUT)/allreduce.xml --force
 	@$(BIN)/colsynth verify $(OUT)/allreduce.xml -r msccl
 	@echo "The schedule is in $(abspath $(OUT))/allreduce.xml"
 
 test: $(VENV)/.test ## Run every test (TESTS=tests/cli for some)
-	$(BIN)/python -m tests.warm
+	$(BIN)/colsynth warm
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(TESTS)
 
 lint: $(VENV)/.dev ## Check style, formatting and types

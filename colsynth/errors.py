@@ -17,8 +17,10 @@ the command line alone, so text and JSON always agree.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from colsynth.text import SHOWN, listed, printable, shortened
 
 EXIT_DONE, EXIT_NEGATIVE, EXIT_INPUT, EXIT_DEFECT = 0, 1, 2, 3
 
@@ -33,7 +35,7 @@ class Span:
 
     def __str__(self) -> str:
         parts = [self.file, self.line, self.column]
-        return ":".join(str(part) for part in parts if part is not None)
+        return ":".join(printable(str(part)) for part in parts if part is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,11 @@ class Diagnostic:
     help: str | None = None
 
     def __str__(self) -> str:
-        head = f"error[{self.code}]: {self.phrase}"
+        head = f"error[{self.code}]: {printable(self.phrase)}"
         lines = [head if self.span is None else f"{self.span}: {head}"]
-        lines += [f"  note: {note}" for note in self.notes]
+        lines += [f"  note: {printable(note)}" for note in self.notes]
         if self.help is not None:
-            lines.append(f"  help: {self.help}")
+            lines.append(f"  help: {printable(self.help)}")
         return "\n".join(lines)
 
 
@@ -107,18 +109,68 @@ class DefectError(ColsynthError):
     """colsynth broke one of its own promises."""
 
 
-def nearest(word: str, valid: Iterable[str]) -> str | None:
-    """Return the valid word closest to `word`, or None when none is close."""
-    found = difflib.get_close_matches(word, list(valid), n=1, cutoff=0.5)
-    return found[0] if found else None
+def is_interrupt(fault: BaseException) -> bool:
+    """Whether the user ended the work; compiled kernels hide a Ctrl-C behind a SystemError."""
+    return isinstance(fault, KeyboardInterrupt) or isinstance(fault.__cause__, KeyboardInterrupt)
+
+
+_SUGGESTED = 3
+"""Names that a suggestion offers at most."""
+
+_COMPARED, _LONGEST = 5000, 100
+"""Names, and characters of a mistyped one, that are compared by spelling; more take seconds."""
+
+
+def same_name(word: str, valid: Iterable[str]) -> str | None:
+    """Return the valid name that differs at most in case, hyphens, underscores and blanks."""
+    sought = _plain(word)
+    return next((name for name in valid if _plain(name) == sought), None)
+
+
+def close_names(word: str, valid: Iterable[str]) -> tuple[str, ...]:
+    """Return the valid names that a mistyped one may mean, nearest first; none when none is close.
+
+    Case, hyphens, underscores and blanks do not count. A name that contains the word comes
+    before one that is merely spelt like it, above all where it begins with the word.
+    """
+    sought = _plain(word)
+    names = {name: _plain(name) for name in valid}
+    same = tuple(name for name, text in names.items() if text == sought)
+    if same or len(sought) < 2:
+        return same
+    found = [name for name, text in names.items() if text.startswith(sought)]
+    found = found or [name for name, text in names.items() if sought in text]
+    if found:
+        return tuple(sorted(found, key=lambda name: len(names[name]))[:_SUGGESTED])
+    if len(names) > _COMPARED or len(sought) > _LONGEST:
+        return ()
+    spelt = {text: name for name, text in names.items()}
+    return tuple(spelt[x] for x in difflib.get_close_matches(sought, spelt, n=1, cutoff=0.5))
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """Return a help sentence that names the nearest valid word, or all of them."""
+    """Return a help sentence that names the nearest valid words, or valid ones.
+
+    It is short however many words are valid: of many, those that are near are named alone, else
+    the first ones and how many more there are.
+    """
     words = list(valid)
-    close = nearest(word, words)
-    listed = ", ".join(words)
-    return f"did you mean {close!r}? valid: {listed}" if close else f"valid: {listed}"
+    close = close_names(word, words)
+    if not close:
+        return f"valid: {listed(words)}"
+    few = len(words) <= SHOWN
+    return f"did you mean {_either(close)}?" + (f" valid: {listed(words)}" if few else "")
+
+
+def _either(names: Sequence[str]) -> str:
+    """Return quoted names to choose from: ``'a', 'b' or 'c'``."""
+    *others, last = (repr(shortened(name)) for name in names)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _plain(word: str) -> str:
+    """Return a name as names are compared."""
+    return "".join(word.split()).replace("-", "").replace("_", "").casefold()
 
 
 def require_least(option: str, value: int, least: int) -> None:

@@ -83,12 +83,12 @@ def percent(share: Fraction) -> float:
     return round(float(share * 100), 6)
 
 
-def gbps(bandwidth: Fraction) -> float:
+def gb_per_s(bandwidth: Fraction) -> float:
     """Return a bandwidth in GB/s, rounded to six decimals, for tables and JSON."""
     return round(float(bandwidth / 10**9), 6)
 
 
-def exact_gbps(bandwidth: Fraction) -> str:
+def exact_gb_per_s(bandwidth: Fraction) -> str:
     """Return a bandwidth in GB/s as an exact fraction: ``"1040/3"`` or ``"25"``."""
     return str(bandwidth / 10**9)
 
@@ -100,7 +100,7 @@ def format_bandwidth(bandwidth: Fraction) -> str:
 
 def spell_bandwidth(bandwidth: Fraction) -> str:
     """Return a bandwidth that `parse_bandwidth` reads back exactly."""
-    return f"{exact_gbps(bandwidth)} GB/s"
+    return f"{exact_gb_per_s(bandwidth)} GB/s"
 
 
 def spell_duration(duration: Fraction) -> str:

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -16,12 +17,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "colsynth"
 
 LADDER = [
+    {"text"},
     {"errors", "units", "garbage"},
-    {"model", "kernels"},
+    {"model", "kernels", "writing"},
     {"runtimes", "store"},
     {"topology", "verify", "simulate"},
     {"synthesis", "lowering"},
-    {"pipeline"},
+    {"pipeline", "jobs"},
+    {"search"},
+    {"compile"},
     {"tuning", "survey"},
     {"api"},
     {"cli"},
@@ -221,3 +225,9 @@ def test_every_code_that_can_be_raised_is_explained():
     }
     assert len(raised) > 50
     assert sorted(raised - set(explanations())) == []
+
+
+def test_every_dependency_has_a_lower_and_an_upper_bound():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for dependency in project["dependencies"]:
+        assert re.fullmatch(r"[a-z]+>=[0-9.]+,<[0-9.]+", dependency), dependency

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from colsynth import api, topology
-from colsynth.pipeline.modes import parse_mode
+from colsynth.compile.modes import parse_mode
+from colsynth.compile.request import Request
+from colsynth.compile.run import compile_problem
 from colsynth.pipeline.target import aim
-from colsynth.pipeline.walk import Request, compile_problem
 from colsynth.runtimes import profile
 
 RUNTIMES = ("msccl", "msccl-executor", "rccl")
@@ -37,7 +38,7 @@ def plainly(
     """Compile without measuring whether other programs would be faster, which takes longest."""
     problem = api.make_problem(topology.load(machine, nodes=boxes), collective, root)
     target = aim(problem, profile(runtime), protocol)
-    return compile_problem(problem, target, Request(several=several, measured=False, **options))
+    return compile_problem(problem, target, Request(several=several, level=0, **options))
 
 
 def turn(*places):
@@ -58,7 +59,9 @@ def test_every_machine_on_every_runtime(machine, boxes, runtime):
         checked(result, runtime)
         assert len(result.artefacts) == (2 if runtime == "msccl" else 1)
         noted = any("trees per GPU have the better bound" in note for note in result.notes)
-        assert result.schedule.gap <= (10 / 90 if noted else 2 / 98)
+        # Rounded weights cost 2 % more, or 10 % in all where that is predicted to be faster.
+        measured = turn(place, RUNTIMES.index(runtime), MACHINES.index(machine))
+        assert (1 + result.schedule.gap) * 0.98 <= (1 / 0.9 if measured or noted else 1 / 0.98)
     if boxes == 1:
         for collective in ROOTED:
             checked(plainly(machine, boxes, collective, runtime, 3), runtime)

@@ -15,7 +15,7 @@
 
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
 from colsynth.api.failures import damage, survey
-from colsynth.api.files import simulate, verify
+from colsynth.api.files import executable, simulate, verify
 from colsynth.api.problem import (
     allreduce_bound,
     bound,
@@ -26,8 +26,9 @@ from colsynth.api.problem import (
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
 from colsynth.api.trees import pack
 from colsynth.api.tuning import compare, tune, write_bundle
-from colsynth.pipeline.modes import Mode
-from colsynth.pipeline.result import Artefact, Compilation
+from colsynth.api.warming import warm
+from colsynth.compile.modes import Mode
+from colsynth.compile.result import Artefact, Compilation
 
 __all__ = [
     "Artefact",
@@ -39,6 +40,7 @@ __all__ = [
     "compare",
     "compile",
     "damage",
+    "executable",
     "file_names",
     "link_rows",
     "load_topology",
@@ -51,6 +53,7 @@ __all__ = [
     "synthesize",
     "tune",
     "verify",
+    "warm",
     "write_bundle",
     "write_schedule",
 ]

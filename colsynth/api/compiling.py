@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
+from colsynth.compile.modes import parse_mode, plan_modes
+from colsynth.compile.result import Compilation, file_name
+from colsynth.errors import LimitError, require_least
 from colsynth.model import Problem
-from colsynth.pipeline.modes import parse_mode, plan_modes
-from colsynth.pipeline.result import Compilation, file_name
 
 if TYPE_CHECKING:
+    from colsynth.compile.files import Watch
     from colsynth.pipeline.target import Progress
-    from colsynth.pipeline.walk import Watch
-    from colsynth.tuning import Candidate
 
 AUTO = "auto"
-"""The algorithm that leaves the choice to the simulator."""
+"""The algorithm that stands for the highest level of search."""
 
-DEFAULT_SIZE = 10**9
-"""Bytes of the message where none are given."""
+_TIMED = ("ten",)
+"""Algorithms whose schedules are made for a size, with a budget of their own."""
 
 
 def compile(  # noqa: A001 - the verb of this package
     problem: Problem,
     runtime: str,
     *,
-    algorithm: str = "forest",
+    algorithm: str | None = None,
+    level: int = 1,
     trees: str | None = None,
     size: int | None = None,
     chunks_per_gpu: int | None = None,
@@ -55,18 +54,23 @@ def compile(  # noqa: A001 - the verb of this package
         several it is made for the first and serves all; notes say how well.
     runtime : str
         ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``.
-    algorithm : str
-        The synthesizer: ``"forest"`` packs trees, ``"ten"`` matches chunks to links in time;
-        or a baseline, what libraries use: ``"ring"``, ``"tree"``, ... (README). ``"auto"``
-        takes what the simulator predicts to be fastest at `size` (10**9 bytes unless given),
-        with the protocol and the settings that go with it, which a note tells.
+    algorithm : str, optional
+        ``"forest"`` packs trees, ``"ten"`` assigns chunks to links in time; or a baseline,
+        what libraries use: ``"ring"``, ``"tree"``, ... Unless given, what is predicted to be
+        fastest of what the level tries. ``"auto"`` is the highest level.
+    level : int
+        How hard the search tries: 0 not at all, 1 quick variants, 2 more of them, 3 all
+        algorithms and protocols.
     trees : str, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
-        the runtime, or within 10 % where the simulator predicts those to be faster at 1 GB;
-        ``"optimal"``: the exact optimum; a number: so many. For forest alone.
-    size, chunks_per_gpu, policy, tries, budget : optional
-        As for `synthesize`. For ten alone; with auto, `size` is the message to be fast at and
-        `budget` the most evaluations.
+        the runtime, or fewer where those are predicted to be faster; ``"optimal"``: the exact
+        optimum; a number: so many. For forest alone.
+    size : int, optional
+        Bytes of the message to be fast at. Unless given, 1 GiB counts, and 1 MiB a little.
+    budget : int, optional
+        Most programs that the search makes. For ten as for `synthesize`.
+    chunks_per_gpu, policy, tries : optional
+        As for `synthesize`. For ten alone.
     mode : str
         ``"auto"``, ``"both"``, ``"in-place"`` or ``"out-of-place"`` calls.
     several : bool
@@ -97,32 +101,33 @@ def compile(  # noqa: A001 - the verb of this package
     DefectError
         colsynth made a wrong program and kept it from you.
     """
-    from colsynth.pipeline.groups import group_notes, machines_of
+    from colsynth.compile.advice import with_advice
+    from colsynth.compile.groups import group_notes, machines_of
+    from colsynth.compile.request import Request
+    from colsynth.compile.run import compile_problem
     from colsynth.pipeline.target import aim
-    from colsynth.pipeline.walk import Request, compile_problem
     from colsynth.runtimes.catalog import profile
+    from colsynth.search.levels import LEVELS, check_level
     from colsynth.synthesis.groups.bounds import advised
 
-    settings: dict[str, Any] = {
+    given = {
         "trees": trees,
         "instances": instances,
         "channels": channels,
-        "size": size,
         "chunks_per_gpu": chunks_per_gpu,
         "policy": policy,
         "tries": tries,
-        "budget": budget,
     }
-    notes: tuple[str, ...] = ()
+    settings = {name: value for name, value in given.items() if value is not None}
+    if algorithm in _TIMED:
+        settings |= {n: v for n, v in (("size", size), ("budget", budget)) if v is not None}
+    if size is not None:
+        require_least("--size", size, 1)
+    if budget is not None and algorithm not in _TIMED:
+        require_least("--budget", budget, 1)
     asked, problem = problem, machines_of(problem, profile(runtime))[0].problem
-    _require_known(algorithm, passes)
-    chosen = algorithm == AUTO and passes is None
-    if chosen:
-        taken = {**settings, "protocol": protocol}
-        candidate = _fastest(problem, runtime, taken, seed, progress)
-        settings = candidate.settings()
-        algorithm, protocol = settings.pop("algorithm"), settings.pop("protocol")
-        notes = (f"-a auto took {candidate}",)
+    level = len(LEVELS) - 1 if algorithm == AUTO else level
+    check_level(level)
     target = aim(
         problem,
         profile(runtime),
@@ -133,50 +138,23 @@ def compile(  # noqa: A001 - the verb of this package
         progress=progress,
     )
     request = Request(
-        algorithm=algorithm,
+        algorithm=None if algorithm == AUTO or passes is not None else algorithm,
         passes=passes,
+        settings=settings,
         mode=parse_mode(mode),
         several=several,
-        measured=not chosen,  # what was chosen has been measured as it is, at its size
-        **settings,
+        level=level,
+        size=size,
+        any_protocol=protocol is None and LEVELS[level].everything and passes is None,
+        evaluations=None if algorithm in _TIMED else budget,
     )
     with advised(asked, "take GPUs that join them into the group"):
-        done = compile_problem(problem, target, request, watch)
+        try:
+            done = compile_problem(problem, target, request, watch)
+        except LimitError as refusal:
+            raise with_advice(refusal, problem, target, request) from refusal
     told = group_notes(asked, done.artefacts[0].program, target.profile)
-    return replace(done, notes=(*notes, *told, *done.notes))
-
-
-def _require_known(algorithm: str, passes: str | None) -> None:
-    """Refuse a name that is neither an algorithm nor `AUTO` (CS213); `passes` need none."""
-    from colsynth.pipeline.registry import ALGORITHMS
-
-    known = (AUTO, *ALGORITHMS)
-    if passes is None and algorithm not in known:
-        phrase = f"there is no algorithm {algorithm!r}"
-        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(algorithm, known)))
-
-
-def _fastest(
-    problem: Problem,
-    runtime: str,
-    given: Mapping[str, Any],
-    seed: int,
-    progress: Progress | None,
-) -> Candidate:
-    """Return algorithm, protocol and settings that are fastest at a size; CS217 beside others."""
-    from colsynth.tuning import Case, Means, choose
-    from colsynth.tuning.search import SMALL_BUDGET
-
-    others = [name for name, value in given.items() if value is not None]
-    for name in others:
-        if name not in ("size", "budget"):
-            phrase = f"--{name.replace('_', '-')} does not go with -a auto"
-            raise InputError(Diagnostic("CS217", phrase, help="auto chooses it; leave it out"))
-    size, budget = given["size"], given["budget"]
-    require_least("--size", 1 if size is None else size, 1)
-    case = Case(problem, runtime, (DEFAULT_SIZE if size is None else size,), seed=seed)
-    means = Means(budget=SMALL_BUDGET if budget is None else budget, progress=progress)
-    return choose(case, means)
+    return replace(done, notes=(*told, *done.notes))
 
 
 def file_names(
@@ -191,7 +169,7 @@ def file_names(
     LimitError
         The runtime refuses calls of that mode; CS404 as `communicators`.
     """
-    from colsynth.pipeline.groups import machines_of
+    from colsynth.compile.groups import machines_of
     from colsynth.runtimes.catalog import profile
 
     problem = machines_of(problem, profile(runtime))[0].problem
@@ -199,10 +177,10 @@ def file_names(
     return tuple(file_name(problem, runtime, item) for item in modes)
 
 
-def pass_names(algorithm: str = "forest", passes: str | None = None) -> tuple[str, ...]:
-    """Return the names of the passes that `compile` would run, in order.
+def pass_names(algorithm: str | None = None, passes: str | None = None) -> tuple[str, ...]:
+    """Return the names of the passes that `compile` may run, in order.
 
-    With ``"auto"``, those of all algorithms: which of them it takes is not known before.
+    Without an algorithm, those of all: which of them is taken is not known before.
 
     Raises
     ------
@@ -211,10 +189,13 @@ def pass_names(algorithm: str = "forest", passes: str | None = None) -> tuple[st
     """
     from colsynth.pipeline.registry import ALGORITHMS
     from colsynth.pipeline.spec import parse
-    from colsynth.pipeline.walk import pipeline_text
+    from colsynth.search.run import configured
 
-    _require_known(algorithm, passes)
-    if algorithm == AUTO and passes is None:
-        named = (spec.name for text in ALGORITHMS.values() for spec in parse(text))
-        return tuple(dict.fromkeys(named))
-    return tuple(spec.name for spec in parse(pipeline_text(algorithm, passes)))
+    if passes is not None:
+        texts = [passes]
+    elif algorithm is None or algorithm == AUTO:
+        texts = list(ALGORITHMS.values())
+    else:
+        texts = [str(configured(algorithm, {}))]
+    named = (spec.name for text in texts for spec in parse(text))
+    return tuple(dict.fromkeys(named))

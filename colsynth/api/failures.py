@@ -99,8 +99,8 @@ def survey(
     LimitError
         The runtime runs no such collective; CS404: several process groups, or transit.
     """
-    from colsynth.pipeline.groups import machine_of
-    from colsynth.pipeline.workers import Workers
+    from colsynth.compile.groups import machine_of
+    from colsynth.jobs.workers import Workers
     from colsynth.runtimes.catalog import profile
     from colsynth.survey import Case
     from colsynth.survey import survey as examine_all

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from colsynth.model import Report, Topology
+from colsynth.errors import Diagnostic, Span, VerificationError
+from colsynth.model import Finding, Report, Topology
+from colsynth.units import plural
 
 if TYPE_CHECKING:
-    from colsynth.simulate import Model, Simulation
+    from colsynth.model import ThreadblockProgram
+    from colsynth.simulate import Model, Simulation, Source
+
+_NAMED = 3
+"""Errors that a refusal names; `verify` lists all."""
 
 
 def verify(
@@ -44,6 +50,7 @@ def simulate(
     *,
     model: Model | None = None,
     subject: str = "schedule",
+    anyway: bool = False,
 ) -> Simulation:
     """Return the predicted time of a schedule file at each message size.
 
@@ -59,22 +66,72 @@ def simulate(
         The constants of the simulator; those of the runtime unless given.
     subject : str
         Name of the file, for the answer.
+    anyway : bool
+        Whether a file that `verify` calls bad is simulated all the same.
 
     Raises
     ------
     InputError
         CS605: the file holds no program; CS600: it is for another number of ranks; CS602: it
-        cannot be connected; CS604: a size is below one byte.
+        cannot be executed; CS604: a size is below one byte.
     InfeasibleError
         CS601: the program sends where no links lead.
     VerificationError
-        CS603: the program does not finish at one of the sizes.
+        CS609: the file is bad; CS603: the program does not finish at one of the sizes.
     """
     from colsynth.runtimes.catalog import profile
-    from colsynth.simulate import Simulation, read_program
+    from colsynth.runtimes.selection import taken_sizes
+    from colsynth.simulate import Simulation, read_source
     from colsynth.simulate import simulate as execute
 
     target = profile(runtime)
-    program = read_program(data, target, subject)
+    program = executable(read_source(data, target, subject), topology, anyway=anyway)
     points = execute(program, topology, target, sizes, model)
-    return Simulation(subject, program.header.ranks, program.header.collective, points)
+    header, law = program.header, taken_sizes(program.header, target)
+    selected = tuple(law.takes(point.size_bytes) for point in points)
+    names = (subject, runtime, topology.name)
+    return Simulation(*names, header.ranks, header.collective, points, selected)
+
+
+def executable(source: Source, topology: Topology, *, anyway: bool = False) -> ThreadblockProgram:
+    """Return the program of a schedule file where it can be simulated on a topology.
+
+    Parameters
+    ----------
+    source : Source
+        The file as a runtime reads it.
+    topology, anyway
+        As for `simulate`.
+
+    Raises
+    ------
+    InputError
+        CS600 or CS602, as `simulate`.
+    VerificationError
+        CS609: the file is bad.
+    """
+    if not anyway:
+        _refuse_bad(verify(source.data, source.profile.name, subject=source.subject))
+    source.require_fit(topology)
+    return source.program
+
+
+def _refuse_bad(report: Report) -> None:
+    """Refuse a file whose predicted time would mean nothing (CS609)."""
+    if report.ok:
+        return
+    count = len(report.errors)
+    phrase = f"the file is bad on {report.runtime}: {plural(count, 'error')}"
+    notes = [_named(finding) for finding in report.errors[:_NAMED]]
+    if count > _NAMED:
+        notes.append(f"and {count - _NAMED} more")
+    command = f"colsynth verify FILE -r {report.runtime}"
+    advice = f"`{command}` lists them; --anyway predicts times all the same"
+    span = Span(report.subject, report.errors[0].line)
+    raise VerificationError(Diagnostic("CS609", phrase, span, tuple(notes), advice))
+
+
+def _named(finding: Finding) -> str:
+    parts = {"rank": finding.rank, "threadblock": finding.threadblock, "step": finding.step}
+    where = ", ".join(f"{word} {number}" for word, number in parts.items() if number is not None)
+    return ": ".join(text for text in (finding.rule, where, finding.message) if text)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, did_you_mean, same_name
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def load_topology(
     settings : mapping, optional
         Values of the parameters that a preset or a file declares.
     bandwidth, latency : str, optional
-        Of the links of a generator, such as ``"50 GB/s"`` and ``"0.7 us"``.
+        Of the links of a generator, such as ``"50 GB/s"`` and ``"0.7 us"``; one for each axis
+        with commas: ``"100,200,400 GB/s"``.
 
     Raises
     ------
@@ -67,7 +68,8 @@ def make_problem(
     ----------
     topology : Topology
     collective : str or None
-        A name such as ``"reduce-scatter"``; None or ``"custom"`` beside `custom`.
+        A name such as ``"reduce-scatter"``, in any case and also with underscores or in one
+        word; None or ``"custom"`` beside `custom`.
     root : int or sequence of int, optional
         Rank, or place in every group; 0 unless given. For broadcast, reduce, scatter and
         gather alone. Several are roots of equal parts of a broadcast or reduce.
@@ -90,17 +92,14 @@ def make_problem(
         groups that do not, CS137 for shards that cannot be, CS217 for options that do not go
         together, and whatever is wrong with a file, at its place.
     """
-    if custom is not None or collective in (None, Collective.CUSTOM):
+    asked = None if collective is None else find_collective(collective)
+    if custom is not None or asked is None or asked is Collective.CUSTOM:
         beside = {"root": root, "groups": groups, "transit": transit, "shards": shards}
-        _check_custom(collective, custom, beside)
+        _check_custom(asked, custom, beside)
         from colsynth.topology.custom import read_custom
 
         demands = read_custom(Path(str(custom)), topology)
         return Problem(topology, Collective.CUSTOM, demands=demands)
-    names = [item.value for item in Collective]
-    if collective not in names:
-        phrase = f"there is no collective {collective!r}"
-        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(str(collective), names)))
     if transit and groups is None:
         phrase = "--transit is about GPUs outside a group, and there is none"
         raise InputError(Diagnostic("CS217", phrase, help="give --group or --groups"))
@@ -109,12 +108,20 @@ def make_problem(
         from colsynth.topology.groups import check_groups
 
         members = check_groups(groups, topology)
-    problem = Problem(
-        topology, Collective(str(collective)), None, members, transit and members != ()
-    )
+    problem = Problem(topology, asked, None, members, transit and members != ())
     if shards is None:
         return _rooted(problem, root)
     return _sharded(problem, root, shards)
+
+
+def find_collective(name: str) -> Collective:
+    """Return the collective of a name such as ``"all_reduce"``; raise CS213 where it has none."""
+    names = [item.value for item in Collective]
+    found = same_name(name, names)
+    if found is None:
+        phrase = f"there is no collective {name!r}"
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(name, names)))
+    return Collective(found)
 
 
 def _sharded(
@@ -223,7 +230,7 @@ def communicators(problem: Problem, runtime: str) -> tuple[Communicator, ...]:
     LimitError
         CS404: other GPUs are to pass data on, or some groups are in one box and others not.
     """
-    from colsynth.pipeline.groups import machines_of
+    from colsynth.compile.groups import machines_of
     from colsynth.runtimes.catalog import profile
 
     return machines_of(problem, profile(runtime))

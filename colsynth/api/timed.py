@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from colsynth.model import Problem
 
 if TYPE_CHECKING:
+    from colsynth.compile.synthesize import Synthesis
     from colsynth.model import TimedPhase, TimedSchedule
-    from colsynth.pipeline.synthesize import Synthesis
     from colsynth.pipeline.target import Progress
     from colsynth.store import LinkRows
 
@@ -55,7 +55,7 @@ def synthesize(
     DefectError
         colsynth made a wrong schedule and kept it from you.
     """
-    from colsynth.pipeline.synthesize import synthesize_problem
+    from colsynth.compile.synthesize import synthesize_problem
     from colsynth.runtimes.target import Context
 
     context = Context(seed=seed) if progress is None else Context(seed=seed, progress=progress)
@@ -70,20 +70,25 @@ def synthesize(
 
 
 def write_schedule(
-    schedule: TimedSchedule, path: str | Path, progress: Progress | None = None
+    schedule: TimedSchedule,
+    path: str | Path,
+    progress: Progress | None = None,
+    *,
+    replace: bool = True,
 ) -> None:
     """Write a timed schedule as a numpy archive, whole or not at all.
 
-    Equal schedules give equal bytes; the arrays are described in `colsynth.store`.
+    Equal schedules give equal bytes; the arrays are described in `colsynth.store`. A file that
+    stands there gives way, unless `replace` is False.
 
     Raises
     ------
     InputError
-        CS208 when the system refuses.
+        CS207 where a file shall not give way; CS208 when the system refuses.
     """
     from colsynth.store import write_npz
 
-    write_npz(schedule, Path(path), progress)
+    write_npz(schedule, Path(path), progress, replace=replace)
 
 
 def read_schedule(path: str | Path) -> TimedSchedule:

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.problem import make_problem
+from colsynth.api.problem import find_collective, make_problem
 from colsynth.errors import Diagnostic, InputError, require_least
-from colsynth.model import Collective, Problem, Topology
+from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
     from colsynth.pipeline.target import Progress
     from colsynth.simulate import Model
     from colsynth.tuning import Bundle, Comparison
-
-_ROOTED = tuple(item.value for item in Collective if item.rooted)
 
 
 def compare(
@@ -57,21 +55,20 @@ def compare(
         The runtime serves no such problem, or no algorithm gives a program (CS611); CS404:
         several process groups, or transit.
     """
-    from colsynth.pipeline.groups import machine_of
-    from colsynth.pipeline.workers import Workers
+    from colsynth.compile.groups import machine_of
+    from colsynth.jobs.workers import Workers
     from colsynth.runtimes.catalog import profile
     from colsynth.synthesis.optimum import best_optimum
     from colsynth.tuning import Case, Means
     from colsynth.tuning import compare as measure
-    from colsynth.tuning.search import BUDGET
 
     ordered = tuple(sorted(set(sizes)))
     require_least("--sizes", min(ordered, default=0), 1)
     problem = machine_of(problem, profile(runtime))
     ceiling = best_optimum(problem).algbw
     with Workers(jobs) as workers:
-        case = Case(problem, runtime, ordered, model, seed)
-        means = Means(BUDGET if budget is None else budget, workers, progress=progress)
+        case = Case(problem, runtime, ordered, model=model, seed=seed, limited=True)
+        means = Means(budget, workers, progress=progress)
         return measure(case, ceiling, means, algorithms)
 
 
@@ -109,27 +106,29 @@ def tune(
     Raises
     ------
     InputError
-        Wrong options.
+        Wrong options; CS250 where another process writes to `journal`.
     LimitError
         The runtime serves no such problem, or no algorithm gives a program (CS611).
     """
-    from colsynth.pipeline.journal import Journal
-    from colsynth.pipeline.workers import Workers
+    from colsynth.jobs.journal import Journal
+    from colsynth.jobs.workers import Workers
     from colsynth.tuning import Case, Means, usable_sizes
     from colsynth.tuning import tune as make
-    from colsynth.tuning.search import BUDGET
+    from colsynth.writing import claimed
 
-    names = tuple(dict.fromkeys(collectives))
+    names = tuple(dict.fromkeys(map(find_collective, collectives)))
     if not names:
         phrase = "which collectives?"
         raise InputError(Diagnostic("CS217", phrase, help="give -c allreduce,allgather"))
     fitting = usable_sizes(runtime, sizes)
-    rooted = [name for name in names if name in _ROOTED] or names
+    rooted = [name for name in names if name.rooted] or names
     problems = [make_problem(topology, n, root if n in rooted else None) for n in names]
-    cases = [Case(problem, runtime, fitting, model, seed) for problem in problems]
-    most = BUDGET * len(cases) if budget is None else budget
-    with Workers(jobs) as workers:
-        return make(cases, Means(most, workers, Journal(journal), progress), algorithms)
+    cases = [
+        Case(problem, runtime, fitting, model=model, seed=seed, limited=True)
+        for problem in problems
+    ]
+    with claimed(journal), Workers(jobs) as workers:
+        return make(cases, Means(budget, workers, Journal(journal), progress), algorithms)
 
 
 def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:
@@ -144,4 +143,4 @@ def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> No
     from colsynth.tuning import publish, refuse_to_replace
 
     refuse_to_replace(Path(path), force)
-    publish(bundle, Path(path))
+    publish(bundle, Path(path), replace=force)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from colsynth.units import exact_gbps, format_bandwidth, gbps, percent, plural
+from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent, plural
 
 if TYPE_CHECKING:
     from colsynth.model import AllreduceBound, Limit, Topology
@@ -16,21 +16,21 @@ def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any
     limit, rooted, within = found.limit, found.rooted, found.in_network
     sets = [_gpus(topology, part) for part in limit.parts]
     return {
-        "composition_gbps": gbps(found.composition.algbw),
-        "composition": exact_gbps(found.composition.algbw),
-        "free_roots_gbps": None if rooted is None else gbps(rooted.algbw),
-        "free_roots": None if rooted is None else exact_gbps(rooted.algbw),
-        "lp_gbps": None if rooted is None else round(rooted.reached / 10**9, 6),
+        "composition_gb_per_s": gb_per_s(found.composition.algbw),
+        "composition": exact_gb_per_s(found.composition.algbw),
+        "free_roots_gb_per_s": None if rooted is None else gb_per_s(rooted.algbw),
+        "free_roots": None if rooted is None else exact_gb_per_s(rooted.algbw),
+        "lp_gb_per_s": None if rooted is None else round(rooted.reached / 10**9, 6),
         "optimum_known": found.known,
         "better": "free roots" if found.gain > 0 else "reduce-scatter + allgather",
         "gain_percent": percent(found.gain),
-        "limit_gbps": gbps(limit.algbw),
-        "limit": exact_gbps(limit.algbw),
+        "limit_gb_per_s": gb_per_s(limit.algbw),
+        "limit": exact_gb_per_s(limit.algbw),
         "limit_sets": sets,
-        "limit_bandwidth_gbps": gbps(limit.bandwidth),
+        "limit_bandwidth_gb_per_s": gb_per_s(limit.bandwidth),
         "gap": float(limit.algbw / found.algbw - 1),
-        "in_network_gbps": None if within is None else gbps(within.algbw),
-        "in_network": None if within is None else exact_gbps(within.algbw),
+        "in_network_gb_per_s": None if within is None else gb_per_s(within.algbw),
+        "in_network": None if within is None else exact_gb_per_s(within.algbw),
     }
 
 

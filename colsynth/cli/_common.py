@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
 
+from colsynth.cli import complete
+from colsynth.cli._help import TOPOLOGY, ReadableHelp
+from colsynth.cli.streams import STDIN, TrimmedStream, is_stdin, read_stdin, tell
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -20,20 +23,29 @@ TopologyArgument = Annotated[
     str,
     typer.Argument(
         metavar="TOPOLOGY",
-        help="A preset (dgx-a100), a YAML file, or a generator (torus:4x4).",
+        autocompletion=complete.topologies,
+        help="Preset (dgx-a100), YAML file (lab.yaml), - for stdin, or generator (torus:4x4).",
         show_default=False,
     ),
 ]
 NodesOption = Annotated[
     int | None,
-    typer.Option("--nodes", metavar="N", help="Number of boxes.", show_default=False),
+    typer.Option(
+        "--nodes",
+        metavar="N",
+        help="Number of boxes, e.g. 4.",
+        rich_help_panel=TOPOLOGY,
+        show_default=False,
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Override a declared parameter; may be repeated.",
+        help="Override a declared parameter of the topology, e.g. nic='50 GB/s'; bandwidths are "
+        "wire rates in one direction. Repeatable.",
+        rich_help_panel=TOPOLOGY,
         show_default=False,
     ),
 ]
@@ -41,8 +53,10 @@ BandwidthOption = Annotated[
     str | None,
     typer.Option(
         "--bandwidth",
-        metavar="TEXT",
-        help='Of every link of a generator, such as "25 GB/s".',
+        metavar="RATE",
+        help="Wire rate of a generator's links in one direction, e.g. '25 GB/s', or one for each "
+        "axis: '100,200,400 GB/s'.",
+        rich_help_panel=TOPOLOGY,
         show_default="50 GB/s",
     ),
 ]
@@ -50,24 +64,27 @@ LatencyOption = Annotated[
     str | None,
     typer.Option(
         "--latency",
-        metavar="TEXT",
-        help='Of every link of a generator, such as "0.5 us".',
+        metavar="TIME",
+        help="Latency of a generator's links, e.g. '0.5 us', or one for each axis: '0.5,1,2 us'.",
+        rich_help_panel=TOPOLOGY,
         show_default="0.7 us",
     ),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print a machine-readable answer.", show_default=False)
+    bool, typer.Option("--json", help="Print the answer as JSON.", show_default=False)
 ]
 
 UsageError: Any = typer.BadParameter.__base__
 
 
-class SuggestingGroup(TyperGroup):
+class SuggestingGroup(ReadableHelp, TyperGroup):
     """A group of commands that names the nearest one to a mistyped name."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return what `args` name; raise a usage error that suggests where they name nothing."""
         name, known = args[0], self.list_commands(ctx)
+        if name not in known and ctx.resilient_parsing:  # while a shell completes
+            return name, None, args[1:]
         if name not in known and not name.startswith("-"):
             raise UsageError(f"there is no command {name!r}; {did_you_mean(name, known)}", ctx)
         return super().resolve_command(ctx, args)
@@ -87,15 +104,25 @@ def load_topology(
     InputError
         Whatever is wrong with them, or with the file.
     """
+    from colsynth.cli.progress import progress
     from colsynth.topology import load
+    from colsynth.topology.document import MAX_BYTES
 
-    return load(
-        spec,
-        nodes=nodes,
-        settings=parse_settings(settings or []),
-        bandwidth=bandwidth,
-        latency=latency,
-    )
+    data = read_stdin(MAX_BYTES + 1) if is_stdin(spec) else None
+    given = parse_settings(settings or [])
+    with progress("nothing was done", late=True) as show:
+        found = load(
+            spec if data is None else STDIN,
+            nodes=nodes,
+            settings=given,
+            bandwidth=bandwidth,
+            latency=latency,
+            data=data,
+            watch=show,
+        )
+    for note in found.notes:
+        tell(f"note: {note}")
+    return found
 
 
 def parse_settings(texts: list[str]) -> dict[str, str]:
@@ -117,12 +144,21 @@ def parse_settings(texts: list[str]) -> dict[str, str]:
 
 def emit_json(value: Any) -> None:
     """Print a value as JSON on stdout; ASCII, so that every terminal and file name will do."""
-    print(json.dumps(value, indent=2))
+    # DEL is ASCII, but no terminal should get it either; it can only stand in a text.
+    print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))
 
 
-def answer_console() -> Console:
-    """Return a console for answers: stdout, never cut to a width when it is no terminal."""
-    from rich.console import Console
+def answer_console(stream: TextIO | None = None) -> Console:
+    """Return a console for answers, which pads no line and is only cut to a terminal's width.
 
-    width = None if sys.stdout.isatty() else 10_000
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    Parameters
+    ----------
+    stream : TextIO, optional
+        Stdout without.
+    """
+    from colsynth.cli.console import SafeConsole
+
+    out = sys.stdout if stream is None else stream
+    width = None if out.isatty() else 10_000
+    file = cast("TextIO", TrimmedStream(out))
+    return SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from colsynth.model import AllreduceBound, FlowBound, Problem
-from colsynth.units import exact_gbps, format_bandwidth, gbps, percent
+from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent
 
 if TYPE_CHECKING:
     from colsynth.model import Bound, Forest
@@ -68,8 +68,8 @@ def group_fields(problem: Problem, found: Reached | None) -> dict[str, Any]:
     }
     if found is not None:
         best = found.algbw
-        fields["reached_gbps"] = None if best is None else gbps(best)
-        fields["reached"] = None if best is None else exact_gbps(best)
+        fields["reached_gb_per_s"] = None if best is None else gb_per_s(best)
+        fields["reached"] = None if best is None else exact_gb_per_s(best)
     return fields
 
 

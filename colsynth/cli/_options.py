@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
+from colsynth.cli._help import MEMBERS, SEARCH
+from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective
 from colsynth.units import parse_size, plural
@@ -21,8 +23,9 @@ CollectiveOption = Annotated[
     typer.Option(
         "-c",
         "--collective",
-        metavar="COLL",
-        help="allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, "
+        metavar="COLLECTIVE",
+        autocompletion=complete.collectives,
+        help="Collective: allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, "
         "scatter or gather.",
         show_default=False,
     ),
@@ -32,10 +35,43 @@ AnyCollectiveOption = Annotated[
     typer.Option(
         "-c",
         "--collective",
-        metavar="COLL",
-        help="allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, scatter, "
-        "gather, or custom with --custom.",
+        metavar="COLLECTIVE",
+        autocompletion=complete.collectives,
+        help="Collective: allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, "
+        "scatter or gather.",
         show_default=False,
+    ),
+]
+RuntimeOption = Annotated[
+    str,
+    typer.Option(
+        "-r",
+        "--runtime",
+        metavar="RUNTIME",
+        autocompletion=complete.runtimes,
+        help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
+    ),
+]
+ProtocolOption = Annotated[
+    str | None,
+    typer.Option(
+        "--protocol",
+        metavar="PROTOCOL",
+        autocompletion=complete.words("Simple", "LL", "LL128"),
+        help="Protocol: Simple, LL or LL128.",
+        show_default="Simple",
+    ),
+]
+TreesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trees",
+        metavar="auto|optimal|K",
+        autocompletion=complete.words("auto", "optimal"),
+        help="Trees per GPU: a number; optimal, the fewest that reach the optimum; or auto, the "
+        "fewest within 2 % of it, or within 10 % where they are predicted to be faster.",
+        rich_help_panel=SEARCH,
+        show_default="auto",
     ),
 ]
 RootOption = Annotated[
@@ -43,7 +79,9 @@ RootOption = Annotated[
     typer.Option(
         "--root",
         metavar="R",
-        help="Rank, for broadcast, reduce, scatter and gather; with groups, place in the group.",
+        help="Root rank of a broadcast, reduce, scatter or gather, e.g. 3; with --group, its "
+        "place in the group.",
+        rich_help_panel=MEMBERS,
         show_default="0",
     ),
 ]
@@ -52,8 +90,10 @@ RootsOption = Annotated[
     typer.Option(
         "--root",
         metavar="R[,R...]",
-        help="Rank, for broadcast, reduce, scatter and gather; with groups, place in the group. "
-        "Several are roots of equal parts of a broadcast or reduce.",
+        help="Root rank of a broadcast, reduce, scatter or gather, e.g. 3; with groups, its "
+        "place in the group. Several, e.g. 0,4, are roots of equal parts of a broadcast or "
+        "reduce.",
+        rich_help_panel=MEMBERS,
         show_default="0",
     ),
 ]
@@ -62,7 +102,8 @@ GroupOption = Annotated[
     typer.Option(
         "--group",
         metavar="RANKS",
-        help="A process group such as 0-7,16-23, in this order; other GPUs take no part.",
+        help="Ranks that take part, in the order of the process group, e.g. 0-7,16-23.",
+        rich_help_panel=MEMBERS,
         show_default=False,
     ),
 ]
@@ -71,20 +112,27 @@ GroupsOption = Annotated[
     typer.Option(
         "--groups",
         metavar="LISTS",
-        help="Groups of equal size at the same time, such as '0-7;8-15'.",
+        help="Process groups of equal size that run at the same time, e.g. '0-7;8-15'.",
+        rich_help_panel=MEMBERS,
         show_default=False,
     ),
 ]
 TransitOption = Annotated[
     bool,
-    typer.Option("--transit", help="Let GPUs outside a group pass its chunks on."),
+    typer.Option(
+        "--transit",
+        help="Let GPUs outside a group forward its chunks.",
+        rich_help_panel=MEMBERS,
+    ),
 ]
 CustomOption = Annotated[
     Path | None,
     typer.Option(
         "--custom",
         metavar="FILE",
-        help="A YAML file that says who holds and who wants which chunks.",
+        help="Custom collective: YAML file that lists who holds and who wants which chunks, "
+        "e.g. mine.yaml.",
+        rich_help_panel=MEMBERS,
         show_default=False,
     ),
 ]
@@ -93,21 +141,23 @@ ShardsOption = Annotated[
     typer.Option(
         "--shards",
         metavar="FILE",
-        help="A YAML file with the size of every GPU's part, for allgather and reduce-scatter; "
-        "for broadcast and reduce, of every root's part.",
-        show_default="all the same",
+        help="Unequal parts: YAML file with the size of every GPU's part of an allgather or "
+        "reduce-scatter, or every root's part of a broadcast or reduce, e.g. parts.yaml.",
+        rich_help_panel=MEMBERS,
+        show_default="all equal",
     ),
 ]
 SizeOption = Annotated[
     str | None,
-    typer.Option("--size", metavar="SIZE", help="Of the message.", show_default="1GB"),
+    typer.Option("--size", metavar="SIZE", help="Message size, e.g. 64MB.", show_default="1GB"),
 ]
 ChunksOption = Annotated[
     int | None,
     typer.Option(
         "--chunks-per-gpu",
         metavar="N",
-        help="Chunks that the data of a GPU is cut into.",
+        help="Number of chunks that the data of every GPU is split into, e.g. 4.",
+        rich_help_panel=SEARCH,
         show_default="1",
     ),
 ]
@@ -116,7 +166,9 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         metavar="auto|oldest|rarest|earliest",
-        help="Which chunk goes first; with auto, tries take turns.",
+        autocompletion=complete.words("auto", "oldest", "rarest", "earliest"),
+        help="Chunk that a link sends first; with auto, the tries alternate between the others.",
+        rich_help_panel=SEARCH,
         show_default="auto",
     ),
 ]
@@ -125,7 +177,9 @@ TriesOption = Annotated[
     typer.Option(
         "--tries",
         metavar="N",
-        help="Schedules made; the best is kept. Fewer where one meets the bound.",
+        help="Number of schedules to make, e.g. 8; the best is kept. Stops at the first that "
+        "meets the bound.",
+        rich_help_panel=SEARCH,
         show_default=False,
     ),
 ]
@@ -134,7 +188,8 @@ BudgetOption = Annotated[
     typer.Option(
         "--budget",
         metavar="N",
-        help="Transfers placed after which no further try begins; 0 is no limit.",
+        help="Number of placed transfers after which no new try starts; 0 for no limit.",
+        rich_help_panel=SEARCH,
         show_default=False,
     ),
 ]
@@ -143,7 +198,15 @@ _SHOWN = 4
 
 _INWARDS = (Collective.REDUCE, Collective.GATHER)
 
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of random choices.")]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        help="Seed of random choices; equal seeds give equal answers.",
+        rich_help_panel=SEARCH,
+    ),
+]
 
 
 def make_problem(
@@ -200,7 +263,7 @@ def told_groups(problem: Problem, runtime: str) -> dict[str, Any]:
     for group in found[:_SHOWN]:
         _tell(group)
     if len(found) > _SHOWN:
-        print(f"note: and {plural(len(found) - _SHOWN, 'group')} more", file=sys.stderr)
+        tell(f"note: and {plural(len(found) - _SHOWN, 'group')} more")
     fields = [_field(group) for group in found]
     return {"group": fields[0]} if len(fields) == 1 else {"groups": fields}
 
@@ -232,7 +295,7 @@ def _tell(found: Communicator) -> None:
 
     topology = found.problem.topology
     count = f"{plural(topology.size, 'GPU')} of a communicator"
-    print(f"note: {topology.name}: {count}, ranks {renumbered(found.old_ranks)}", file=sys.stderr)
+    tell(f"note: {topology.name}: {count}, ranks {renumbered(found.old_ranks)}")
 
 
 def _field(found: Communicator) -> dict[str, Any]:

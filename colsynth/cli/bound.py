@@ -40,7 +40,8 @@ from colsynth.cli.damage import (
 )
 from colsynth.cli.progress import progress
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound
-from colsynth.units import exact_gbps, format_bandwidth, gbps, percent, plural
+from colsynth.text import listed
+from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent, plural
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -126,8 +127,8 @@ def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
     if healthy is None:
         return {}
     return {
-        "healthy_algbw_gbps": gbps(healthy),
-        "healthy_algbw": exact_gbps(healthy),
+        "healthy_algbw_gb_per_s": gb_per_s(healthy),
+        "healthy_algbw": exact_gb_per_s(healthy),
         "loss_percent": percent(1 - algbw / healthy),
     }
 
@@ -137,7 +138,7 @@ def _as_object(problem: Problem, found: Found, reach: Reached | None) -> dict[st
     count = None if problem.shards else _trees_per_root(found, reach)
     bottleneck = found.cut if isinstance(found, FlowBound) else _slowest(found)[0]
     phases = [
-        {"direction": cut.direction.value, "algbw": exact_gbps(rate), **_cut(topology, cut)}
+        {"direction": cut.direction.value, "algbw": exact_gb_per_s(rate), **_cut(topology, cut)}
         for cut, rate in _phases(found)
     ]
     return {
@@ -146,8 +147,8 @@ def _as_object(problem: Problem, found: Found, reach: Reached | None) -> dict[st
         "root": problem.root,
         **({"roots": _roots(problem)} if problem.has_several_roots else {}),
         "ranks": len(problem.members[0]),
-        "algbw_gbps": gbps(found.algbw),
-        "algbw": exact_gbps(found.algbw),
+        "algbw_gb_per_s": gb_per_s(found.algbw),
+        "algbw": exact_gb_per_s(found.algbw),
         "trees_per_gpu": count,
         **({"shards": list(problem.shards)} if problem.shards else {}),
         "bottleneck": _cut(topology, bottleneck),
@@ -184,8 +185,8 @@ def _flow_fields(topology: Topology, found: FlowBound) -> dict[str, Any]:
     prices = {topology.link_name(i): price for i, price in enumerate(found.prices) if price}
     return {
         "exact": found.exact,
-        "cut_gbps": gbps(found.cut_algbw),
-        "lp_gbps": None if found.reached is None else round(found.reached / 10**9, 6),
+        "cut_gb_per_s": gb_per_s(found.cut_algbw),
+        "lp_gb_per_s": None if found.reached is None else round(found.reached / 10**9, 6),
         "prices": prices or None,
     }
 
@@ -207,7 +208,7 @@ def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
     return {
         "gpus": [topology.nodes[topology.ranks[rank]].name for rank in cut.gpus],
         "links": [topology.link_name(link) for link in cut.links],
-        "bandwidth_gbps": gbps(cut.bandwidth),
+        "bandwidth_gb_per_s": gb_per_s(cut.bandwidth),
     }
 
 
@@ -227,10 +228,10 @@ def _show(problem: Problem, found: Found, reach: Reached | None, healthy: Fracti
     where = f"{asked_ranks(problem)} on {topology.name} ({topology.size} GPUs)"
     title = _title(found, reach)
     table.add_row(title, f"{problem.collective}{_ways(problem)}{where}")
-    exact = f"exactly {exact_gbps(found.algbw)} GB/s"
+    exact = f"exactly {exact_gb_per_s(found.algbw)} GB/s"
     table.add_row("algbw", f"{format_bandwidth(found.algbw)}, {exact}")
     if healthy is not None:
-        unhurt = f"{format_bandwidth(healthy)}, exactly {exact_gbps(healthy)} GB/s"
+        unhurt = f"{format_bandwidth(healthy)}, exactly {exact_gb_per_s(healthy)} GB/s"
         table.add_row("healthy", unhurt)
         table.add_row("loss", f"{percent(1 - found.algbw / healthy):.2f} %")
     if reach is not None:
@@ -261,7 +262,7 @@ def _add_trees(
         table.add_row(f"trees per {'part' if problem.shards else 'GPU'}", str(count))
     phases = _phases(found)
     for cut, rate in phases:
-        phase = f", {cut.direction} phase at {exact_gbps(rate)} GB/s"
+        phase = f", {cut.direction} phase at {exact_gb_per_s(rate)} GB/s"
         _add_cut(table, problem.topology, "bottleneck", cut, phase if len(phases) > 1 else "")
 
 
@@ -269,7 +270,7 @@ def _parts(problem: Problem) -> str:
     """Return how many GPUs have how many parts of the message."""
     counts = Counter(problem.weights)
     of_each = (f"{part} for {plural(counts[part], 'GPU')}" for part in sorted(counts, reverse=True))
-    return f"{plural(sum(problem.weights), 'part')}: {_listed(list(of_each))}"
+    return f"{plural(sum(problem.weights), 'part')}: {listed(list(of_each), _SHOWN)}"
 
 
 def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str) -> None:
@@ -277,8 +278,8 @@ def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str
     way = "leaving" if cut.direction == "out" else "entering"
     sizes = f"{plural(len(cut.links), 'link')} {way} {plural(len(cut.gpus), 'GPU')}"
     table.add_row(label, f"{sizes}, {format_bandwidth(cut.bandwidth)}{remark}")
-    table.add_row("  GPUs", _listed(names["gpus"]))
-    table.add_row("  links", _listed(names["links"]))
+    table.add_row("  GPUs", listed(names["gpus"], _SHOWN))
+    table.add_row("  links", listed(names["links"], _SHOWN))
 
 
 def _ways(problem: Problem) -> str:
@@ -296,8 +297,3 @@ def _reached(problem: Problem, found: FlowBound) -> str:
         return known if found.exact else "not known: too large for the linear program"
     reach = "yes" if found.exact else f"{found.reached / 10**9:.6g} GB/s"
     return f"{reach}, by flows (linear program)"
-
-
-def _listed(names: list[str]) -> str:
-    rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import (
     BandwidthOption,
     JsonOption,
@@ -20,7 +21,15 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import CollectiveOption, GroupOption, RootOption, SeedOption, grouped
+from colsynth.cli._help import SEARCH
+from colsynth.cli._options import (
+    CollectiveOption,
+    GroupOption,
+    RootOption,
+    RuntimeOption,
+    SeedOption,
+    grouped,
+)
 from colsynth.cli.damage import (
     DegradeOption,
     DropGpuOption,
@@ -29,11 +38,12 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite, write_files
-from colsynth.cli.progress import OF_TUNING, progress
+from colsynth.cli.places import PLOT, check_file
+from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.errors import Diagnostic, InputError, require_least
-from colsynth.units import format_bandwidth, format_size, gbps
+from colsynth.errors import require_least
+from colsynth.units import format_bandwidth, format_size, gb_per_s
+from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from colsynth.tuning import Comparison
@@ -43,7 +53,7 @@ SizesOption = Annotated[
     typer.Option(
         "--sizes",
         metavar="LIST",
-        help="Of messages: sizes and ranges such as 1KiB..4GiB, which double.",
+        help="Message sizes, e.g. 1KiB,1MiB, or a range that doubles, e.g. 1KiB..4GiB.",
     ),
 ]
 AlgorithmsOption = Annotated[
@@ -51,7 +61,9 @@ AlgorithmsOption = Annotated[
     typer.Option(
         "--algorithms",
         metavar="NAMES",
-        help="To try, separated by commas.",
+        autocompletion=complete.several(complete.algorithms),
+        help="Algorithms to try, e.g. forest,ring.",
+        rich_help_panel=SEARCH,
         show_default="all",
     ),
 ]
@@ -60,13 +72,20 @@ EvaluationsOption = Annotated[
     typer.Option(
         "--budget",
         metavar="N",
-        help="Most evaluations: programs that are compiled and simulated.",
+        help="Maximum number of programs that are compiled and simulated.",
+        rich_help_panel=SEARCH,
         show_default="128 per collective",
     ),
 ]
 JobsOption = Annotated[
     int | None,
-    typer.Option("--jobs", metavar="N", help="Processes that evaluate.", show_default="all cores"),
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        help="Number of worker processes, e.g. 4.",
+        rich_help_panel=SEARCH,
+        show_default="all cores",
+    ),
 ]
 DEFAULT_SIZES = "1KiB..4GiB"
 
@@ -88,10 +107,7 @@ def cores(jobs: int | None) -> int:
 def compare(
     topology: TopologyArgument,
     collective: CollectiveOption,
-    runtime: Annotated[
-        str,
-        typer.Option("-r", "--runtime", metavar="RUNTIME", help="msccl, msccl-executor or rccl."),
-    ] = "msccl",
+    runtime: RuntimeOption = "msccl",
     sizes: SizesOption = DEFAULT_SIZES,
     nodes: NodesOption = None,
     settings: SetOption = None,
@@ -106,7 +122,12 @@ def compare(
     algorithms: AlgorithmsOption = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE.svg", help="Write a plot.", show_default=False),
+        typer.Option(
+            "--plot",
+            metavar="FILE.svg",
+            help="Write a plot of bandwidth over message size, e.g. allreduce.svg.",
+            show_default=False,
+        ),
     ] = None,
     budget: EvaluationsOption = None,
     jobs: JobsOption = None,
@@ -119,12 +140,12 @@ def compare(
 
     wanted = read_sizes("--sizes", sizes)
     if plot is not None:
-        _check_plot(plot, force)
+        check_file("--plot", plot, PLOT, force)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     problem = api.make_problem(machine, collective, root)
-    with progress(OF_TUNING) as show:
+    with progress() as show:
         found = api.compare(
             problem,
             wanted,
@@ -136,21 +157,11 @@ def compare(
             progress=show,
         )
     if plot is not None:
-        write_files({plot: _plot(found).encode()})
+        write_files({plot: _plot(found).encode()}, replace=force)
     if json:
         emit_json({**_as_object(found), **failures_field(damage), **members})
     else:
         _show(found)
-
-
-def _check_plot(path: Path, force: bool) -> None:
-    """Refuse, before any work, a place where a plot could not be written or would not be found."""
-    if path.suffix.lower() != ".svg":
-        phrase = f"cannot draw the plot as {path.name!r}"
-        note = "plots are SVG, which browsers and editors of documents show"
-        advice = f"name it {path.with_suffix('.svg').name!r}" if path.name else "name it plot.svg"
-        raise InputError(Diagnostic("CS219", phrase, notes=(note,), help=advice))
-    refuse_to_overwrite((path,), force)
 
 
 def _as_object(found: Comparison) -> dict[str, Any]:
@@ -158,18 +169,19 @@ def _as_object(found: Comparison) -> dict[str, Any]:
     return {
         "topology": case.problem.topology.name,
         "collective": case.problem.collective.value,
-        "sizes": list(case.sizes),
-        "algorithms": {
-            name: [None if x is None else gbps(Fraction(x)) for x in found.algbw(name)]
+        "sizes_bytes": list(case.sizes),
+        "algbw_gb_per_s": {
+            name: [None if x is None else gb_per_s(Fraction(x)) for x in found.algbw(name)]
             for name in found.winners
         },
-        "bound_gbps": gbps(found.bound),
+        "bound_gb_per_s": gb_per_s(found.bound),
         "best": list(found.best),
         "over_baseline": [found.over_baseline(i) for i in range(len(case.sizes))],
         "settings": {
-            name: [None if m is None else str(m.candidate) for m in row]
+            name: [None if m is None else str(m.plan) for m in row]
             for name, row in found.winners.items()
         },
+        "not_selected": {name: list(row) for name, row in found.unselected.items()},
         "left_out": found.left_out,
         "runtime": case.runtime,
     }
@@ -179,7 +191,7 @@ def _show(found: Comparison) -> None:
     from rich import box
     from rich.table import Table
 
-    from colsynth.tuning.candidates import is_baseline
+    from colsynth.search.run import is_baseline
 
     case = found.case
     console = answer_console()
@@ -188,18 +200,23 @@ def _show(found: Comparison) -> None:
         f"for {case.runtime}; the bound is {format_bandwidth(found.bound)}"
     )
     table = Table("size", *found.winners, "best", "gain", box=box.SIMPLE_HEAD, pad_edge=False)
-    columns = [found.algbw(name) for name in found.winners]
     for place, size in enumerate(case.sizes):
-        cells = (_cell(column[place]) for column in columns)
+        cells = (_cell(found, name, place) for name in found.winners)
         table.add_row(format_size(size), *cells, found.best[place] or "-", _gain(found, place))
     console.print(table)
+    if any(any(row) for row in found.unselected.values()):
+        text = f"not selected: {case.runtime} uses none of its files for such a message, since"
+        console.print(f"{text} their chunks do not divide its 4-byte elements", soft_wrap=True)
     own = ", ".join(name for name in found.winners if not is_baseline(name))
     console.print(f"gain: of the best of our own ({own or 'none'}) over the best baseline")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
 
 
-def _cell(algbw: float | None) -> str:
+def _cell(found: Comparison, name: str, place: int) -> str:
+    if found.unselected[name][place]:
+        return "not selected"
+    algbw = found.algbw(name)[place]
     return "-" if algbw is None else f"{algbw / 1e9:.4g}"
 
 
@@ -222,4 +239,4 @@ def _plot(found: Comparison) -> str:
     problem = found.case.problem
     title = f"{problem.collective} on {problem.topology.name}"
     note = f"predicted for {found.case.runtime}, each algorithm with its best settings"
-    return draw(title, note, ("message size, bytes", "algbw, GB/s"), tuple(series))
+    return draw(title, note, ("message size", "algbw, GB/s"), tuple(series), sizes=True)

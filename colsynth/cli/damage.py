@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli._help import FAILURES
+from colsynth.cli.streams import tell
 from colsynth.units import plural
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ DropLinkOption = Annotated[
     typer.Option(
         "--drop-link",
         metavar="A-B",
-        help="A link that is gone; 'A->B' is one direction. May be repeated.",
+        help="Remove a link, e.g. gpu0.3-nic0.3; 'A->B' is one direction. Repeatable.",
+        rich_help_panel=FAILURES,
         show_default=False,
     ),
 ]
@@ -27,7 +29,9 @@ DropGpuOption = Annotated[
     typer.Option(
         "--drop-gpu",
         metavar="G",
-        help="A GPU that is gone, by name or rank; ranks close up. May be repeated.",
+        help="Remove a GPU, by name or rank, e.g. gpu0.3 or 3. The GPUs left are renumbered. "
+        "Repeatable.",
+        rich_help_panel=FAILURES,
         show_default=False,
     ),
 ]
@@ -36,7 +40,8 @@ DropNicOption = Annotated[
     typer.Option(
         "--drop-nic",
         metavar="N",
-        help="A NIC that is gone. May be repeated.",
+        help="Remove a NIC, e.g. nic0.3. Repeatable.",
+        rich_help_panel=FAILURES,
         show_default=False,
     ),
 ]
@@ -45,7 +50,8 @@ DegradeOption = Annotated[
     typer.Option(
         "--degrade",
         metavar="A-B=50%",
-        help="A link with so much of its bandwidth left. May be repeated.",
+        help="Reduce a link to a share of its bandwidth, e.g. gpu0.3-nic0.3=50%. Repeatable.",
+        rich_help_panel=FAILURES,
         show_default=False,
     ),
 ]
@@ -72,12 +78,16 @@ def damaged(
     )
     if found.failures:
         for line in _told(found):
-            print(f"note: {line}", file=sys.stderr)
+            tell(f"note: {line}")
+        for line in found.topology.notes:
+            if line not in topology.notes:
+                tell(f"note: {line}")
     return found
 
 
 def _told(found: Damage) -> tuple[str, ...]:
-    from colsynth.topology.damage import listed, renumbered
+    from colsynth.text import listed
+    from colsynth.topology.damage import NAMED, renumbered
 
     size, lost = found.topology.size, found.healthy.size - found.topology.size
     left = f"{plural(size, 'GPU')} left, " if lost else ""
@@ -85,7 +95,7 @@ def _told(found: Damage) -> tuple[str, ...]:
     pruned = [found.healthy.nodes[node].name for node in found.pruned]
     if not pruned:
         return (head,)
-    return (head, f"leading nowhere any more, and so left out too: {listed(pruned)}")
+    return (head, f"leading nowhere any more, and so left out too: {listed(pruned, NAMED)}")
 
 
 def failures_field(found: Damage) -> dict[str, Any]:

@@ -7,20 +7,30 @@ from typing import Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.errors import Diagnostic, InputError, nearest
+from colsynth.errors import Diagnostic, InputError, close_names
 
+_RULES = "rules.yaml"
 _PARTS = (("meaning", "What it means"), ("why", "Why"), ("fix", "How to fix"))
 
 
 def explain(
     code: Annotated[
-        str,
-        typer.Argument(metavar="CODE", help="Such as CS101 or B04.", show_default=False),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="CODE",
+            autocompletion=complete.codes,
+            help="Code of a diagnostic (CS101) or of a rule of the verifier (B04).",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Explain the code of a diagnostic or of a verifier's finding."""
+    """Explain the code of a diagnostic or of a verifier's rule; without CODE, list all codes."""
+    if code is None:
+        _list(json)
+        return
     pages = explanations()
     page = pages.get(code.upper())
     if page is None:
@@ -34,23 +44,49 @@ def explain(
 
 def _advice(code: str, known: list[str]) -> str:
     """Return the nearest code, or those of the same family."""
-    close = nearest(code, known)
-    if close is not None:
-        return f"did you mean {close}?"
+    if close := close_names(code, known):
+        return f"did you mean {close[0]}?"
     family = [other for other in known if other[:1] == code[:1] and len(other) == len(code)]
     return f"there are {', '.join(family)}" if family else "codes look like CS101 or B04"
 
 
 def explanations() -> dict[str, dict[str, Any]]:
     """Return every page by code, from all files of ``colsynth/explanations``."""
+    return {code: page for pages in _rooms().values() for code, page in pages.items()}
+
+
+def _rooms() -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the pages by room, the part of colsynth that gives their codes; rules come last."""
     from colsynth.runtimes.data import read_data
 
-    pages: dict[str, dict[str, Any]] = {}
     folder = files("colsynth").joinpath("explanations")
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".yaml"):
-            pages.update(read_data("explanations", entry.name) or {})
-    return pages
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    names.sort(key=lambda name: name == _RULES)
+    return {name.removesuffix(".yaml"): read_data("explanations", name) or {} for name in names}
+
+
+def _list(json: bool) -> None:
+    """Print every code with its title, by room."""
+    rows = [
+        (room, code, page["title"])
+        for room, pages in _rooms().items()
+        for code, page in pages.items()
+    ]
+    if json:
+        keys = ("room", "code", "title")
+        emit_json({"codes": [dict(zip(keys, row, strict=True)) for row in rows]})
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table("room", "code", "title", box=box.SIMPLE_HEAD, pad_edge=False)
+    before = ""
+    for room, code, title in rows:
+        if before not in ("", room):
+            table.add_section()
+        table.add_row("" if room == before else room, code, title)
+        before = room
+    answer_console().print(table)
 
 
 def _show(code: str, page: dict[str, Any]) -> None:

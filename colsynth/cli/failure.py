@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -9,13 +10,20 @@ from contextlib import suppress
 from typing import Any
 
 from colsynth.cli._common import emit_json
+from colsynth.cli.interrupts import settled
+from colsynth.cli.streams import tell
 from colsynth.errors import (
     EXIT_DEFECT,
     ColsynthError,
     DefectError,
     Diagnostic,
     InputError,
+    Span,
 )
+from colsynth.writing import advice_on
+
+_OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What a write is refused with. Files of ours name themselves; without a name it is the answer."""
 
 DEBUG_VARIABLE = "COLSYNTH_DEBUG"
 _REPORT_IT = (
@@ -38,25 +46,30 @@ class Interrupted(BaseException):
 def interrupted(stop: BaseException | None = None) -> None:
     """Say in one line that the user ended the command, and what was reached."""
     text = "interrupted"
-    if isinstance(stop, Interrupted) and str(stop):
-        text = f"interrupted: {stop}; {stop.outcome}"
+    if isinstance(stop, Interrupted):
+        text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
+    settled()
     with suppress(OSError):
-        print(text, file=sys.stderr)
+        tell(text)
 
 
 def usage_error(phrase: str, command: str) -> InputError:
     """Return the error for arguments that do not fit a command."""
-    lowered = phrase[:1].lower() + phrase[1:]
+    plain = phrase.replace("Value error, ", "")  # how typer's checks of types begin
+    lowered = plain[:1].lower() + plain[1:]
     return InputError(
         Diagnostic("CS200", lowered.rstrip("."), help=f"see '{command} --help'"),
     )
 
 
 def system_error(fault: OSError) -> InputError:
-    """Return the error for what the operating system refused."""
-    where = f" for {fault.filename}" if fault.filename else ""
-    phrase = f"the system refused: {fault.strerror or fault}{where}"
-    return InputError(Diagnostic("CS215", phrase))
+    """Return the error for what the operating system refused, at the file or stream (CS215)."""
+    place = "stdout" if fault.errno in _OF_STREAMS else None
+    if isinstance(fault.filename, str | bytes):
+        place = os.fsdecode(fault.filename)
+    phrase = f"the system refused: {fault.strerror or fault}"
+    span = None if place is None else Span(place)
+    return InputError(Diagnostic("CS215", phrase, span, help=advice_on(fault)))
 
 
 def report(error: Exception, as_json: bool) -> int:

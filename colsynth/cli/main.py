@@ -17,12 +17,16 @@ from typer.core import TyperCommand
 
 from colsynth import __version__
 from colsynth.cli._common import SuggestingGroup, UsageError
+from colsynth.cli._help import Command
+from colsynth.cli.complete import InstallOption, ShowOption, prepare_completion, with_shell
 from colsynth.cli.failure import Interrupted, interrupted, report, system_error, usage_error
-from colsynth.cli.streams import prepare_streams, settle_streams
+from colsynth.cli.interrupts import INTERRUPTED, arrived, exit_code
+from colsynth.cli.notices import notices
+from colsynth.cli.streams import hush_warnings, prepare_streams, settle_streams
 from colsynth.errors import EXIT_DONE
 
-INTERRUPTED, BROKEN_PIPE = 130, 141
-"""Exit codes after Ctrl-C and after the reader of stdout has gone, as shells have them."""
+BROKEN_PIPE = 141
+"""Exit code after the reader of stdout has gone, as shells have it."""
 
 _ClickError: Any = UsageError.__base__
 
@@ -63,13 +67,20 @@ _COMMANDS = {
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),
     "runtimes": _Command("colsynth.cli.runtimes:runtimes", "List the runtimes and their limits."),
-    "explain": _Command("colsynth.cli.explain:explain", "Explain the code of a diagnostic."),
+    "warm": _Command("colsynth.cli.warm:warm", "Compile all kernels now, once per installation."),
+    "explain": _Command(
+        "colsynth.cli.explain:explain", "Explain the code of a diagnostic or rule, or list all."
+    ),
     "guide": _Command("colsynth.cli.guide:guide", "Show a page of the guide."),
 }
 
 
 class _LazyGroup(SuggestingGroup):
     """A group that knows its commands by name and loads one when it is used."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; a completion option alone means the shell around us."""
+        return list(super().parse_args(ctx, args if ctx.resilient_parsing else with_shell(args)))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
@@ -93,7 +104,7 @@ def _load(name: str) -> Any:
         group.name = name
         return group
     single = typer.Typer(add_completion=False)
-    single.command(name)(found)
+    single.command(name, cls=Command)(found)
     return typer.main.get_command(single)
 
 
@@ -101,13 +112,14 @@ app = typer.Typer(
     cls=_LazyGroup,
     help="Compile a cluster's topology into verified, provably fast collective schedules.",
     no_args_is_help=True,
+    add_completion=False,  # the options of ours name the shell
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
         typer.echo(f"colsynth {__version__}")
         raise typer.Exit
 
@@ -118,6 +130,8 @@ def _root(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
+    show_completion: ShowOption = None,
+    install_completion: InstallOption = None,
 ) -> None:
     """Hold the options of the program itself."""
 
@@ -137,25 +151,35 @@ def run(arguments: list[str]) -> int:
         130 after Ctrl-C, 141 when the reader of stdout has gone.
     """
     as_json = "--json" in arguments
+    prepare_completion()
     try:
-        result = typer.main.get_command(app).main(
-            args=arguments, prog_name="colsynth", standalone_mode=False
-        )
+        with notices():
+            result = typer.main.get_command(app).main(
+                args=arguments, prog_name="colsynth", standalone_mode=False
+            )
         print(end="", flush=True)  # what cannot be written is noticed here, not at exit
     except SystemExit as leaving:  # click and rich leave with 1 when stdout's reader has gone
         return BROKEN_PIPE if leaving.code == 1 else int(leaving.code or EXIT_DONE)
     except (Interrupted, KeyboardInterrupt, typer.Abort) as stop:
         interrupted(stop)
         return INTERRUPTED
-    except _ClickError as error:
-        return _usage(error, as_json)
-    except OSError as error:
-        return _refused(error, as_json)
     except Exception as error:  # noqa: BLE001 - ours, or else a defect of ours
-        return report(error, as_json)
+        return _failed(error, as_json)
     if result == INTERRUPTED:  # typer took the interrupt
         interrupted()
     return result if isinstance(result, int) else EXIT_DONE
+
+
+def _failed(error: Exception, as_json: bool) -> int:
+    """Report what went wrong; after Ctrl-C nothing else is the cause."""
+    if arrived():
+        interrupted()
+        return INTERRUPTED
+    if isinstance(error, _ClickError):
+        return _usage(error, as_json)
+    if isinstance(error, OSError):
+        return _refused(error, as_json)
+    return report(error, as_json)
 
 
 def _usage(error: Any, as_json: bool) -> int:
@@ -178,6 +202,7 @@ def _refused(error: OSError, as_json: bool) -> int:
 def main() -> NoReturn:
     """Run the command line of this process."""
     prepare_streams()
+    hush_warnings()
     code = run(sys.argv[1:])
     settle_streams()
-    sys.exit(code)
+    sys.exit(exit_code(code))

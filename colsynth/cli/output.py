@@ -1,16 +1,17 @@
-"""Where an artefact goes: stdout, one file, or files in a directory; whole or not at all."""
+"""Where an artefact goes: stdout, one file, or files in a directory."""
 
 from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from colsynth.errors import Diagnostic, InputError
+from colsynth.writing import advice_on, descriptor_of, exists, require_open, stage, unwritable
+
+_STDOUT = 1
+_SHORTER = "choose a shorter name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,18 @@ class Destination:
 
     @classmethod
     def parse(cls, text: str) -> Destination:
-        """Return the destination: ``-``, a directory (or a text ending in ``/``), or a file."""
+        """Return the destination: a directory (or a text ending in ``/``), a file, or stdout.
+
+        Stdout is ``-``, or a path of it such as ``/dev/stdout``.
+        """
         if text == "-":
             return cls(None)
         if not text:
             raise InputError(Diagnostic("CS208", "--output is empty", help="name a file, or -"))
         path = Path(text)
+        if descriptor_of(path) == _STDOUT:
+            return cls(None)
+        _check_names(path)
         return cls(path, text.endswith("/") or path.is_dir())
 
     def paths(self, names: tuple[str, ...]) -> tuple[Path, ...]:
@@ -55,29 +62,52 @@ def refuse_to_overwrite(paths: tuple[Path, ...], force: bool) -> None:
         a file, links lead in a circle, or the system lets no file be made there.
     """
     for path in paths:
+        descriptor = descriptor_of(path)
+        if descriptor is not None:
+            require_open(path, descriptor)
+            continue
+        _check_names(path)
         if path.is_file() and not force:
-            raise InputError(
-                Diagnostic(
-                    "CS207", f"{path} exists", help="--force overwrites it, or choose another"
-                )
-            )
+            raise exists(path)
         _try_place(path)
 
 
+def _check_names(path: Path) -> None:
+    """Refuse, with CS208, names that the file system has no room for."""
+    whole = path.absolute()
+    above = next(folder for folder in whole.parents if _is_there(folder))
+    most = os.pathconf(above, "PC_NAME_MAX")
+    for part in whole.relative_to(above).parts:
+        if len(os.fsencode(part)) > most:
+            reason = f"{len(os.fsencode(part))} bytes in a name; the file system takes {most}"
+            raise unwritable(path, reason, _SHORTER)
+    if len(os.fsencode(whole)) >= os.pathconf(above, "PC_PATH_MAX"):
+        reason = f"{len(os.fsencode(whole))} bytes are too many for a path"
+        raise unwritable(path, reason, _SHORTER)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something is at a path, which may be too long for the system to look."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def _try_place(path: Path) -> None:
-    """Make a file without a name where one will be written; refuse with CS208 what prevents it."""
+    """Make a stage where a file will be written; refuse with CS208 what prevents it."""
     place = _resolved(path)
     if place.exists() and not (place.is_file() or place.is_dir()):
         return  # a device or a pipe is written to as it stands
     parent = next(folder for folder in place.parents if folder.exists())
     if not parent.is_dir():
-        raise _unwritable(path, f"{parent} is not a directory")
+        raise unwritable(path, f"{parent} is not a directory")
     try:
-        with tempfile.TemporaryFile(dir=parent):
+        with stage(parent):
             pass
     except OSError as fault:
         reason = f"{parent} may not be written to: {fault.strerror or fault}"
-        raise _unwritable(path, reason) from None
+        raise unwritable(path, reason, advice_on(fault)) from None
 
 
 def _resolved(path: Path) -> Path:
@@ -87,36 +117,8 @@ def _resolved(path: Path) -> Path:
     except RuntimeError:  # until Python 3.12; later ones leave such links as they are
         place = path.absolute()
     if any(folder.is_symlink() for folder in (place, *place.parents)):
-        raise _unwritable(path, "its links lead in a circle")
+        raise unwritable(path, "its links lead in a circle")
     return place
-
-
-def write_files(contents: Mapping[Path, bytes]) -> None:
-    """Write every file whole: all are put beside their places first, then moved there.
-
-    Raises
-    ------
-    InputError
-        CS208 when the system refuses; then no place holds a part of a file.
-    """
-    waiting: list[tuple[Path, Path]] = []
-    try:
-        for path, data in contents.items():
-            place = path.resolve()
-            if place.exists() and not place.is_file():
-                place.write_bytes(data)  # a device or a pipe cannot be replaced
-                continue
-            draft = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-            waiting.append((draft, place))
-            _write_draft(draft, data)
-        for draft, place in waiting:
-            draft.replace(place)
-    except OSError as fault:
-        raise _unwritable(next(iter(contents)), fault.strerror or str(fault)) from fault
-    finally:
-        for draft, _ in waiting:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
 
 
 def write_stdout(data: bytes) -> None:
@@ -124,15 +126,3 @@ def write_stdout(data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-
-
-def _write_draft(draft: Path, data: bytes) -> None:
-    draft.parent.mkdir(parents=True, exist_ok=True)
-    with draft.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _unwritable(path: Path, reason: str) -> InputError:
-    return InputError(Diagnostic("CS208", f"cannot write {path}", notes=(reason,)))

@@ -7,9 +7,11 @@ so that a viewer that ignores the preference shows a whole picture all the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, log, log10
 from xml.sax.saxutils import escape
+
+from colsynth.units import format_size
 
 WIDTH, HEIGHT = 860, 560
 LEFT, RIGHT, TOP, BOTTOM = 76, 28, 66, 56
@@ -18,6 +20,11 @@ LEGEND_ROW = 24
 NOTE_ROOM = 150
 PAD = 0.04
 """Share of an axis kept free at both of its ends."""
+
+MOST_SIZES = 12
+"""Sizes that have room below an axis."""
+_STEPS = (1, 2, 5, 10, 20, 40, 80)
+"""Powers of two from one written size to the next; those from 10 on keep to whole units."""
 
 # Colours that stay apart for all kinds of sight (after Okabe and Ito), lighter on dark.
 LIGHT = ("#0072b2", "#d55e00", "#009e73", "#b0578d", "#8a6d00", "#57606a", "#5b4bb5", "#7a3b10")
@@ -82,12 +89,23 @@ def exponent(points: Iterable[Point]) -> float:
 
 @dataclass(frozen=True)
 class Axis:
-    """A logarithmic scale from the logarithms `low` to `high` onto pixels."""
+    """A logarithmic scale from the logarithms `low` to `high` onto pixels.
+
+    Parameters
+    ----------
+    low, high : float
+        Powers of ten.
+    first, last : float
+        Pixels.
+    bytes_ : bool
+        Whether values are sizes, which are read in KiB, MiB and GiB.
+    """
 
     low: float
     high: float
     first: float
     last: float
+    bytes_: bool = False
 
     def at(self, value: float) -> float:
         """Return the pixel of a value."""
@@ -95,14 +113,33 @@ class Axis:
         return float(round(self.first + share * (self.last - self.first), 2))
 
     def ticks(self) -> Iterator[tuple[float, bool]]:
-        """Yield (value, whether it is a power of ten) of the grid."""
+        """Yield (value, whether it is written out) of the grid: powers of ten, of two for sizes."""
+        if self.bytes_:
+            yield from self._sizes()
+            return
         for power in range(floor(self.low), ceil(self.high) + 1):
             for digit in range(1, 10):
                 if self.low <= log10(digit * 10.0**power) <= self.high:
                     yield digit * 10.0**power, digit == 1
 
+    def _sizes(self) -> Iterator[tuple[float, bool]]:
+        first, last = max(0, ceil(self.low / log10(2))), floor(self.high / log10(2))
+        step = next(step for step in _STEPS if last - first < step * MOST_SIZES)
+        for power in range(first, last + 1):
+            yield 2.0**power, power % step == 0
 
-def draw(title: str, note: str, labels: tuple[str, str], series: tuple[Series, ...]) -> str:
+    def spell(self, value: float) -> str:
+        """Return a value of the grid for people."""
+        return format_size(int(value)) if self.bytes_ else f"{value:,g}"
+
+
+def draw(
+    title: str,
+    note: str,
+    labels: tuple[str, str],
+    series: tuple[Series, ...],
+    sizes: bool = False,
+) -> str:
     """Return the SVG text of a plot.
 
     Parameters
@@ -112,6 +149,8 @@ def draw(title: str, note: str, labels: tuple[str, str], series: tuple[Series, .
     labels : (str, str)
         Of the axes, x and y.
     series : tuple of Series
+    sizes : bool
+        Whether x is a number of bytes.
 
     Raises
     ------
@@ -122,7 +161,7 @@ def draw(title: str, note: str, labels: tuple[str, str], series: tuple[Series, .
     points = [point for item in series for point in item.points]
     if not points:
         raise ValueError("a plot needs a point")
-    x = _axis([a for a, _ in points], LEFT, WIDTH - RIGHT)
+    x = replace(_axis([a for a, _ in points], LEFT, WIDTH - RIGHT), bytes_=sizes)
     y = _axis([b for _, b in points], HEIGHT - BOTTOM, TOP)
     height = HEIGHT + LEGEND_ROW * ((len(series) + 1) // 2) + 8
     head = (
@@ -170,12 +209,12 @@ def _grid(x: Axis, y: Axis) -> Iterator[str]:
         kind, at = "major" if major else "minor", x.at(value)
         yield f'<path class="{kind}" d="M{at} {TOP}V{HEIGHT - BOTTOM}"/>'
         if major:
-            yield _text(at, HEIGHT - BOTTOM + 20, f"{value:,g}", anchor="middle")
+            yield _text(at, HEIGHT - BOTTOM + 20, x.spell(value), anchor="middle")
     for value, major in y.ticks():
         kind, at = "major" if major else "minor", y.at(value)
         yield f'<path class="{kind}" d="M{LEFT} {at}H{WIDTH - RIGHT}"/>'
         if major:
-            yield _text(LEFT - 9, at + 4, f"{value:,g}", anchor="end")
+            yield _text(LEFT - 9, at + 4, y.spell(value), anchor="end")
     box = f'x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{HEIGHT - TOP - BOTTOM}"'
     yield f'<rect class="box" {box}/>'
 

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colsynth.cli.failure import Interrupted
+from colsynth.cli.failure import Interrupted, interrupted
+from colsynth.cli.interrupts import arrived, last_words
+from colsynth.errors import is_interrupt
+from colsynth.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-COMPILING = "compiling kernels, first run only"
-OF_TREES, OF_TIME = ("maxflow",), ("rounds", "matching", "sending")
-OF_TUNING, OF_CHECKS = ("execution",), ("precedence",)
-"""Kernels of the algorithms; where none is compiled, the first run is the slow one."""
+RESUMES = "start the same command again to resume from there"
+"""What becomes of interrupted work that keeps a journal."""
 
 Show = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress(
-    kernels: tuple[str, ...] = OF_TREES, outcome: str = "nothing was written"
-) -> Iterator[Show]:
+def progress(outcome: str = "nothing was written", *, late: bool = False) -> Iterator[Show]:
     """Give a function that shows (what, done, total) while the block runs.
 
     Parameters
     ----------
-    kernels : tuple of str
-        Modules of kernels that the work needs.
     outcome : str
         What becomes of work that is interrupted.
+    late : bool
+        Whether nothing is shown before the first report, for work that is short most often.
 
     Raises
     ------
@@ -43,14 +40,37 @@ def progress(
         On Ctrl-C, with what was shown last.
     """
     last = _Last()
+    display = _display() if sys.stderr.isatty() else None
+
+    def cut_short() -> None:
+        _stop(display)
+        interrupted(Interrupted(str(last), outcome))
+
     try:
-        if sys.stderr.isatty():
-            with _display() as display:
-                yield _Bar(display, last, kernels)
-        else:
-            yield last
+        with last_words(cut_short), _shown(display, late):
+            yield last if display is None else _Bar(display, last)
     except KeyboardInterrupt:
         raise Interrupted(str(last), outcome) from None
+    except Exception as fault:
+        if arrived() or is_interrupt(fault):
+            raise Interrupted(str(last), outcome) from None
+        raise
+
+
+@contextmanager
+def _shown(display: Progress | None, late: bool) -> Iterator[None]:
+    """Show a bar while the block runs; a late one begins by itself."""
+    if display is not None and not late:
+        display.start()
+    try:
+        yield
+    finally:
+        _stop(display)
+
+
+def _stop(display: Progress | None) -> None:
+    if display is not None and display.live.is_started:
+        display.stop()
 
 
 @dataclass
@@ -71,20 +91,19 @@ class _Last:
 class _Bar:
     """Shows one bar; work of another size starts it anew, so that the time left is its own."""
 
-    def __init__(self, display: Progress, last: _Last, kernels: tuple[str, ...]) -> None:
+    def __init__(self, display: Progress, last: _Last) -> None:
         self.display, self.last = display, last
-        self.notice = "" if kernels_are_compiled(kernels) else f"{COMPILING}: "
-        self.task = display.add_task(f"{self.notice}starting", total=None)
+        self.task = display.add_task("starting", total=None)
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        self.display.start()  # unless it has begun
         if total != self.last.total or done < self.last.done:
             self.display.reset(self.task, total=total or None)
         self.last(what, done, total)
-        self.display.update(self.task, description=self.notice + what, completed=done)
+        self.display.update(self.task, description=printable(what), completed=done)
 
 
 def _display() -> Progress:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -95,6 +114,8 @@ def _display() -> Progress:
     )
     from rich.text import Text
 
+    from colsynth.cli.console import SafeConsole
+
     start = time.monotonic()
 
     class Elapsed(ProgressColumn):
@@ -104,24 +125,12 @@ def _display() -> Progress:
             return Text(f"{time.monotonic() - start:.0f} s")
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         Elapsed(),
         TimeRemainingColumn(),
         TextColumn("left"),
-        console=Console(stderr=True),
+        console=SafeConsole(stderr=True),
         transient=True,
     )
-
-
-def kernels_are_compiled(kernels: tuple[str, ...] = OF_TREES) -> bool:
-    """Whether an earlier run left one of the kernels compiled where numba will look for it."""
-    return any(_is_compiled(name) for name in kernels)
-
-
-def _is_compiled(name: str) -> bool:
-    module = importlib.import_module(f"colsynth.kernels.{name}")
-    stats = (getattr(item, "stats", None) for item in vars(module).values())
-    folders = {path for path in (getattr(stat, "cache_path", None) for stat in stats) if path}
-    return any(any(Path(folder).glob(f"{name}.*.nbi")) for folder in sorted(folders))

@@ -18,6 +18,7 @@ _LIMITS = (
     ("threadblocks per channel", "max_threadblocks_per_channel"),
     ("XML nodes per rank", "max_xml_nodes"),
     ("chunks per step", "max_count"),
+    ("tiles per chunk", "max_tiles"),
     ("largest chunk offset", "max_offset"),
     ("largest id waited for", "max_wait_target"),
     ("files per job", "max_files"),

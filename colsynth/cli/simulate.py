@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import (
     BandwidthOption,
     JsonOption,
@@ -20,6 +21,7 @@ from colsynth.cli._common import (
 )
 from colsynth.cli._options import GroupOption, grouped
 from colsynth.cli.breakdown import breakdown_object, micro_or_milli, show_breakdown
+from colsynth.cli.compare import DEFAULT_SIZES, SizesOption
 from colsynth.cli.constants import read_constants, show_constants
 from colsynth.cli.damage import (
     DegradeOption,
@@ -29,23 +31,28 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite, write_files
+from colsynth.cli.places import TIMELINE, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
+from colsynth.cli.streams import require_one_stdin, tell
+from colsynth.cli.verify import read_schedule
 from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_size
+from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from colsynth.runtimes import Profile
-    from colsynth.simulate import Simulation
+    from colsynth.model import ThreadblockProgram, Topology
+    from colsynth.simulate import Simulation, Source
     from colsynth.simulate.trace import Trace
 
-_KERNELS = ("execution",)
 
 FileArgument = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="A schedule file.", show_default=False)
+    Path | None,
+    typer.Argument(
+        metavar="FILE", help="Schedule file, e.g. allreduce.xml; - for stdin.", show_default=False
+    ),
 ]
 OnOption = Annotated[
     str | None,
@@ -53,7 +60,9 @@ OnOption = Annotated[
         "-t",
         "--topology",
         metavar="TOPOLOGY",
-        help="A preset (dgx-a100), a YAML file, or a generator (ring:8).",
+        autocompletion=complete.topologies,
+        help="Topology that the file runs on: preset (dgx-a100), YAML file (lab.yaml), - "
+        "for stdin, or generator (torus:4x4).",
         show_default=False,
     ),
 ]
@@ -68,18 +77,12 @@ def simulate(
             "-r",
             "--runtime",
             metavar="RUNTIME",
-            help="msccl, msccl-executor or rccl.",
-            show_default="the first that reads the file",
+            autocompletion=complete.runtimes,
+            help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
+            show_default="the only one that can run the file",
         ),
     ] = None,
-    sizes: Annotated[
-        str,
-        typer.Option(
-            "--sizes",
-            metavar="LIST",
-            help="Of messages: sizes and ranges such as 1KiB..4GiB, which double.",
-        ),
-    ] = "1KiB..4GiB",
+    sizes: SizesOption = DEFAULT_SIZES,
     nodes: NodesOption = None,
     settings: SetOption = None,
     bandwidth: BandwidthOption = None,
@@ -94,7 +97,7 @@ def simulate(
         typer.Option(
             "--model",
             metavar="FILE.yaml",
-            help="Constants that replace those of the runtime.",
+            help="YAML file with constants that replace those of the runtime, e.g. lab-model.yaml.",
             show_default=False,
         ),
     ] = None,
@@ -110,12 +113,17 @@ def simulate(
         typer.Option(
             "--timeline",
             metavar="OUT.json",
-            help="Write the largest size as a Chrome trace, for Perfetto.",
+            help="Write the timeline of the largest size as a Chrome trace for Perfetto, e.g. "
+            "out.json.",
             show_default=False,
         ),
     ] = None,
     breakdown: Annotated[
-        bool, typer.Option("--breakdown", help="Say where the time of the largest size goes.")
+        bool, typer.Option("--breakdown", help="Show where the time of the largest size goes.")
+    ] = False,
+    anyway: Annotated[
+        bool,
+        typer.Option("--anyway", help="Predict times also for a file that verify calls bad."),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing timeline.")] = False,
     json: JsonOption = False,
@@ -128,38 +136,48 @@ def simulate(
         phrase = "which file, on which topology?"
         advice = "colsynth simulate FILE -t dgx-a100 --nodes 2"
         raise InputError(Diagnostic("CS607", phrase, help=advice))
-    from colsynth.runtimes import read_file
-    from colsynth.simulate import Simulation, read_program
+    from colsynth.api import executable
+    from colsynth.runtimes import taken_sizes
+    from colsynth.simulate import Simulation
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.breakdown import break_down
     from colsynth.simulate.trace import trace
 
     wanted = read_sizes("--sizes", sizes)
     if timeline is not None:
-        refuse_to_overwrite((timeline,), force)
-    data = read_file(file)
-    target = _target(data, runtime, str(file))
+        check_file("--timeline", timeline, TIMELINE, force)
+    require_one_stdin(file, topology)
+    subject, data = read_schedule(file)
+    source = _read(data, runtime, subject)
+    target = source.profile
     constants = read_constants(target, model)
-    program = read_program(data, target, str(file))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
-    with progress(_KERNELS) as show:
+    with progress("no time was predicted") as show:
+        show(f"verify {Path(subject).name}", 0, 0)
+        program = executable(source, machine, anyway=anyway)
+        _warn_of_another_topology(program, machine)
         show("simulating", 0, 0)
         points = execute(program, machine, target, wanted, constants)
         needed = breakdown or timeline is not None
         traced = trace(program, machine, target, wanted[-1], constants) if needed else None
-    header = program.header
-    answer = Simulation(str(file), header.ranks, header.collective, points)
+    header, law = program.header, taken_sizes(program.header, target)
+    selected = tuple(law.takes(size) for size in wanted)
+    names = (subject, target.name, machine.name)
+    answer = Simulation(*names, header.ranks, header.collective, points, selected)
     if timeline is not None and traced is not None:
-        _write_timeline(timeline, traced)
+        _write_timeline(timeline, traced, force)
     found = break_down(traced) if breakdown and traced is not None else None
     if json:
         extra = {"breakdown": breakdown_object(found, traced)} if found and traced else {}
         emit_json({**simulation_object(answer), **extra, **failures_field(damage), **members})
         return
     console = answer_console()
-    _show_points(console, answer, machine.name, target.name)
+    _show_points(console, answer)
+    if not all(selected):
+        text = f"not selected: {target.name} uses the file for messages in {law}, and its own"
+        console.print(f"{text} algorithm for others", soft_wrap=True)
     if found is not None and traced is not None:
         show_breakdown(console, found, traced)
 
@@ -168,53 +186,63 @@ def simulation_object(answer: Simulation) -> dict[str, Any]:
     """Return a simulation for ``--json``."""
     return {
         "file": answer.file,
+        "runtime": answer.runtime,
+        "topology": answer.topology,
         "ranks": answer.ranks,
         "collective": answer.collective.value,
         "points": [
             {
                 "size_bytes": point.size_bytes,
-                "time_us": round(point.seconds * 1e6, 6),
-                "algbw_gbps": round(point.algbw / 1e9, 6),
-                "busbw_gbps": round(point.busbw / 1e9, 6),
+                "selected": selected,
+                "time_us": round(point.seconds * 1e6, 6) if selected else None,
+                "algbw_gb_per_s": round(point.algbw / 1e9, 6) if selected else None,
+                "busbw_gb_per_s": round(point.busbw / 1e9, 6) if selected else None,
             }
-            for point in answer.points
+            for point, selected in zip(answer.points, answer.selected, strict=True)
         ],
     }
 
 
-def _target(data: bytes, runtime: str | None, subject: str) -> Profile:
-    """Return the runtime asked for, or the first that reads the file without a fault."""
-    from colsynth.model import Severity
-    from colsynth.runtimes import profile, profiles, read
+def _read(data: bytes, runtime: str | None, subject: str) -> Source:
+    """Return the file as the runtime asked for reads it, or the only one that can run it."""
+    from colsynth.runtimes import profile
+    from colsynth.simulate import find_runtime, read_source
 
-    if runtime is not None:
-        return profile(runtime)
-    for candidate in profiles():
-        reading = read(data, candidate, file=subject)
-        faults = [item for item in reading.findings if item.severity is Severity.ERROR]
-        if reading.program is not None and not faults:
-            return candidate
-    return profiles()[0]
+    if runtime is None:
+        return find_runtime(data, subject)
+    return read_source(data, profile(runtime), subject)
 
 
-def _write_timeline(path: Path, traced: Trace) -> None:
+def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) -> None:
+    """Say on stderr that a file was made for something else; other ranks are an error later."""
+    from colsynth.runtimes.titles import fits, made_for
+
+    if not fits(program.header, machine.name):
+        text = f"the file was made for {made_for(program.header)}; the times are for {machine.name}"
+        tell(f"note: {text}")
+
+
+def _write_timeline(path: Path, traced: Trace, force: bool) -> None:
     from colsynth.simulate.timeline import timeline
 
-    write_files({path: json_text.dumps(timeline(traced)).encode()})
+    write_files({path: json_text.dumps(timeline(traced)).encode()}, replace=force)
 
 
-def _show_points(console: Console, answer: Simulation, topology: str, runtime: str) -> None:
+def _show_points(console: Console, answer: Simulation) -> None:
     from rich import box
     from rich.table import Table
 
-    head = f"{answer.collective} of {answer.ranks} ranks on {topology}, as {runtime} runs it"
-    console.print(f"{answer.file}: {head}", soft_wrap=True)
+    head = f"{answer.collective} of {answer.ranks} ranks on {answer.topology}"
+    console.print(f"{answer.file}: {head}, as {answer.runtime} runs it", soft_wrap=True)
     table = Table(
         "size", "time", "algbw", "busbw", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
     )
     for column in table.columns:
         column.justify = "right"
-    for point in answer.points:
+    for point, selected in zip(answer.points, answer.selected, strict=True):
+        if not selected:
+            table.add_row(format_size(point.size_bytes), "not selected")
+            continue
         table.add_row(
             format_size(point.size_bytes),
             micro_or_milli(point.seconds),

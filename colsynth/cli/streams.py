@@ -3,10 +3,85 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import warnings
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import TextIO
+from pathlib import Path
+from typing import Any, TextIO
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.text import printable
+
+_COLOUR = r"\x1b\[[0-9;]*m"
+_TRAILING = re.compile(rf"(?:[ \t]|{_COLOUR})+(?=\n)")
+"""Blanks at the end of a line, and the changes of colour between them."""
+
+
+class TrimmedStream:
+    """A text stream that writes no blanks at the ends of lines.
+
+    Tables are padded to their width; who copies, compares or greps them wants the text alone.
+
+    Parameters
+    ----------
+    stream : TextIO
+        Takes what is left; everything but writing is asked of it.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write whole lines without their trailing blanks; colours stay."""
+        return self._stream.write(_TRAILING.sub(_colours, text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _colours(found: re.Match[str]) -> str:
+    return "".join(re.findall(_COLOUR, found[0]))
+
+
+STDIN = "<stdin>"
+"""What answers and messages call the standard input, which ``-`` names."""
+
+
+def is_stdin(place: str | Path | None) -> bool:
+    """Whether an argument names the standard input."""
+    return place is not None and str(place) == "-"
+
+
+def require_one_stdin(*places: str | Path | None) -> None:
+    """Refuse to read the standard input for two arguments (CS214)."""
+    if sum(map(is_stdin, places)) > 1:
+        phrase = "two arguments are - and both want stdin"
+        raise InputError(Diagnostic("CS214", phrase, help="name a file for one of them"))
+
+
+def read_stdin(most: int = -1) -> bytes:
+    """Return what the standard input holds, at most so many bytes; CS215 where it is closed."""
+    if sys.stdin is None:
+        raise InputError(Diagnostic("CS215", "the standard input is closed", help="name a file"))
+    return sys.stdin.buffer.read(most)
+
+
+def tell(text: str, keep: str = "") -> None:
+    """Print a text on stderr; what a terminal executes is spelt out, but for what `keep` names."""
+    print(printable(text, keep), file=sys.stderr)
+
+
+def hush_warnings() -> None:
+    """Keep warnings of libraries from users, here and in all processes that this one starts.
+
+    Among these is Python's own that ends what killed processes leave, and says so. Whoever asks
+    for warnings, with ``-W`` or PYTHONWARNINGS, gets them.
+    """
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+        os.environ["PYTHONWARNINGS"] = "ignore"
 
 
 def prepare_streams() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import (
     BandwidthOption,
     JsonOption,
@@ -18,7 +19,17 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import CollectiveOption, GroupOption, RootOption, SeedOption, grouped
+from colsynth.cli._help import SEARCH
+from colsynth.cli._options import (
+    CollectiveOption,
+    GroupOption,
+    ProtocolOption,
+    RootOption,
+    RuntimeOption,
+    SeedOption,
+    TreesOption,
+    grouped,
+)
 from colsynth.cli.compare import JobsOption, cores
 from colsynth.cli.damage import (
     DegradeOption,
@@ -29,8 +40,10 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.failure import report
-from colsynth.cli.progress import OF_TREES, progress
+from colsynth.cli.places import check_folder
+from colsynth.cli.progress import RESUMES, progress
 from colsynth.errors import Diagnostic, NegativeFinding
+from colsynth.text import listed
 from colsynth.units import format_bandwidth, percent, plural
 
 if TYPE_CHECKING:
@@ -51,20 +64,20 @@ def survey(
         typer.Option(
             "--failures",
             metavar="KIND:1",
-            help="What fails, one at a time: links:1, gpus:1, nics:1, or several with commas.",
+            autocompletion=complete.several(complete.words("links:1", "gpus:1", "nics:1")),
+            help="Kinds of parts that fail, one part at a time: links:1, gpus:1, nics:1, or "
+            "several, e.g. links:1,gpus:1.",
         ),
     ] = "links:1",
-    runtime: Annotated[
-        str,
-        typer.Option("-r", "--runtime", metavar="RUNTIME", help="msccl, msccl-executor or rccl."),
-    ] = "msccl",
+    runtime: RuntimeOption = "msccl",
     output: Annotated[
         Path | None,
         typer.Option(
             "-o",
             "--output",
             metavar="DIR",
-            help="Keep schedules and table; a survey that was ended goes on here.",
+            help="Directory for schedules and table; the same command resumes an interrupted "
+            "survey from it.",
             show_default=False,
         ),
     ] = None,
@@ -79,42 +92,43 @@ def survey(
     root: RootOption = None,
     group: GroupOption = None,
     algorithm: Annotated[
-        str, typer.Option("-a", "--algorithm", metavar="NAME", help="As for compile.")
-    ] = "forest",
-    trees: Annotated[
-        str | None,
+        str,
         typer.Option(
-            "--trees",
-            metavar="auto|optimal|K",
-            help="Trees per GPU, as for compile.",
-            show_default="auto",
+            "-a",
+            "--algorithm",
+            metavar="ALGORITHM",
+            autocompletion=complete.algorithms,
+            help="Algorithm, as for compile, e.g. ring.",
+            rich_help_panel=SEARCH,
         ),
-    ] = None,
-    protocol: Annotated[
-        str, typer.Option("--protocol", metavar="NAME", help="Simple, LL or LL128.")
-    ] = "Simple",
+    ] = "forest",
+    trees: TreesOption = None,
+    protocol: ProtocolOption = None,
     jobs: JobsOption = None,
     seed: SeedOption = 0,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a survey of something else.")
+        bool, typer.Option("--force", help="Replace a survey of another case in --output.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
     """Compile a schedule for every single failure; print what each costs, worst first."""
     from colsynth import api
 
+    if output is not None:
+        check_folder("--output", output)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
-    outcome = "start it again to go on" if output is not None else "nothing was written"
-    with progress(OF_TREES, outcome) as show:
+    kept = "nothing was kept; a survey with --output DIR can be resumed"
+    outcome = kept if output is None else RESUMES
+    with progress(outcome) as show:
         found = api.survey(
             api.make_problem(machine, collective, root),
             failures,
             runtime=runtime,
             algorithm=algorithm,
             trees=trees,
-            protocol=protocol,
+            protocol=protocol or "Simple",
             seed=seed,
             jobs=cores(jobs),
             folder=output,
@@ -184,14 +198,9 @@ def _remark(row: Row) -> str:
 def _where(cut: Bottleneck) -> str:
     size = f"{plural(len(cut.links), 'link')}, {format_bandwidth(cut.bandwidth)}"
     if len(cut.sets) == 1:
-        return f"{cut.way} {_listed(cut.sets[0])}: {size}"
+        return f"{cut.way} {listed(cut.sets[0], _SHOWN)}: {size}"
     alone = all(len(names) == 1 for names in cut.sets)
     return f"{cut.way} {len(cut.sets)} {'GPUs' if alone else 'sets of GPUs'}: {size}"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _totals(found: Survey, output: Path | None) -> str:

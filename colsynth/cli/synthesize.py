@@ -45,14 +45,13 @@ from colsynth.cli.damage import (
     damaged,
     failures_field,
 )
-from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.progress import OF_TIME, progress
-from colsynth.errors import Diagnostic, InputError
+from colsynth.cli.places import TIMED, check_file
+from colsynth.cli.progress import progress
 from colsynth.units import format_duration, plural
 
 if TYPE_CHECKING:
+    from colsynth.compile.synthesize import Synthesis
     from colsynth.model import Problem, TimedSchedule
-    from colsynth.pipeline.synthesize import Synthesis
 
 
 def synthesize(
@@ -70,8 +69,8 @@ def synthesize(
         Path | None,
         typer.Option(
             "--schedule",
-            metavar="FILE",
-            help="Write the timed schedule here, as a numpy archive (.npz).",
+            metavar="FILE.npz",
+            help="Write the timed schedule to this file, e.g. schedule.npz.",
             show_default=False,
         ),
     ] = None,
@@ -93,13 +92,14 @@ def synthesize(
     """Find a timed schedule for any collective, group and size, and check it."""
     from colsynth import api
 
-    _check_place(schedule, force)
+    if schedule is not None:
+        check_file("--schedule", schedule, TIMED, force)
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     problem = make_problem(
         damage.topology, collective, root, group, groups, transit, custom, shards
     )
-    with progress(OF_TIME) as show:
+    with progress() as show:
         done = api.synthesize(
             problem,
             size=read_size("--size", size),
@@ -111,24 +111,12 @@ def synthesize(
             progress=show,
         )
         if schedule is not None:
-            api.write_schedule(done.schedule, schedule, show)
+            api.write_schedule(done.schedule, schedule, show, replace=force)
     summary = done.summary(schedule)
     if json:
         emit_json({**summary, **failures_field(damage)})
     else:
         _show(done, summary)
-
-
-def _check_place(path: Path | None, force: bool) -> None:
-    """Refuse, before any work, a place that could not be written to after it."""
-    if path is None:
-        return
-    wrong = "it is a directory" if path.is_dir() else "it is no text" if str(path) == "-" else ""
-    if wrong:
-        phrase = f"cannot write the schedule to {path}"
-        advice = "name a file, such as schedule.npz"
-        raise InputError(Diagnostic("CS208", phrase, notes=(wrong,), help=advice))
-    refuse_to_overwrite((path,), force)
 
 
 def _show(done: Synthesis, summary: dict[str, Any]) -> None:
@@ -150,7 +138,7 @@ def _rows(asked: Problem, schedule: TimedSchedule, summary: dict[str, Any]) -> d
         "time": f"{format_duration(schedule.seconds)}, {nearness(summary['gap'])} "
         f"{format_duration(schedule.bound.seconds)}",
         "bound by": summary["bound_reason"],
-        "algbw": f"{summary['algbw_gbps']:.3f} GB/s",
+        "algbw": f"{summary['algbw_gb_per_s']:.3f} GB/s",
         "verified": "yes",
     }
     if summary["schedule"] is not None:

@@ -20,6 +20,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
+from colsynth.cli._help import Command
 from colsynth.cli.damage import (
     DegradeOption,
     DropGpuOption,
@@ -29,7 +30,7 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.model import Kind, Topology
-from colsynth.units import gbps
+from colsynth.units import gb_per_s
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,7 +42,6 @@ app = typer.Typer(
     help="List, show, export and check topologies.",
     cls=SuggestingGroup,
     no_args_is_help=True,
-    rich_markup_mode=None,
     add_completion=False,
 )
 
@@ -49,7 +49,7 @@ MATRIX_LIMIT = 16
 """GPUs whose rows are shown unless --all asks for more."""
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(json: JsonOption = False) -> None:
     """List the presets and generators."""
     from colsynth.topology import presets
@@ -78,7 +78,7 @@ def list_(json: JsonOption = False) -> None:
     console.print(f"generators: {', '.join(EXAMPLES)}", soft_wrap=True)
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     topology: TopologyArgument,
     nodes: NodesOption = None,
@@ -89,7 +89,9 @@ def show(
     drop_gpu: DropGpuOption = None,
     drop_nic: DropNicOption = None,
     degrade: DegradeOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every GPU, however many.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every GPU, not only the first 16.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Show the link matrix and the totals per GPU."""
@@ -113,7 +115,7 @@ def show(
         console.print(_totals_table(others, "switches and NICs"))
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
     topology: TopologyArgument,
     nodes: NodesOption = None,
@@ -137,7 +139,7 @@ def export(
         print(export_flat(value), end="")
 
 
-@app.command()
+@app.command(cls=Command)
 def schema(_json: JsonOption = False) -> None:
     """Print the JSON Schema of topology files (with or without --json)."""
     from colsynth.topology import json_schema
@@ -145,7 +147,7 @@ def schema(_json: JsonOption = False) -> None:
     emit_json(json_schema())
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     topology: TopologyArgument,
     nodes: NodesOption = None,
@@ -187,7 +189,7 @@ def _show_json(topology: Topology, sums: Iterable[Totals]) -> dict[str, Any]:
     return {
         **_facts(topology),
         "ranks": [topology.nodes[node].name for node in topology.ranks],
-        "matrix_gbps": [[gbps(cell) for cell in row] for row in matrix(topology)],
+        "matrix_gb_per_s": [[gb_per_s(cell) for cell in row] for row in matrix(topology)],
         "totals": [
             {
                 "name": x.node.name,
@@ -195,10 +197,10 @@ def _show_json(topology: Topology, sums: Iterable[Totals]) -> dict[str, Any]:
                 "rank": x.rank,
                 "box": x.node.box,
                 "capabilities": list(x.node.capabilities),
-                "egress_gbps": gbps(x.total_egress),
-                "ingress_gbps": gbps(x.total_ingress),
-                "egress_gbps_by_kind": {str(k): gbps(v) for k, v in x.egress.items()},
-                "ingress_gbps_by_kind": {str(k): gbps(v) for k, v in x.ingress.items()},
+                "egress_gb_per_s": gb_per_s(x.total_egress),
+                "ingress_gb_per_s": gb_per_s(x.total_ingress),
+                "egress_by_kind_gb_per_s": {str(k): gb_per_s(v) for k, v in x.egress.items()},
+                "ingress_by_kind_gb_per_s": {str(k): gb_per_s(v) for k, v in x.ingress.items()},
             }
             for x in sums
         ],
@@ -243,7 +245,7 @@ def _links(topology: Topology, source: int, targets: Iterable[int]) -> Fraction:
 
 
 def _figure(bandwidth: Fraction) -> str:
-    return f"{gbps(bandwidth):g}" if bandwidth else "."
+    return f"{gb_per_s(bandwidth):g}" if bandwidth else "."
 
 
 def _totals_table(sums: Sequence[Totals], title: str) -> Table:

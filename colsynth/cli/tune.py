@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import (
     BandwidthOption,
     JsonOption,
@@ -19,7 +20,7 @@ from colsynth.cli._common import (
     emit_json,
     load_topology,
 )
-from colsynth.cli._options import GroupOption, RootOption, SeedOption, grouped
+from colsynth.cli._options import GroupOption, RootOption, RuntimeOption, SeedOption, grouped
 from colsynth.cli.compare import (
     DEFAULT_SIZES,
     AlgorithmsOption,
@@ -38,9 +39,9 @@ from colsynth.cli.damage import (
     failures_field,
 )
 from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.progress import OF_TUNING, progress
+from colsynth.cli.places import check_folder
+from colsynth.cli.progress import RESUMES, progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.cli.verify import RuntimeOption
 from colsynth.errors import NegativeFinding
 from colsynth.units import plural
 
@@ -55,15 +56,22 @@ def tune(
         typer.Option(
             "-c",
             "--collective",
-            metavar="NAMES",
-            help="One or several, separated by commas: allreduce,allgather.",
+            metavar="COLLECTIVES",
+            autocompletion=complete.several(complete.collectives),
+            help="One or several collectives, e.g. allreduce,allgather.",
             show_default=False,
         ),
     ],
     runtime: RuntimeOption,
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", metavar="DIR", help="The bundle.", show_default=False),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Directory of the bundle; the same command resumes an interrupted search for it.",
+            show_default=False,
+        ),
     ],
     sizes: SizesOption = DEFAULT_SIZES,
     nodes: NodesOption = None,
@@ -90,13 +98,14 @@ def tune(
 
     wanted = read_sizes("--sizes", sizes)
     refuse_to_replace(output, force)
+    check_folder("--output", output)
     refuse_to_overwrite((output.absolute(),), force)
     require_listable(output, profile(runtime))
     healthy = load_topology(topology, nodes, settings, bandwidth, latency)
     damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
     machine, members = grouped(damage.topology, group)
     try:
-        with progress(OF_TUNING, "start it again to go on") as show:
+        with progress(RESUMES) as show:
             bundle = api.tune(
                 machine,
                 split(collectives),
@@ -142,7 +151,7 @@ def _show(bundle: Bundle, output: Path) -> None:
     for file in bundle.files:
         collective = file.artefact.program.header.collective.value
         mode = str(file.artefact.mode).replace("both", "both modes")
-        table.add_row(_range(file.min_bytes, file.max_bytes), collective, mode, str(file.candidate))
+        table.add_row(_range(file.min_bytes, file.max_bytes), collective, mode, str(file.plan))
     for left in map(describe_left, bundle.left_to_library):
         span = _range(left["min_bytes"], left["max_bytes"])
         table.add_row(span, left["collective"], "", "the library itself")

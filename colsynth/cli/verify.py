@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.cli.progress import OF_CHECKS, progress
+from colsynth.cli._options import RuntimeOption
+from colsynth.cli.progress import progress
+from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin
 from colsynth.errors import EXIT_NEGATIVE
 from colsynth.units import plural
 
@@ -17,45 +19,45 @@ if TYPE_CHECKING:
 
     from colsynth.model import Finding, Report
 
-RuntimeOption = Annotated[
-    str,
-    typer.Option(
-        "-r",
-        "--runtime",
-        metavar="RUNTIME",
-        help="msccl, msccl-executor or rccl.",
-        show_default=False,
+FilesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="Schedule files, e.g. allreduce.xml.", show_default=False
     ),
 ]
-FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Schedule files.", show_default=False)
+FilesOrStdinArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="Schedule files; - reads one from stdin.", show_default=False
+    ),
 ]
 
 
 def verify(
-    files: FilesArgument,
+    files: FilesOrStdinArgument,
     runtime: RuntimeOption,
     single_node: Annotated[
         bool | None,
         typer.Option(
             "--single-node/--multi-node",
-            help="Whether all ranks are in one node; some rules depend on it.",
-            show_default="unknown",
+            help="State whether all ranks are in one node; some rules depend on it.",
+            show_default="not known",
         ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Check that a runtime loads schedule files, that they finish, and are right."""
-    from colsynth.runtimes import profile, read_file
+    from colsynth.runtimes import profile
     from colsynth.verify import verify_bytes
 
     target = profile(runtime)
-    contents = [(path, read_file(path)) for path in files]
+    require_one_stdin(*files)
+    contents = [read_schedule(path) for path in files]
     reports = []
-    with progress(OF_CHECKS, "no report was made") as show:
-        for number, (path, data) in enumerate(contents):
-            show(f"verify {path.name}", number, len(contents))
-            reports.append(verify_bytes(data, target, subject=str(path), single_node=single_node))
+    with progress("no report was made") as show:
+        for number, (name, data) in enumerate(contents):
+            show(f"verify {Path(name).name}", number, len(contents))
+            reports.append(verify_bytes(data, target, subject=name, single_node=single_node))
     good = all(report.ok for report in reports)
     if json:
         entries = [report_object(report) for report in reports]
@@ -69,6 +71,19 @@ def verify(
             console.print(f"note: {warning}", soft_wrap=True)
     if not good:
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def read_schedule(path: Path) -> tuple[str, bytes]:
+    """Return what a schedule file is called in answers, and its bytes; ``-`` is stdin.
+
+    Raises
+    ------
+    InputError
+        CS502 when the file cannot be read, CS215 when stdin is closed.
+    """
+    from colsynth.runtimes import read_file
+
+    return (STDIN, read_stdin()) if is_stdin(path) else (str(path), read_file(path))
 
 
 def report_object(report: Report) -> dict[str, Any]:
@@ -100,6 +115,7 @@ def show_report(console: Console, report: Report) -> None:
         for finding in ordered:
             table.add_row(finding.rule, finding.severity.value, _where(finding), finding.message)
         console.print(table)
+        console.print(f"`colsynth explain {ordered[0].rule}` says more about a rule")
     for name, fact in report.facts:
         console.print(f"  {name}: {fact}")
 

@@ -5,8 +5,8 @@ over node sets S that miss at least one GPU and hold weight, by Newton's method 
 violated cuts: the current rate p/q is tested with one maximum flow per GPU (super
 source -> root r with capacity w[r] * p, arcs scaled by q); a flow below w(V) * p exposes
 a cut of smaller ratio, which becomes the rate. Rates only fall, so GPUs already passed
-stay passed: about one flow per GPU in all. Exact in int64 while
-sum(capacity) * sum(weight) < 2**62, which callers check.
+stay passed: about one flow per GPU in all, and each starts from the one before. Exact in
+int64 while sum(capacity) * sum(weight) < 2**62, which callers check.
 
 Theorem: the optimal allgather time is (M/N) max |S and V_c| / B+(S)
 (Zhao et al., ForestColl, arXiv 2402.06787, section 4). Twin: tests/reference/flows.py.
@@ -15,9 +15,16 @@ Theorem: the optimal allgather time is (M/N) max |S and V_c| / B+(S)
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from colsynth.kernels.maxflow import max_flow, reset, residual_index, source_side
+from colsynth.kernels.compiled import njit
+from colsynth.kernels.maxflow import (
+    max_flow,
+    reset,
+    residual_index,
+    send_on,
+    source_side,
+    with_returns,
+)
 
 
 @njit(cache=True, nogil=True)
@@ -65,21 +72,29 @@ def smallest_cut_ratio(n, tail, head, capacity, gpus, weight):
     p, q, inside = _ingress_cut(n, tail, head, capacity, gpus, weight)
     roots = np.nonzero(weight)[0]
     m = tail.size
-    all_tail = np.concatenate((tail, np.full(roots.size, n, np.int64)))
-    all_head = np.concatenate((head, roots))
-    scaled = np.empty(m + roots.size, np.int64)
-    first, arcs, to = residual_index(n + 1, all_tail, all_head)
+    fed_tail = np.concatenate((tail, np.full(roots.size, n, np.int64)))
+    fed_head = np.concatenate((head, roots))
+    all_tail, all_head = with_returns(fed_tail, fed_head, n, gpus)
+    scaled = np.zeros(all_tail.size, np.int64)
+    first, after, to = residual_index(n + 1, all_tail, all_head)
     residual = np.empty(2 * scaled.size, np.int64)
     total = weight.sum()
+    stale = True
     for k in range(gpus.size):
         while p > 0:
-            scaled[:m] = capacity * q
-            scaled[m:] = weight[roots] * p
-            reset(residual, scaled)
-            flow = max_flow(first, arcs, to, residual, n, gpus[k], total * p)
+            if stale:
+                for i in range(m):
+                    scaled[i] = capacity[i] * q
+                for i in range(roots.size):
+                    scaled[m + i] = weight[roots[i]] * p
+                reset(residual, scaled)
+                stale = False
+            flow = max_flow(first, after, to, residual, n, gpus[k], total * p)
             if flow == total * p:
+                send_on(residual, fed_tail.size + k, flow)
                 break
-            inside = source_side(first, arcs, to, residual, n)[:n]
+            stale = True
+            inside = source_side(first, after, to, residual, n)[:n]
             p = _cut_value(tail, head, capacity, inside)
             q = np.int64(0)
             for r in roots:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 FAR = np.int64(2**62)
 """Distance of what cannot be reached."""

@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 NOW, SENT, EVENTS, TURN = 0, 1, 2, 3
 """Places in `Agenda.scalars`."""

@@ -20,8 +20,8 @@ Twin: tests/reference/simulate.py.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from colsynth.kernels.compiled import njit
 from colsynth.kernels.sharing import enter, leave, rate_of, settle
 
 INSTANT = 1e-3

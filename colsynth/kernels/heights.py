@@ -14,7 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
+from colsynth.kernels.maxflow import index_by_end
 
 NEVER = 2**62
 """A change that no move can make."""
@@ -164,8 +166,7 @@ def lower_trees(tail, head, left, weight, parent, arc, passes):
     trees = Trees(weight, parent, arc, depth, below, np.zeros((rows, n), np.int64))
     for t in range(rows):
         _measure(trees, t)
-    order = np.argsort(head, kind="mergesort")
-    first = np.searchsorted(head[order], np.arange(n + 1))
+    first, order = index_by_end(n, head)
     for _ in range(passes):
         moved = False
         for node in range(n):

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from colsynth.kernels.compiled import njit
 from colsynth.kernels.events import (
     EVENTS,
     NOW,

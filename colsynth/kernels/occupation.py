@@ -16,7 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from colsynth.kernels.compiled import njit
 
 NEVER = 2**63 - 1
 

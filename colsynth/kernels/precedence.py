@@ -14,7 +14,8 @@ whose steps are asked for.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 
 @njit(cache=True, nogil=True)
@@ -54,7 +55,8 @@ def _fill(steps, block, ordinal, weak, cause_first, cause, match, column, low, c
         if begin < end or match[u] >= 0:
             used += 1
             clock = rows[used]
-            clock[:] = rows[mine]
+            for j in range(width):
+                clock[j] = rows[mine, j]
             for i in range(begin, end + 1):
                 other = match[u] if i == end else cause[i]
                 if other < 0:

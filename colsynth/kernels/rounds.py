@@ -15,7 +15,9 @@ Method: TACOS (arXiv 2304.05301) without its random search. Twin: tests/referenc
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from colsynth.kernels.compiled import njit
 
 _BLOCK = 64
 """Targets matched by one thread at a time."""

@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 STEEP = 64
 """How many times its own time a link costs beyond that, when it is the fullest."""

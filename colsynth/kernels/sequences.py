@@ -7,7 +7,9 @@ is memory traffic, linear in the number of chunks, and shared by all cores.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from colsynth.kernels.compiled import njit
 
 
 @njit(cache=True, nogil=True, parallel=True)

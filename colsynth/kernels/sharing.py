@@ -21,7 +21,8 @@ into the concatenated routes, for i below ``load[l]``.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 TOLERANCE = 1e-3
 MOST_VISITS = 8

@@ -20,7 +20,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from colsynth.kernels.compiled import njit
 
 AGAIN, ABSENT = 1, 2
 """Faults of copies: received though held, sent before held."""

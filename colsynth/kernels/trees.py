@@ -6,7 +6,8 @@ Linear in the number of hops.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 
 @njit(cache=True, nogil=True)

@@ -9,13 +9,13 @@ from typing import ClassVar
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
-from colsynth.lowering.lanes import MANY, Limits
+from colsynth.lowering.lanes import MANY, Lane, Limits
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.refusals import ADVICE
 from colsynth.lowering.spread import Work
 from colsynth.lowering.staffing import Staffing
 from colsynth.lowering.turns import in_turns
 from colsynth.model import ChunkProgram, ThreadblockProgram
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
@@ -75,6 +75,10 @@ class AssignThreadblocks:
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ThreadblockProgram
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("spread", (True, False)),
+        Choice("even", (False, True)),
+    )
 
     def __post_init__(self) -> None:
         require_least("max-channels", self.max_channels, 0)
@@ -108,43 +112,45 @@ class AssignThreadblocks:
         even = target if self.even else None
         allowed = self.abreast or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed
-        limits, hard = self._limits(target.profile)
+        staffing = Staffing(value, ops, needed, self.abreast, even)
+        lanes = self._staff(staffing, target, fuses)
+        return emit(value, staffing, lanes, layout, target)
 
-        def staff(limits: Limits, fuse: bool, apart: bool) -> Staffing | None:
-            staffing = Staffing(value, ops, needed, limits, fuse, apart, self.abreast, even)
-            return staffing if staffing.fill() else None
-
+    def _staff(self, staffing: Staffing, target: Target, fuses: bool) -> list[Lane]:
+        """Return the lanes that are preferred among those that fit."""
+        program, limits = staffing.program, self._limits(target.profile)
         if self.even and self.share and not fuses:
-            found = staff(replace(limits, share=True, paired=True), False, False)
+            found = staffing.staff(replace(limits, share=True, paired=True), False, False)
             if found is None:
-                raise _too_many(value, limits, target)
-            return emit(value, found, layout, target)
+                raise _too_many(program, limits, target)
+            return found
         for apart in (True, False) if self.apart and not self.share else (False,):
-            found = self._lightest(Work.of(value.transfers, apart), limits, fuses, apart, staff)
+            work = Work.of(program.transfers, apart)
+            found = self._lightest(work, limits, fuses, apart, staffing)
             if found is not None:
-                return emit(value, found, layout, target)
+                return found
+        most = target.profile.max_threadblocks
+        hard = min(self.max_threadblocks or most, most)
         for threadblocks in (limits.threadblocks, hard):
             limits = replace(limits, share=True, threadblocks=threadblocks)
-            found = staff(limits, False, False)
+            found = staffing.staff(limits, False, False)
             if found is not None:
-                return emit(value, found, layout, target)
-        raise _too_many(value, limits, target)
+                return found
+        raise _too_many(program, limits, target)
 
-    def _limits(self, profile: Profile) -> tuple[Limits, int]:
-        """Return limits within what is resident on any GPU, and all threadblocks there can be."""
+    def _limits(self, profile: Profile) -> Limits:
+        """Return limits within what is resident on any GPU."""
         aim = min(profile.max_threadblocks, profile.resident_threadblocks)
-        limits = Limits(
+        return Limits(
             threadblocks=min(self.max_threadblocks or aim, profile.max_threadblocks),
             steps=min(self.max_steps or profile.max_steps, profile.max_steps),
             channels=min(self.max_channels or profile.max_channels, profile.most_channels),
             per_channel=profile.max_threadblocks_per_channel,
         )
-        hard = min(self.max_threadblocks or profile.max_threadblocks, profile.max_threadblocks)
-        return limits, hard
 
     def _lightest(
-        self, work: Work, limits: Limits, fuses: bool, apart: bool, staff: Staff
-    ) -> Staffing | None:
+        self, work: Work, limits: Limits, fuses: bool, apart: bool, staffing: Staffing
+    ) -> list[Lane] | None:
         """Return the staffing with the fewest chunks per threadblock, fused where as few.
 
         Which loads fit without fusing is nearly known beforehand (`Work.least`), so they are
@@ -156,7 +162,7 @@ class AssignThreadblocks:
         plain = None
         for number, most in enumerate(loads):
             if work.least(most, limits.steps, fused=False) <= limits.threadblocks:
-                plain = staff(replace(limits, chunks=most), False, apart)
+                plain = staffing.staff(replace(limits, chunks=most), False, apart)
                 if plain is not None:
                     loads = loads[: number + 1]
                     break
@@ -165,14 +171,12 @@ class AssignThreadblocks:
             for most in loads
             if fuses and work.least(most, limits.steps, fused=True) <= limits.threadblocks
         ]
-        return _first(fused, lambda most: staff(most, True, apart)) or plain
+        return _first(fused, lambda most: staffing.staff(most, True, apart)) or plain
 
 
-Staff = Callable[[Limits, bool, bool], Staffing | None]
-"""Staffs a program within limits, fused or not, with phases apart or not."""
-
-
-def _first(ladder: Sequence[Limits], staff: Callable[[Limits], Staffing | None]) -> Staffing | None:
+def _first(
+    ladder: Sequence[Limits], staff: Callable[[Limits], list[Lane] | None]
+) -> list[Lane] | None:
     """Return the first staffing of a ladder of ever wider limits that fits, by bisection."""
     best = staff(ladder[-1]) if ladder else None
     if best is None:
@@ -202,6 +206,5 @@ def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitErr
                 f"{limits.channels} channels",
                 f"the busiest GPU sends to {most} others",
             ),
-            help=ADVICE,
         )
     )

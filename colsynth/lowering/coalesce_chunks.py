@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import require_least
+from colsynth.lowering.proposals import spread_out
+from colsynth.lowering.renumbered import with_after
 from colsynth.model import ChunkProgram, Transfer
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 
@@ -39,6 +42,7 @@ class CoalesceChunks:
     name: ClassVar[str] = "coalesce-chunks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("spread", propose=spread_out),)
 
     def __post_init__(self) -> None:
         require_least("most", self.most, 0)
@@ -52,15 +56,13 @@ class CoalesceChunks:
         became: list[int] = []
         latest: dict[object, int] = {}
         for transfer in value.transfers:
-            after = tuple(sorted({became[t] for t in transfer.after}))
+            after = transfer.after
+            if len(merged) < len(became):
+                after = tuple(sorted({became[t] for t in after}))
+            origin = transfer.origin
             key = (
-                transfer.source,
-                transfer.target,
-                transfer.reduces,
-                transfer.origin.phase,
-                transfer.origin.instance,
-                transfer.origin.piece,
-                after,
+                *(transfer.source, transfer.target, transfer.reduces),
+                *(origin.phase, origin.instance, origin.piece, after),
             )
             last = latest.get(key)
             if last is not None and _continues(merged[last], transfer, most):
@@ -69,7 +71,7 @@ class CoalesceChunks:
                 continue
             latest[key] = len(merged)
             became.append(len(merged))
-            merged.append(replace(transfer, after=after))
+            merged.append(transfer if after == transfer.after else with_after(transfer, after))
         return replace(value, transfers=tuple(merged))
 
 

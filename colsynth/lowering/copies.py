@@ -21,7 +21,11 @@ def copies(forest: Forest, target: Target) -> int:
     profile = target.profile
     turns = 1 if profile.fuses else 2  # it receives, then adds or sends
     pace = default_model(profile).rate[target.protocol] * 10**9 / turns
-    wanted = ceil(max(float(phase.unit_bandwidth) for phase in forest.phases) / pace)
+    widest = max(
+        float(phase.unit_bandwidth * max(tree.weight for tree in phase.trees))
+        for phase in forest.phases
+    )
+    wanted = ceil(widest / pace)
     most = min(profile.max_threadblocks, profile.resident_threadblocks) // _threadblocks(forest)
     found = 1
     while found < wanted and 2 * found <= most:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
-from colsynth.model import Topology, Transfer
+from colsynth.model import Topology
 from colsynth.runtimes.target import Target
 from colsynth.simulate import Model, default_model
 from colsynth.simulate.ways import is_network, ways
@@ -20,8 +19,8 @@ Connection = tuple[int, int, int]
 
 
 def lanes(
-    transfers: Sequence[Transfer],
-    first_channel: Callable[[Transfer], int],
+    chunks: Mapping[Connection, int],
+    transfers: Mapping[Connection, int],
     steps: int,
     topology: Topology,
     target: Target,
@@ -33,29 +32,21 @@ def lanes(
 
     Parameters
     ----------
-    transfers : sequence of Transfer
-    first_channel : callable
-        The least channel that a transfer may take.
+    chunks, transfers : mapping
+        Of each connection.
     steps : int
         That a threadblock may have.
     topology : Topology
     target : Target
     """
-    chunks: Counter[Connection] = Counter()
-    count: Counter[Connection] = Counter()
-    for transfer in transfers:
-        if not transfer.is_local:
-            connection = first_channel(transfer), transfer.source, transfer.target
-            chunks[connection] += transfer.count
-            count[connection] += 1
     most = pace(target) * _busiest(chunks, topology, default_model(target.profile))
     return {
-        connection: max(ceil(load / most), -(-count[connection] // steps))
+        connection: max(ceil(load / most), -(-transfers[connection] // steps))
         for connection, load in sorted(chunks.items())
     }
 
 
-def _busiest(chunks: Counter[Connection], topology: Topology, model: Model) -> Fraction:
+def _busiest(chunks: Mapping[Connection, int], topology: Topology, model: Model) -> Fraction:
     """Return the seconds per byte of a chunk that the busiest link takes for all it carries."""
     known = ways(topology, sorted({(source, target) for _, source, target in chunks}))
     busy: dict[int, Fraction] = {}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from colsynth.lowering.hazards import Op
-from colsynth.lowering.lanes import Hop, Lane
+from colsynth.errors import Diagnostic, LimitError
+from colsynth.lowering.hazards import Op, Waits
+from colsynth.lowering.lanes import Lane
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.segments import Segments
 from colsynth.lowering.staffing import Staffing
@@ -13,7 +12,6 @@ from colsynth.model import (
     ChunkProgram,
     Gpu,
     Header,
-    Problem,
     Slot,
     Step,
     Threadblock,
@@ -21,31 +19,45 @@ from colsynth.model import (
     Transfer,
     Wait,
 )
-from colsynth.runtimes.header import NAME_LIMIT
 from colsynth.runtimes.target import Target
+from colsynth.runtimes.titles import title
+from colsynth.units import plural
 
 
 def emit(
-    program: ChunkProgram, staffing: Staffing, layout: Layout, target: Target
+    program: ChunkProgram, staffing: Staffing, lanes: list[Lane], layout: Layout, target: Target
 ) -> ThreadblockProgram:
-    """Spell lanes as threadblocks, rank by rank."""
+    """Spell lanes as threadblocks, rank by rank.
+
+    Channels are numbered without gaps, since runtimes give buffers to every one below the
+    highest. So far they had places of their own for each instance and phase.
+
+    Raises
+    ------
+    LimitError
+        CS222: the runtime cannot count the tiles of the largest message.
+    """
     size = program.problem.topology.size
     by_rank: list[list[Lane]] = [[] for _ in range(size)]
-    for lane in staffing.lanes.lanes:
+    for lane in lanes:
         by_rank[lane.rank].append(lane)
+    transfer = [op[0] for op in staffing.ops]
+    fused = {transfer[s[0]]: transfer[s[1]] for lane in lanes for s in lane.steps if len(s) > 1}
+    channels = {c: n for n, c in enumerate(sorted({lane.channel for lane in lanes}))}
     segments = Segments(program.transfers, layout.grain)
-    passing = _passing_sums(program.transfers, segments, _fused(staffing))
+    passing = _passing_sums(program.transfers, segments, fused)
+    spell = _Speller(program.transfers, staffing.ops, staffing.needed, passing)
     gpus = tuple(
         Gpu(
             rank,
             layout.input_chunks,
             layout.output_chunks,
             program.scratch[rank],
-            _threadblocks(_sorted_lanes(by_rank[rank]), program, staffing, passing),
+            spell.threadblocks(_sorted_lanes(by_rank[rank]), channels),
         )
         for rank in range(size)
     )
-    return ThreadblockProgram(_header(program, staffing, target), gpus)
+    return ThreadblockProgram(_header(program, len(channels), target), gpus)
 
 
 def _sorted_lanes(lanes: list[Lane]) -> list[Lane]:
@@ -57,83 +69,82 @@ def _sorted_lanes(lanes: list[Lane]) -> list[Lane]:
     return sorted(lanes, key=key)
 
 
-def _threadblocks(
-    lanes: list[Lane],
-    program: ChunkProgram,
-    staffing: Staffing,
-    passing: frozenset[int],
-) -> tuple[Threadblock, ...]:
-    needed = staffing.needed
-    place = {
-        op: Wait(number, step)
-        for number, lane in enumerate(lanes)
-        for step, hop in enumerate(lane.hops)
-        for op in hop.ops
-    }
-    blocks = []
-    for number, lane in enumerate(lanes):
-        steps = tuple(
-            _step(hop, program.transfers, staffing.ops, passing, _waits(hop, number, place, needed))
-            for hop in lane.hops
+class _Speller:
+    """Spells the steps of a program.
+
+    Parameters
+    ----------
+    transfers : tuple of Transfer
+    ops : tuple of Op
+    needed : tuple of tuple of int
+        The waits of each operation.
+    passing : frozenset of int
+        Transfers whose sum nobody needs but the send in the same step.
+    """
+
+    def __init__(
+        self,
+        transfers: tuple[Transfer, ...],
+        ops: tuple[Op, ...],
+        needed: Waits,
+        passing: frozenset[int],
+    ) -> None:
+        self._of = [(transfers[transfer], sends) for transfer, _, sends, _ in ops]
+        self._needed = needed
+        self._passing = {id(transfers[number]) for number in passing}
+        self._block, self._step = [-1] * len(ops), [-1] * len(ops)
+
+    def threadblocks(self, lanes: list[Lane], channels: dict[int, int]) -> tuple[Threadblock, ...]:
+        """Return the threadblocks of one rank, their channels renumbered."""
+        for number, lane in enumerate(lanes):
+            for place, ops in enumerate(lane.steps):
+                for op in ops:
+                    self._block[op], self._step[op] = number, place
+        return tuple(
+            Threadblock(
+                number,
+                lane.send,
+                lane.recv,
+                channels[lane.channel],
+                tuple([self._spelt(ops, self._waits(ops, number)) for ops in lane.steps]),
+            )
+            for number, lane in enumerate(lanes)
         )
-        blocks.append(Threadblock(number, lane.send, lane.recv, lane.channel, steps))
-    return tuple(blocks)
 
+    def _waits(self, ops: tuple[int, ...], number: int) -> tuple[Wait, ...]:
+        """Return what a step of a threadblock waits for: the last step of each other one."""
+        needed = self._needed[ops[0]]
+        if len(ops) > 1:
+            needed += self._needed[ops[1]]
+        if not needed:
+            return ()
+        if len(needed) == 1:
+            block = self._block[needed[0]]
+            return () if block == number else (Wait(block, self._step[needed[0]]),)
+        last: dict[int, int] = {}
+        for op in needed:
+            block = self._block[op]
+            if block != number and self._step[op] > last.get(block, -1):
+                last[block] = self._step[op]
+        return tuple([Wait(*wait) for wait in sorted(last.items())])
 
-def _waits(
-    hop: Hop, block: int, place: dict[int, Wait], needed: tuple[tuple[int, ...], ...]
-) -> tuple[Wait, ...]:
-    """Return what a hop of a threadblock waits for in others."""
-    found = [place[p] for op in hop.ops for p in needed[op]]
-    return _latest([wait for wait in found if wait.threadblock != block])
-
-
-def _latest(needed: list[Wait]) -> tuple[Wait, ...]:
-    """Keep the last step of each threadblock: it comes after the others."""
-    if len(needed) < 2:
-        return tuple(needed)
-    last: dict[int, int] = {}
-    for wait in needed:
-        last[wait.threadblock] = max(wait.step, last.get(wait.threadblock, -1))
-    return tuple(Wait(block, step) for block, step in sorted(last.items()))
-
-
-def _step(
-    hop: Hop,
-    transfers: tuple[Transfer, ...],
-    ops: tuple[Op, ...],
-    passing: frozenset[int],
-    waits: tuple[Wait, ...],
-) -> Step:
-    """Return the instruction of a hop (contract 4.1)."""
-    transfer = transfers[ops[hop.ops[0]].transfer]
-    read: Slot | None
-    write: Slot | None
-    if transfer.is_local:
-        kind = "re" if transfer.operand is not None else "cpy"
-        read, write = transfer.read, transfer.write
-    elif hop.recv is None:
-        kind, read, write = "s", transfer.read, None
-    elif hop.send is None:
-        kind = "rrc" if transfer.reduces else "r"
-        read, write = transfer.operand, transfer.write
-    elif not transfer.reduces:
-        kind, read, write = "rcs", None, transfer.write
-    elif ops[hop.ops[0]].transfer in passing:
-        kind, read, write = "rrs", transfer.operand, None
-    else:
-        kind, read, write = "rrcs", transfer.operand, transfer.write
-    return Step(kind, read, write, transfer.count, waits, origin=transfer.origin)
-
-
-def _fused(staffing: Staffing) -> dict[int, int]:
-    """Map each transfer that is passed on in the step that receives it to the one behind."""
-    return {
-        staffing.ops[hop.ops[0]].transfer: staffing.ops[hop.ops[1]].transfer
-        for lane in staffing.lanes.lanes
-        for hop in lane.hops
-        if hop.recv is not None and hop.send is not None
-    }
+    def _spelt(self, ops: tuple[int, ...], waits: tuple[Wait, ...]) -> Step:
+        """Return the instruction of a step (contract 4.1)."""
+        transfer, sends = self._of[ops[0]]
+        read, write, operand = transfer.read, transfer.write, transfer.operand
+        if transfer.source == transfer.target:
+            kind = "cpy" if operand is None else "re"
+        elif sends:
+            kind, write = "s", None
+        elif len(ops) == 1:
+            kind, read = "rrc" if transfer.reduces else "r", operand
+        elif not transfer.reduces:
+            kind, read = "rcs", None
+        elif id(transfer) in self._passing:
+            kind, read, write = "rrs", operand, None
+        else:
+            kind, read = "rrcs", operand
+        return Step(kind, read, write, transfer.count, waits, False, transfer.origin)
 
 
 def _passing_sums(
@@ -163,26 +174,36 @@ def _passing_sums(
     )
 
 
-def _title(problem: Problem) -> str:
-    """Return a name for the file in letters that every runtime's scanner reads alike."""
-    text = f"colsynth {problem.collective} {problem.topology.name}"
-    return re.sub(r"[^A-Za-z0-9 ._:,=+-]", "_", text)[:NAME_LIMIT]
-
-
-def _header(program: ChunkProgram, staffing: Staffing, target: Target) -> Header:
+def _header(program: ChunkProgram, channels: int, target: Target) -> Header:
     problem = program.problem
-    profile = target.profile
-    most = profile.default_max_bytes if target.max_bytes is None else target.max_bytes
+    most = _largest_message(program.chunks, target)
     return Header(
-        name=_title(problem),
+        name=title(problem.collective, problem.topology.name),
         collective=problem.collective,
         protocol=target.protocol,
         ranks=problem.topology.size,
         chunks=program.chunks,
-        channels=1 + max(lane.channel for lane in staffing.lanes.lanes),
+        channels=channels,
         in_place=target.in_place,
         out_of_place=target.out_of_place,
-        min_bytes=max(target.min_bytes, profile.least_min_bytes),
+        min_bytes=max(target.min_bytes, target.profile.least_min_bytes),
         max_bytes=most,
         root=problem.root,
     )
+
+
+def _largest_message(chunks: int, target: Target) -> int:
+    """Return the bytes of the largest message that the file serves; never without a limit.
+
+    A message of more tiles than flags count would hang (rule K03), so it must not select the
+    file.
+    """
+    profile, asked = target.profile, target.max_bytes
+    most = profile.largest_message(target.protocol, chunks)
+    option, least = ("min", target.min_bytes) if asked is None else ("max", asked)
+    if least > most:
+        phrase = f"--{option}-bytes {least} is too large for {target.protocol}"
+        note = f"{plural(chunks, 'chunk')} of at most {profile.max_tiles} tiles: {most} bytes"
+        advice = f"give a smaller --{option}-bytes, or more chunks with --instances or --trees"
+        raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help=advice))
+    return most if asked is None else asked

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from colsynth.lowering.columns import INPUT, OUTPUT, Ints
 from colsynth.model import Collective, Problem, Slot
 
 
@@ -104,17 +107,23 @@ class Layout:
             return True
         return rank == self.owner(chunk)
 
-    def in_place_alias(self, rank: int, slot: Slot) -> Slot:
-        """Return the slot itself, or for input the output slot it shares memory with.
+    def in_place_aliases(self, rank: Ints, buffer: Ints, offset: Ints) -> tuple[Ints, Ints]:
+        """Return buffer and offset of slots, for input those of the output it shares memory with.
 
-        Slots are returned as ``o`` where both buffers meet; an allgather's input lies at
-        the rank's shard of the output, a reduce-scatter's output at its shard of the input.
+        Slots become ``o`` where both buffers meet; an allgather's input lies at the rank's
+        shard of the output, a reduce-scatter's output at its shard of the input.
+
+        Parameters
+        ----------
+        rank, buffer, offset : int arrays
+            Buffers numbered as in `colsynth.lowering.columns.BUFFERS`.
         """
-        if slot.buffer != "i":
-            return slot
+        place = offset
         if self._scatters:
-            inside = slot.offset - rank * self.shard
-            return Slot("o", inside) if 0 <= inside < self.shard else slot
-        if self._gathers:
-            return Slot("o", rank * self.shard + slot.offset)
-        return Slot("o", slot.offset)
+            place = offset - rank * self.shard
+        elif self._gathers:
+            place = offset + rank * self.shard
+        meets = buffer == INPUT
+        if self._scatters:
+            meets &= (place >= 0) & (place < self.shard)
+        return np.where(meets, OUTPUT, buffer), np.where(meets, place, offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -10,8 +11,11 @@ from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.copies import copies
+from colsynth.lowering.proposals import BY_LOAD, segments, smaller_transfers
 from colsynth.lowering.refusals import over_limit
+from colsynth.lowering.renumbered import reordered
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 
@@ -39,6 +43,9 @@ class LowerForest:
         in chunks per unit of its weight: ``"1-1-2"`` cuts a shard into four times as many chunks
         and sends a quarter, a quarter, a half. Whoever passes data on begins when it has the
         first piece, and ends soon after the last: small ones shorten both, and cost steps.
+    most : int
+        Chunks of a tree in one transfer; a tree of a larger weight, or a larger piece, is cut
+        into pieces of so many. 0 takes the runtime's largest ``cnt``.
     """
 
     instances: int = 1
@@ -46,13 +53,20 @@ class LowerForest:
     abreast: bool = False
     fill: bool = False
     pieces: str = "1"
+    most: int = 0
 
     name: ClassVar[str] = "lower-forest"
     takes: ClassVar[type] = Forest
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("instances", (1, 2, 4, 8, 16, 32), ladder=True),
+        Choice("most", propose=smaller_transfers),
+        Choice("pieces", propose=segments, anchor=BY_LOAD),
+    )
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 1)
+        require_least("most", self.most, 0)
         if not re.fullmatch(r"[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})*", self.pieces):
             phrase = f"pieces {self.pieces}: expected numbers of chunks from 1, joined by '-'"
             raise InputError(Diagnostic("CS210", phrase, help="for example pieces=1-1-2-4"))
@@ -71,15 +85,17 @@ class LowerForest:
             return replace(self, instances=copies(value, target), fill=False).run(value, target)
         sizes = tuple(map(int, self.pieces.split("-")))
         chunks = value.chunks * self.instances * sum(sizes)
-        most = target.profile.max_offset + 1
-        if chunks > most:
-            raise over_limit("chunks per buffer", chunks, most, target.profile)
+        room = target.profile.max_offset + 1
+        if chunks > room:
+            raise over_limit("chunks per buffer", chunks, room, target.profile)
+        most = min(self.most or target.profile.max_count, target.profile.max_count)
         transfers: list[Transfer] = []
         arrived: dict[tuple[int, int], list[int]] = {}
         for number, phase in enumerate(value.phases):
             ready, arrived = arrived, {}
+            cuts = _cuts(phase, sizes, most)
             for piece in self._pieces(value, phase, number, sizes):
-                for part in _cut(piece, target.profile.max_count):
+                for part in _cut(piece, most, cuts):
                     _lower_tree(part, transfers, ready, arrived)
         order = _by_level(transfers)
         return ChunkProgram(value.problem, chunks, order, ordered=self.abreast)
@@ -92,14 +108,19 @@ class LowerForest:
         before = accumulate(weight.values(), initial=0)
         cut = self.instances * sum(sizes)
         first = {root: at * cut for root, at in zip(weight, before, strict=False)}
+        lanes = Counter(tree.root for tree in phase.trees)
         for instance in range(self.instances):
             for part, size in enumerate(sizes):
                 used = dict.fromkeys(weight, 0)
+                grown: Counter[int] = Counter()
                 for tree_id, tree in enumerate(phase.trees):
                     place = used[tree.root]
                     used[tree.root] += tree.weight
-                    lane = instance * weight[tree.root] + place if self.apart else instance
-                    origin = Origin(number, phase.direction, tree_id, lane, part)
+                    lane = instance * lanes[tree.root] + grown[tree.root]
+                    grown[tree.root] += 1
+                    origin = Origin(
+                        number, phase.direction, tree_id, lane if self.apart else instance, part
+                    )
                     chunk = first[tree.root] + place * size
                     yield _Piece(tree, origin, chunk, tree.weight * size)
                 first = {root: at + weight[root] * size for root, at in first.items()}
@@ -122,10 +143,17 @@ class _Piece:
     count: int
 
 
-def _cut(piece: _Piece, most: int) -> Iterator[_Piece]:
-    """Yield the chunks of a piece, at most `most` at a time."""
-    for done in range(0, piece.count, most):
-        yield replace(piece, chunk=piece.chunk + done, count=min(most, piece.count - done))
+def _cuts(phase: Phase, sizes: tuple[int, ...], most: int) -> int:
+    """Return into how many pieces of `most` chunks the largest piece of any tree is cut."""
+    return -(-max(tree.weight for tree in phase.trees) * max(sizes) // most)
+
+
+def _cut(piece: _Piece, most: int, cuts: int) -> Iterator[_Piece]:
+    """Yield the chunks of a piece, at most `most` at a time, each a piece of its own."""
+    for number, done in enumerate(range(0, piece.count, most)):
+        origin = piece.origin._replace(piece=piece.origin.piece * cuts + number)
+        count = min(most, piece.count - done)
+        yield replace(piece, origin=origin, chunk=piece.chunk + done, count=count)
 
 
 def _lower_tree(
@@ -162,24 +190,3 @@ def _by_level(transfers: list[Transfer]) -> tuple[Transfer, ...]:
         level.append(1 + max((level[t] for t in transfer.after), default=-1))
     order = sorted(range(len(transfers)), key=lambda t: (level[t], t))
     return reordered(transfers, order)
-
-
-def reordered(transfers: list[Transfer], order: list[int]) -> tuple[Transfer, ...]:
-    """Return the transfers in a new order, with `after` renumbered to match."""
-    place = {old: new for new, old in enumerate(order)}
-    return tuple(
-        _renumbered(transfers[old], tuple(sorted(place[t] for t in transfers[old].after)))
-        for old in order
-    )
-
-
-def _renumbered(transfer: Transfer, after: tuple[int, ...]) -> Transfer:
-    return Transfer(
-        transfer.source,
-        transfer.target,
-        transfer.chunk,
-        transfer.count,
-        transfer.reduces,
-        after,
-        transfer.origin,
-    )

@@ -8,8 +8,11 @@ from typing import ClassVar
 
 from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
 from colsynth.lowering.paced import paced
+from colsynth.lowering.proposals import orders
+from colsynth.lowering.renumbered import reordered
 from colsynth.lowering.waves import waves
 from colsynth.model import ChunkProgram, Transfer
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 CHAINS, COPIES, PACED, WAVES = "chains", "copies", "paced", "waves"
@@ -57,6 +60,7 @@ class OrderTransfers:
     name: ClassVar[str] = "order-transfers"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("order", propose=orders),)
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -88,11 +92,7 @@ class OrderTransfers:
             order = paced(transfers, value.problem.topology)
         else:
             order = self._chained(transfers, target.profile.fuses and not value.ordered)
-        place = {old: new for new, old in enumerate(order)}
-        moved = tuple(
-            replace(transfers[t], after=tuple(sorted(place[p] for p in transfers[t].after)))
-            for t in order
-        )
+        moved = reordered(transfers, order)
         return replace(value, transfers=moved, ordered=value.ordered or self.order in _KEPT)
 
     def _chained(self, transfers: tuple[Transfer, ...], threads: bool) -> list[int]:

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
 from colsynth.lowering.demand import Connection
-from colsynth.lowering.lanes import Hop, Lanes
 from colsynth.lowering.waves import boxes
 from colsynth.model import Topology
 
@@ -76,45 +74,3 @@ def _busiest(needs: Mapping[Connection, int], pairs: Partners) -> int:
         if (first, target, pairs[target, source]) not in needs:
             count[target] += number
     return max(count.values())
-
-
-@dataclass(slots=True)
-class PairedLanes(Lanes):
-    """Lanes that serve a connection in each direction, by `partners`.
-
-    The chunks of a connection are dealt to its lanes by their load in that direction alone, so
-    connections that carry the same do so in the same way at both ends.
-    """
-
-    pairs: Partners = field(default_factory=dict)
-    loads: dict[Connection, dict[int, int]] = field(default_factory=dict)
-
-    def choose(self, chain: Sequence[Hop], channels: Sequence[int]) -> int | None:
-        """Return the channel on which a connection carries least, None where none has room."""
-        if not channels or self.needs is None:
-            return None
-        way = channels[0], chain[0].rank, chain[-1].rank
-        loads = self.loads.setdefault(way, {})
-        open_more = len(loads) < self.needs[way]
-        new = [channel for channel in channels if channel not in loads] if open_more else []
-        known = sorted(loads, key=lambda channel: (loads[channel], channel))
-        fitting = (c for c in (*new, *known) if self._new_lanes(chain, c) is not None)
-        return next(fitting, None)
-
-    def put(self, chain: Sequence[Hop], channel: int, first: int = 0) -> None:
-        """Add a chain of one transfer that `choose` has placed on a channel."""
-        loads = self.loads[first, chain[0].rank, chain[-1].rank]
-        loads[channel] = loads.get(channel, 0) + chain[0].chunks
-        Lanes.put(self, chain, channel, first)
-
-    def _spare(self, hop: Hop, channel: int) -> int | None:
-        """Return the lane of the channel that serves the partner of a connection."""
-        for number in self.spare.get((hop.rank, channel), ()):
-            lane = self.lanes[number]
-            send = lane.send if hop.send is None else hop.send
-            receive = lane.recv if hop.recv is None else hop.recv
-            if send is None or receive is None or not self._has_room(lane, hop):
-                continue
-            if self.pairs.get((hop.rank, send)) == receive:
-                return number
-        return None

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar
 
 from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.layout import Layout
+from colsynth.lowering.parts import Part, arriving, behind
+from colsynth.lowering.segments import Segments
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Slot, Transfer
 from colsynth.runtimes.target import Target
+
+Place = tuple[int, int]
+"""A rank and a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,44 +71,52 @@ class PlaceSlots:
 
 @dataclass(slots=True)
 class _Placer:
-    """The state of one run: what has been placed, and where sums are kept."""
+    """The state of one run: what has been placed, and where sums are kept.
+
+    All chunks of a segment (`colsynth.lowering.segments`) share their fate and lie side by
+    side, so the first one stands for all of them wherever a rank and a chunk are a key.
+    """
 
     layout: Layout
     target: Target
     transfers: tuple[Transfer, ...]
     most: int
+    fuses: bool = False
+    segments: Segments = field(init=False)
     placed: list[Transfer] = field(default_factory=list)
     scratch: list[int] = field(default_factory=list)
-    sums: dict[tuple[int, int], Slot] = field(default_factory=dict)
-    arrivals: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    sums: dict[Place, Slot] = field(default_factory=dict)
+    arrivals: dict[Place, list[int]] = field(default_factory=dict)
     became: list[tuple[int, ...]] = field(default_factory=list)
-    copies: dict[tuple[int, int], int] = field(default_factory=dict)
-    rests: dict[tuple[int, int], Slot] = field(default_factory=dict)
-    passed: set[tuple[int, int]] = field(default_factory=set)
-    apart: dict[tuple[int, int], int] = field(default_factory=dict)
-    unpublished: list[tuple[Transfer, Slot, int]] = field(default_factory=list)
+    copies: dict[Place, int] = field(default_factory=dict)
+    rests: dict[Place, Slot] = field(default_factory=dict)
+    passed: set[Place] = field(default_factory=set)
+    apart: dict[Place, int] = field(default_factory=dict)
+    unpublished: list[tuple[Part, Slot, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.fuses = self.target.profile.fuses
+        self.segments = Segments(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
-        alone: set[tuple[int, int]] = set()
-        lower: Counter[tuple[int, int]] = Counter()
+        alone: set[Place] = set()
+        lower: Counter[Place] = Counter()
         for transfer in self.transfers:
-            for chunk in _chunks(transfer) if transfer.reduces else ():
-                self.arrivals.setdefault((transfer.target, chunk), [0, 0])[1] += 1
-                (self.passed if transfer.after else alone).add((transfer.source, chunk))
-                if transfer.source < transfer.target:
-                    lower[transfer.target, chunk] += 1
+            if not transfer.reduces:
+                continue
+            source, target = transfer.source, transfer.target
+            for chunk in self.segments.within(transfer.chunk, transfer.count):
+                self.arrivals.setdefault((target, chunk), [0, 0])[1] += 1
+                (self.passed if transfer.after else alone).add((source, chunk))
+                if source < target:
+                    lower[target, chunk] += 1
         self.apart = {key: max(1, lower[key]) for key in sorted(alone & self.arrivals.keys())}
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
-            if self._fuses and in_output and (rank, chunk) not in self.apart:
+            if self.fuses and in_output and (rank, chunk) not in self.apart:
                 self.sums[rank, chunk] = self.layout.output(rank, chunk)
             else:
-                self.sums[rank, chunk] = Slot("s", self._reserve(rank, 1))
-
-    @property
-    def _fuses(self) -> bool:
-        return self.target.profile.fuses
+                place = self._reserve(rank, self.segments.length(chunk))
+                self.sums[rank, chunk] = Slot("s", place)
 
     def _reserve(self, rank: int, count: int) -> int:
         self.scratch[rank] += count
@@ -133,7 +147,9 @@ class _Placer:
     def begin_sums(self) -> None:
         """Save contributions that leave by themselves from being overwritten."""
         if self._weak:
-            self._set_aside(list(self.apart))
+            length = self.segments.length
+            chunks = [(r, c) for r, c0 in self.apart for c in range(c0, c0 + length(c0))]
+            self._set_aside(chunks)
 
     def begin_exchange(self) -> None:
         """Give scratch to chunks that pass through, and save input from being overwritten."""
@@ -151,7 +167,7 @@ class _Placer:
 
         On RCCL the flag of an LL send does not say that its source was read (rule B07).
         """
-        return self.target.in_place and not self._fuses and self.target.protocol == "LL"
+        return self.target.in_place and not self.fuses and self.target.protocol == "LL"
 
     def _set_aside(self, keys: list[tuple[int, int]]) -> None:
         """Copy input to scratch, to be sent from there."""
@@ -174,31 +190,34 @@ class _Placer:
         after = self._after(transfer)
         parts: list[int] = []
         for chunk, count in self._uniform_parts(transfer):
-            part = _part(transfer, chunk, count, after, self._read(transfer, chunk))
+            part = Part(
+                *(transfer.source, transfer.target, chunk, count),
+                *(after, transfer.origin, self._read(transfer, chunk)),
+            )
             parts += self._reduce(part) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
     def _after(self, transfer: Transfer) -> tuple[int, ...]:
         """Return the placed transfers and copies that a transfer comes after."""
+        if not self.copies and len(transfer.after) < 2:
+            return self.became[transfer.after[0]] if transfer.after else ()
         after = {p for t in transfer.after for p in self.became[t]}
         if self.copies:
-            keys = ((transfer.source, chunk) for chunk in _chunks(transfer))
+            chunks = range(transfer.chunk, transfer.chunk + transfer.count)
+            keys = ((transfer.source, chunk) for chunk in chunks)
             after.update(self.copies[key] for key in keys if key in self.copies)
         return tuple(sorted(after))
 
-    def _uniform_parts(self, transfer: Transfer) -> Iterator[tuple[int, int]]:
-        """Yield (chunk, count) of the runs that one step can serve on both ends."""
-        if transfer.count == 1:
-            yield transfer.chunk, 1
-            return
-        first, shared = transfer.chunk, self._state(transfer, transfer.chunk)
-        for chunk in _chunks(transfer):
-            state = self._state(transfer, chunk)
-            if chunk > first and state != shared:
-                yield first, chunk - first
-                first = chunk
-            shared = state
-        yield first, transfer.chunk + transfer.count - first
+    def _uniform_parts(self, transfer: Transfer) -> list[tuple[int, int]]:
+        """Return (chunk, count) of the runs that one step can serve on both ends."""
+        firsts = self.segments.within(transfer.chunk, transfer.count)
+        if len(firsts) == 1:
+            return [(transfer.chunk, transfer.count)]
+        states = [self._state(transfer, chunk) for chunk in firsts]
+        begins = [firsts[0]]
+        begins += [c for c, (a, b) in zip(firsts[1:], pairwise(states), strict=True) if a != b]
+        ends = [*begins[1:], transfer.chunk + transfer.count]
+        return [(begin, end - begin) for begin, end in zip(begins, ends, strict=True)]
 
     def _state(self, transfer: Transfer, chunk: int) -> tuple[object, ...]:
         """Return what must agree between chunks that share a step."""
@@ -210,7 +229,7 @@ class _Placer:
         done, total = self.arrivals[key]
         where, place = self.sums[key]
         own = self.apart.get(key, 0)
-        published = own > 0 or (key not in self.passed and not self._fuses)
+        published = own > 0 or (key not in self.passed and not self.fuses)
         ends = done == 0, done + 1 == own, done + 1 == total and published
         return buffer, offset - chunk, where, place - chunk, *ends
 
@@ -229,43 +248,44 @@ class _Placer:
             return self.layout.output(rank, chunk)
         return self.layout.input(rank, chunk)
 
-    def _lands(self, transfer: Transfer, chunk: int) -> Slot:
+    def _lands(self, transfer: Transfer | Part, chunk: int) -> Slot:
         """Return where the target of a copying transfer keeps a chunk."""
         if self.layout.keeps(transfer.target, chunk):
             return self.layout.output(transfer.target, chunk)
         return self.rests[transfer.target, chunk]
 
-    def _copy(self, part: Transfer) -> list[int]:
-        return [self._append(_arriving(part, self._lands(part, part.chunk)))]
+    def _copy(self, part: Part) -> list[int]:
+        return [self._append(arriving(part, self._lands(part, part.chunk)))]
 
-    def _reduce(self, part: Transfer) -> list[int]:
-        keys = [(part.target, c) for c in _chunks(part)]
-        done, expected = self.arrivals[keys[0]]
-        for key in keys:
-            self.arrivals[key][0] += 1
-        total = self.sums[keys[0]]
-        if keys[0] in self.apart:
+    def _reduce(self, part: Part) -> list[int]:
+        for chunk in self.segments.within(part.chunk, part.count):
+            self.arrivals[part.target, chunk][0] += 1
+        key = part.target, part.chunk
+        number, expected = self.arrivals[key]
+        done = number - 1
+        total = self.sums[key]
+        if key in self.apart:
             return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
-        if self._fuses:
+        if self.fuses:
             operand = own if done == 0 else total
-            return [self._append(_arriving(part, total, operand))]
+            return [self._append(arriving(part, total, operand))]
         added = self._add_landed(part, total) if done else self._add_own(part, total, own)
-        if keys[0] in self.passed or done + 1 < expected:
+        if key in self.passed or done + 1 < expected:
             return [added]
         return [added, self._publish_sum(part, total, added)]
 
-    def _collect(self, part: Transfer, total: Slot, number: int, expected: int) -> list[int]:
+    def _collect(self, part: Part, total: Slot, number: int, expected: int) -> list[int]:
         """Add the contribution of this number, and after some of them the rank's own."""
         if number == 1:
-            added = self._append(_arriving(part, total))
-        elif self._fuses:
-            added = self._append(_arriving(part, total, total))
+            added = self._append(arriving(part, total))
+        elif self.fuses:
+            added = self._append(arriving(part, total, total))
         else:
             added = self._add_landed(part, total)
         if number == self.apart[part.target, part.chunk]:
             own = self.layout.input(part.target, part.chunk)
-            added = self._append(_behind(part, added, own, total, total))
+            added = self._append(behind(part, added, own, total, total))
         if number == expected:
             self.unpublished.append((part, total, added))
         return [added]
@@ -275,53 +295,21 @@ class _Placer:
         for part, total, added in self.unpublished:
             self._publish_sum(part, total, added)
 
-    def _add_own(self, part: Transfer, total: Slot, own: Slot) -> int:
+    def _add_own(self, part: Part, total: Slot, own: Slot) -> int:
         """Receive the first contribution as the sum and add the rank's own."""
-        arrival = self._append(_arriving(part, total))
-        return self._append(_behind(part, arrival, own, total, total))
+        arrival = self._append(arriving(part, total))
+        return self._append(behind(part, arrival, own, total, total))
 
-    def _add_landed(self, part: Transfer, total: Slot) -> int:
+    def _add_landed(self, part: Part, total: Slot) -> int:
         """Receive into scratch and add from there to the sum."""
         landing = Slot("s", self._reserve(part.target, part.count))
-        arrival = self._append(_arriving(part, landing))
-        return self._append(_behind(part, arrival, landing, total, total))
+        arrival = self._append(arriving(part, landing))
+        return self._append(behind(part, arrival, landing, total, total))
 
-    def _publish_sum(self, part: Transfer, total: Slot, added: int) -> int:
+    def _publish_sum(self, part: Part, total: Slot, added: int) -> int:
         """Copy an owner's finished sum to the output."""
         output = self.layout.output(part.target, part.chunk)
-        return self._append(_behind(part, added, total, output))
-
-
-def _part(
-    transfer: Transfer, chunk: int, count: int, after: tuple[int, ...], read: Slot
-) -> Transfer:
-    """Return some chunks of a transfer; `dataclasses.replace` would take most of the time."""
-    return Transfer(
-        *(transfer.source, transfer.target, chunk, count, transfer.reduces),
-        *(after, transfer.origin, read),
-    )
-
-
-def _arriving(part: Transfer, write: Slot, operand: Slot | None = None) -> Transfer:
-    """Return a transfer that is written, added to `operand` where there is one."""
-    return Transfer(
-        *(part.source, part.target, part.chunk, part.count, operand is not None),
-        *(part.after, part.origin, part.read, write, operand),
-    )
-
-
-def _behind(
-    part: Transfer, earlier: int, read: Slot, write: Slot, operand: Slot | None = None
-) -> Transfer:
-    """Return a local step of a transfer's target, behind another placed transfer."""
-    return Transfer(
-        *(part.target, part.target, part.chunk, part.count, operand is not None),
-        *((earlier,), part.origin, read, write, operand),
-    )
-
-
-def _chunks(transfer: Transfer) -> range:
-    return range(transfer.chunk, transfer.chunk + transfer.count)
+        return self._append(behind(part, added, total, output))
 
 
 def _runs(keys: Iterable[tuple[int, int]], most: int) -> Iterator[list[tuple[int, int]]]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from colsynth.lowering.hazards import Op
-from colsynth.lowering.lanes import Hop
 from colsynth.model import Transfer
 
 _SEND, _RECEIVE, _LOCAL = range(3)
@@ -53,6 +52,6 @@ def places(
     return tuple(found)
 
 
-def in_rounds(hops: Sequence[Hop], places: Sequence[Place]) -> list[Hop]:
-    """Return the hops of a threadblock, none of them fused, in the order of rounds."""
-    return sorted(hops, key=lambda hop: places[hop.ops[0]])
+def in_rounds(steps: Sequence[tuple[int, ...]], places: Sequence[Place]) -> list[tuple[int, ...]]:
+    """Return the steps of a threadblock, none of them fused, in the order of rounds."""
+    return sorted(steps, key=lambda ops: places[ops[0]])

@@ -5,6 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
+import numpy as np
+
+from colsynth.lowering.columns import Columns, Ints
 from colsynth.model import Slot, Transfer
 
 
@@ -24,19 +27,42 @@ class Segments:
 
     def __init__(self, transfers: Iterable[Transfer], grain: int) -> None:
         firsts: set[int] = set()
-        for transfer in transfers:
-            end = transfer.chunk + transfer.count
-            firsts.update((transfer.chunk, end))
-            firsts.update(range(-(-transfer.chunk // grain) * grain, end, grain))
+        for chunk, end in {(t.chunk, t.chunk + t.count) for t in transfers}:
+            firsts.add(chunk)
+            firsts.add(end)
+            firsts.update(range(-(-chunk // grain) * grain, end, grain))
         self._firsts = sorted(firsts)
+        self._within: dict[tuple[int, int], list[int]] = {}
+
+    @property
+    def firsts(self) -> Ints:
+        """The first chunk of every segment, ascending."""
+        return np.array(self._firsts, dtype=np.int64)
+
+    def of(self, columns: Columns) -> tuple[Ints, Ints]:
+        """Return the number of the first segment of every transfer, and of how many it is one."""
+        begin = np.searchsorted(self.firsts, columns.chunk)
+        return begin, np.searchsorted(self.firsts, columns.chunk + columns.count) - begin
+
+    def within(self, chunk: int, count: int) -> list[int]:
+        """Return the first chunks of the segments of a transfer of some chunks."""
+        found = self._within.get((chunk, count))
+        if found is None:
+            begin = bisect_left(self._firsts, chunk)
+            end = bisect_left(self._firsts, chunk + count, begin)
+            found = self._within[chunk, count] = self._firsts[begin:end]
+        return found
+
+    def length(self, first: int) -> int:
+        """Return the chunks of the segment that begins with a chunk."""
+        return self._firsts[bisect_left(self._firsts, first) + 1] - first
 
     def slots(self, transfer: Transfer, slot: Slot | None) -> list[Slot]:
         """Return one slot per segment of a transfer, where its first chunk is at `slot`."""
         if slot is None:
             return []
-        begin = bisect_left(self._firsts, transfer.chunk)
-        end = bisect_left(self._firsts, transfer.chunk + transfer.count, begin)
-        if end == begin + 1:
+        firsts = self.within(transfer.chunk, transfer.count)
+        if len(firsts) == 1:
             return [slot]
         shift = slot.offset - transfer.chunk
-        return [Slot(slot.buffer, first + shift) for first in self._firsts[begin:end]]
+        return [Slot(slot.buffer, first + shift) for first in firsts]

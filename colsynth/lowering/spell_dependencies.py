@@ -40,35 +40,46 @@ class SpellDependencies:
 
 
 def _spell(gpu: Gpu) -> Gpu:
-    place: dict[tuple[int, int], Wait] = {}
+    places = [_places(block) for block in gpu.threadblocks]
+    awaited: list[set[int]] = [set() for _ in places]
     for block in gpu.threadblocks:
-        position = 0
-        for number, step in enumerate(block.steps):
-            position += max(0, len(step.waits) - 1)
-            place[block.id, number] = Wait(block.id, position)
-            position += 1
-    awaited = {
-        place[wait] for block in gpu.threadblocks for step in block.steps for wait in step.waits
-    }
-    blocks = tuple(_spell_block(block, place, awaited) for block in gpu.threadblocks)
+        for step in block.steps:
+            for other, number in step.waits:
+                awaited[other].add(number)
+    blocks = tuple(
+        _spell_block(block, places, awaited[number])
+        for number, block in enumerate(gpu.threadblocks)
+    )
     return replace(gpu, threadblocks=blocks)
 
 
-def _spell_block(
-    block: Threadblock, place: dict[tuple[int, int], Wait], awaited: set[Wait]
-) -> Threadblock:
-    steps: list[Step] = []
+def _places(block: Threadblock) -> list[int]:
+    """Return where each step of a threadblock stands once nops are put before others."""
+    position, places = -1, []
     for step in block.steps:
+        position += len(step.waits) or 1
+        places.append(position)
+    return places
+
+
+def _spell_block(block: Threadblock, places: list[list[int]], awaited: set[int]) -> Threadblock:
+    steps: list[Step] = []
+    for number, step in enumerate(block.steps):
         waits = step.waits
         if waits:
-            *early, last = [place[wait] for wait in waits]
-            steps += [Step("nop", None, None, 0, (wait,), origin=step.origin) for wait in early]
+            *early, last = [Wait(other, places[other][at]) for other, at in waits]
+            steps += [Step("nop", None, None, 0, (w,), False, step.origin) for w in early]
             waits = (last,)
-        signals = (block.id, len(steps)) in awaited
+        signals = number in awaited
         steps.append(
-            Step(step.op, step.source, step.target, step.count, waits, signals, step.origin)
+            step
+            if signals == step.signals and waits == step.waits
+            else Step(
+                *(step.op, step.source, step.target, step.count),
+                *(waits, signals, step.origin),
+            )
         )
-    return replace(block, steps=tuple(steps))
+    return Threadblock(block.id, block.send, block.recv, block.channel, tuple(steps))
 
 
 def _compact_scratch(gpu: Gpu) -> Gpu:
@@ -77,16 +88,21 @@ def _compact_scratch(gpu: Gpu) -> Gpu:
     for block in gpu.threadblocks:
         for step in block.steps:
             for slot in (step.source, step.target):
-                if slot is not None and slot.buffer == "s":
-                    touched.update(range(slot.offset, slot.offset + step.count))
-    place = {offset: Slot("s", new) for new, offset in enumerate(sorted(touched))}
-    if all(offset == slot.offset for offset, slot in place.items()):
-        return replace(gpu, scratch_chunks=len(touched))
+                if slot is not None and slot[0] == "s":
+                    offset = slot[1]
+                    if step.count == 1:
+                        touched.add(offset)
+                    else:
+                        touched.update(range(offset, offset + step.count))
+    order = sorted(touched)
+    if not order or order[-1] == len(order) - 1:
+        return replace(gpu, scratch_chunks=len(order))
+    place = {offset: Slot("s", new) for new, offset in enumerate(order)}
     blocks = tuple(
-        replace(block, steps=tuple(_moved(step, place) for step in block.steps))
+        replace(block, steps=tuple([_moved(step, place) for step in block.steps]))
         for block in gpu.threadblocks
     )
-    return replace(gpu, scratch_chunks=len(touched), threadblocks=blocks)
+    return replace(gpu, scratch_chunks=len(order), threadblocks=blocks)
 
 
 def _moved(step: Step, place: dict[int, Slot]) -> Step:
@@ -97,7 +113,7 @@ def _moved(step: Step, place: dict[int, Slot]) -> Step:
     )
     if source is step.source and target is step.target:
         return step
-    return replace(step, source=source, target=target)
+    return Step(step.op, source, target, step.count, step.waits, step.signals, step.origin)
 
 
 def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:

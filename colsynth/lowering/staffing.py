@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from colsynth.lowering.abreast import in_turn, relays
+import numpy as np
+
+from colsynth.lowering.abreast import in_turn
+from colsynth.lowering.chains import Chains, Operations
+from colsynth.lowering.columns import Columns
 from colsynth.lowering.demand import lanes
-from colsynth.lowering.hazards import Op
-from colsynth.lowering.lanes import Hop, Lanes, Limits
-from colsynth.lowering.order_transfers import is_relay
-from colsynth.lowering.paired import PairedLanes, paired_lanes, partners
+from colsynth.lowering.hazards import Op, Waits
+from colsynth.lowering.lanes import Hop, Lane, Limits
+from colsynth.lowering.paired import paired_lanes, partners
 from colsynth.lowering.rounds import in_rounds, places
-from colsynth.model import ChunkProgram, Transfer
+from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target
+
+if TYPE_CHECKING:
+    from colsynth.kernels.lanes import Lanes, Rules
 
 
 class Staffing:
-    """Fills lanes with the chains of a program.
+    """Fills lanes with the chains of a program, for as many limits as are tried.
 
     Parameters
     ----------
@@ -28,18 +33,13 @@ class Staffing:
         Its operations, `colsynth.lowering.hazards.operations`.
     needed : tuple of tuple of int
         The waits of each operation, `colsynth.lowering.hazards.waits`.
-    limits : Limits
-    fuse : bool
-        Whether a relay may share a step with its arrival: in a program with an order of its
-        own wherever it stands (`abreast`), else right behind it.
-    apart : bool
-        Whether phases have threadblocks of their own.
     abreast : bool
-        Whether what a threadblock does for several transfers is sorted once more, so that
+        Whether a relay may share a step with its arrival wherever it stands, else right behind
+        it. What a threadblock does for several transfers is then sorted once more, so that
         it sends what it can before it receives.
     even : Target or None
         What for connections get as many threadblocks as their load needs
-        (`colsynth.lowering.demand`); None: as few as suffice. With `limits.paired`, where
+        (`colsynth.lowering.demand`); None: as few as suffice. With `Limits.paired`, where
         nothing is fused, all that there may be share it, in rounds (`colsynth.lowering.rounds`).
     """
 
@@ -47,151 +47,112 @@ class Staffing:
         self,
         program: ChunkProgram,
         ops: tuple[Op, ...],
-        needed: tuple[tuple[int, ...], ...],
-        limits: Limits,
-        fuse: bool,
-        apart: bool = False,
+        needed: Waits,
         abreast: bool = False,
         even: Target | None = None,
     ) -> None:
         self.program = program
         self.ops = ops
         self.needed = needed
-        self._chunks = [transfer.count for transfer in program.transfers]
         self._abreast = abreast
-        self._departure = self._departures() if fuse else {}
-        self._instances = 1 + max(t.origin.instance for t in program.transfers)
-        self._phases = 1 + max(t.origin.phase for t in program.transfers) if apart else 1
-        self._paired = limits.paired
-        self._depth = 0 if even is None else even.profile.fifo_calls[even.protocol]
-        self.lanes = self._empty(limits, even)
+        self._even = even
+        size = program.problem.topology.size
+        self._operations = Operations(Columns.of(program.transfers), ops, needed, size)
+        self._chains: dict[tuple[bool, bool], Chains] = {}
 
-    def _empty(self, limits: Limits, even: Target | None) -> Lanes:
-        if even is None:
-            return Lanes(limits)
-        if not self._paired:
-            return Lanes(limits, self._needs(limits, even))
-        loads: Counter[tuple[int, int, int]] = Counter()
-        for transfer in self.program.transfers:
-            if not transfer.is_local:
-                connection = transfer.source, transfer.target
-                loads[self._first_channel(transfer), *connection] += transfer.count
-        pairs = partners(self.program.problem.topology)
-        return PairedLanes(limits, paired_lanes(loads, pairs, limits.threadblocks), pairs=pairs)
+    def staff(self, limits: Limits, fuse: bool, apart: bool) -> list[Lane] | None:
+        """Return the lanes of all ranks, None where the limits do not allow it.
 
-    def _needs(self, limits: Limits, target: Target) -> dict[tuple[int, int, int], int]:
-        """Return how many lanes each connection needs."""
-        transfers, topology = self.program.transfers, self.program.problem.topology
-        return lanes(transfers, self._first_channel, limits.steps, topology, target)
+        Parameters
+        ----------
+        limits : Limits
+        fuse : bool
+            Whether relays share a step with their arrival.
+        apart : bool
+            Whether phases have threadblocks of their own.
+        """
+        from colsynth.kernels.staffing import fill
 
-    def fill(self) -> bool:
-        """Place everything; return whether the limits allowed it."""
-        for chain in self._chains():
-            if chain[0].recv is None and chain[0].send is None:
-                self._place_local(chain[0])
-            elif not self._place(chain) and not all(self._place(part) for part in _cut(chain)):
-                return False
-        if self._abreast and not self._take_turns():
-            return False
-        if self._paired and max(self._chunks) <= self._depth:
-            self._go_round()
-        return all(n <= self.lanes.limits.threadblocks for n in self.lanes.on_rank.values())
+        chains = self._chains_of(fuse, apart)
+        rules = self._rules(limits, chains)
+        size = self.program.problem.topology.size
+        found, fits = fill(chains.work, rules, size, len(chains.pairs), len(chains.ways))
+        if not fits:
+            return None
+        result = _lanes(found, list(chains.pairs))
+        if self._abreast and not self._take_turns(result):
+            return None
+        if limits.paired and self._even is not None and self._is_short(self._even):
+            order = places(self.program.transfers, self.ops, self.needed)
+            for lane in result:
+                lane.steps = in_rounds(lane.steps, order)
+        return result
 
-    def _take_turns(self) -> bool:
-        """Sort the hops of every lane; return whether that was possible."""
-        for lane in self.lanes.lanes:
-            hops = in_turn(lane.hops, self.needed)
+    def _chains_of(self, fuse: bool, apart: bool) -> Chains:
+        if (fuse, apart) not in self._chains:
+            operations = self._operations
+            alone = np.full(len(self.ops), -1)
+            departure = operations.departures(self._abreast) if fuse else alone
+            self._chains[fuse, apart] = operations.chains(departure, apart)
+        return self._chains[fuse, apart]
+
+    def _rules(self, limits: Limits, chains: Chains) -> Rules:
+        from colsynth.kernels.lanes import EVEN, FEWEST, PAIRED, Rules
+
+        mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
+        topology = self.program.problem.topology
+        if self._even is not None and limits.paired:
+            pairs, mode = partners(topology), PAIRED
+            needs = chains.needs(paired_lanes(chains.chunks, pairs, limits.threadblocks))
+            back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]
+            partner = np.array([chains.pairs.get(pair, -1) for pair in back], dtype=np.int64)
+        elif self._even is not None:
+            load = chains.chunks, chains.transfers
+            mode, needs = EVEN, chains.needs(lanes(*load, limits.steps, topology, self._even))
+        numbers = (
+            *(limits.threadblocks, limits.steps, limits.chunks, limits.channels),
+            *(limits.per_channel, chains.stride, limits.share),
+        )
+        return Rules(np.array(numbers, dtype=np.int64), mode, needs, partner)
+
+    def _is_short(self, target: Target) -> bool:
+        """Return whether a FIFO holds all calls of every step."""
+        depth = target.profile.fifo_calls[target.protocol]
+        return max(transfer.count for transfer in self.program.transfers) <= depth
+
+    def _take_turns(self, lanes: list[Lane]) -> bool:
+        """Sort the steps of every lane; return whether that was possible."""
+        for lane in lanes:
+            hops = in_turn([self._hop(lane, step) for step in lane.steps], self.needed)
             if hops is None:
                 return False
-            lane.hops = hops
+            lane.steps = [hop.ops for hop in hops]
         return True
 
-    def _go_round(self) -> None:
-        order = places(self.program.transfers, self.ops, self.needed)
-        for lane in self.lanes.lanes:
-            lane.hops = in_rounds(lane.hops, order)
+    def _hop(self, lane: Lane, step: tuple[int, ...]) -> Hop:
+        receives, sends = self.ops[step[0]].receives, self.ops[step[-1]].sends
+        return Hop(lane.recv if receives else None, lane.send if sends else None, step)
 
-    def _place(self, chain: list[Hop]) -> bool:
-        transfer = self.program.transfers[self.ops[chain[0].ops[0]].transfer]
-        channels = range(
-            self._first_channel(transfer),
-            self.lanes.limits.channels,
-            self._instances * self._phases,
+
+def _lanes(found: Lanes, pairs: list[tuple[int, int]]) -> list[Lane]:
+    """Return lanes with the operations of each of their steps, in the order they were opened."""
+    from colsynth.kernels.lanes import AT, CHANNEL, FROM, TO
+
+    size, count = found.size.tolist()
+    hops = found.hops[np.argsort(found.hops[:count, 0], kind="stable")]
+    ends = np.searchsorted(hops[:, 0], np.arange(size + 1)).tolist()
+    both = hops[:, 1:].tolist()
+    steps: list[tuple[int, ...]] = [
+        (first,) if second < 0 else (first, second) for first, second in both
+    ]
+    rows = found.lane[:size, [AT, CHANNEL, FROM, TO]].tolist()
+    return [
+        Lane(
+            rank,
+            channel,
+            None if into < 0 else pairs[into][0],
+            None if out < 0 else pairs[out][1],
+            steps[begin:end],
         )
-        channel = self.lanes.choose(chain, channels)
-        if channel is None:
-            return False
-        self.lanes.put(chain, channel, channels[0])
-        return True
-
-    def _place_local(self, hop: Hop) -> None:
-        """Put a local step behind the arrival it follows, else on a lane without peers.
-
-        Behind its arrival it need not wait for it.
-        """
-        previous = hop.ops[0] - 1
-        if previous in self.needed[hop.ops[0]]:
-            behind = hop._replace(weight=max(1, hop.weight - 1))
-            if self.lanes.put_behind(behind, self.lanes.holder[previous]):
-                return
-        transfer = self.program.transfers[self.ops[hop.ops[0]].transfer]
-        self.lanes.put_local(hop, self._first_channel(transfer))
-
-    def _first_channel(self, transfer: Transfer) -> int:
-        """Return the least channel that a transfer may take."""
-        origin = transfer.origin
-        return origin.instance * self._phases + origin.phase % self._phases
-
-    def _hop(self, recv: int | None, send: int | None, *ops: int) -> Hop:
-        """Return the hop that performs operations of one rank."""
-        first = self.ops[ops[0]]
-        outside = {p for op in ops for p in self.needed[op]} - set(ops)
-        weight = 1 + max(0, len(outside) - 1)
-        return Hop(first.rank, recv, send, ops, weight, self._chunks[first.transfer])
-
-    def _chains(self) -> Iterator[list[Hop]]:
-        """Yield the chains as hops from rank to rank, in the order of their first operations."""
-        fused = set(self._departure.values())
-        for number, op in enumerate(self.ops):
-            if op.sends and number not in fused:
-                yield self._chain_from(number)
-            elif not op.sends and not op.receives:
-                yield [self._hop(None, None, number)]
-
-    def _chain_from(self, first: int) -> list[Hop]:
-        """Return the chain that starts with send operation `first`."""
-        ops = self.ops
-        chain = [self._hop(None, ops[first + 1].rank, first)]
-        arrival = first + 1
-        while arrival in self._departure:
-            departure = self._departure[arrival]
-            source, target = ops[arrival - 1].rank, ops[departure + 1].rank
-            chain.append(self._hop(source, target, arrival, departure))
-            arrival = departure + 1
-        chain.append(self._hop(ops[arrival - 1].rank, None, arrival))
-        return chain
-
-    def _departures(self) -> dict[int, int]:
-        """Map each arrival to the send that shares its step.
-
-        A send right behind the arrival has all its other waits behind it too.
-        """
-        transfers, ops = self.program.transfers, self.ops
-        if self._abreast:
-            return relays(transfers, ops, self.needed)
-        return {
-            number: number + 1
-            for number, (here, there) in enumerate(pairwise(ops))
-            if here.receives
-            and there.sends
-            and is_relay(transfers[here.transfer], transfers[there.transfer])
-            and transfers[here.transfer].write == transfers[there.transfer].read
-        }
-
-
-def _cut(chain: list[Hop]) -> Iterator[list[Hop]]:
-    """Yield the transfers of a chain one by one, their ends no longer fused."""
-    for here, there in pairwise(chain):
-        send = here._replace(recv=None, ops=here.ops[-1:])
-        receive = there._replace(send=None, ops=there.ops[:1])
-        yield [send, receive]
+        for (rank, channel, into, out), (begin, end) in zip(rows, pairwise(ends), strict=True)
+    ]

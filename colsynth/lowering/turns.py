@@ -12,14 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
-from colsynth.lowering.demand import Way, bandwidth, pace
-from colsynth.lowering.hazards import Op
+from colsynth.lowering.demand import bandwidth, pace
+from colsynth.lowering.hazards import Op, Waits
 from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target
 from colsynth.simulate import default_model
 from colsynth.simulate.ways import is_network, ways
-
-Waits = tuple[tuple[int, ...], ...]
 
 
 def in_turns(
@@ -37,26 +35,42 @@ def in_turns(
         Sends at a time on a link that leaves a box, in multiples of what fills it.
     target : Target
     """
-    topology = program.problem.topology
-    model = default_model(target.profile)
-    pairs = {(t.source, t.target) for t in program.transfers if not t.is_local}
-    known = ways(topology, sorted(pairs))
+    exits = _exits(program, turns, target)
     taken: Counter[tuple[int, int]] = Counter()
     queues: dict[tuple[int, int], list[int]] = {}
     waits = list(needed)
-    for number, op in enumerate(ops):
-        if not op.sends:
+    for number, (place, rank, sends, _) in enumerate(ops):
+        pair = rank, program.transfers[place].target
+        if not sends or pair not in exits:
             continue
-        transfer = program.transfers[op.transfer]
-        pair = transfer.source, transfer.target
-        way: Way = known[pair][taken[pair] % len(known[pair])]
+        choice = exits[pair]
+        link, most = choice[taken[pair] % len(choice)]
         taken[pair] += 1
-        link = next((link for link in way if is_network(topology, link)), None)
-        if link is None:
+        if link < 0:
             continue
-        queue = queues.setdefault((transfer.source, link), [])
-        most = turns * ceil(bandwidth(topology, link, model) / pace(target))
+        queue = queues.setdefault((rank, link), [])
         if len(queue) >= most:
             waits[number] = tuple(sorted({*needed[number], queue[-most]}))
         queue.append(number)
     return tuple(waits)
+
+
+def _exits(
+    program: ChunkProgram, turns: int, target: Target
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """Return, per pair of ranks and way, the link out of the box and how many sends it takes.
+
+    The link is -1 where a way has none. Pairs that never leave a box are left out.
+    """
+    topology = program.problem.topology
+    model, speed = default_model(target.profile), pace(target)
+    pairs = {(t.source, t.target) for t in program.transfers if not t.is_local}
+    outside = [is_network(topology, link) for link in range(len(topology.links))]
+    found = {}
+    for pair, choice in ways(topology, sorted(pairs)).items():
+        links = [next((link for link in way if outside[link]), -1) for way in choice]
+        if max(links) >= 0:
+            found[pair] = [
+                (link, turns * ceil(bandwidth(topology, link, model) / speed)) for link in links
+            ]
+    return found

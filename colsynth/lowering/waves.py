@@ -33,25 +33,25 @@ def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> li
     roots = _roots(transfers)
     box = boxes(topology)
     count = 1 + max(box)
+    size = topology.size
     beats: list[int] = []
+    phases: list[int] = []
     keys = []
     for place, transfer in enumerate(transfers):
-        phase = transfer.origin.phase
-        begun = max(
-            (
-                beats[other] + 1 + (lag if transfers[other].origin.phase < phase else 0)
-                for other in transfer.after
-            ),
-            default=0,
-        )
+        source, target, origin = transfer.source, transfer.target, transfer.origin
+        phase, _, tree, _, piece = origin
+        begun = 0
+        for other in transfer.after:
+            beat = beats[other] + 1 + (lag if phases[other] < phase else 0)
+            begun = beat if beat > begun else begun
         beats.append(begun)
-        root = box[roots[transfer.origin.phase, transfer.origin.tree]]
+        phases.append(phase)
+        root = box[roots[phase, tree]]
         if transfer.reduces:
-            shift = (root - box[transfer.source]) % count or count
+            shift = (root - box[source]) % count or count
         else:
-            shift = (box[transfer.target] - root) % count
-        peer = (transfer.target - transfer.source) % topology.size
-        keys.append((begun + transfer.origin.piece, shift, peer, place))
+            shift = (box[target] - root) % count
+        keys.append((begun + piece, shift, (target - source) % size, place))
     return [key[-1] for key in sorted(keys)]
 
 
@@ -71,11 +71,9 @@ def _roots(transfers: Sequence[Transfer]) -> dict[Tree, int]:
     """
     inner: dict[Tree, set[int]] = {}
     outer: dict[Tree, set[int]] = {}
-    for transfer in transfers:
-        tree = transfer.origin.phase, transfer.origin.tree
-        near, far = transfer.source, transfer.target
-        if transfer.reduces:
-            near, far = far, near
-        inner.setdefault(tree, set()).add(near)
-        outer.setdefault(tree, set()).add(far)
+    ends = {(*t.origin[:3], t.reduces, t.source, t.target) for t in transfers}
+    for phase, _, number, reduces, source, target in ends:
+        near, far = (target, source) if reduces else (source, target)
+        inner.setdefault((phase, number), set()).add(near)
+        outer.setdefault((phase, number), set()).add(far)
     return {tree: min(ranks - outer[tree], default=min(ranks)) for tree, ranks in inner.items()}

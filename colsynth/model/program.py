@@ -96,7 +96,7 @@ class Header:
         Smallest message served, inclusive.
     max_bytes : int or None
         Largest message served, inclusive on every runtime (writers translate);
-        None is unlimited.
+        None is unlimited, which no compiled program is.
     root : int or None
         Rank, for broadcast and reduce (not written to any file; verification finds it).
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -72,12 +72,18 @@ class Topology:
         Sorted by (source, target).
     ranks : tuple of int
         Node index of rank 0, 1, ...; every GPU exactly once.
+    notes : tuple of str
+        What was concluded about it and its user should know; no part of what it is.
+    whole : Topology or None
+        The same with slower wires that were left out; no part of what it is.
     """
 
     name: str
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     ranks: tuple[int, ...]
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    whole: Topology | None = field(default=None, compare=False, repr=False)
 
     @property
     def size(self) -> int:
@@ -114,7 +120,7 @@ class Topology:
         """Return the topology with every link turned around."""
         turned = (replace(x, source=x.target, target=x.source) for x in self.links)
         links = tuple(sorted(turned, key=lambda link: (link.source, link.target)))
-        return replace(self, links=links)
+        return replace(self, links=links, whole=None)
 
     def link_name(self, index: int) -> str:
         """Return ``"source -> target"`` with the names of the nodes."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from colsynth.model import Topology
+from colsynth.writing import write_files
 
 _WIDTH = 120
 _INDENT = "  "
@@ -34,9 +35,8 @@ def file_name(place: int, name: str) -> str:
 
 def write(directory: Path, place: int, name: str, value: Any) -> Path:
     """Write one dump into `directory`, which is made if need be; return its path."""
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / file_name(place, name)
-    path.write_text(pretty(value), encoding="utf-8")
+    write_files({path: pretty(value).encode()})
     return path
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from colsynth.errors import (
@@ -19,6 +20,7 @@ from colsynth.errors import (
     InputError,
     Span,
     VerificationError,
+    is_interrupt,
 )
 from colsynth.garbage import no_cycles
 from colsynth.model import Forest, Report, TimedSchedule
@@ -122,27 +124,28 @@ class Pipeline:
         """
         clock = clock or Clock()
         last = self.first + len(self.passes) - 1
-        for place, item in enumerate(self.passes, self.first):
-            target.progress(item.name, place - 1, last)
-            with clock.measure(item.name):
-                value = _run_one(item, value, target)
-            _prove(item.name, value, clock)
-            if observe is not None:
-                observe(place, item.name, value)
+        with no_cycles():
+            for place, item in enumerate(self.passes, self.first):
+                target.progress(item.name, place - 1, last)
+                with clock.measure(item.name):
+                    value = _run_one(item, value, target)
+                _prove(item.name, value, clock)
+                if observe is not None:
+                    observe(place, item.name, value)
         return value
 
 
 def _run_one(item: Pass, value: Any, target: Context) -> Any:
     """Return the result of one pass, of the type it promises."""
     try:
-        with no_cycles():
-            result = item.run(value, target)
+        result = item.run(value, target)
     except ColsynthError:
         raise
     except MemoryError as fault:
-        phrase = f"pass {item.name!r} needs more memory than there is"
-        raise InputError(Diagnostic("CS308", phrase, notes=tuple(map(str, fault.args)))) from fault
+        raise _out_of_memory(item.name, fault) from fault
     except Exception as fault:
+        if is_interrupt(fault):
+            raise KeyboardInterrupt from fault
         phrase = f"pass {item.name!r} failed: {type(fault).__name__}: {fault}"
         raise DefectError(Diagnostic("CS901", phrase)) from fault
     if not isinstance(result, item.gives):
@@ -150,6 +153,18 @@ def _run_one(item: Pass, value: Any, target: Context) -> Any:
         note = f"it promises a {item.gives.__name__}"
         raise DefectError(Diagnostic("CS902", phrase, notes=(note,)))
     return result
+
+
+def _out_of_memory(name: str, fault: MemoryError) -> InputError:
+    """Return the refusal of what does not fit; numpy says how large its array would have been."""
+    phrase = f"pass {name!r} needs more memory than there is"
+    shape, dtype = getattr(fault, "shape", None), getattr(fault, "dtype", None)
+    notes: tuple[str, ...] = ()
+    if shape is not None and dtype is not None:
+        need = prod(shape) * dtype.itemsize
+        notes = (f"it asked for {need / 10**9:,.1f} GB at once",)
+    advice = "take fewer GPUs, trees or chunks, or a machine with more memory"
+    return InputError(Diagnostic("CS308", phrase, notes=notes, help=advice))
 
 
 def _prove(name: str, value: Any, clock: Clock) -> None:

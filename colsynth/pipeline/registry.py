@@ -28,6 +28,7 @@ _PASSES = {
     "build-all-pairs": "colsynth.synthesis.baselines.build_all_pairs:BuildAllPairs",
     "build-pairwise": "colsynth.synthesis.baselines.build_pairwise:BuildPairwise",
     "build-two-level": "colsynth.synthesis.baselines.build_two_level:BuildTwoLevel",
+    "round-weights": "colsynth.lowering.round_weights:RoundWeights",
     "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
     "lower-timed": "colsynth.lowering.lower_timed:LowerTimed",
     "coalesce-chunks": "colsynth.lowering.coalesce_chunks:CoalesceChunks",
@@ -45,8 +46,8 @@ _ABREAST = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{share=t
 _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{most=4096}")
 
 ALGORITHMS = {
-    "forest": f"pack-trees,lower-forest,{_SPREAD}",
-    "roots": f"pack-roots,lower-forest{{fill=true}},{_SPREAD}",
+    "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",
+    "roots": f"pack-roots,round-weights,lower-forest{{fill=true}},{_SPREAD}",
     "ten": f"match-chunks,lower-timed,{_SPREAD}",
     "ring": f"build-ring,lower-forest{{apart=true,abreast=true}},{_ABREAST}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",

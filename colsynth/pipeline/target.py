@@ -37,7 +37,8 @@ def aim(
     profile : Profile
     protocol : str
     min_bytes, max_bytes : int, optional
-        Inclusive; the runtime's own defaults where left out.
+        Inclusive. Left out, they are the smallest that is safe and the largest that the
+        runtime can count for the program; the latter is known once the program is.
     seed : int
     progress : callable, optional
 
@@ -54,9 +55,8 @@ def aim(
         raise InputError(Diagnostic("CS213", phrase, help=advice))
     _check_collective(problem, profile, protocol)
     least = profile.least_min_bytes if min_bytes is None else min_bytes
-    most = profile.default_max_bytes if max_bytes is None else max_bytes
-    _check_sizes(profile, least, most)
-    target = Target(profile, protocol, min_bytes=least, max_bytes=most, seed=seed)
+    _check_sizes(profile, least, max_bytes)
+    target = Target(profile, protocol, min_bytes=least, max_bytes=max_bytes, seed=seed)
     return target if progress is None else replace(target, progress=progress)
 
 
@@ -96,16 +96,15 @@ def _check_sizes(profile: Profile, least: int, most: int | None) -> None:
         )
     if max(least, most or 0) > _MOST_BYTES:
         raise _wrong_size(f"message sizes reach to {_MOST_BYTES} bytes")
-    if most is None:
-        return
-    if most < max(least, 1):
-        raise _wrong_size(f"no message size lies between {least} and {most} bytes")
     limit = profile.default_max_bytes
-    if limit is not None and most > limit:
+    if most is not None and limit is not None and most > limit:
         raise _wrong_size(
             f"--max-bytes {most} is too large for {profile.name}",
             f"it serves messages of at most {limit} bytes",
         )
+    most = limit if most is None else most
+    if most is not None and most < max(least, 1):
+        raise _wrong_size(f"no message size lies between {least} and {most} bytes")
 
 
 def _wrong_size(phrase: str, *notes: str) -> InputError:

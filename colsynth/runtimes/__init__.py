@@ -10,12 +10,14 @@ from colsynth.runtimes.environment import environment, require_listable, variabl
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading, read
+from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.runtimes.writer import write
 
 __all__ = [
     "Profile",
     "Reading",
+    "TakenSizes",
     "Target",
     "environment",
     "profile",
@@ -23,6 +25,7 @@ __all__ = [
     "read",
     "read_file",
     "require_listable",
+    "taken_sizes",
     "variables",
     "write",
 ]

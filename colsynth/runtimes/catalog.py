@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, close_names, did_you_mean
 from colsynth.model import Collective
 from colsynth.runtimes.data import read_data
 from colsynth.runtimes.profile import Profile
@@ -24,15 +24,32 @@ def profile(name: str) -> Profile:
     Raises
     ------
     InputError
-        CS501 when there is no such runtime.
+        CS501 when there is no such runtime; of a library that reads no schedule files, which
+        ones do.
     """
     for candidate in profiles():
         if candidate.name == name:
             return candidate
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> InputError:
+    """Return the refusal of a name; one vendor's runtime is never proposed for another's."""
     names = [candidate.name for candidate in profiles()]
-    raise InputError(
-        Diagnostic("CS501", f"unknown runtime {name!r}", help=did_you_mean(name, names))
-    )
+    others = read_data("runtimes", "others.yaml")
+    called = {word: key for key, other in others.items() for word in (key, *other["also"])}
+    nearest = close_names(name, (*names, *called))
+    phrase = f"unknown runtime {name!r}"
+    if not nearest or nearest[0] in names:
+        return InputError(Diagnostic("CS501", phrase, help=did_you_mean(name, names)))
+    note = others[called[nearest[0]]]["why"]
+    return InputError(Diagnostic("CS501", phrase, notes=(note,), help=_READERS))
+
+
+_READERS = (
+    "these read them: -r msccl-executor and -r msccl, forks of NCCL for NVIDIA GPUs; "
+    "-r rccl, for AMD GPUs; see 'colsynth runtimes'"
+)
 
 
 def _profile(name: str, entry: dict[str, Any]) -> Profile:
@@ -48,6 +65,7 @@ def _profile(name: str, entry: dict[str, Any]) -> Profile:
     values["collectives"] = {Collective(k): v for k, v in values["collectives"].items()}
     built_in = values["built_in"].items()
     values["built_in"] = {Collective(k): tuple(names) for k, names in built_in}
-    values["out_of_place_only"] = tuple(map(Collective, values["out_of_place_only"]))
+    for key in ("out_of_place_only", "counts_bytes"):
+        values[key] = tuple(map(Collective, values[key]))
     values["exports"] = tuple(values["exports"].items())
     return Profile(name=name, sources=sources, **values)

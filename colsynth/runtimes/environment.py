@@ -17,6 +17,7 @@ from colsynth.model import Header, Severity
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import read
+from colsynth.text import listed
 
 _ALL_PROTOCOLS = "LL,LL128,Simple"
 
@@ -63,7 +64,7 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     if profile.directory:
         directory = _directory(found, profile)
         values.append(("MSCCL_ALGO_DIR", str(directory)))
-        _check_directory(directory, profile)
+        _check_directory(directory, set(found), profile)
     else:
         _check_list(found, profile)
         values.append(("MSCCL_XML_FILES", listed))
@@ -122,13 +123,14 @@ def _directory(paths: list[Path], profile: Profile) -> Path:
     return parents[0]
 
 
-def _check_directory(directory: Path, profile: Profile) -> None:
+def _check_directory(directory: Path, listed: set[Path], profile: Profile) -> None:
     """Check every file the runtime would find there (F01, F02)."""
     entries = sorted(e for e in directory.iterdir() if e.is_symlink() or e.is_file())
     try:
         schedules = [_schedule(entry, profile) for entry in entries if not entry.is_dir()]
     except InputError as fault:
         raise _spoiled(directory, profile, fault) from fault
+    _refuse_hidden([e.name for e in entries if e not in listed], directory, profile)
     if profile.fuses:
         return
     for index, one in enumerate(schedules):
@@ -137,6 +139,19 @@ def _check_directory(directory: Path, profile: Profile) -> None:
                 text = f"{one.path.name} and {other.path.name} serve the same calls"
                 note = "files are taken in directory order, which may differ between hosts"
                 raise InputError(Diagnostic("CS504", text, notes=(note,), help=_SEPARATE))
+
+
+def _refuse_hidden(names: list[str], directory: Path, profile: Profile) -> None:
+    """Refuse hidden files beside those that were listed (CS504).
+
+    One may be what a killed process left of a schedule, and a runtime that goes by names reads it
+    first.
+    """
+    hidden = [name for name in names if name.startswith(".")]
+    if hidden:
+        text = f"{profile.name} would also read hidden files in {directory}: {listed(hidden)}"
+        advice = "remove them; killed programs leave such files"
+        raise InputError(Diagnostic("CS504", text, help=advice))
 
 
 _SEPARATE = "give each file a byte range of its own, or a directory of its own"

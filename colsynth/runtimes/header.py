@@ -77,7 +77,7 @@ def read_header(scanner: Scanner, tag: Tag, profile: Profile) -> AlgoHeader | No
         return None
     collective, custom = found
     in_place, out_of_place = _modes(fields, profile)
-    least, most = _range(fields, profile)
+    least, most = _range(fields, profile, profile.largest_message(protocol, counts[1]))
     threads = _threads(fields, profile, protocol)
     header = Header(
         name=tag.attributes.get("name", ""),
@@ -150,10 +150,15 @@ def _modes(fields: Fields, profile: Profile) -> tuple[bool, bool]:
     return in_place, not in_place
 
 
-def _range(fields: Fields, profile: Profile) -> tuple[int, int | None]:
-    """Return the range, both ends inclusive; None is unlimited."""
+def _range(fields: Fields, profile: Profile, largest: int) -> tuple[int, int | None]:
+    """Return the range, both ends inclusive; None is unlimited.
+
+    Where the file is not loaded for want of ``maxBytes``, which A01 reports, it is `largest`,
+    which leads to no further finding.
+    """
     least = fields.optional("minBytes", 0, bits=64)
-    most = fields.optional("maxBytes", profile.missing_max_bytes, bits=64)
+    missing = largest if profile.missing_max_bytes is None else profile.missing_max_bytes
+    most = fields.optional("maxBytes", missing, bits=64)
     if least < 0:
         fields.fault("A07", f"minBytes is {least}")
     if profile.exclusive_max:

@@ -26,7 +26,7 @@ class Profile:
     least_min_bytes : int
         Smallest ``minBytes`` that is safe.
     default_max_bytes : int or None
-        Largest message served unless the user says otherwise; None is unlimited.
+        Largest message that the runtime can count; None where nothing but `max_tiles` limits it.
     max_threadblocks : int
         Hard limit per GPU.
     resident_threadblocks : int
@@ -43,6 +43,8 @@ class Profile:
         Primitive calls a connection holds, by protocol (contract 4.6).
     tile_bytes : dict
         Bytes of a chunk that one pass of the outer loop moves, by protocol (contract 4.3).
+    max_tiles : int
+        Passes of the outer loop that flags count (contract 4.3); with more, the job hangs.
     warnings : tuple of str
         What everyone who gets a file for this runtime must be told.
     notes : tuple of str
@@ -53,8 +55,9 @@ class Profile:
     attributes, required : tuple of str
         Attributes of ``algo`` in the order the writer spells them, and those without
         which the file is not loaded.
-    missing_max_bytes : int
-        What the runtime assumes, in its own meaning, where ``maxBytes`` is absent.
+    missing_max_bytes : int or None
+        What the runtime assumes, in its own meaning, where ``maxBytes`` is absent; None where
+        it does not load the file then.
     connection_bytes : int
         Buffer memory of one connection end, all protocols together.
     directory : bool
@@ -70,6 +73,9 @@ class Profile:
     built_in : dict
         Algorithms of the library that colsynth models, by collective: what runs where no
         file serves a call.
+    counts_bytes : tuple of Collective
+        Collectives of which the runtime counts bytes, not elements, when it asks whether the
+        chunks of a file divide a call (`colsynth.runtimes.selection`).
     sources : dict
         Where each number comes from, by field name.
     """
@@ -94,12 +100,13 @@ class Profile:
     max_wait_target: int
     fifo_calls: dict[str, int]
     tile_bytes: dict[str, int]
+    max_tiles: int
     warnings: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
     hard_channels: int = 0
     attributes: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
-    missing_max_bytes: int = 0
+    missing_max_bytes: int | None = None
     connection_bytes: int = 0
     directory: bool = False
     max_files: int | None = None
@@ -107,12 +114,18 @@ class Profile:
     out_of_place_only: tuple[Collective, ...] = ()
     config: str | None = None
     built_in: dict[Collective, tuple[str, ...]] = field(default_factory=dict)
+    counts_bytes: tuple[Collective, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def most_channels(self) -> int:
         """Channels a file may ask for where the hardware is known to have them."""
         return max(self.max_channels, self.hard_channels)
+
+    def largest_message(self, protocol: str, chunks: int) -> int:
+        """Return the bytes of the largest message that a file of so many chunks can serve."""
+        counted = self.max_tiles * self.tile_bytes[protocol] * chunks
+        return min(counted, self.default_max_bytes or counted)
 
     @property
     def fuses(self) -> bool:

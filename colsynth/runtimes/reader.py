@@ -55,12 +55,15 @@ class Reading:
         reaches); the header then says alltoall, which has the same buffer sizes.
     notes : tuple of (str, str)
         Rule and remark of what is worth knowing but not a finding.
+    header_line : int or None
+        Line of the algo element, from 1.
     """
 
     program: ThreadblockProgram | None
     findings: tuple[Finding, ...]
     custom: bool = False
     notes: tuple[tuple[str, str], ...] = ()
+    header_line: int | None = None
     _lines: dict[tuple[int, int | None], tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def line(self, rank: int | None, threadblock: int | None, step: int | None) -> int | None:
@@ -94,7 +97,9 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
     algo = reader.file(file)
     program = None if algo is None else reader.program(algo)
     custom = algo is not None and algo.custom
-    return Reading(program, findings.all(), custom, tuple(findings.notes), reader.lines)
+    return Reading(
+        program, findings.all(), custom, tuple(findings.notes), reader.header_line, reader.lines
+    )
 
 
 class _Reader:
@@ -106,6 +111,7 @@ class _Reader:
         self._slots: dict[tuple[str, str], Slot] = {}
         self._waits: dict[tuple[str, str], tuple[Wait, ...]] = {("-1", "-1"): ()}
         self.lines: dict[tuple[int, int | None], tuple[int, ...]] = {}
+        self.header_line: int | None = None
 
     def file(self, name: str) -> AlgoHeader | None:
         """Read the top level: one algo, comments, nothing else."""
@@ -115,6 +121,7 @@ class _Reader:
                 self._scanner.report("X04", f"</{tag.name}> closes nothing", tag.offset)
             elif tag.name == "algo" and not found:
                 found = True
+                self.header_line = self._scanner.line(tag.offset)
                 algo = read_header(self._scanner, tag, self._profile)
                 if tag.kind == OPEN:
                     self._children(tag, "gpu", self._gpu)

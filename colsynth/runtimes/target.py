@@ -46,7 +46,7 @@ class Target(Context):
     min_bytes : int
         Inclusive.
     max_bytes : int or None
-        Inclusive; None is unlimited.
+        Inclusive; None is as large as the runtime can count (`Profile.largest_message`).
     seed, progress
         As in `Context`, by keyword.
     """

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.errors import Diagnostic, InputError
 from colsynth.model import ThreadblockProgram, Topology
 from colsynth.simulate.model import Model
-from colsynth.simulate.steps import RECEIVES, SENDS, Unit, check, unfit, units_of
+from colsynth.simulate.steps import RECEIVES, SENDS, Steps, Unit, check, steps_of
 from colsynth.simulate.ways import is_network, ways
 
 Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ class Machine:
         What it was made of.
     blocks : tuple of (int, int)
         Rank and id of each threadblock.
-    units : tuple of Unit
+    steps : Steps
     block_first, receives, sends, pieces, signals, ordinal, busy, speed : arrays
     wait_first, wait_block, wait_ordinal : arrays
     connections : tuple of (int, int, int)
@@ -44,7 +44,7 @@ class Machine:
     model: Model
     protocol: str
     blocks: tuple[tuple[int, int], ...]
-    units: tuple[Unit, ...]
+    steps: Steps
     block_first: Ints
     receives: NDArray[np.int32]
     sends: NDArray[np.int32]
@@ -65,6 +65,11 @@ class Machine:
     owner: NDArray[np.int32]
     capacity: Floats
 
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """The steps other than nops, one by one."""
+        return self.steps.units()
+
 
 def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Machine:
     """Return a program on a topology.
@@ -76,42 +81,42 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     InfeasibleError
         CS601: the program sends where no links lead.
     """
-    ranks = program.header.ranks
-    if ranks != topology.size:
-        phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
-        hint = "choose the number of boxes with --nodes, or another topology"
-        raise InputError(Diagnostic("CS600", phrase, help=hint))
-    check(program)
+    check(program, topology)
     protocol = program.header.protocol
     blocks = tuple((gpu.rank, tb.id) for gpu in program.gpus for tb in gpu.threadblocks)
-    units = tuple(units_of(program))
-    connections, outgoing, incoming = _connections(program)
-    sends = [outgoing[u.block] if u.step.op in SENDS else -1 for u in units]
-    receives = [incoming[u.block] if u.step.op in RECEIVES else -1 for u in units]
-    wait_first = np.zeros(len(units) + 1, np.int64)
-    np.cumsum([len(unit.waits) for unit in units], out=wait_first[1:])
-    waits = [wait for unit in units for wait in unit.waits]
+    steps = steps_of(program)
+    words = [step.op for step in steps.steps]
+    connections, *ends = _connections(program)
+    outgoing, incoming = (np.array(end, np.int32)[steps.block] for end in ends)
+    sending, receiving = (_among(words, kinds) for kinds in (SENDS, RECEIVES))
     return Machine(
         program=program,
         topology=topology,
         model=model,
         protocol=protocol,
         blocks=blocks,
-        units=units,
-        block_first=np.searchsorted([u.block for u in units], np.arange(len(blocks) + 1)),
-        receives=np.array(receives, np.int32),
-        sends=np.array(sends, np.int32),
-        pieces=np.array([unit.step.count for unit in units], np.int64),
-        signals=np.array([unit.step.signals for unit in units], np.bool_),
-        ordinal=np.array([unit.ordinal for unit in units], np.int64),
-        busy=np.array([_busy(unit, model, protocol) for unit in units]),
-        speed=np.array([_speed(unit, model, protocol) for unit in units]),
-        wait_first=wait_first,
-        wait_block=np.array([block for block, _ in waits], np.int32),
-        wait_ordinal=np.array([ordinal for _, ordinal in waits], np.int64),
+        steps=steps,
+        block_first=np.searchsorted(steps.block, np.arange(len(blocks) + 1)),
+        receives=np.where(receiving, incoming, np.int32(-1)),
+        sends=np.where(sending, outgoing, np.int32(-1)),
+        pieces=np.array([step.count for step in steps.steps], np.int64),
+        signals=np.array([step.signals for step in steps.steps], np.bool_),
+        ordinal=steps.ordinal,
+        # Nanoseconds that a call keeps its threadblock beside moving data.
+        busy=np.where(steps.joined, 0.0, 1e3 * model.step[protocol]),
+        # Bytes per nanosecond of what sends nothing.
+        speed=np.where(receiving, model.rate[protocol], model.local_rate[protocol]),
+        wait_first=steps.wait_first,
+        wait_block=steps.wait_block.astype(np.int32),
+        wait_ordinal=steps.wait_ordinal,
         connections=connections,
         **_wiring(connections, topology, model, protocol),
     )
+
+
+def _among(words: list[str], kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return which words are of some kinds."""
+    return np.fromiter((word in kinds for word in words), np.bool_, len(words))
 
 
 Wires = tuple[tuple[tuple[int, int, int], ...], list[int], list[int]]
@@ -121,7 +126,6 @@ def _connections(program: ThreadblockProgram) -> Wires:
     """Return the connections, and the outgoing and incoming one of every threadblock."""
     numbers: dict[tuple[int, int, int], int] = {}
     ends: tuple[list[int], list[int]] = ([], [])
-    seen: set[tuple[int, int]] = set()
     for gpu in program.gpus:
         for block in gpu.threadblocks:
             out = None if block.send is None else (gpu.rank, block.send, block.channel)
@@ -131,25 +135,8 @@ def _connections(program: ThreadblockProgram) -> Wires:
                     ends[side].append(-1)
                     continue
                 index = numbers.setdefault(name, len(numbers))
-                if (side, index) in seen:
-                    verb = "receive on" if side else "send on"
-                    raise unfit(
-                        f"two threadblocks of rank {gpu.rank} {verb} channel {block.channel}"
-                        f" between ranks {name[0]} and {name[1]}"
-                    )
-                seen.add((side, index))
                 ends[side].append(index)
     return tuple(numbers), *ends
-
-
-def _busy(unit: Unit, model: Model, protocol: str) -> float:
-    """Return the nanoseconds that a call keeps its threadblock beside moving data."""
-    return 0.0 if unit.joined else 1e3 * model.step[protocol]
-
-
-def _speed(unit: Unit, model: Model, protocol: str) -> float:
-    """Return bytes per nanosecond of a unit that sends nothing."""
-    return (model.rate if unit.step.op in RECEIVES else model.local_rate)[protocol]
 
 
 def _wiring(

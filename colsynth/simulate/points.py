@@ -60,13 +60,21 @@ class Simulation:
     ----------
     file : str
         Its name, or the name of the program.
+    runtime, topology : str
+        Their names: who runs it, and where.
     ranks : int
     collective : Collective
     points : tuple of Point
         In the order of the sizes asked for.
+    selected : tuple of bool
+        Of every point, whether the runtime selects the file for a message of that size. Where
+        it does not the library's own algorithm runs, and the time is not that of such a call.
     """
 
     file: str
+    runtime: str
+    topology: str
     ranks: int
     collective: Collective
     points: tuple[Point, ...]
+    selected: tuple[bool, ...]

@@ -1,19 +1,61 @@
-"""What is simulated: the program of a schedule file."""
+"""What is simulated: the program of a schedule file, as the runtime reads it that can run it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Severity
+from colsynth.simulate.steps import Unfit, check
 
 if TYPE_CHECKING:
-    from colsynth.model import ThreadblockProgram
+    from colsynth.model import Finding, ThreadblockProgram, Topology
     from colsynth.runtimes.profile import Profile
+    from colsynth.runtimes.reader import Reading
 
 
-def read_program(data: bytes, profile: Profile, subject: str) -> ThreadblockProgram:
-    """Return the program of a schedule file.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program, and where its parts stand in its file.
+
+    Parameters
+    ----------
+    subject : str
+        Name of the file.
+    data : bytes
+        The file.
+    profile : Profile
+        Of the runtime that reads it.
+    program : ThreadblockProgram
+    reading : Reading
+    """
+
+    subject: str
+    data: bytes
+    profile: Profile
+    program: ThreadblockProgram
+    reading: Reading
+
+    def require_fit(self, topology: Topology) -> None:
+        """Refuse a program that cannot be executed on a topology, with file and line.
+
+        Raises
+        ------
+        InputError
+            CS600: the ranks of both differ; CS602: the program cannot be executed.
+        """
+        try:
+            check(self.program, topology)
+        except Unfit as fault:
+            line = self.reading.line(fault.rank, fault.block, fault.step)
+            span = Span(self.subject, line or self.reading.header_line)
+            raise InputError(replace(fault.diagnostic, span=span)) from None
+
+
+def read_source(data: bytes, profile: Profile, subject: str) -> Source:
+    """Return the program of a schedule file, with the places of its parts.
 
     Raises
     ------
@@ -24,9 +66,75 @@ def read_program(data: bytes, profile: Profile, subject: str) -> ThreadblockProg
 
     reading = read(data, profile, file=subject)
     if reading.program is not None:
-        return reading.program
-    errors = [item for item in reading.findings if item.severity is Severity.ERROR]
-    notes = tuple(f"{item.rule}: {item.message}" for item in errors[:1])
-    span = Span(subject, errors[0].line if errors else None)
+        return Source(subject, data, profile, reading.program, reading)
     phrase = f"{profile.name} would read no schedule from this file"
-    raise InputError(Diagnostic("CS605", phrase, span, notes, "`colsynth verify` says more"))
+    raise _unreadable(subject, phrase, _first_fault(reading))
+
+
+def find_runtime(data: bytes, subject: str) -> Source:
+    """Return the program of a schedule file as the only runtime that can run it reads it.
+
+    A runtime can run what its parser reads without a fault, where it has all step types of the
+    program and room for it.
+
+    Raises
+    ------
+    InputError
+        CS605: none can. CS608: several can, and the file does not tell which it is for.
+    """
+    from colsynth.runtimes.catalog import profiles
+    from colsynth.runtimes.reader import read
+
+    found: list[Source] = []
+    reasons: list[str] = []
+    for profile in profiles():
+        reading = read(data, profile, file=subject)
+        fault = _first_fault(reading)
+        if reading.program is None or fault is not None:
+            reasons.append(f"{profile.name}: {_spell(fault)}")
+        elif obstacle := _obstacle(reading.program, profile):
+            reasons.append(f"{profile.name}: {obstacle}")
+        else:
+            found.append(Source(subject, data, profile, reading.program, reading))
+    if not found:
+        raise _unreadable(subject, "no runtime can run this file as it is", None, reasons)
+    if len(found) > 1:
+        raise _ambiguous(subject, [source.profile.name for source in found])
+    return found[0]
+
+
+def _obstacle(program: ThreadblockProgram, profile: Profile) -> str | None:
+    """Return why a runtime cannot run a program that its parser reads, None where it can."""
+    from colsynth.runtimes.limits import usage
+
+    steps = (step for gpu in program.gpus for block in gpu.threadblocks for step in block.steps)
+    missing = sorted({step.op for step in steps} - set(profile.ops))
+    if missing:
+        return f"it runs no steps of type {', '.join(missing)}"
+    over = [item for item in usage(program, profile) if item.exceeded]
+    return f"{over[0].title} {over[0].used} of {over[0].limit}" if over else None
+
+
+def _first_fault(reading: Reading) -> Finding | None:
+    return next((x for x in reading.findings if x.severity is Severity.ERROR), None)
+
+
+def _spell(fault: Finding | None) -> str:
+    return "it has no program" if fault is None else f"{fault.rule}: {fault.message}"
+
+
+def _unreadable(
+    subject: str, phrase: str, fault: Finding | None, reasons: Sequence[str] = ()
+) -> InputError:
+    notes = (*reasons,) if fault is None else (_spell(fault),)
+    span = Span(subject, None if fault is None else fault.line)
+    advice = "`colsynth verify` with -r RUNTIME says more"
+    return InputError(Diagnostic("CS605", phrase, span, notes, advice))
+
+
+def _ambiguous(subject: str, names: Sequence[str]) -> InputError:
+    *some, last = names
+    note = f"{', '.join(some)} and {last} can run it, and take different times"
+    advice = f"give {' or '.join(f'-r {name}' for name in names)}"
+    phrase = "the file does not tell which runtime it is for"
+    return InputError(Diagnostic("CS608", phrase, Span(subject), (note,), advice))

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import Step, Threadblock, ThreadblockProgram
+from colsynth.model import Gpu, Step, Threadblock, ThreadblockProgram, Topology
+from colsynth.text import listed
+
+Ints = NDArray[np.int64]
 
 SENDS = ("s", "rcs", "rrs", "rrcs")
 RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
@@ -35,19 +43,76 @@ class Unit(NamedTuple):
     joined: bool
 
 
-def check(program: ThreadblockProgram) -> None:
-    """Refuse what no runtime could execute, whatever the order of steps (CS602)."""
+class Unfit(InputError):
+    """A program that cannot be executed.
+
+    Parameters
+    ----------
+    diagnostic : Diagnostic
+    rank, block, step : int, optional
+        What it is about: rank, id of the threadblock, place of the step; None is the header.
+    """
+
+    def __init__(
+        self,
+        diagnostic: Diagnostic,
+        rank: int | None = None,
+        block: int | None = None,
+        step: int | None = None,
+    ) -> None:
+        super().__init__(diagnostic)
+        self.rank, self.block, self.step = rank, block, step
+
+
+def check(program: ThreadblockProgram, topology: Topology) -> None:
+    """Refuse what no runtime could execute on a topology, whatever the order of steps.
+
+    Raises
+    ------
+    Unfit
+        CS600: the ranks of both differ; CS602: the program cannot be executed.
+    """
+    ranks = program.header.ranks
+    if ranks != topology.size:
+        phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
+        hint = f"choose a topology of {ranks} GPUs with -t, --nodes or --group"
+        raise Unfit(Diagnostic("CS600", phrase, help=hint))
     if program.header.chunks < 1:
         raise unfit(f"messages are cut into {program.header.chunks} chunks")
     if len(program.gpus) != program.header.ranks:
         raise unfit(f"of {program.header.ranks} ranks {len(program.gpus)} have a program")
     for rank, gpu in enumerate(program.gpus):
         if gpu.rank != rank:
-            raise unfit(f"there is no rank {rank}, or there are two of one number")
+            raise unfit(f"there is no rank {rank}, or there are two of one number", gpu.rank)
+        _check_scratch(gpu)
         for place, block in enumerate(gpu.threadblocks):
             if block.id != place:
-                raise unfit(f"rank {rank} has no threadblock {place}, or two of one number")
+                text = f"rank {rank} has no threadblock {place}, or two of one number"
+                raise unfit(text, rank, block.id)
             _check_block(block, rank, program.header.ranks)
+    _check_connections(program)
+
+
+def _check_scratch(gpu: Gpu) -> None:
+    """Refuse a scratch buffer of which no step can reach the end."""
+    if gpu.scratch_chunks > 2 * _MOST:
+        text = f"rank {gpu.rank} asks for {gpu.scratch_chunks} chunks of scratch buffer"
+        raise unfit(f"{text}; steps can reach {2 * _MOST}", gpu.rank)
+
+
+def _check_connections(program: ThreadblockProgram) -> None:
+    """Refuse two threadblocks on one end of a connection."""
+    seen: set[tuple[str, int, int, int]] = set()
+    for gpu in program.gpus:
+        for block in gpu.threadblocks:
+            for verb, peer in (("send to", block.send), ("receive from", block.recv)):
+                if peer is None:
+                    continue
+                end = (verb, gpu.rank, peer, block.channel)
+                if end in seen:
+                    text = f"two threadblocks of rank {gpu.rank} {verb} rank {peer}"
+                    raise unfit(f"{text} on channel {block.channel}", gpu.rank, block.id)
+                seen.add(end)
 
 
 def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
@@ -55,54 +120,114 @@ def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
     ops = {step.op for step in block.steps}
     where = f"rank {rank}, threadblock {block.id}"
     if not ops <= _EXECUTED:
-        raise unfit(
-            f"{where} has steps that no runtime executes: {', '.join(sorted(ops - _EXECUTED))}"
-        )
-    wrong = [step.count for step in block.steps if not 0 <= step.count <= _MOST]
-    if wrong:
-        raise unfit(f"{where} has a step that moves {wrong[0]} chunks")
+        strange = listed(sorted(ops - _EXECUTED))
+        raise unfit(f"{where} has steps that no runtime executes: {strange}", rank, block.id)
+    for place, step in enumerate(block.steps):
+        if not 0 <= step.count <= _MOST:
+            text = f"{where} has a step that moves {step.count} chunks; a step moves 0 to {_MOST}"
+            raise unfit(text, rank, block.id, place)
     for peer, kinds in ((block.send, SENDS), (block.recv, RECEIVES)):
         if peer is None and not ops.isdisjoint(kinds):
-            raise unfit(f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}")
+            text = f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}"
+            raise unfit(text, rank, block.id)
         if peer is not None and (not 0 <= peer < ranks or peer == rank):
-            raise unfit(f"{where} has rank {peer} as its peer")
+            text = f"{where} has rank {peer} as its peer; ranks are 0 to {ranks - 1}"
+            raise unfit(text, rank, block.id)
 
 
-def units_of(program: ThreadblockProgram) -> list[Unit]:
-    """Return the units of a program in the order of threadblocks and steps."""
-    number: dict[tuple[int, int], int] = {}
-    for gpu in program.gpus:
-        for block in gpu.threadblocks:
-            number[gpu.rank, block.id] = len(number)
-    units: list[Unit] = []
-    for gpu in program.gpus:
-        for block in gpu.threadblocks:
-            pending: tuple[tuple[int, int], ...] = ()
-            before: Unit | None = None
-            for ordinal, step in enumerate(block.steps):
-                pending += tuple(
-                    (number.get((gpu.rank, wait.threadblock), len(number)), wait.step)
-                    for wait in step.waits
-                )
-                if step.op == "nop":
-                    continue
-                joined = before is not None and not pending and _joins(before.step, step)
-                before = Unit(number[gpu.rank, block.id], ordinal, step, pending, joined)
-                units.append(before)
-                pending = ()
-    return units
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a program other than nops, in the order of threadblocks and steps.
+
+    Parameters
+    ----------
+    steps : list of Step
+    block, ordinal : int64 (U,)
+        As of `Unit`.
+    wait_first, wait_block, wait_ordinal : int64 (U + 1,), int64 (W,), int64 (W,)
+        Where the waits of each begin, and for which step of which threadblock they are.
+    joined : bool (U,)
+        As of `Unit`.
+    """
+
+    steps: list[Step]
+    block: Ints
+    ordinal: Ints
+    wait_first: Ints
+    wait_block: Ints
+    wait_ordinal: Ints
+    joined: NDArray[np.bool_]
+
+    def units(self) -> tuple[Unit, ...]:
+        """Return the steps one by one."""
+        waits = list(zip(self.wait_block.tolist(), self.wait_ordinal.tolist(), strict=True))
+        each = [tuple(waits[a:b]) for a, b in pairwise(self.wait_first.tolist())]
+        places = self.block.tolist(), self.ordinal.tolist()
+        return tuple(map(Unit, *places, self.steps, each, self.joined.tolist()))
+
+
+def steps_of(program: ThreadblockProgram) -> Steps:
+    """Return the steps of a program, waits of nops handed on to what stands behind them."""
+    blocks = [block for gpu in program.gpus for block in gpu.threadblocks]
+    steps = [step for block in blocks for step in block.steps]
+    length = np.fromiter((len(block.steps) for block in blocks), np.int64, len(blocks))
+    block = np.repeat(np.arange(len(blocks)), length)
+    ordinal = np.arange(len(steps)) - np.repeat(np.cumsum(length) - length, length)
+    acts = np.fromiter((step.op != "nop" for step in steps), np.bool_, len(steps))
+    unit = np.flatnonzero(acts)
+    waiter, wait_block, wait_ordinal = _waits(program, steps, block)
+    behind = np.searchsorted(unit, waiter)  # the unit at or behind each step that waits
+    kept = behind < len(unit)
+    kept[kept] = block[unit[behind[kept]]] == block[waiter[kept]]
+    first = np.searchsorted(behind[kept], np.arange(len(unit) + 1))
+    moving = [steps[number] for number in unit.tolist()]
+    return Steps(
+        steps=moving,
+        block=block[unit],
+        ordinal=ordinal[unit],
+        wait_first=first,
+        wait_block=wait_block[kept],
+        wait_ordinal=wait_ordinal[kept],
+        joined=_joined(moving, block[unit], first),
+    )
+
+
+def _waits(program: ThreadblockProgram, steps: list[Step], block: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return for every wait its step, the threadblock it is for (one too many: none), the place."""
+    count = np.fromiter((len(step.waits) for step in steps), np.int64, len(steps))
+    waiter = np.repeat(np.arange(len(steps)), count)
+    pairs = [number for step in steps for wait in step.waits for number in wait]
+    awaited = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    many = np.fromiter((len(gpu.threadblocks) for gpu in program.gpus), np.int64)
+    rank = np.repeat(np.arange(len(many)), many)[block[waiter]]
+    inside = (awaited[:, 0] >= 0) & (awaited[:, 0] < many[rank])
+    number = (np.cumsum(many) - many)[rank] + awaited[:, 0]
+    return waiter, np.where(inside, number, many.sum()), awaited[:, 1]
+
+
+def _joined(steps: list[Step], block: Ints, wait_first: Ints) -> NDArray[np.bool_]:
+    """Return which steps the runtime does in one go with the one before."""
+    adds = np.fromiter((step.op == "re" for step in steps), np.bool_, len(steps))
+    joined = np.zeros(len(steps), dtype=np.bool_)
+    joined[1:] = adds[1:] & adds[:-1] & (block[1:] == block[:-1])
+    joined &= wait_first[1:] == wait_first[:-1]
+    for number in np.flatnonzero(joined).tolist():
+        joined[number] = _joins(steps[number - 1], steps[number])
+    return joined
 
 
 def _joins(before: Step, step: Step) -> bool:
-    """Whether the runtime fuses two local reductions (contract 4.5)."""
-    if before.op != "re" or step.op != "re" or before.signals:
+    """Whether the runtime fuses two local reductions in a row (contract 4.5)."""
+    if before.signals:
         return False
     letters = (before.source and before.source.buffer, step.source and step.source.buffer)
     return before.target == step.target and letters[0] == letters[1]
 
 
-def unfit(note: str) -> InputError:
+def unfit(
+    note: str, rank: int | None = None, block: int | None = None, step: int | None = None
+) -> Unfit:
     """Return the refusal of a program that cannot be executed (CS602)."""
-    advice = "`colsynth verify` says everything that is wrong with the file"
+    advice = "`colsynth verify` names everything that is wrong with the file"
     phrase = "the program cannot be executed"
-    return InputError(Diagnostic("CS602", phrase, notes=(note,), help=advice))
+    return Unfit(Diagnostic("CS602", phrase, notes=(note,), help=advice), rank, block, step)

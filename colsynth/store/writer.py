@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.lib.format import write_array
 
-from colsynth.errors import Diagnostic, InputError
 from colsynth.model import TimedSchedule
 from colsynth.store.columns import columns_of, name_of
 from colsynth.store.metadata import describe, link_columns
+from colsynth.writing import write_files
 
 Progress = Callable[[str, int, int], None]
 
@@ -24,7 +22,13 @@ _LEVEL = 1
 """Of compression: higher levels take many times as long for a few per cent."""
 
 
-def write_npz(schedule: TimedSchedule, path: Path, progress: Progress | None = None) -> None:
+def write_npz(
+    schedule: TimedSchedule,
+    path: Path,
+    progress: Progress | None = None,
+    *,
+    replace: bool = True,
+) -> None:
     """Write a schedule as a whole or not at all; equal schedules give equal bytes.
 
     Parameters
@@ -33,36 +37,19 @@ def write_npz(schedule: TimedSchedule, path: Path, progress: Progress | None = N
     path : Path
     progress : callable, optional
         Told (what, bytes done, bytes in all).
+    replace : bool
+        Whether a file gives way.
 
     Raises
     ------
     InputError
-        CS208 when the system refuses.
+        CS207 where a file shall not give way; CS208 when the system refuses.
 
     Notes
     -----
     Arrays are compressed in blocks; none is copied as a whole.
     """
-    place = path.resolve()
-    try:
-        if place.exists() and not place.is_file():
-            with place.open("wb") as stream:  # a device or a pipe cannot be replaced
-                _write(schedule, stream, progress)
-            return
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-        try:
-            with draft.open("wb") as stream:
-                _write(schedule, stream, progress)
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(place)
-        finally:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-    except OSError as fault:
-        notes = (fault.strerror or str(fault),)
-        raise InputError(Diagnostic("CS208", f"cannot write {path}", notes=notes)) from fault
+    write_files({path: lambda stream: _write(schedule, stream, progress)}, replace=replace)
 
 
 def _write(schedule: TimedSchedule, stream: BinaryIO, progress: Progress | None) -> None:

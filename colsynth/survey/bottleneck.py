@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from colsynth.model import AllreduceBound, Bound, Direction, FlowBound, Topology
-from colsynth.units import exact_gbps, gbps
+from colsynth.units import exact_gb_per_s, gb_per_s
 
 _OPPOSITE = {"into": "out of", "out of": "into"}
 
@@ -39,8 +39,8 @@ class Bottleneck:
             "way": self.way,
             "sets": [list(names) for names in self.sets],
             "links": list(self.links),
-            "bandwidth_gbps": gbps(self.bandwidth),
-            "bandwidth": exact_gbps(self.bandwidth),
+            "bandwidth_gb_per_s": gb_per_s(self.bandwidth),
+            "bandwidth": exact_gb_per_s(self.bandwidth),
         }
 
     @classmethod

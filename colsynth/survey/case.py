@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from colsynth import __version__
+from colsynth.compile.request import Request
+from colsynth.compile.run import compile_problem
 from colsynth.errors import ColsynthError, Diagnostic, InfeasibleError, InputError
 from colsynth.model import ChunkProgram, Problem, Topology
 from colsynth.pipeline.target import aim
-from colsynth.pipeline.walk import Request, build_pipeline, compile_problem
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.target import Target
 from colsynth.survey.bottleneck import bottleneck_of
@@ -50,7 +51,8 @@ class Case:
 
     def request(self) -> Request:
         """Return how schedules are made."""
-        return Request(algorithm=self.algorithm, trees=self.trees, several=True)
+        settings = {} if self.trees is None else {"trees": self.trees}
+        return Request(algorithm=self.algorithm, settings=settings, several=True)
 
     def check(self) -> None:
         """Refuse, before any work, options that no failure would make right.
@@ -63,7 +65,7 @@ class Case:
             The runtime runs no such collective.
         """
         self.target(self.problem)
-        build_pipeline(self.request())
+        self.request().check()
 
     def identity(self) -> str:
         """Return a hash of everything that the answers depend on."""

@@ -17,15 +17,16 @@ import hashlib
 import json
 import re
 import shutil
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from colsynth.errors import Diagnostic, InputError
-from colsynth.pipeline.journal import Journal
+from colsynth.jobs.journal import Journal, line_of
 from colsynth.survey.case import Found
 from colsynth.survey.row import Row
+from colsynth.writing import claimed, exists, put, write_files, write_folder
 
 TABLE, JOURNAL, SCHEDULES = "survey.json", "journal.jsonl", "schedules"
 
@@ -47,7 +48,7 @@ class Folder:
     identity : str
         Of the survey; see `Case.identity`.
     force : bool
-        Whether a survey of something else gives way.
+        Whether a survey of something else gives way, once there is a row to put in its place.
 
     Raises
     ------
@@ -56,15 +57,20 @@ class Folder:
     """
 
     def __init__(self, path: Path | None, identity: str, force: bool = False) -> None:
-        self.path = path
+        self.path, self.identity = path, identity
         if path is not None:
-            _make_room(path, identity, force)
+            refuse_to_replace(path, identity, force)
         self.journal = Journal(None if path is None else path / JOURNAL)
-        if self.journal.recall(_OWNER) is None:
-            self.journal.keep(_OWNER, identity)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether rows of this survey are kept already."""
+        return bool(self.journal.recall(_OWNER) == self.identity)
 
     def recall(self, number: int, failure: str) -> Row | None:
         """Return the row of an earlier run, if its files still are what they were."""
+        if not self.is_ours:
+            return None
         with suppress(KeyError, TypeError, ValueError):
             row = Row.of_entry(self.journal.recall(_key(number)))
             if row.failure == failure and all(self._holds(*file) for file in row.files):
@@ -72,26 +78,35 @@ class Folder:
         return None
 
     def keep(self, number: int, found: Found) -> Row:
-        """Write the files of a failure, then its row; return the row with its files."""
+        """Write the files of a failure, then its row; return the row with its files.
+
+        With the first row the folder becomes that of this survey. It is found by then that its
+        options are right, so a mistake costs no earlier survey and leaves nothing in the way.
+        """
+        if not self.is_ours:
+            self._begin()
         row = found.row
         if self.path is not None and found.files:
             place = f"{SCHEDULES}/{number:03}-{_safe(row.failure or 'healthy')}"
-            shutil.rmtree(self.path / place, ignore_errors=True)
-            (self.path / place).mkdir(parents=True)
-            for name, data in found.files:
-                (self.path / place / name).write_bytes(data)
+            write_folder(self.path / place, partial(_write, found.files), replace=True)
             named = ((f"{place}/{name}", _sha256(data)) for name, data in found.files)
             row = replace(row, files=tuple(named))
         self.journal.keep(_key(number), row.entry())
         return row
 
+    def _begin(self) -> None:
+        """Remove an earlier survey of something else; its journal last, which says whose it is."""
+        if self.path is not None:
+            for name in (TABLE, SCHEDULES):
+                _remove(self.path / name)
+        self.journal.restart()
+        self.journal.keep(_OWNER, self.identity)
+
     def publish(self, table: dict[str, Any]) -> None:
         """Write the table; the folder then is the same however often the work was ended."""
         if self.path is None:
             return
-        draft = self.path / f".{TABLE}.tmp"
-        draft.write_text(f"{json.dumps(table, indent=2)}\n", encoding="utf-8")
-        draft.replace(self.path / TABLE)
+        write_files({self.path / TABLE: f"{json.dumps(table, indent=2)}\n".encode()})
         self.journal.settle()
 
     def _holds(self, path: str, digest: str) -> bool:
@@ -102,21 +117,44 @@ class Folder:
         return False
 
 
-def _make_room(path: Path, identity: str, force: bool) -> None:
-    """See that a folder is empty or of this survey; refuse what is neither (CS207)."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+def claim(path: Path | None) -> AbstractContextManager[None]:
+    """Return a block during which no other process works on the survey of a folder."""
+    return claimed(None if path is None else path / JOURNAL)
+
+
+def refuse_to_replace(path: Path, identity: str, force: bool) -> None:
+    """Refuse a place that a survey could not take (CS207).
+
+    A survey goes on in its own folder and takes an empty one. With `force` it takes that of
+    another survey.
+    """
+    if not path.exists() or _is_empty(path):
         return
     owner = Journal(path / JOURNAL).recall(_OWNER) if path.is_dir() else None
-    if owner == identity:
-        return
     if owner is None:
-        advice = "it is no survey of ours; name another place"
-    else:
-        advice = "it is a survey of something else; --force replaces it"
-    if owner is None or not force:
-        raise InputError(Diagnostic("CS207", f"{path} exists", help=advice))
-    for name in (TABLE, SCHEDULES, JOURNAL):
-        _remove(path / name)
+        raise exists(path, "it is no survey of ours; name another place")
+    if owner != identity and not force:
+        raise exists(path, "it is a survey of something else; --force replaces it")
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a folder holds nothing, or no more than the cut-off first line of a journal."""
+    if not path.is_dir() or any(entry.name != JOURNAL for entry in path.iterdir()):
+        return False
+    journal = path / JOURNAL
+    first = line_of(_OWNER, "").rstrip(b'"}')
+    return not journal.exists() or _is_cut_off(journal.read_bytes(), first)
+
+
+def _is_cut_off(text: bytes, start: bytes) -> bool:
+    """Whether a text begins as a line with this start and never ends it."""
+    begun = text.startswith(start) or start.startswith(text)
+    return begun and not text.endswith(b"}")
+
+
+def _write(files: tuple[tuple[str, bytes], ...], folder: Path) -> None:
+    for name, data in files:
+        put(folder / name, data)
 
 
 def _remove(path: Path) -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from colsynth.survey.bottleneck import Bottleneck
-from colsynth.units import exact_gbps, gbps
+from colsynth.units import exact_gb_per_s, gb_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Row:
         return {
             "failure": self.failure,
             "ranks": self.ranks,
-            "bound_gbps": gbps(self.bound),
-            "bound": exact_gbps(self.bound),
-            "algbw_gbps": None if self.algbw is None else gbps(self.algbw),
-            "algbw": None if self.algbw is None else exact_gbps(self.algbw),
+            "bound_gb_per_s": gb_per_s(self.bound),
+            "bound": exact_gb_per_s(self.bound),
+            "algbw_gb_per_s": None if self.algbw is None else gb_per_s(self.algbw),
+            "algbw": None if self.algbw is None else exact_gb_per_s(self.algbw),
             "trees_per_gpu": self.trees_per_gpu,
             "bottleneck": None if self.bottleneck is None else self.bottleneck.entry(),
             "refusal": self.refusal,

@@ -10,15 +10,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.workers import Workers
 from colsynth.survey.case import Case, Found, examine, label_of
-from colsynth.survey.folder import Folder
+from colsynth.survey.folder import Folder, claim, refuse_to_replace
 from colsynth.survey.row import Row
 from colsynth.topology.damage import Failures
 from colsynth.topology.single_failures import single_failures
 from colsynth.units import percent
 
-FORMAT, VERSION = "colsynth survey", 1
+FORMAT, VERSION = "colsynth survey", 2
 
 Progress = Callable[[str, int, int], None]
 _Item = tuple[int, Failures]
@@ -98,7 +98,7 @@ def survey(
     ------
     InputError
         CS136: nothing of a kind is there to fail. CS207: something else stands in `place`.
-        Wrong options.
+        CS250: another process works there. Wrong options.
     LimitError
         The runtime runs no such collective.
     ColsynthError
@@ -106,20 +106,36 @@ def survey(
     """
     case.check()
     items = tuple(enumerate(_failures(case)))
-    folder = Folder(place, case.identity(), force)
+    if place is not None:
+        refuse_to_replace(place, case.identity(), force)
+    with claim(place):
+        folder = Folder(place, case.identity(), force)
+        done = _surveyed(case, folder, items, workers or Workers(), progress)
+        folder.publish(done.describe())
+    return done
+
+
+def _surveyed(
+    case: Case,
+    folder: Folder,
+    items: Sequence[_Item],
+    workers: Workers,
+    progress: Progress | None,
+) -> Survey:
+    """Return the survey, with rows that the folder has or that it is given now."""
     rows = _known(case, folder, items)
     waiting = [item for item in items if item[0] not in rows]
+    if progress is not None:
+        progress("surveying", len(rows), len(items))
     # The healthy one first and alone: it finds wrong options, and compiles kernels once for all.
     alone = sum(number == 0 for number, _ in waiting)
     for part in (waiting[:alone], waiting[alone:]):
-        for number, found in (workers or Workers()).run(partial(_numbered, case), part):
+        for number, found in workers.run(partial(_numbered, case), part):
             rows[number] = folder.keep(number, found)
             if progress is not None:
                 progress(f"surveyed {found.row.failure or 'healthy'}", len(rows), len(items))
     healthy, *broken = (rows[number] for number, _ in items)
-    done = Survey(case, healthy, tuple(sorted(broken, key=_badness)))
-    folder.publish(done.describe())
-    return done
+    return Survey(case, healthy, tuple(sorted(broken, key=_badness)))
 
 
 def _failures(case: Case) -> tuple[Failures, ...]:

@@ -32,6 +32,8 @@ MOST_GPUS = 64
 """GPUs up to which the linear program is solved."""
 _MOST_FLOWS = 60_000
 """GPUs times links up to which it is; in time, not in principle."""
+_SLOWEST = 2**40
+"""Time of a link, 1024 being the fastest, beyond which slower ones are alike; sums stay exact."""
 _PRICED_WORK = 100_000_000
 """GPUs times links up to which the distances of all pairs are added up."""
 _MULTIPLES = (*range(1, 61), 10**6, 10**9)
@@ -81,8 +83,9 @@ def alltoall_bound(problem: Problem) -> FlowBound:
 
 def _wires(topology: Topology) -> Wires:
     """Return the links with times in proportion to their slowness, for the choice of sets."""
-    rates = np.array([float(link.bandwidth) for link in topology.links])
-    busy = np.maximum(np.rint(rates.max(initial=1) / rates * 2**10), 1).astype(np.int64)
+    widest = max((link.bandwidth for link in topology.links), default=Fraction(1))
+    slowness = [round(widest / link.bandwidth * 2**10) for link in topology.links]
+    busy = np.array([min(time, _SLOWEST) for time in slowness], np.int64)
     tail = np.array([link.source for link in topology.links], np.int64)
     head = np.array([link.target for link in topology.links], np.int64)
     return Wires(len(topology.nodes), tail, head, busy, np.zeros(len(tail), np.int64))

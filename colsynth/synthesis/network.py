@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from colsynth.errors import Diagnostic, InfeasibleError, InputError
 from colsynth.model import Direction, Problem, Topology
+from colsynth.text import listed
 
 Ints = NDArray[np.int64]
 
@@ -108,7 +109,7 @@ def refuse_unreachable(topology: Topology, inside: NDArray[np.bool_], forward: b
         Diagnostic(
             "CS302",
             f"no data can pass from {first[0]} to {second[0]}",
-            notes=(f"no link leads out of the set {', '.join(first[:8])}",),
+            notes=(f"no link leads out of the set {listed(first)}",),
             help="add the missing links, or leave the unreachable GPUs out",
         )
     )
@@ -132,7 +133,7 @@ def refuse_unforwarded(topology: Topology, inside: NDArray[np.bool_]) -> None:
     raise InfeasibleError(
         Diagnostic(
             "CS305",
-            f"switches cannot forward enough to reach {', '.join(missed[:8])}",
+            f"switches cannot forward enough to reach {listed(missed)}",
             notes=("a switch sends each unit it receives on one link only",),
             help="give the switches on the way as much ingress as egress",
         )

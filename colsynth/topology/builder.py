@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, nearest
+from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
+from colsynth.topology.boxes import infer_boxes
+from colsynth.topology.wires import choose_wires
 
 MAX_NODES = 2**17
 MAX_LINKS = 2**22
@@ -68,7 +70,7 @@ class Builder:
         """
         if name not in self._index:
             raise _error(
-                "CS112", f"unknown node {name!r}", span, hint=nearest_names(name, self._index)
+                "CS112", f"unknown node {name!r}", span, hint=did_you_mean(name, self._index)
             )
         return self._index[name]
 
@@ -97,7 +99,7 @@ class Builder:
                 f"link {names} is given twice",
                 span,
                 () if first is None else (f"first given at {first}",),
-                "parallel links are one link: add up their bandwidths",
+                "give equal parallel links a count; of two kinds of wire, keep the faster",
             )
         if len(self._links) == MAX_LINKS:
             raise _error("CS125", f"more than {MAX_LINKS} links", span)
@@ -118,7 +120,12 @@ class Builder:
         return kept
 
     def finish(
-        self, name: str, span: Span | None = None, ranks: Iterable[int] | None = None
+        self,
+        name: str,
+        span: Span | None = None,
+        ranks: Iterable[int] | None = None,
+        *,
+        every_wire: bool = False,
     ) -> Topology:
         """Return the topology.
 
@@ -129,11 +136,14 @@ class Builder:
             Where the whole topology is described.
         ranks : iterable of int, optional
             Node indices of the GPUs; in the order of the nodes when left out.
+        every_wire : bool
+            Whether slower wires between GPUs stay beside faster ones of another kind.
 
         Raises
         ------
         InputError
-            Fewer than two GPUs, or a GPU that another one cannot reach.
+            Fewer than two GPUs, a GPU that another one cannot reach, or GPUs without a box
+            that may be in one or in two.
         """
         gpus = [i for i, node in enumerate(self.nodes) if node.kind is Kind.GPU]
         if len(gpus) < 2:
@@ -143,7 +153,8 @@ class Builder:
         order = tuple(gpus if ranks is None else ranks)
         topology = Topology(name, tuple(self.nodes), links, order)
         self._check_reach(topology, span)
-        return topology
+        topology = infer_boxes(topology, self._spans)
+        return topology if every_wire else choose_wires(topology)
 
     def _check_reach(self, topology: Topology, span: Span | None) -> None:
         first = topology.ranks[0]
@@ -161,15 +172,6 @@ class Builder:
                 ("every GPU must reach every other over links, switches and other GPUs",),
                 "add the missing link, or check the direction of one-way links",
             )
-
-
-def nearest_names(name: str, names: Iterable[str]) -> str | None:
-    """Return a help sentence about a mistyped node, short however many nodes there are."""
-    valid = list(names)
-    if len(valid) <= 12:
-        return did_you_mean(name, valid)
-    close = nearest(name, valid) if len(valid) <= 5000 else None  # comparing takes time
-    return None if close is None else f"did you mean {close!r}?"
 
 
 def _reached(start: int, arcs: Iterable[tuple[int, int]]) -> set[int]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from colsynth.model import Kind, Problem, Topology
+from colsynth.text import listed
 
 RELAY = ("multicast", "reduce", "store-and-forward")
 """What a GPU that only passes data on is capable of."""
@@ -91,8 +92,7 @@ def _name(problem: Problem, members: Sequence[int]) -> str:
 def spell_ranks(ranks: Sequence[int]) -> str:
     """Return ranks in their order as ``"0-7,16"``; of many runs, the first and their number."""
     runs = [str(a) if a == b else f"{a}-{b}" for a, b in _runs(ranks)]
-    more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-    return ",".join(runs[:_NAMED]) + more
+    return listed(runs, _NAMED, ",")
 
 
 def _runs(ranks: Sequence[int]) -> Iterator[tuple[int, int]]:

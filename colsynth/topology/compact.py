@@ -12,7 +12,7 @@ from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.builder import Builder
 from colsynth.topology.document import Document
 from colsynth.topology.joins import joined
-from colsynth.topology.quantities import Parameters, set_parameters
+from colsynth.topology.parameters import Parameters, Value, refuse_unused, set_parameters
 from colsynth.topology.schema import Compact, Group, LinkRule
 
 _GROUP = re.compile(r"[A-Za-z]([\w-]*[A-Za-z_-])?", re.ASCII)
@@ -48,8 +48,8 @@ def expand(
     InputError
         Whatever is wrong with the file or the settings, at its place.
     """
-    spans = {name: document.at("parameters", name) for name in form.parameters}
-    parameters = set_parameters(form.parameters, spans, settings)
+    places = {name: document.inside("parameters", name) for name in form.parameters}
+    parameters = set_parameters(form.parameters, places, settings)
     number = form.boxes if boxes is None else boxes
     if number > 1 and form.fabric is None:
         raise InputError(
@@ -61,11 +61,22 @@ def expand(
             )
         )
     builder = _Expansion(document, form, parameters).run(number)
+    keys = {name: document.key("parameters", name) for name in form.parameters}
+    refuse_unused(form.parameters, keys, _expressions(form))
     name = " ".join((form.name, f"x{number}", *parameters.changed))
     span = document.at("box")
     if number == 1:
         builder = builder.keeping(lambda node: node.box is not None and node.kind is not Kind.NIC)
-    return builder.finish(name, span)
+    return builder.finish(name, span, every_wire=form.wires == "all")
+
+
+def _expressions(form: Compact) -> Iterator[Value]:
+    """Yield everything in a file that may use parameters."""
+    for part in (form.box, form.fabric):
+        for group in () if part is None else part.nodes:
+            yield from () if group.count is None else (group.count,)
+        for rule in () if part is None else part.links:
+            yield from (rule.bandwidth, rule.latency, rule.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +121,7 @@ class _Expansion:
             if group.name in groups:
                 phrase = f"group {group.name!r} is declared twice"
                 raise InputError(Diagnostic("CS113", phrase, at))
-            where = self.document.at(*path, "nodes", i, "count")
+            where = self.document.inside(*path, "nodes", i, "count")
             count = None if group.count is None else self.parameters.count(group.count, where)
             groups[group.name] = [
                 builder.add_node(
@@ -140,9 +151,10 @@ class _Expansion:
         at = self.document.at
         sources = self._select(path, "from", rule, groups)
         targets = self._select(path, "to", rule, groups)
-        bandwidth = self.parameters.bandwidth(rule.bandwidth, at(*path, "bandwidth"))
-        latency = self.parameters.latency(rule.latency, at(*path, "latency"))
-        count = self.parameters.count(rule.count, at(*path, "count"))
+        inside = self.document.inside
+        bandwidth = self.parameters.bandwidth(rule.bandwidth, inside(*path, "bandwidth"))
+        latency = self.parameters.latency(rule.latency, inside(*path, "latency"))
+        count = self.parameters.count(rule.count, inside(*path, "count"))
         one_way = rule.one_way or (rule.counts is not None and sources == targets)
         where = partial(at, *path)
         for i, j, parallel in joined(rule, len(sources), len(targets), sources == targets, where):

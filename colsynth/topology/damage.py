@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from colsynth.model import Topology
+from colsynth.text import listed
 from colsynth.units import percent, spell_percent
 
 Ends = tuple[int, int]
@@ -80,9 +81,9 @@ class Damage:
         slow = tuple(f"{name} at {spell_percent(x)}" for name, x in self.degraded.items())
         parts = [self.healthy.name]
         if self.dropped:
-            parts.append(f"without {listed(self.dropped)}")
+            parts.append(f"without {listed(self.dropped, NAMED)}")
         if slow:
-            parts.append(f"with {listed(slow)}")
+            parts.append(f"with {listed(slow, NAMED)}")
         return " ".join(parts)
 
 
@@ -107,13 +108,6 @@ def link_labels(topology: Topology, links: Mapping[Ends, object]) -> dict[Ends, 
         arrow = "-" if both else "->"
         labels[source, target] = arrow.join(topology.nodes[i].name for i in (source, target))
     return labels
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return names separated by commas; of many, the first and how many more there are."""
-    words = list(names)
-    rest = len(words) - NAMED
-    return ", ".join(words[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def renumbered(old_ranks: Sequence[int]) -> str:

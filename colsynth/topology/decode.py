@@ -52,11 +52,12 @@ def _check_parameters(document: Document) -> None:
     """Check values here: msgspec does not name the key of a mapping's bad value."""
     parameters = document.data.get("parameters")
     for name, value in parameters.items() if isinstance(parameters, dict) else ():
-        if isinstance(value, bool) or not isinstance(value, int | str):
+        kinds = "a number, a bandwidth, a latency or an expression"
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise InputError(
                 Diagnostic(
                     "CS108",
-                    f"expected a whole number, a bandwidth or a latency for parameter {name!r}",
+                    f"expected {kinds} for parameter {name!r}",
                     document.at("parameters", name),
                 )
             )

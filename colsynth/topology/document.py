@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,18 @@ from colsynth.errors import Diagnostic, InputError, Span
 MAX_BYTES = 64 * 2**20
 """Larger files are refused unread: 64 MiB hold about half a million links."""
 
+Watch = Callable[[str, int, int], None]
+"""Told (what, done, total) while a large file is read."""
+
 Path_ = tuple[str | int, ...]
 Mark = tuple[int, int]
 
 # libyaml reads large files ten times faster, where PyYAML was built with it.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_DEPTH = 50
+
+_OFTEN = 4096
+"""Values of a file from one report of progress to the next; smaller files have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +69,16 @@ class Document:
     data : dict
     values, keys : dict
         (line, column), both from 1, by path: ``("box", "links", 0, "from")``.
+    quotes : dict
+        By path, how many columns before its text a value begins: 1 where it stands in
+        quotes, None where lines or escapes hide the place of its characters.
     """
 
     file: str
     data: dict[str, Any]
     values: dict[Path_, Mark] = field(repr=False)
     keys: dict[Path_, Mark] = field(repr=False)
+    quotes: dict[Path_, int | None] = field(repr=False, default_factory=dict)
 
     def at(self, *path: str | int) -> Span:
         """Return the place of the value at `path`, or of the nearest one around it."""
@@ -75,36 +86,78 @@ class Document:
             path = path[:-1]
         return Span(self.file, *self.values[path])
 
+    def inside(self, *path: str | int) -> Callable[[int], Span]:
+        """Return what gives the place of a character of the text at `path`, from 0 on.
+
+        The first one stands for the whole value, and so does each whose place is not known.
+        """
+        span = self.at(*path)
+        quotes = self.quotes.get(path, 0)
+
+        def place(offset: int) -> Span:
+            if offset == 0 or quotes is None or span.column is None:
+                return span
+            return Span(span.file, span.line, span.column + quotes + offset)
+
+        return place
+
     def key(self, *path: str | int) -> Span:
         """Return the place of the key that `path` ends with."""
         return Span(self.file, *self.keys[path]) if path in self.keys else self.at(*path)
 
 
-def read_document(path: Path, wording: Wording = TOPOLOGY) -> Document:
-    """Read a YAML file.
+def silent(_what: str, _done: int, _total: int) -> None:
+    """Do nothing: for work that nobody watches."""
+
+
+def read_document(path: Path, wording: Wording = TOPOLOGY, watch: Watch = silent) -> Document:
+    """Read a YAML file; `watch` is told the line.
 
     Raises
     ------
     InputError
         The file cannot be read, is no text, is no YAML, or is no mapping.
     """
-    return parse_document(_read_text(path, wording), str(path), wording)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            Diagnostic("CS101", f"cannot read the {wording.file}: {reason}", Span(str(path)))
+        ) from None
+    return decode_document(raw, str(path), wording, watch)
 
 
-def parse_document(text: str, file: str, wording: Wording = TOPOLOGY) -> Document:
+def decode_document(
+    raw: bytes, file: str, wording: Wording = TOPOLOGY, watch: Watch = silent
+) -> Document:
+    """Return the data of the bytes of a file; `file` is what diagnostics call it.
+
+    Raises
+    ------
+    InputError
+        They are too many, no text, no YAML, or no mapping.
+    """
+    return parse_document(_decoded(raw, file, wording), file, wording, watch)
+
+
+def parse_document(
+    text: str, file: str, wording: Wording = TOPOLOGY, watch: Watch = silent
+) -> Document:
     """Return the data of a YAML text; `file` is what diagnostics call it."""
     if strange := yaml.reader.Reader.NON_PRINTABLE.search(text):
         before = text[: strange.start()]
         note = f"character U+{ord(strange[0]):04X} is no text"
         raise _not_text(file, before, note, wording.instead)
-    reader = _Reader(text, file, wording)
+    reader = _Reader(text, file, wording, watch)
     try:
         data = reader.read()
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(file, error) from None
     finally:
         reader.close()
-    return Document(file, data, reader.values, reader.keys)
+    return Document(file, data, reader.values, reader.keys, reader.quotes)
 
 
 _SHAPES = (
@@ -114,26 +167,18 @@ _SHAPES = (
 )
 
 
-def _read_text(path: Path, wording: Wording) -> str:
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            Diagnostic("CS101", f"cannot read the {wording.file}: {reason}", Span(str(path)))
-        ) from None
+def _decoded(raw: bytes, file: str, wording: Wording) -> str:
     if len(raw) > MAX_BYTES:
         limit = f"the limit is {MAX_BYTES} bytes"
         raise InputError(
-            Diagnostic("CS125", f"the {wording.file} is too large", Span(str(path)), (limit,))
+            Diagnostic("CS125", f"the {wording.file} is too large", Span(file), (limit,))
         )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8-sig")
         note = f"byte 0x{raw[error.start]:02X} is no UTF-8"
-        raise _not_text(str(path), before, note, wording.instead) from None
+        raise _not_text(file, before, note, wording.instead) from None
 
 
 def _not_text(file: str, before: str, note: str, advice: str) -> InputError:
@@ -162,12 +207,14 @@ class _Reader:
     PyYAML would compose the data itself, but recursively: a file of brackets crashes it.
     """
 
-    def __init__(self, text: str, file: str, wording: Wording) -> None:
+    def __init__(self, text: str, file: str, wording: Wording, watch: Watch) -> None:
         self.file = file
         self.wording = wording
         self.values: dict[Path_, Mark] = {}
         self.keys: dict[Path_, Mark] = {}
+        self.quotes: dict[Path_, int | None] = {}
         self._loader = _LOADER(text)
+        self._watch, self._lines = watch, text.count("\n")
 
     def close(self) -> None:
         self._loader.dispose()
@@ -200,6 +247,8 @@ class _Reader:
 
     def _value(self, event: Any, path: Path_) -> Any:
         self.values[path] = _mark(event)
+        if len(self.values) % _OFTEN == 0:
+            self._watch(f"line of {self.file}", event.start_mark.line, self._lines)
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             # A handful of aliases can spell out gigabytes, and one place would have two meanings.
             raise self._error(
@@ -209,6 +258,9 @@ class _Reader:
                 hint="declare a parameter and use it as $NAME",
             )
         if isinstance(event, yaml.ScalarEvent):
+            if more := _columns_beyond(event):
+                # Two quotes, unless there are escapes or line breaks.
+                self.quotes[path] = 1 if more == 2 else None
             return self._scalar(event)
         if len(path) == _MAX_DEPTH:
             raise self._error("CS103", "the YAML is nested too deeply", event)
@@ -252,6 +304,13 @@ class _Reader:
     ) -> InputError:
         notes = () if note is None else (note,)
         return InputError(Diagnostic(code, phrase, Span(self.file, *_mark(event)), notes, hint))
+
+
+def _columns_beyond(event: Any) -> int:
+    """Return how many columns a scalar takes beyond its text; -1 for several lines."""
+    if event.start_mark.line != event.end_mark.line:
+        return -1
+    return int(event.end_mark.column - event.start_mark.column - len(event.value))
 
 
 def _mark(event: Any) -> Mark:

@@ -8,6 +8,7 @@ import yaml
 
 from colsynth.model import Link, Node, Topology
 from colsynth.topology.schema import VERSION
+from colsynth.topology.wires import choose_wires
 from colsynth.units import spell_bandwidth, spell_duration
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -28,9 +29,13 @@ def export_flat(topology: Topology) -> str:
 
 
 def flat_form(topology: Topology) -> dict[str, Any]:
-    """Return the topology as plain data in the flat form."""
-    names = [node.name for node in topology.nodes]
+    """Return the topology as plain data in the flat form, slower wires included."""
     data: dict[str, Any] = {"version": VERSION, "name": topology.name}
+    if topology.whole is not None:
+        topology = topology.whole
+    elif choose_wires(topology) is not topology:
+        data["wires"] = "all"
+    names = [node.name for node in topology.nodes]
     if list(topology.ranks) != sorted(topology.ranks):
         data["ranks"] = [names[node] for node in topology.ranks]
     data["nodes"] = [_node(node) for node in topology.nodes]

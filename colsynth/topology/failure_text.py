@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Topology
-from colsynth.topology.builder import nearest_names
+from colsynth.text import listed
 from colsynth.topology.damage import Ends, Failures
 from colsynth.units import parse_percent
 
@@ -104,7 +104,7 @@ class _Reader:
     """Finds nodes and links by name."""
 
     def __init__(self, topology: Topology) -> None:
-        self.topology = topology
+        self.topology = topology.whole or topology
         self.names = {node.name: i for i, node in enumerate(topology.nodes)}
 
     def node(self, text: str, kind: Kind) -> int:
@@ -166,7 +166,7 @@ class _Reader:
         if not names:
             return _error("CS132", f"{topology.name} has no {word}s", _OPTIONS[kind])
         notes = (f"ranks are 0 to {topology.size - 1}",) if kind is Kind.GPU else ()
-        advice = nearest_names(text.strip(), names)
+        advice = did_you_mean(text.strip(), names)
         phrase = f"{topology.name} has no {word} {text.strip()!r}"
         return _error("CS132", phrase, _OPTIONS[kind], notes, advice)
 
@@ -176,7 +176,7 @@ class _Reader:
             return _error("CS132", phrase, option, tuple(map(self._around, readings)))
         known = (self.topology.link_name(i) for i in range(len(self.topology.links)))
         arrow = "->" if "->" in text else "-"
-        advice = nearest_names(text.strip(), [name.replace(" -> ", arrow) for name in known])
+        advice = did_you_mean(text.strip(), [name.replace(" -> ", arrow) for name in known])
         notes = ("a link is called by its ends: A-B, or A->B for one direction",)
         return _error("CS132", phrase, option, notes, advice)
 
@@ -185,8 +185,7 @@ class _Reader:
         nodes = self.topology.nodes
         links = (link for link in self.topology.links if link.source == reading.source)
         names = [nodes[link.target].name for link in links]
-        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-        linked = f"linked to {', '.join(names[:8])}{more}" if names else "linked to nothing"
+        linked = f"linked to {listed(names)}" if names else "linked to nothing"
         return f"{nodes[reading.source].name} is {linked}"
 
 

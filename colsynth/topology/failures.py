@@ -7,12 +7,14 @@ and get the ranks 0, 1, ... anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InfeasibleError, InputError
 from colsynth.model import Kind, Link, Topology
-from colsynth.topology.damage import NAMED, Damage, Ends, Failures, link_labels, listed
+from colsynth.text import listed
+from colsynth.topology.damage import NAMED, Damage, Ends, Failures, link_labels
+from colsynth.topology.wires import choose_wires
 
 
 def apply_failures(topology: Topology, failures: Failures) -> Damage:
@@ -27,28 +29,37 @@ def apply_failures(topology: Topology, failures: Failures) -> Damage:
     """
     if not failures:
         return Damage(topology, failures, topology, tuple(range(topology.size)))
+    whole = topology.whole or topology
     gone = {*failures.gpus, *failures.nics}
-    links = _links_left(topology, failures, gone)
-    _refuse_few(topology, gone)
-    pruned = _useless(topology, links, gone)
+    links = _links_left(whole, failures, gone)
+    _refuse_few(whole, gone)
+    pruned = _useless(whole, links, gone)
     gone |= pruned
-    places = {old: new for new, old in enumerate(_without(range(len(topology.nodes)), gone))}
-    kept = tuple(
+    places = {old: new for new, old in enumerate(_without(range(len(whole.nodes)), gone))}
+    left = Topology(
+        topology.name,
+        tuple(whole.nodes[old] for old in places),
+        _moved(links, places),
+        tuple(places[node] for node in whole.ranks if node in places),
+        whole.notes,
+    )
+    old_ranks = tuple(rank for rank, node in enumerate(whole.ranks) if node in places)
+    damage = Damage(topology, failures, left, old_ranks, tuple(sorted(pruned)))
+    _refuse_unreachable(damage)
+    left = replace(left, name=damage.name)
+    if topology.whole is not None:  # a slower wire serves again where the faster one is gone
+        rates = {(x.source, x.target): x.bandwidth for x in _moved(whole.links, places)}
+        left = choose_wires(left, rates)
+    return replace(damage, topology=left)
+
+
+def _moved(links: Iterable[Link], places: Mapping[int, int]) -> tuple[Link, ...]:
+    """Return the links between nodes that are left, by their new indices."""
+    return tuple(
         replace(link, source=places[link.source], target=places[link.target])
         for link in links
         if link.source in places and link.target in places
     )
-    ranks = tuple(places[node] for node in topology.ranks if node in places)
-    nodes = tuple(topology.nodes[old] for old in places)
-    damage = Damage(
-        topology,
-        failures,
-        Topology(topology.name, nodes, kept, ranks),
-        tuple(rank for rank, node in enumerate(topology.ranks) if node in places),
-        tuple(sorted(pruned)),
-    )
-    _refuse_unreachable(damage)
-    return replace(damage, topology=replace(damage.topology, name=damage.name))
 
 
 def _links_left(topology: Topology, failures: Failures, gone: set[int]) -> tuple[Link, ...]:
@@ -118,7 +129,7 @@ def _refuse_unreachable(damage: Damage) -> None:
     raise InfeasibleError(
         Diagnostic(
             "CS302",
-            f"the failures cut {listed(lost)} off from the other GPUs",
+            f"the failures cut {listed(lost, NAMED)} off from the other GPUs",
             notes=(f"no data can pass from {source} to {target}",),
             help=_advice(lost),
         )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
-from colsynth.topology.builder import Builder, nearest_names
-from colsynth.topology.document import Document
+from colsynth.topology.builder import Builder
+from colsynth.topology.document import Document, Watch, silent
 from colsynth.topology.quantities import read_bandwidth, read_latency
 from colsynth.topology.schema import Flat
 
+_OFTEN = 4096
+"""Links from one report of progress to the next."""
 
-def read_flat(document: Document, form: Flat) -> Topology:
-    """Return the topology of a flat file.
+
+def read_flat(document: Document, form: Flat, watch: Watch = silent) -> Topology:
+    """Return the topology of a flat file; `watch` is told the link.
 
     Raises
     ------
@@ -25,13 +28,16 @@ def read_flat(document: Document, form: Flat) -> Topology:
         value = Node(node.name, Kind(node.kind), node.box, capabilities)
         builder.add_node(value, at("nodes", i, "name"))
     for i, link in enumerate(form.links):
+        if i % _OFTEN == _OFTEN - 1:
+            watch(f"link of {document.file}", i, len(form.links))
         source = builder.find(link.source, at("links", i, "from"))
         target = builder.find(link.target, at("links", i, "to"))
         bandwidth = read_bandwidth(link.bandwidth, at("links", i, "bandwidth"))
         latency = read_latency(link.latency, at("links", i, "latency"))
-        value_ = Link(source, target, bandwidth, latency)
+        value_ = Link(source, target, bandwidth * link.count, latency)
         builder.add_link(value_, at("links", i), one_way=link.one_way)
-    return builder.finish(form.name, at("nodes"), _ranks(document, form, builder))
+    ranks = _ranks(document, form, builder)
+    return builder.finish(form.name, at("nodes"), ranks, every_wire=form.wires == "all")
 
 
 def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None:
@@ -43,7 +49,7 @@ def _ranks(document: Document, form: Flat, builder: Builder) -> list[int] | None
         span = document.at("ranks", i)
         node = builder.find(name, span)
         if node not in gpus:
-            hint = nearest_names(name, gpus.values())
+            hint = did_you_mean(name, gpus.values())
             raise InputError(Diagnostic("CS127", f"{name!r} is no GPU", span, help=hint))
         if node in ranks:
             first = f"it is rank {ranks[node]} already"

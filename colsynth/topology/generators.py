@@ -1,7 +1,7 @@
 """Regular graphs by name: ``ring:8``, ``mesh:4x4``, ``torus:4x4x4``, ``hypercube:6``, ``clique:8``.
 
-All links go both ways, with one bandwidth and one latency; all GPUs sit in box 0.
-GPUs are numbered with the last dimension fastest.
+All links go both ways; bandwidths and latencies may differ from axis to axis
+(``"100,200,400 GB/s"``). All GPUs sit in box 0 and are numbered with the last axis fastest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
 from math import prod
+from typing import TypeVar
 
-from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.builder import MAX_LINKS, MAX_NODES, Builder
 from colsynth.topology.quantities import read_bandwidth, read_latency
@@ -22,9 +23,14 @@ DEFAULT_BANDWIDTH = "50 GB/s"
 DEFAULT_LATENCY = "0.7 us"
 """GPU to GPU inside a box, as TE-CCL's NDv2 has it."""
 
+_DEFAULTS = {"bandwidth": DEFAULT_BANDWIDTH, "latency": DEFAULT_LATENCY}
+
 Shape = tuple[int, ...]
 Pairs = Iterator[tuple[Shape, Shape]]
 
+_Value = TypeVar("_Value")
+_BARE = re.compile(r"[0-9.]+(?:/[0-9]+)?")
+_UNIT = re.compile(r"\s*[A-Za-zµ][A-Za-zµ/]*$")
 _SHAPE = re.compile(r"[0-9]{1,9}(?:x[0-9]{1,9})*")
 
 
@@ -74,12 +80,14 @@ def generate(spec: str, bandwidth: str | None = None, latency: str | None = None
     ----------
     spec : str
     bandwidth, latency : str, optional
-        Of every link; 50 GB/s and 0.7 us when left out.
+        Of every link, or of those of each axis: ``"100,200,400 GB/s"``. 50 GB/s and 0.7 us
+        when left out.
 
     Raises
     ------
     InputError
-        The text means no topology, or one too large.
+        The text means no topology, or one too large; a figure is none, or there are not as
+        many as axes.
     """
     kind, _, text = spec.partition(":")
     if kind not in _MAKERS:
@@ -87,14 +95,33 @@ def generate(spec: str, bandwidth: str | None = None, latency: str | None = None
         raise InputError(Diagnostic("CS121", f"unknown generator {kind!r}", help=hint))
     shape = _shape(spec, kind, text)
     grid = (2,) * shape[0] if kind == "hypercube" else shape
-    speed = read_bandwidth(DEFAULT_BANDWIDTH if bandwidth is None else bandwidth, None)
-    delay = read_latency(DEFAULT_LATENCY if latency is None else latency, None)
+    speeds = _by_axis("bandwidth", bandwidth, len(grid), read_bandwidth)
+    delays = _by_axis("latency", latency, len(grid), read_latency)
     builder = Builder()
     for i in range(prod(grid)):
         builder.add_node(Node(f"gpu{i}", Kind.GPU, box=0))
     for here, there in _MAKERS[kind][0](shape):
-        builder.add_link(Link(_number(here, grid), _number(there, grid), speed, delay))
+        axis = next(i for i, x in enumerate(here) if x != there[i])
+        ends = _number(here, grid), _number(there, grid)
+        builder.add_link(Link(*ends, speeds[axis], delays[axis]))
     return builder.finish(f"{kind}:{'x'.join(map(str, shape))}")
+
+
+def _by_axis(
+    what: str, given: str | None, axes: int, read: Callable[[str, Span | None], _Value]
+) -> list[_Value]:
+    """Return a figure for every axis; those without a unit have that of the last."""
+    text = _DEFAULTS[what] if given is None else given
+    words = [word.strip() for word in text.split(",")]
+    unit = _UNIT.search(words[-1])
+    span = Span(f"--{what} {text!r}")
+    if len(words) not in (1, axes):
+        phrase = f"{len(words)} figures for {axes} {'axis' if axes == 1 else 'axes'}"
+        advice = "give one figure for all links, or one for every axis"
+        raise InputError(Diagnostic("CS121", phrase, span, help=advice))
+    full = [word + unit[0] if unit and _BARE.fullmatch(word) else word for word in words]
+    figures = [read(word, span) for word in full]
+    return figures * (axes if len(figures) == 1 else 1)
 
 
 def _shape(spec: str, kind: str, text: str) -> Shape:

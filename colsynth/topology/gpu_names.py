@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Topology
-from colsynth.topology.builder import nearest_names
 from colsynth.topology.document import Document
 from colsynth.topology.groups import read_range
 
@@ -48,7 +47,7 @@ class GpuNames:
         ranks = read_range(str(word))
         if ranks is None:
             phrase = f"{word!r} is no rank, no range such as 0-7, and no GPU of {self.topology}"
-            hint = nearest_names(str(word), self.names)
+            hint = did_you_mean(str(word), self.names)
             raise InputError(Diagnostic("CS130", phrase, span, help=hint))
         if ranks.stop > len(self.names):
             phrase = f"there is no rank {max(ranks.start, len(self.names))}"

@@ -9,7 +9,7 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Topology
 from colsynth.topology.compact import expand
 from colsynth.topology.decode import decode
-from colsynth.topology.document import Document, read_document
+from colsynth.topology.document import Document, Watch, decode_document, read_document, silent
 from colsynth.topology.flat import read_flat
 from colsynth.topology.generators import generate
 from colsynth.topology.presets import preset_path
@@ -23,6 +23,8 @@ def load(
     settings: Mapping[str, str] | None = None,
     bandwidth: str | None = None,
     latency: str | None = None,
+    data: bytes | None = None,
+    watch: Watch = silent,
 ) -> Topology:
     """Return a topology.
 
@@ -36,7 +38,11 @@ def load(
     settings : mapping, optional
         Values of declared parameters, by name.
     bandwidth, latency : str, optional
-        Of every link of a generator.
+        Of every link of a generator, or of those of each axis: ``"100,200,400 GB/s"``.
+    data : bytes, optional
+        Of a YAML file that is not to be opened; `spec` is what diagnostics call it.
+    watch : callable, optional
+        Told (what, done, total) while a large file is read.
 
     Raises
     ------
@@ -45,7 +51,7 @@ def load(
     """
     if nodes is not None and nodes < 1:
         raise _misused("CS126", f"--nodes {nodes}: expected one box or more")
-    if is_generator(spec):
+    if data is None and is_generator(spec):
         _refuse(spec, nodes=nodes, settings=settings)
         return generate(spec, bandwidth, latency)
     given = {"bandwidth": bandwidth, "latency": latency}
@@ -53,7 +59,11 @@ def load(
         if value is not None:
             hint = "a preset's own figures are changed with --set"
             raise _misused("CS124", f"--{option} is for generators, not for {spec!r}", hint)
-    return read_topology(read_document(find_file(spec)), nodes, settings or {})
+    if data is None:
+        document = read_document(find_file(spec), watch=watch)
+    else:
+        document = decode_document(data, spec, watch=watch)
+    return read_topology(document, nodes, settings or {}, watch)
 
 
 def is_generator(spec: str) -> bool:
@@ -66,12 +76,14 @@ def find_file(spec: str) -> Path:
     return Path(spec) if _looks_like_file(spec) else preset_path(spec)
 
 
-def read_topology(document: Document, nodes: int | None, settings: Mapping[str, str]) -> Topology:
+def read_topology(
+    document: Document, nodes: int | None, settings: Mapping[str, str], watch: Watch = silent
+) -> Topology:
     """Return the topology that a file describes."""
     form = decode(document)
     if isinstance(form, Flat):
         _refuse(document.file, nodes=nodes, settings=settings)
-        return read_flat(document, form)
+        return read_flat(document, form, watch)
     return expand(document, form, nodes, settings)
 
 

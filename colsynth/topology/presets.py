@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import colsynth
-from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, did_you_mean, same_name
 from colsynth.topology.decode import decode
 from colsynth.topology.document import read_document
 from colsynth.topology.generators import EXAMPLES
@@ -76,8 +76,9 @@ def preset_path(name: str) -> Path:
 def _advice(name: str, words: list[str]) -> str:
     if Path(name).is_file():
         return f"write ./{name} to mean the file of this name"
-    example = next((example for example in EXAMPLES if example.startswith(f"{name}:")), None)
-    return f"give its size, such as {example}" if example else did_you_mean(name, words)
+    examples = {example.partition(":")[0]: example for example in EXAMPLES}
+    kind = same_name(name, examples)
+    return f"give its size, such as {examples[kind]}" if kind else did_you_mean(name, words)
 
 
 def _describe(path: Path) -> Preset:

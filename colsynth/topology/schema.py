@@ -14,14 +14,26 @@ from msgspec import Meta
 
 VERSION = 1
 
-BandwidthText = Annotated[
-    str, Meta(description='Of one link, one direction: "25 GB/s", "200 Gb/s" or "50 GiB/s".')
+_WIRE_RATE = (
+    "Wire rate of one link in one direction, as data sheets have it, not a measured bus "
+    'bandwidth: "25 GB/s", "200 Gb/s" or "50 GiB/s"'
+)
+BandwidthText = Annotated[str, Meta(description=f"{_WIRE_RATE}.")]
+BandwidthRule = Annotated[
+    str, Meta(description=f'{_WIRE_RATE}; or an expression, such as "nic * nics / planes".')
 ]
 LatencyText = Annotated[str, Meta(description='"0.7 us", "700 ns"; zero when left out.')]
+LatencyRule = Annotated[
+    str, Meta(description='"0.7 us", "700 ns", or an expression; zero when left out.')
+]
 Name = Annotated[str, Meta(min_length=1, description="Printable text without outer blanks.")]
 Number = Annotated[int, Meta(ge=1)]
-Reference = Annotated[
-    str, Meta(description='A parameter, such as "$planes".', extra_json_schema={"pattern": r"^\$"})
+Expression = Annotated[
+    str,
+    Meta(
+        description="Numbers, quantities and parameters, joined with + - * / ( ): "
+        '"$planes", "nics / planes".'
+    ),
 ]
 Capabilities = Annotated[
     list[Literal["multicast", "reduce", "store-and-forward"]],
@@ -41,6 +53,15 @@ Selection = Annotated[
 ]
 
 
+Wires = Annotated[
+    Literal["fastest", "all"],
+    Meta(
+        description="Between two GPUs with two kinds of wire (NVLink and PCIe), runtimes take the "
+        "fastest; all keeps the others in bounds and schedules too."
+    ),
+]
+
+
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A mapping whose keys are all known."""
 
@@ -51,7 +72,7 @@ class Group(_Strict, frozen=True):
     name: Annotated[Name, Meta(description="Letters first and last; nodes are NAME0, NAME1, ...")]
     kind: KindName
     count: Annotated[
-        Number | Reference | None,
+        Number | Expression | None,
         Meta(description="How many; left out, there is one, and it carries no number."),
     ] = None
     capabilities: Capabilities = []
@@ -62,8 +83,8 @@ class LinkRule(_Strict, frozen=True):
 
     source: Selection = msgspec.field(name="from")
     target: Selection = msgspec.field(name="to")
-    bandwidth: BandwidthText
-    latency: LatencyText = "0 s"
+    bandwidth: BandwidthRule
+    latency: LatencyRule = "0 s"
     join: Annotated[
         JoinName | None,
         Meta(
@@ -72,7 +93,7 @@ class LinkRule(_Strict, frozen=True):
         ),
     ] = None
     count: Annotated[
-        Number | Reference, Meta(description="Parallel links per pair; their bandwidths add up.")
+        Number | Expression, Meta(description="Parallel links per pair; their bandwidths add up.")
     ] = 1
     counts: Annotated[
         list[list[Annotated[int, Meta(ge=0)]]] | None,
@@ -95,10 +116,14 @@ class Compact(_Strict, frozen=True):
     name: Name
     box: Annotated[Part, Meta(description="One box; every box is equal.")]
     title: str = ""
+    wires: Wires = "fastest"
     aliases: Annotated[list[str], Meta(description="Other names of a preset.")] = []
     parameters: Annotated[
-        dict[str, int | str],
-        Meta(description="Defaults of what --set overrides and $NAME uses."),
+        dict[str, int | float | str],
+        Meta(
+            description="Defaults of what --set overrides: numbers, bandwidths, latencies, and "
+            "expressions of the parameters above. Each must be used."
+        ),
     ] = {}
     boxes: Annotated[Number, Meta(description="How many boxes unless --nodes says otherwise.")] = 1
     fabric: Annotated[
@@ -113,7 +138,11 @@ class FlatNode(_Strict, frozen=True):
     name: Name
     kind: KindName
     box: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="Its chassis; none for the fabric.")
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="Its chassis; none for the fabric. GPUs without one share a box where ways "
+            "without a NIC join them."
+        ),
     ] = None
     capabilities: Capabilities = []
 
@@ -125,6 +154,9 @@ class FlatLink(_Strict, frozen=True):
     target: Name = msgspec.field(name="to")
     bandwidth: BandwidthText
     latency: LatencyText = "0 s"
+    count: Annotated[
+        Number, Meta(description="Parallel links of one kind; their bandwidths add up.")
+    ] = 1
     one_way: OneWay = False
 
 
@@ -136,6 +168,7 @@ class Flat(_Strict, frozen=True):
     nodes: list[FlatNode]
     links: list[FlatLink]
     title: str = ""
+    wires: Wires = "fastest"
     ranks: Annotated[
         list[str] | None,
         Meta(description="GPU names, rank 0 first; the order of the nodes when left out."),

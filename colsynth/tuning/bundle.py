@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from colsynth.errors import InputError, LimitError, require_least
-from colsynth.model import Collective, Problem
-from colsynth.pipeline.modes import Mode, plan_modes
-from colsynth.pipeline.result import Artefact
+from colsynth.compile.files import Maker
+from colsynth.compile.modes import Mode, plan_modes
+from colsynth.compile.result import Artefact
+from colsynth.errors import DefectError, InputError, NegativeFinding, require_least
+from colsynth.model import Collective
+from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.profile import Profile
+from colsynth.search.case import Case
+from colsynth.search.levels import LEVELS
+from colsynth.search.means import Means
+from colsynth.search.measured import Measured
+from colsynth.search.plan import Plan
+from colsynth.search.run import algorithm_names, find_each, nothing_fits, refusals
 from colsynth.simulate import Point
-from colsynth.tuning.candidates import Candidate, algorithm_names, knobs
-from colsynth.tuning.evaluate import Case, Measured, build, predict
-from colsynth.tuning.ranges import Choice, Plan, Segment, plan_ranges
-from colsynth.tuning.search import Means, fastest, nothing_fits, refusals, search
+from colsynth.tuning.ranges import Choice, Ranges, Segment, plan_ranges
 
 
 @dataclass(frozen=True)
@@ -25,21 +30,20 @@ class TunedFile:
     Parameters
     ----------
     name : str
-    candidate : Candidate
+    plan : Plan
     trees_per_gpu : int or None
-    min_bytes : int
-        Inclusive, as `max_bytes`.
-    max_bytes : int or None
+    min_bytes, max_bytes : int
+        Inclusive.
     artefact : Artefact
     predicted : tuple of Point
         At the measured sizes of its range.
     """
 
     name: str
-    candidate: Candidate
+    plan: Plan
     trees_per_gpu: int | None
     min_bytes: int
-    max_bytes: int | None
+    max_bytes: int
     artefact: Artefact
     predicted: tuple[Point, ...]
 
@@ -54,6 +58,7 @@ class LeftOver:
     min_bytes : int
         Inclusive, as `max_bytes`.
     max_bytes : int or None
+        None: all that are larger, too.
     reason : str
     """
 
@@ -117,10 +122,11 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
         CS611 where no algorithm gives a program for a collective.
     """
     runtime = profile(cases[0].runtime)
-    require_least("--budget", means.budget, len(cases))
-    share = replace(means, budget=means.budget // len(cases))
+    budget = LEVELS[-1].evaluations * len(cases) if means.budget is None else means.budget
+    require_least("--budget", budget, len(cases))
+    share = replace(means, budget=budget // len(cases))
     names = algorithm_names(algorithms)
-    found = [search(case, names, share) for case in cases]
+    found = [find_each(case, names, share) for case in cases]
     for case, measured in zip(cases, found, strict=True):
         if all(m.refusal is not None for m in measured):
             raise nothing_fits(case, measured)
@@ -137,7 +143,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
         files=tuple(file for files, _ in made for file in files),
         left_to_library=tuple(left for _, lefts in made for left in lefts),
         evaluations=tuple(len(measured) for measured in found),
-        budget=means.budget,
+        budget=budget,
         algorithms=names,
         left_out={str(case.problem.collective): refusals(measured) for case, measured, _ in pairs},
     )
@@ -150,10 +156,13 @@ def _modes(case: Case, runtime: Profile) -> tuple[Mode, ...]:
 def _choice(case: Case, found: tuple[Measured, ...], runtime: Profile, files: int) -> Choice:
     """Return what may serve a case; what the library has itself needs no file."""
     own = runtime.built_in.get(case.problem.collective, ())
-    inside = [m for m in found if m.candidate.algorithm in own]
-    best = (fastest(inside, place) for place in range(len(case.sizes)))
-    written = tuple(m for m in found if m.refusal is None and m.candidate.algorithm not in own)
-    return Choice(written, tuple(None if pair is None else pair[0] for pair in best), files)
+    inside = [m for m in found if m.plan.algorithm in own]
+    written = tuple(m for m in found if m.refusal is None and m.plan.algorithm not in own)
+    times = (
+        [t for m in inside if (t := m.seconds[place]) is not None]
+        for place in range(len(case.sizes))
+    )
+    return Choice(written, tuple(min(row, default=None) for row in times), files)
 
 
 @dataclass(frozen=True)
@@ -164,11 +173,12 @@ class _Maker:
     runtime: Profile
     modes: tuple[Mode, ...]
 
-    def make(self, plan: Plan) -> tuple[list[TunedFile], list[LeftOver]]:
+    def make(self, plan: Ranges) -> tuple[list[TunedFile], list[LeftOver]]:
         """Return the files of a plan, and the ranges without one.
 
         Where a file ends before the next measured size, with the last that its protocol is
-        for, the next segment begins there.
+        for, the next segment begins there. Behind the last file, the library serves what is
+        larger than flags count.
         """
         files: list[TunedFile] = []
         left: list[LeftOver] = []
@@ -182,64 +192,74 @@ class _Maker:
             if not made:
                 self._leave(left, least, most, _reason(segment))
             elif made[0].max_bytes != most:
-                uncovered = (made[0].max_bytes or 0) + 1
+                uncovered = made[0].max_bytes + 1
                 if segment is plan.segments[-1]:
-                    self._leave(left, uncovered, most, "larger than what was measured")
+                    self._leave(left, uncovered, most, self._reason_behind(made[0]))
         return files, left
 
     def _leave(self, left: list[LeftOver], least: int, most: int | None, reason: str) -> None:
         left.append(LeftOver(self.case.problem.collective, least, most, reason))
 
     def _range(self, segment: Segment) -> tuple[int, int | None]:
-        """Return the bytes that a segment stands for, inclusive."""
+        """Return the bytes that a segment stands for, inclusive; None is no end."""
         sizes = self.case.sizes
         least = sizes[segment.first] if segment.first else self.runtime.least_min_bytes
         if segment.last + 1 < len(sizes):
             return least, sizes[segment.last + 1] - 1
-        return least, self.runtime.default_max_bytes
+        return least, None
+
+    def _reason_behind(self, file: TunedFile) -> str:
+        """Return why a file serves nothing larger."""
+        counted = self.runtime.largest_message(
+            file.plan.protocol, file.artefact.program.header.chunks
+        )
+        full = file.max_bytes == counted
+        return f"{self.runtime.name} counts no more" if full else "larger than what was measured"
 
     def _files(
         self, segment: Segment, least: int, most: int | None, number: int
     ) -> list[TunedFile]:
-        """Return the files of a segment; the next candidate where one does not fit its range."""
+        """Return the files of a segment; the next plan where one does not fit its range."""
         for measured in segment.ranking:
-            limit = knobs().protocols[measured.candidate.protocol]
+            limit = self.case.limit(measured.plan.protocol)
             end = most if limit is None or (most is not None and most <= limit) else limit
             try:
-                return self._compile(measured.candidate, segment, least, end, number)
-            except (InputError, LimitError):
+                return self._compile(measured, segment, least, end, number)
+            except (InputError, NegativeFinding, DefectError):
                 continue
         return []
 
     def _compile(
-        self, candidate: Candidate, segment: Segment, least: int, most: int | None, number: int
+        self, measured: Measured, segment: Segment, least: int, most: int | None, number: int
     ) -> list[TunedFile]:
-        case = self.case
-        done = build(case, candidate, mode=Mode.AUTO, several=True, min_bytes=least, max_bytes=most)
-        trees = done.summary()["trees_per_gpu"]
+        case, plan = self.case, measured.plan
+        target = aim(case.problem, self.runtime, plan.protocol, least, most, seed=case.seed)
+        _, artefacts = Maker(case.problem, target, self.modes, plan.pipeline).make()
         sizes = case.sizes[segment.first : segment.last + 1]
+        shape = measured.shape
         return [
             TunedFile(
                 name=item.name.replace(".xml", f"-{number}.xml"),
-                candidate=candidate,
-                trees_per_gpu=trees,
+                plan=plan,
+                trees_per_gpu=None if shape is None else shape.trees_per_gpu or None,
                 min_bytes=least,
-                max_bytes=most,
+                max_bytes=item.program.header.max_bytes or 0,
                 artefact=item,
                 predicted=points(case, item, sizes),
             )
-            for item in done.artefacts
+            for item in artefacts
         ]
 
 
 def points(case: Case, item: Artefact, sizes: Sequence[int]) -> tuple[Point, ...]:
     """Return what a file is predicted to do at each size."""
-    problem: Problem = case.problem
-    timed = zip(sizes, predict(case, item, sizes), strict=True)
-    return tuple(Point(n, t, problem.topology.size, problem.collective) for n, t in timed)
+    from colsynth.simulate import simulate
+
+    topology = case.problem.topology
+    return simulate(item.program, topology, case.profile, tuple(sizes), model=case.model)
 
 
 def _reason(segment: Segment) -> str:
     if segment.ranking:
-        return "no candidate fits the range"
+        return "no plan fits the range"
     return "an algorithm of the library is as fast, or the files allowed are better spent"

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from colsynth.tuning.candidates import algorithm_names, is_baseline
-from colsynth.tuning.evaluate import Case, Measured
-from colsynth.tuning.search import Means, fastest, nothing_fits, refusals, search
+from colsynth.search.case import Case
+from colsynth.search.means import Means
+from colsynth.search.measured import Measured
+from colsynth.search.objective import Objective
+from colsynth.search.run import (
+    algorithm_names,
+    find_each,
+    is_baseline,
+    nothing_fits,
+    refusals,
+)
 
 
 @dataclass(frozen=True)
@@ -19,17 +27,21 @@ class Comparison:
     ----------
     case : Case
     winners : dict
-        By algorithm, the fastest of its candidates at every size; None where none is tried.
+        By algorithm, the best of its plans at every size whose file such a call would use; None
+        where there is none.
     bound : Fraction
         Bytes per second that no schedule beats.
     left_out : dict
         Why algorithms gave no program.
+    unselected : dict
+        By algorithm, at which sizes it has files, of which a call would use none.
     """
 
     case: Case
     winners: dict[str, tuple[Measured | None, ...]]
     bound: Fraction
     left_out: dict[str, str]
+    unselected: dict[str, tuple[bool, ...]]
 
     def seconds(self, algorithm: str, place: int) -> float | None:
         """Return the least time of an algorithm at one size."""
@@ -83,16 +95,25 @@ def compare(
     LimitError
         CS611 where no algorithm gives a program.
     """
-    found = search(case, algorithm_names(algorithms), means)
+    found = find_each(case, algorithm_names(algorithms), means)
     left_out = refusals(found)
-    names = dict.fromkeys(m.candidate.algorithm for m in found)
+    names = dict.fromkeys(m.plan.algorithm for m in found)
     winners = {name: _winners(case, found, name) for name in names if name not in left_out}
     if not winners:
         raise nothing_fits(case, found)
-    return Comparison(case, winners, bound, left_out)
+    unselected = {name: _unselected(case, found, name) for name in winners}
+    return Comparison(case, winners, bound, left_out, unselected)
 
 
 def _winners(case: Case, found: Sequence[Measured], name: str) -> tuple[Measured | None, ...]:
-    own = [m for m in found if m.candidate.algorithm == name]
-    best = (fastest(own, place) for place in range(len(case.sizes)))
-    return tuple(None if pair is None else pair[1] for pair in best)
+    own = [m for m in found if m.plan.algorithm == name]
+    objective = Objective.each(case.sizes)
+    best = (objective.best(place, own) for place in range(len(case.sizes)))
+    return tuple(m if m is not None and m.exact[i] else None for i, m in enumerate(best))
+
+
+def _unselected(case: Case, found: Sequence[Measured], name: str) -> tuple[bool, ...]:
+    own = [m for m in found if m.plan.algorithm == name]
+    objective = Objective.each(case.sizes)
+    best = (objective.best(place, own) for place in range(len(case.sizes)))
+    return tuple(m is not None and not m.exact[i] for i, m in enumerate(best))

@@ -7,33 +7,45 @@ from fractions import Fraction
 from typing import Any
 
 from colsynth import __version__
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.simulate import Point
 from colsynth.tuning.bundle import Bundle, LeftOver, TunedFile
-from colsynth.units import gbps, microseconds
+from colsynth.units import gb_per_s, microseconds
 
-FORMAT, VERSION = "colsynth bundle", 1
+FORMAT, VERSION = "colsynth bundle", 2
 FOLDER = "schedules"
 """Where the schedule files of a bundle lie, and nothing else."""
 
 
-def describe_file(file: TunedFile) -> dict[str, Any]:
+def describe_file(file: TunedFile, runtime: Profile) -> dict[str, Any]:
     """Return what a file serves and is predicted to do; `path` is within the bundle."""
-    candidate, mode = file.candidate, file.artefact.mode
+    plan, mode = file.plan, file.artefact.mode
+    law = taken_sizes(file.artefact.program.header, runtime)
     return {
         "path": f"{FOLDER}/{file.name}",
         "collective": file.artefact.program.header.collective.value,
-        "algorithm": candidate.algorithm,
-        "protocol": candidate.protocol,
-        "instances": candidate.instances,
+        "algorithm": plan.algorithm,
+        "protocol": plan.protocol,
+        "instances": plan.option("instances", 1),
         "trees_per_gpu": file.trees_per_gpu,
-        "chunks_per_gpu": candidate.chunks_per_gpu,
-        "settings": str(candidate),
+        "chunks_per_gpu": plan.option("chunks_per_gpu"),
+        "settings": str(plan),
         "min_bytes": file.min_bytes,
         "max_bytes": file.max_bytes,
+        "multiple_bytes": law.multiple,
         "inplace": mode.in_place,
         "outofplace": mode.out_of_place,
-        "predicted": [describe_point(point) for point in file.predicted],
+        "predicted": [_predicted(point, law) for point in file.predicted],
     }
+
+
+def _predicted(point: Point, law: TakenSizes) -> dict[str, Any]:
+    """Return a prediction, without times where a message of just that size uses another file."""
+    described = {**describe_point(point), "selected": law.takes(point.size_bytes)}
+    if not described["selected"]:
+        described |= dict.fromkeys(("time_us", "algbw_gb_per_s", "busbw_gb_per_s"))
+    return described
 
 
 def describe_point(point: Point) -> dict[str, Any]:
@@ -41,8 +53,8 @@ def describe_point(point: Point) -> dict[str, Any]:
     return {
         "size_bytes": point.size_bytes,
         "time_us": microseconds(Fraction(point.seconds)),
-        "algbw_gbps": gbps(Fraction(point.algbw)),
-        "busbw_gbps": gbps(Fraction(point.busbw)),
+        "algbw_gb_per_s": gb_per_s(Fraction(point.algbw)),
+        "busbw_gb_per_s": gb_per_s(Fraction(point.busbw)),
     }
 
 
@@ -59,7 +71,7 @@ def describe_left(left: LeftOver) -> dict[str, Any]:
 def describe_bundle(bundle: Bundle) -> dict[str, Any]:
     """Return files and ranges left to the library."""
     return {
-        "files": [describe_file(file) for file in bundle.files],
+        "files": [describe_file(file, bundle.profile) for file in bundle.files],
         "left_to_library": [describe_left(left) for left in bundle.left_to_library],
     }
 
@@ -83,7 +95,7 @@ def manifest_of(bundle: Bundle) -> dict[str, Any]:
             "root": next(
                 (r for item in bundle.cases if (r := item.problem.root) is not None), None
             ),
-            "sizes": list(case.sizes),
+            "sizes_bytes": list(case.sizes),
             "algorithms": list(bundle.algorithms),
             "budget": bundle.budget,
             "seed": case.seed,

@@ -8,34 +8,28 @@ runtime would find it, and then moved as a whole.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from colsynth.errors import Diagnostic, InputError
 from colsynth.runtimes.environment import variables
 from colsynth.runtimes.profile import Profile
 from colsynth.tuning.bundle import Bundle, TunedFile
 from colsynth.tuning.describe import FOLDER, FORMAT, manifest_of, sha256
+from colsynth.writing import discard, exists, put, write_folder
 
 MANIFEST, ENV, JOURNAL = "manifest.json", "env.sh", "journal.jsonl"
 
 
 def journal_of(place: Path) -> Path:
     """Return the file in which what was measured for a bundle is kept until it is written."""
-    return _draft_folder(place) / JOURNAL
+    whole = place.absolute()
+    return whole.with_name(f".{whole.name}.partial") / JOURNAL
 
 
 def forget(place: Path) -> None:
-    """Remove the work in progress for a bundle, where there is nothing to go on with."""
-    shutil.rmtree(_draft_folder(place), ignore_errors=True)
-
-
-def _draft_folder(place: Path) -> Path:
-    """Return the folder beside a bundle where work in progress is kept."""
-    whole = place.absolute()
-    return whole.with_name(f".{whole.name}.partial")
+    """Remove the work in progress for a bundle, unless another process goes on with it."""
+    discard(journal_of(place))
 
 
 def refuse_to_replace(place: Path, force: bool) -> None:
@@ -49,13 +43,13 @@ def refuse_to_replace(place: Path, force: bool) -> None:
     """
     if place.is_symlink() and not place.exists():
         advice = "it is a link that leads nowhere; remove it, or name another place"
-        raise InputError(Diagnostic("CS207", f"{place} exists", help=advice))
+        raise exists(place, advice)
     if not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return
     ours = _is_bundle(place)
     if not (ours and force):
         advice = "--force replaces it" if ours else "it is no bundle of ours; name another place"
-        raise InputError(Diagnostic("CS207", f"{place} exists", help=advice))
+        raise exists(place, advice)
 
 
 def _is_bundle(place: Path) -> bool:
@@ -66,49 +60,60 @@ def _is_bundle(place: Path) -> bool:
     return isinstance(manifest, dict) and manifest.get("format") == FORMAT
 
 
-def publish(bundle: Bundle, place: Path) -> None:
+def publish(bundle: Bundle, place: Path, *, replace: bool = False) -> None:
     """Write a bundle to its place, whole or not at all, and forget the work in progress.
 
     Parameters
     ----------
     bundle : Bundle
     place : Path
-        Nothing, an empty folder, or a bundle that is replaced.
+        Nothing or an empty folder.
+    replace : bool
+        Whether a folder that stands there is replaced.
 
     Raises
     ------
     InputError
-        CS208 when the system refuses; CS504 where the runtime would choke on the files.
+        CS207 where a folder shall not give way; CS208 when the system refuses; CS504 where the
+        runtime would choke on the files.
     """
-    draft = _draft_folder(place)
-    try:
-        whole = draft / "bundle"
-        shutil.rmtree(whole, ignore_errors=True)
-        _write(bundle, whole)
-        _move(whole, place.absolute(), draft / "replaced")
-        forget(place)
-    except OSError as fault:
-        notes = (fault.strerror or str(fault),)
-        raise InputError(Diagnostic("CS208", f"cannot write {place}", notes=notes)) from fault
+    write_folder(place, partial(_write, bundle), replace=replace)
+    forget(place)
 
 
 def _write(bundle: Bundle, whole: Path) -> None:
     """Write everything below a folder, the manifest last."""
     folder = whole / FOLDER
-    folder.mkdir(parents=True)
+    folder.mkdir()
     for file in bundle.files:
-        (folder / file.name).write_bytes(file.artefact.data)
+        put(folder / file.name, file.artefact.data)
     beside = {ENV: _env(bundle, whole)}
     if bundle.profile.config is not None and bundle.files:
         beside[f"{bundle.profile.config}.xml"] = _config(bundle.profile, bundle.files)
     for name, text in beside.items():
-        (whole / name).write_text(text, encoding="utf-8")
+        put(whole / name, text.encode())
     manifest = {
         **manifest_of(bundle),
         "beside": {name: sha256(text.encode()) for name, text in beside.items()},
     }
     text = json.dumps(manifest, indent=2)
-    (whole / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+    put(whole / MANIFEST, f"{text}\n".encode())
+
+
+_HEAD = """\
+# Read this in the environment of every rank, with bash or zsh: . env.sh
+# Other shells need COLSYNTH_BUNDLE set to the absolute path of this folder.
+COLSYNTH_BUNDLE="${COLSYNTH_BUNDLE:-$(CDPATH= cd -- "$(dirname -- "${BASH_SOURCE:-$0}")" && pwd)}"
+# A job uses one bundle: that of the last env.sh. What an earlier one has set is unset.
+if [ -n "${COLSYNTH_IN_USE:-}" ] && [ "$COLSYNTH_IN_USE" != "$COLSYNTH_BUNDLE" ]; then
+  echo "env.sh: $COLSYNTH_BUNDLE replaces $COLSYNTH_IN_USE" >&2
+fi
+eval "unset COLSYNTH_IN_USE ${COLSYNTH_IN_USE_NAMES:-}"
+"""
+_TAIL = """\
+export COLSYNTH_IN_USE="$COLSYNTH_BUNDLE" COLSYNTH_IN_USE_NAMES="{names}"
+unset COLSYNTH_BUNDLE
+"""
 
 
 def _env(bundle: Bundle, whole: Path) -> str:
@@ -117,20 +122,13 @@ def _env(bundle: Bundle, whole: Path) -> str:
     The variables are those for the files as they lie now, which checks them; only then is
     the folder made one that the script finds.
     """
-    head = (
-        "# Read this in the environment of every rank, with bash or zsh: . env.sh\n"
-        "# Other shells need COLSYNTH_BUNDLE set to the absolute path of this folder.\n"
-        'COLSYNTH_BUNDLE="${COLSYNTH_BUNDLE:-'
-        '$(CDPATH= cd -- "$(dirname -- "${BASH_SOURCE:-$0}")" && pwd)}"\n'
-    )
-    if not bundle.files:
-        return f"{head}# The library serves all sizes itself: there is nothing to set.\n"
     paths = [whole / FOLDER / file.name for file in bundle.files]
-    lines = (
-        f'export {name}="{_relocatable(value, whole)}"\n'
-        for name, value in variables(paths, bundle.profile)
-    )
-    return head + "".join(lines) + _about_config(bundle.profile)
+    values = variables(paths, bundle.profile) if paths else ()
+    lines = "".join(f'export {name}="{_relocatable(value, whole)}"\n' for name, value in values)
+    if not paths:
+        lines = "# The library serves all sizes itself: there is nothing to set.\n"
+    about = _about_config(bundle.profile) if paths else ""
+    return _HEAD + lines + about + _TAIL.format(names=" ".join(name for name, _ in values))
 
 
 def _relocatable(value: str, whole: Path) -> str:
@@ -144,7 +142,7 @@ def _about_config(profile: Profile) -> str:
     name = f"{profile.config}.xml"
     return (
         f"# {name} says the same as MSCCL_XML_FILES; use one of the two. Its paths are relative:\n"
-        f'# sed "s|path=\\"|&$COLSYNTH_BUNDLE/|" "$COLSYNTH_BUNDLE/{name}" > /tmp/{name}\n'
+        f'# sed "s|path=\\"|&$COLSYNTH_IN_USE/|" "$COLSYNTH_IN_USE/{name}" > /tmp/{name}\n'
         f"# export MSCCL_CONFIG=/tmp/{name}; unset MSCCL_XML_FILES\n"
     )
 
@@ -161,25 +159,10 @@ def _config(profile: Profile, files: Sequence[TunedFile]) -> str:
 
 
 def _load(profile: Profile, file: TunedFile) -> Mapping[str, object]:
-    """Return the attributes of one entry; the largest size is exclusive, -1 is no limit."""
-    most = -1 if file.max_bytes is None else file.max_bytes + int(profile.exclusive_max)
+    """Return the attributes of one entry; the largest size is exclusive."""
     return {
         "path": f"{FOLDER}/{file.name}",
         "minbytes": file.min_bytes,
-        "maxbytes": most,
-        "proto": file.candidate.protocol,
+        "maxbytes": file.max_bytes + int(profile.exclusive_max),
+        "proto": file.plan.protocol,
     }
-
-
-def _move(whole: Path, place: Path, aside: Path) -> None:
-    """Put a folder in its place; what stood there stands again where that fails."""
-    shutil.rmtree(aside, ignore_errors=True)
-    if place.exists() and any(place.iterdir()):
-        place.rename(aside)
-    try:
-        whole.rename(place)
-    except OSError:
-        if aside.exists():
-            with suppress(OSError):
-                aside.rename(place)
-        raise

@@ -2,19 +2,21 @@
 
 A measured size stands for the messages from itself up to the next measured size, the first also
 for all below it and the last for all above. A segment is a run of sizes served by one
-candidate, which costs files, or left to the library, which costs none.
+plan, which costs files, or left to the library, which costs none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from math import log
 
-from colsynth.tuning.candidates import knobs
-from colsynth.tuning.evaluate import Measured
+from colsynth.search.measured import Measured
 
+TOLERANCE = Fraction(2, 100)
+"""A file within this share of the fastest counts as a winner: fewer files at no real cost."""
 _UNSERVED = 10**15
 """The loss of leaving a size to a library of which nothing is known."""
 _UNIT = 10**9
@@ -39,7 +41,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Ranges:
     """The segments of one collective, and what they cost.
 
     Parameters
@@ -78,7 +80,7 @@ class Choice:
     files: int
 
 
-def plan_ranges(choices: Sequence[Choice], most_files: int | None) -> tuple[Plan, ...]:
+def plan_ranges(choices: Sequence[Choice], most_files: int | None) -> tuple[Ranges, ...]:
     """Return the plan of every collective.
 
     Least excess beyond the tolerance comes first, then fewest files, then least time.
@@ -103,11 +105,11 @@ def plan_ranges(choices: Sequence[Choice], most_files: int | None) -> tuple[Plan
     )
 
 
-def _files(plans: Sequence[Plan], choices: Sequence[Choice]) -> int:
+def _files(plans: Sequence[Ranges], choices: Sequence[Choice]) -> int:
     return sum(p.served * choice.files for p, choice in zip(plans, choices, strict=True))
 
 
-def _plans(choice: Choice) -> tuple[Plan, ...]:
+def _plans(choice: Choice) -> tuple[Ranges, ...]:
     """Return the best plan for every number of segments served, from none upwards.
 
     Dynamic programming over prefixes of the sizes; what a further file does not improve is
@@ -115,9 +117,9 @@ def _plans(choice: Choice) -> tuple[Plan, ...]:
     """
     sizes = len(choice.library)
     costs = _Costs(choice)
-    rows: list[list[Plan | None]] = [[Plan(), *[None] * sizes]]
+    rows: list[list[Ranges | None]] = [[Ranges(), *[None] * sizes]]
     for end in range(1, sizes + 1):
-        row: list[Plan | None] = [None] * (sizes + 1)
+        row: list[Ranges | None] = [None] * (sizes + 1)
         for begin in range(end):
             for served, plan in enumerate(rows[begin]):
                 if plan is None:
@@ -126,18 +128,18 @@ def _plans(choice: Choice) -> tuple[Plan, ...]:
                 if served < sizes:
                     _keep(row, _extend(plan, costs.best(begin, end - 1), 1))
         rows.append(row)
-    found: list[Plan] = []
+    found: list[Ranges] = []
     for last in rows[sizes]:
         if last is not None and (not found or _cost(last) < _cost(found[-1])):
             found.append(last)
     return tuple(found)
 
 
-def _cost(plan: Plan) -> tuple[int, int]:
+def _cost(plan: Ranges) -> tuple[int, int]:
     return plan.excess, plan.loss
 
 
-def _keep(row: list[Plan | None], plan: Plan | None) -> None:
+def _keep(row: list[Ranges | None], plan: Ranges | None) -> None:
     if plan is None:
         return
     other = row[plan.served]
@@ -145,7 +147,7 @@ def _keep(row: list[Plan | None], plan: Plan | None) -> None:
         row[plan.served] = plan
 
 
-def _extend(plan: Plan, found: tuple[Segment, int, int] | None, served: int) -> Plan | None:
+def _extend(plan: Ranges, found: tuple[Segment, int, int] | None, served: int) -> Ranges | None:
     if found is None:
         return None
     segment, excess, loss = found
@@ -153,7 +155,9 @@ def _extend(plan: Plan, found: tuple[Segment, int, int] | None, served: int) -> 
     if segments and not segments[-1].ranking and not segment.ranking:
         segment = Segment(segments[-1].first, segment.last)
         segments = segments[:-1]
-    return Plan((*segments, segment), plan.served + served, plan.excess + excess, plan.loss + loss)
+    return Ranges(
+        (*segments, segment), plan.served + served, plan.excess + excess, plan.loss + loss
+    )
 
 
 class _Costs:
@@ -161,7 +165,7 @@ class _Costs:
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
-        self.slack = round(_UNIT * log(1 + knobs().tolerance))
+        self.slack = round(_UNIT * log(1 + TOLERANCE))
         rows = [*(m.served for m in choice.measured), choice.library]
         columns = zip(*rows, strict=True)
         self.least = [min((x for x in column if x is not None), default=None) for column in columns]
@@ -181,7 +185,7 @@ class _Costs:
         return Segment(first, last), excess, loss
 
     def best(self, first: int, last: int) -> tuple[Segment, int, int] | None:
-        """Return the best candidate for sizes and its cost; None where none serves all."""
+        """Return the best plan for sizes and its cost; None where none serves all."""
         if (first, last) not in self.found:
             self.found[first, last] = self._rank(first, last)
         return self.found[first, last]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from colsynth.garbage import no_cycles
-from colsynth.model import Finding, Report, ThreadblockProgram
+from colsynth.model import Finding, Header, Report, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading, read
 from colsynth.runtimes.rules import Findings
@@ -134,7 +134,7 @@ def _facts(
         ("collective", "custom" if custom else str(header.collective)),
         ("ranks", str(header.ranks)),
         ("modes", ", ".join(modes(header)) or "none"),
-        ("content", _content(run, custom=custom)),
+        ("content", _content(header, run, custom=custom)),
         ("threadblocks", str(table.threadblocks)),
         ("steps executed", str(units.total)),
         ("connections", str(len(units.connections))),
@@ -152,7 +152,9 @@ def _notes(findings: Findings) -> Facts:
     return tuple((f"note {rule}", first[rule]) for rule in sorted(first))
 
 
-def _content(run: Termination, *, custom: bool) -> str:
+def _content(header: Header, run: Termination, *, custom: bool) -> str:
+    if not modes(header):
+        return "not executed: no call selects the file"
     if not run.finishes:
         return "not checked: the program does not finish"
     return "not checked: no agreed result" if custom else "executed symbolically"

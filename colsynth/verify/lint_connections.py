@@ -18,8 +18,10 @@ def lint_connections(units: Units, findings: Findings, *, single_node: bool | No
     header = units.table.header
     if header.collective.rooted and header.protocol == "Simple" and single_node is not True:
         level = Severity.ERROR if single_node is False else Severity.WARNING
-        text = f"a Simple {header.collective} over the network miscounts; keep it in one node"
-        findings.add("C04", f"{text} or use LL or LL128", level=level)
+        text = f"a Simple {header.collective} hangs over the network: use LL or LL128"
+        if single_node is None:
+            text = f"the file is fine within one node (--single-node); {text}"
+        findings.add("C04", text, level=level)
 
 
 def _unmatched(units: Units, findings: Findings, number: int) -> None:

@@ -85,10 +85,12 @@ def _ids(gpu: Gpu, profile: Profile, findings: Findings) -> None:
         text = f"{len(ids)} threadblocks; {profile.name} holds {profile.max_threadblocks}"
         findings.add("T02", text, gpu.rank)
     elif len(ids) > profile.resident_threadblocks:
-        text = f"{len(ids)} threadblocks must be resident together; count on"
-        findings.add("T08", f"{text} {profile.resident_threadblocks}", gpu.rank)
+        text = f"the file runs on GPUs that hold {len(ids)} threadblocks at a time; every GPU"
+        findings.add("T08", f"{text} holds {profile.resident_threadblocks}", gpu.rank)
     if ids and len(ids) % 4 == 0:
-        findings.add("T09", f"rank {gpu.rank} runs clusters of 4 blocks on an H100")
+        findings.add(
+            "T09", f"harmless: on an H100 the blocks of rank {gpu.rank} run in clusters of 4"
+        )
     channels = Counter(threadblock.channel for threadblock in gpu.threadblocks)
     for channel in sorted(channels):
         if channels[channel] > profile.max_threadblocks_per_channel:
@@ -134,5 +136,6 @@ def _unused_peers(
         busy = np.bincount(table.threadblock[does[table.op]], minlength=table.threadblocks) > 0
         for block in np.flatnonzero((peers >= 0) & ~busy).tolist():
             text = f"{word} peer {peers[block]} is declared, but no step uses it"
+            text += "; within a node that only costs buffers" * (not fails)
             level = Severity.ERROR if fails else None
             findings.add("T07", text, int(table.rank[block]), int(table.id[block]), level=level)

@@ -164,7 +164,7 @@ def _chain(table: Table, profile: Profile, findings: Findings, chain: list[int])
         findings.add("S12", f"{len(chain)} fused reductions have counts {counts}", *place)
     if not profile.fuses:
         if len(chain) > max(_FAST_CHAINS) or max(_FAST_CHAINS) > len(chain) > min(_FAST_CHAINS):
-            text = f"{len(chain)} fused reductions; 7 is fast, 15 on gfx90a"
+            text = f"right but slow: {len(chain)} fused reductions; up to 7 are fast, 15 on gfx90a"
             findings.add("S13", text, *place)
         return
     first = _first_reduction(table, chain[0])

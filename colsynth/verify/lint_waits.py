@@ -17,7 +17,9 @@ def lint_waits(table: Table, profile: Profile, findings: Findings) -> None:
         _wait(table, profile, findings, step, needed)
     useless = table.signals & ~needed & (table.op != NOP)
     for step in np.flatnonzero(useless).tolist():
-        findings.add("D06", "hasdep is 1, but nobody waits", *table.place(step))
+        findings.add(
+            "D06", "harmless but wasteful: hasdep is 1, and nobody waits", *table.place(step)
+        )
     for step in np.flatnonzero(table.op == NOP).tolist():
         _nop(table, findings, step)
     for chain in chains(table):

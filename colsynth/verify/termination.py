@@ -68,12 +68,17 @@ def check_termination(units: Units, profile: Profile, findings: Findings) -> Ter
         return Termination(run.order, True, depth, tried)
     narrow, run = run, _run(units, depth, tried)
     if not run.stuck:
-        _report(units, narrow, findings, "K02", "with a FIFO depth of one")
+        text = (
+            "the file is fine in this respect: it finishes at all its sizes, because a connection "
+            f"of {profile.name} holds {depth} calls of {table.header.protocol}; if it held only 1, "
+            f"{len(narrow.stuck)} threadblocks would wait for each other"
+        )
+        _report(units, narrow, findings, "K02", text, most=2)
         return Termination(run.order, True, depth, tried)
     free = _run(units, UNBOUNDED, tried)
     if free.stuck:
-        _report(units, free, findings, "D08", "whatever the FIFO depth")
-    _report(units, run, findings, "K01", f"with a FIFO depth of {depth}")
+        _report(units, free, findings, "D08", _never(free, "whatever the FIFO depth"))
+    _report(units, run, findings, "K01", _never(run, f"with a FIFO depth of {depth}"))
     return Termination(free.order, False, depth, tried)
 
 
@@ -88,7 +93,13 @@ def _run(units: Units, depth: int, tried: tuple[Sizing, ...]) -> Run:
     return first or Run([], [])
 
 
-def _report(units: Units, run: Run, findings: Findings, rule: str, when: str) -> None:
+def _never(run: Run, when: str) -> str:
+    return f"{len(run.stuck)} threadblocks never finish {when}"
+
+
+def _report(
+    units: Units, run: Run, findings: Findings, rule: str, text: str, most: int = 6
+) -> None:
     """Name the circle of threadblocks that wait for each other, or one that waits in vain."""
     unit_of = dict(run.stuck)
     path = [run.stuck[0][0]]
@@ -97,11 +108,10 @@ def _report(units: Units, run: Run, findings: Findings, rule: str, when: str) ->
             path = path[path.index(following) :]
             break
         path.append(following)
-    shown = [units.table.name(unit_of[block]) for block in path[:6]]
+    shown = [units.table.name(unit_of[block]) for block in path[:most]]
     if len(path) > len(shown):
         shown.append(f"... ({len(path)} in all)")
-    text = f"{len(run.stuck)} threadblocks never finish {when}: {' waits for '.join(shown)}"
-    findings.add(rule, text, *units.table.place(unit_of[path[0]]))
+    findings.add(rule, f"{text}: {' waits for '.join(shown)}", *units.table.place(unit_of[path[0]]))
 
 
 def _waits_for(units: Units, unit_of: dict[int, int], block: int) -> int | None:

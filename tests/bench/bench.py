@@ -62,7 +62,7 @@ def measure(preset: str, boxes: int, collective: str) -> dict[str, Any]:
     problem = api.make_problem(topology, collective)
     with clock.measure("bound"):
         optimum = api.bound(problem)
-    figures: dict[str, Any] = {"bound_gbps": float(optimum.algbw / 10**9)}
+    figures: dict[str, Any] = {"bound_gb_per_s": float(optimum.algbw / 10**9)}
     try:
         done = api.compile(problem, RUNTIME, several=False)
     except NegativeFinding as refusal:
@@ -70,7 +70,9 @@ def measure(preset: str, boxes: int, collective: str) -> dict[str, Any]:
         seconds = clock.seconds()
     else:
         summary = done.summary()
-        figures |= {key: summary[key] for key in ("ranks", "trees_per_gpu", "algbw_gbps", "gap")}
+        figures |= {
+            key: summary[key] for key in ("ranks", "trees_per_gpu", "algbw_gb_per_s", "gap")
+        }
         seconds = {**clock.seconds(), **done.seconds}
     figures["seconds"] = {
         stage: sum(seconds.pop(name, 0.0) for name in names) for stage, names in STAGES.items()
@@ -113,9 +115,9 @@ def row(figures: dict[str, Any]) -> list[str]:
     cells += [f"{seconds[stage]:.3f}" for stage in COLUMNS]
     cells += [f"{figures['wall']:.2f}", f"{figures['peak_mib']:.0f}"]
     if "refused" in figures:
-        return [*cells, "", "refused", f"{figures['bound_gbps']:.3f}", ""]
-    cells += [str(figures["trees_per_gpu"]), f"{figures['algbw_gbps']:.3f}"]
-    return [*cells, f"{figures['bound_gbps']:.3f}", f"{100 * figures['gap']:.2f} %"]
+        return [*cells, "", "refused", f"{figures['bound_gb_per_s']:.3f}", ""]
+    cells += [str(figures["trees_per_gpu"]), f"{figures['algbw_gb_per_s']:.3f}"]
+    return [*cells, f"{figures['bound_gb_per_s']:.3f}", f"{100 * figures['gap']:.2f} %"]
 
 
 def main() -> int:

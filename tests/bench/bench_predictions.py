@@ -21,7 +21,7 @@ from tests.bench.harness import show
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from colsynth.pipeline.workers import Workers
+    from colsynth.jobs.workers import Workers
     from colsynth.tuning import Comparison, Measured
 
 SIZES = tuple(10**power for power in range(3, 10))
@@ -61,7 +61,7 @@ def measure(
         found = measured(case, ceiling, Means(budget, workers), ALGORITHMS)
     except ColsynthError as refusal:
         return {**figures, "refused": str(refusal.diagnostic.phrase)}
-    figures["bound_gbps"] = float(ceiling) / 1e9
+    figures["bound_gb_per_s"] = float(ceiling) / 1e9
     figures["sizes"] = [cell(found, place) for place in range(len(SIZES))]
     return {**figures, "seconds": time.perf_counter() - begun}
 
@@ -114,7 +114,7 @@ def _short(entry: dict[str, Any]) -> str:
 
 def main() -> int:
     """Run the presets asked for and print the table."""
-    from colsynth.pipeline.workers import Workers
+    from colsynth.jobs.workers import Workers
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("presets", nargs="*", help="presets to run (all)")

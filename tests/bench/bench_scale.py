@@ -116,7 +116,7 @@ def measure(case: Case) -> dict[str, Any]:
         "trees_per_gpu": forest.trees_per_root,
         "trees": len(forest.phases[0].trees),
         "height": forest.max_height,
-        "algbw_gbps": float(forest.algbw / 10**9),
+        "algbw_gb_per_s": float(forest.algbw / 10**9),
         "gap": float(forest.gap),
         "exact": forest.gap == 0,
         "certificate": certificate(optimum),
@@ -182,7 +182,7 @@ def row(figures: dict[str, Any]) -> list[str]:
     cells += [f"{figures['limit']:g}" if figures["limit"] else "", f"{figures['peak_mib']:.0f}"]
     cells += [str(figures[key]) for key in ("trees_per_gpu", "trees", "height")]
     gap = "0, proven" if figures["exact"] else f"{100 * figures['gap']:.2f} %"
-    return [*cells, f"{figures['algbw_gbps']:.3f}", gap, figures["certificate"]]
+    return [*cells, f"{figures['algbw_gb_per_s']:.3f}", gap, figures["certificate"]]
 
 
 def plot_of(results: list[dict[str, Any]]) -> str | None:

@@ -60,7 +60,7 @@ def measure(preset: str, boxes: int, algorithm: str, instances: int) -> dict[str
         "slices": len(traced.times),
         "tiles": [found.cut.simulated, found.cut.tiles],
         "seconds": dict(zip(STAGES, (b - a for a, b in pairwise(marks)), strict=True)),
-        "busbw_gbps": point.busbw / 1e9,
+        "busbw_gb_per_s": point.busbw / 1e9,
         "peak_mib": peak_mebibytes(),
     }
 
@@ -88,7 +88,7 @@ def row(figures: dict[str, Any]) -> list[str]:
     cells = [name, str(figures["ranks"]), f"{figures['steps']:,}"]
     cells += ["{} of {}".format(*figures["tiles"]), f"{figures['slices']:,}"]
     cells += [f"{figures['seconds'][stage]:.3f}" for stage in STAGES]
-    return [*cells, f"{figures['peak_mib']:.0f}", f"{figures['busbw_gbps']:.1f}"]
+    return [*cells, f"{figures['peak_mib']:.0f}", f"{figures['busbw_gb_per_s']:.1f}"]
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """The benchmark of predictions covers every cell, and shows what it measured."""
 
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.workers import Workers
 from colsynth.topology import presets
 from tests.bench.bench_predictions import SIZES, measure, preset_names, row, table_of
 

@@ -7,7 +7,7 @@ from colsynth.cli.main import run
 
 
 @pytest.mark.parametrize(
-    ("topology", "nodes", "gbps"),
+    ("topology", "nodes", "gb_per_s"),
     [
         ("dgx-a100", 1, 342.857),
         ("dgx-a100", 2, 346.667),
@@ -18,21 +18,21 @@ from colsynth.cli.main import run
         ("mi250", 4, 341.333),
     ],
 )
-def test_allgather_optima_of_the_presets(topology, nodes, gbps, capsys):
+def test_allgather_optima_of_the_presets(topology, nodes, gb_per_s, capsys):
     """The figures ForestColl's search gives on the same models (arXiv 2402.06787)."""
     assert run(["bound", topology, "--nodes", str(nodes), "-c", "allgather", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer["algbw_gbps"] == pytest.approx(gbps, abs=1e-3)
-    assert float(Fraction(answer["algbw"])) == pytest.approx(answer["algbw_gbps"], abs=1e-6)
+    assert answer["algbw_gb_per_s"] == pytest.approx(gb_per_s, abs=1e-3)
+    assert float(Fraction(answer["algbw"])) == pytest.approx(answer["algbw_gb_per_s"], abs=1e-6)
 
 
 def test_the_bottleneck_is_a_cut_whose_ratio_is_the_answer(capsys):
     assert run(["bound", "mi250", "--nodes", "2", "-c", "allgather", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     cut = answer["bottleneck"]
-    assert set(answer) >= {"collective", "ranks", "algbw_gbps", "algbw", "trees_per_gpu"}
+    assert set(answer) >= {"collective", "ranks", "algbw_gb_per_s", "algbw", "trees_per_gpu"}
     share = answer["ranks"] / len(cut["gpus"])
-    assert cut["bandwidth_gbps"] * share == pytest.approx(answer["algbw_gbps"], abs=1e-5)
+    assert cut["bandwidth_gb_per_s"] * share == pytest.approx(answer["algbw_gb_per_s"], abs=1e-5)
     assert all(" -> " in link for link in cut["links"])
 
 
@@ -63,8 +63,8 @@ def test_alltoall_of_two_boxes(capsys):
     assert run(["bound", "ndv2", "--nodes", "2", "-c", "alltoall", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["algbw"] == "25/8"
-    assert answer["algbw_gbps"] == answer["cut_gbps"] == 3.125
-    assert answer["lp_gbps"] == pytest.approx(3.125)
+    assert answer["algbw_gb_per_s"] == answer["cut_gb_per_s"] == 3.125
+    assert answer["lp_gb_per_s"] == pytest.approx(3.125)
     assert answer["exact"] is True
     assert answer["trees_per_gpu"] is answer["prices"] is None
     assert len(answer["bottleneck"]["gpus"]) == 8
@@ -94,7 +94,7 @@ def test_prices_are_listed_where_they_prove_more_than_cuts(capsys, tmp_path):
     assert run(["bound", str(file), "-c", "alltoall", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["algbw"] == "3/2"
-    assert answer["cut_gbps"] == 2.5
+    assert answer["cut_gb_per_s"] == 2.5
     assert len(answer["prices"]) == 3
     assert run(["bound", str(file), "-c", "alltoall"]) == 0
     assert "prices of links" in capsys.readouterr().out
@@ -151,13 +151,13 @@ def asked(capsys, *options):
 def test_the_bound_of_a_group_without_and_with_transit(capsys):
     case = ["mi250", "-c", "allgather", "--group", "0-7"]
     alone = asked(capsys, *case)
-    assert (alone["algbw_gbps"], alone["ranks"], alone["transit"]) == (200, 8, False)
+    assert (alone["algbw_gb_per_s"], alone["ranks"], alone["transit"]) == (200, 8, False)
     assert alone["groups"] == [list(range(8))]
     assert "reached" not in alone
     # Links to GPUs that take no part are no way out of the set.
     assert all("gpu0.8" not in link for link in alone["bottleneck"]["links"])
     helped = asked(capsys, *case, "--transit")
-    assert (helped["algbw_gbps"], helped["reached_gbps"]) == (400, 400)
+    assert (helped["algbw_gb_per_s"], helped["reached_gb_per_s"]) == (400, 400)
     assert run([*["bound", *case], "--transit"]) == 0
     shown = capsys.readouterr().out
     assert "optimum of" in shown
@@ -168,7 +168,7 @@ def test_what_trees_reach_is_told_where_it_is_less(capsys):
     """Corners of a mesh: relays that add up might allow 100 GB/s, trees reach less."""
     case = ["mesh:3x3", "-c", "allreduce", "--group", "0,2,6,8", "--transit"]
     found = asked(capsys, *case)
-    assert found["reached_gbps"] < found["algbw_gbps"]
+    assert found["reached_gb_per_s"] < found["algbw_gb_per_s"]
     assert run(["bound", *case]) == 0
     shown = capsys.readouterr().out
     assert "at most, for" in shown
@@ -178,7 +178,7 @@ def test_what_trees_reach_is_told_where_it_is_less(capsys):
 def test_groups_at_the_same_time(capsys):
     halves = ["dgx-a100", "-c", "reduce-scatter", "--groups", "0-3;4-7"]
     found = asked(capsys, *halves)
-    assert found["algbw_gbps"] == found["reached_gbps"] == 400
+    assert found["algbw_gb_per_s"] == found["reached_gb_per_s"] == 400
     assert run(["bound", "dgx-a100", "-c", "allreduce", "--groups", "0-3;4-7"]) == 0
     shown = capsys.readouterr().out
     assert "allreduce (reduce-scatter + allgather) in 2 groups of 4 at the same time" in shown
@@ -221,7 +221,7 @@ def test_several_roots(capsys):
     case = ["dgx-a100", "--nodes", "2", "-c", "broadcast"]
     found = asked(capsys, *case, "--root", "0,8")
     assert (found["root"], found["roots"]) == (None, [0, 8])
-    assert found["algbw_gbps"] == 325
+    assert found["algbw_gb_per_s"] == 325
     assert run(["bound", *case, "--root", "0,8"]) == 0
     assert "broadcast from ranks 0,8 on" in capsys.readouterr().out
 
@@ -260,14 +260,14 @@ def test_the_bound_of_a_collective_of_one_s_own(tmp_path, capsys):
     mine = tmp_path / "mine.yaml"
     mine.write_text("version: 1\nchunks: [{held-by: [2], wanted-by: [1, 5], count: 3}]\n")
     found = asked(capsys, "dgx-a100", "--custom", str(mine))
-    assert (found["collective"], found["algbw_gbps"], found["exact"]) == ("custom", 300, False)
+    assert (found["collective"], found["algbw_gb_per_s"], found["exact"]) == ("custom", 300, False)
     assert run(["bound", "dgx-a100", "--custom", str(mine)]) == 0
     shown = capsys.readouterr().out
     assert "at most, for" in shown
     assert "not known: a limit on any schedule" in shown
     # What was rank 2 is rank 3 of the healthy ring, with twice the ways.
     found = asked(capsys, "ring:6", "--custom", str(mine.parent / "near.yaml"), *_near(mine.parent))
-    assert (found["algbw_gbps"], found["healthy_algbw_gbps"]) == (50, 100)
+    assert (found["algbw_gb_per_s"], found["healthy_algbw_gb_per_s"]) == (50, 100)
 
 
 def _near(folder):

@@ -8,7 +8,7 @@ import pytest
 from colsynth.cli.main import run
 
 CASE = ["compare", "dgx-a100", "-c", "allreduce", "--jobs", "1", "--budget", "6"]
-SIZES = ["--sizes", "1KB,1MB,1GB"]
+SIZES = ["--sizes", "1KiB,1MiB,1GiB"]
 ONLY = ["--algorithms", "forest,ring"]
 
 
@@ -17,17 +17,18 @@ def test_json_and_plot(tmp_path, capsys):
     assert run([*CASE, *SIZES, *ONLY, "--plot", str(plot), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["topology"], answer["collective"]) == ("dgx-a100 x1", "allreduce")
-    assert answer["sizes"] == [10**3, 10**6, 10**9]
-    assert list(answer["algorithms"]) == ["forest", "ring"]
-    for row in answer["algorithms"].values():
+    assert answer["sizes_bytes"] == [2**10, 2**20, 2**30]
+    assert list(answer["algbw_gb_per_s"]) == ["forest", "ring"]
+    for row in answer["algbw_gb_per_s"].values():
         assert len(row) == 3
-        assert all(0 < x < answer["bound_gbps"] for x in row)
+        assert all(0 < x < answer["bound_gb_per_s"] for x in row)
     fastest = [
-        max(answer["algorithms"], key=lambda name: answer["algorithms"][name][i]) for i in range(3)
+        max(answer["algbw_gb_per_s"], key=lambda name: answer["algbw_gb_per_s"][name][i])
+        for i in range(3)
     ]
     assert answer["best"] == fastest
     for i, gain in enumerate(answer["over_baseline"]):
-        ours, theirs = (answer["algorithms"][name][i] for name in ("forest", "ring"))
+        ours, theirs = (answer["algbw_gb_per_s"][name][i] for name in ("forest", "ring"))
         assert gain == pytest.approx(ours / theirs - 1, rel=1e-3)
     root = ET.parse(plot).getroot()
     texts = {element.text for element in root.iter() if element.text}
@@ -40,7 +41,7 @@ def test_the_table_says_by_how_much_the_best_beats_the_best_baseline(capsys):
     assert run([*CASE, *SIZES, *ONLY]) == 0
     shown = capsys.readouterr().out
     assert "the bound is 171.429 GB/s" in shown
-    assert "1 GB" in shown
+    assert "1 GiB" in shown
     assert shown.count(" %") >= 3
     assert "gain: of the best of our own" in shown
 

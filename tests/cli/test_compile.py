@@ -11,8 +11,8 @@ from colsynth.cli.main import run
 CASE = ["compile", "dgx-a100", "-c", "allgather"]
 KEYS = {
     "topology", "collective", "ranks", "runtime", "algorithm", "trees_per_gpu", "max_height",
-    "algbw_gbps", "bound_gbps", "gap", "chunks", "channels", "threadblocks", "steps", "files",
-    "verified", "seconds",
+    "algbw_gb_per_s", "bound_gb_per_s", "gap", "chunks", "channels", "threadblocks", "steps",
+    "files", "verified", "seconds",
 }  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def test_json_has_what_was_promised_and_the_file_is_there(tmp_path, capsys):
     assert answer["files"] == [str(path)]
     assert answer["verified"] is True
     assert answer["gap"] == 0
-    assert answer["algbw_gbps"] == answer["bound_gbps"] == pytest.approx(342.857, abs=1e-3)
+    assert answer["algbw_gb_per_s"] == answer["bound_gb_per_s"] == pytest.approx(342.857, abs=1e-3)
     assert (answer["ranks"], answer["runtime"], answer["collective"]) == (8, "rccl", "allgather")
     assert {"pack-trees", "spell-dependencies", "verify"} <= set(answer["seconds"])
     assert path.read_bytes().startswith(b"<algo ")
@@ -38,7 +38,7 @@ def test_json_of_a_timed_schedule(tmp_path, capsys):
     assert (answer["algorithm"], answer["verified"]) == ("ten", True)
     assert (answer["trees_per_gpu"], answer["max_height"], answer["mean_height"]) == (None,) * 3
     assert (answer["size_bytes"], answer["chunks_per_gpu"], answer["chunks"]) == (8 * 10**6, 2, 32)
-    assert answer["algbw_gbps"] == pytest.approx(8 * 10**3 / answer["time_us"])
+    assert answer["algbw_gb_per_s"] == pytest.approx(8 * 10**3 / answer["time_us"])
     assert answer["gap"] == pytest.approx(answer["time_us"] / answer["bound_us"] - 1)
     assert {"match-chunks", "lower-timed", "verify"} <= set(answer["seconds"])
 
@@ -99,6 +99,14 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path, capsys):
     assert path.read_bytes().startswith(b"<algo ")
 
 
+def test_a_note_of_the_verifier_says_that_the_file_is_fine_and_where_to_read_more(capsys):
+    case = ["compile", "ring:4", "-c", "allreduce", "-a", "ring", "-r", "msccl", "-o", "-"]
+    assert run(case) == 0
+    (note,) = (line for line in capsys.readouterr().err.splitlines() if "K02" in line)
+    assert note.startswith("note: K02: the file is fine")
+    assert note.endswith("(`colsynth explain K02`)")
+
+
 ONE = ["-r", "msccl"]
 
 
@@ -120,10 +128,10 @@ ONE = ["-r", "msccl"]
         ([*ONE, "--passes", "pack-tree"], 2, "CS202"),
         ([*ONE, "--passes", "pack-trees"], 2, "CS205"),
         ([*ONE, "--passes", "pack-trees,lower-forest", "--trees", "2"], 2, "CS206"),
-        ([*ONE, "--passes", "match-chunks,lower-timed", "--size", "1MB"], 2, "CS206"),
-        ([*ONE, "--size", "1MB"], 2, "CS217"),
+        ([*ONE, "--passes", "match-chunks,lower-timed"], 2, "CS205"),
+        ([*ONE, "-O4"], 2, "CS210"),
         ([*ONE, "-a", "forest", "--chunks-per-gpu", "2"], 2, "CS217"),
-        ([*ONE, "--policy", "rarest"], 2, "CS217"),
+        ([*ONE, "--policy", "rarest", "--trees", "1"], 2, "CS217"),
         ([*ONE, "-a", "ten", "--trees", "2"], 2, "CS217"),
         ([*ONE, "-a", "ten", "--size", "much"], 2, "CS212"),
         ([*ONE, "-a", "ten", "--chunks-per-gpu", "0"], 2, "CS210"),
@@ -136,7 +144,7 @@ ONE = ["-r", "msccl"]
         ([*ONE, "-c", "broadcast", "--root", "0,2"], 1, "CS404"),
         ([*ONE, "-c", "broadcast", "--root", "0,two"], 2, "CS211"),
         ([*ONE, "-c", "broadcast", "--root", "2,2"], 2, "CS211"),
-        ([*ONE, "-c", "alltoall"], 2, "CS303"),
+        ([*ONE, "-c", "alltoall", "-a", "forest"], 2, "CS303"),
         ([*ONE, "--dump-ir", "pack-tree"], 2, "CS202"),
         (["-r", "mscl"], 2, "CS501"),
         ([*ONE, "--nodes", "2", "-c", "broadcast"], 1, "CS221"),
@@ -183,8 +191,8 @@ def test_dumps_go_to_stderr_and_to_numbered_files(tmp_path, capsys):
     assert run([*CASE, "-r", "rccl", "-o", out, *options]) == 0
     shown = capsys.readouterr().err
     written = sorted(path.name for path in dumps.iterdir())
-    assert written[:3] == ["00-problem.txt", "01-pack-trees.txt", "02-lower-forest.txt"]
-    assert (dumps / "02-lower-forest.txt").read_text() in shown
+    assert written[:3] == ["00-problem.txt", "01-pack-trees.txt", "02-round-weights.txt"]
+    assert (dumps / "03-lower-forest.txt").read_text() in shown
     assert "Forest(" not in shown
     assert " s  verify" in shown
 
@@ -267,9 +275,12 @@ def test_auto_takes_what_is_fastest_at_the_size_and_says_so(tmp_path, capsys):
         answer = json.loads(capsys.readouterr().out)
         assert answer["verified"] is True
         assert path.read_bytes().startswith(b"<algo ")
-        (taken[size],) = [note for note in answer["notes"] if note.startswith("-a auto took ")]
-        assert f"took {answer['algorithm']} {answer['protocol']}" in taken[size]
-    assert "Simple" in taken["1GiB"]
+        (point,) = answer["predicted"]
+        assert point["algbw_gb_per_s"] > 0
+        taken[size] = answer["protocol"]
+        assert run([*AUTO, "--size", size, "-o", str(path), "--force"]) == 0
+        assert f"algorithm  {answer['algorithm']}" in capsys.readouterr().out
+    assert taken["1GiB"] == "Simple"
 
 
 def test_auto_shows_the_passes_of_what_it_took(tmp_path, capsys):
@@ -282,16 +293,15 @@ def test_auto_shows_the_passes_of_what_it_took(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (["--protocol", "LL"], "CS217"),
-        (["--trees", "2"], "CS217"),
-        (["--instances", "2"], "CS217"),
+        (["--protocol", "L"], "CS213"),
+        (["--trees", "many"], "CS210"),
         (["--size", "0"], "CS210"),
         (["--size", "x"], "CS212"),
         (["--dump-ir", "pack"], "CS202"),
     ],
     ids=str,
 )
-def test_auto_chooses_the_settings_itself(tmp_path, capsys, options, code):
+def test_auto_takes_options_that_can_be(tmp_path, capsys, options, code):
     assert run([*AUTO, *options, "-o", str(tmp_path / "a.xml")]) == 2
     assert f"error[{code}]" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -309,9 +319,9 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
-@pytest.mark.parametrize(("machine", "options", "size", "gbps"), GROUPS)
+@pytest.mark.parametrize(("machine", "options", "size", "gb_per_s"), GROUPS)
 def test_a_file_for_a_group_is_for_its_gpus_in_their_order(
-    runtime, machine, options, size, gbps, tmp_path, capsys
+    runtime, machine, options, size, gb_per_s, tmp_path, capsys
 ):
     if runtime == "msccl-executor" and "alltoall" in options:
         return
@@ -320,8 +330,8 @@ def test_a_file_for_a_group_is_for_its_gpus_in_their_order(
     shown = capsys.readouterr()
     answer = json.loads(shown.out)
     assert (answer["ranks"], answer["verified"]) == (size, True)
-    if gbps is not None:
-        assert answer["bound_gbps"] == pytest.approx(gbps)
+    if gb_per_s is not None:
+        assert answer["bound_gb_per_s"] == pytest.approx(gb_per_s)
     told = options[options.index("--group") + 1]
     assert f"group {told}" in answer["topology"]
     old = answer["group"]["old_ranks"]
@@ -343,11 +353,11 @@ def test_ranks_of_a_group_are_told_like_those_of_a_broken_cluster(tmp_path, caps
     assert "ranks 0 was 6, 1-3 as before" in capsys.readouterr().err
 
 
-def test_auto_is_among_the_names_that_are_suggested(tmp_path, capsys):
-    assert run([*CASE, *ONE, "-a", "aut", "-o", str(tmp_path / "a.xml")]) == 2
+def test_a_mistyped_algorithm_is_told_the_nearest(tmp_path, capsys):
+    assert run([*CASE, *ONE, "-a", "fores", "-o", str(tmp_path / "a.xml")]) == 2
     shown = capsys.readouterr().err
     assert "error[CS213]" in shown
-    assert "did you mean 'auto'?" in shown
+    assert "did you mean 'forest'?" in shown
 
 
 def compiled(capsys, *options):

@@ -46,7 +46,7 @@ def test_algorithms_are_compared_on_a_group(capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["group"]["gpus"] == ["gpu0.0", "gpu0.2"]
     # Half of the message enters each of two GPUs, over one link of 300 GB/s.
-    assert answer["bound_gbps"] == 600
+    assert answer["bound_gb_per_s"] == 600
 
 
 def test_a_group_is_tuned(tmp_path, capsys):

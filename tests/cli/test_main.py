@@ -122,7 +122,20 @@ def test_what_the_system_refuses_is_no_defect(monkeypatch, capsys):
 
     command(monkeypatch, full)
     assert run(["passes"]) == 2
-    assert "error[CS215]: the system refused: No space left" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert shown.startswith("stdout: error[CS215]: the system refused: No space left")
+    assert "help: free some space" in shown
+
+
+def test_what_the_system_refuses_names_the_file(monkeypatch, capsys):
+    def denied():
+        raise PermissionError(13, "Permission denied", "/etc/secret")
+
+    command(monkeypatch, denied)
+    assert run(["passes"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("/etc/secret: error[CS215]: the system refused: Permission denied")
+    assert "help: choose another place, or get the permission" in shown
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
@@ -183,3 +196,29 @@ def test_names_that_are_no_text_are_printed_as_their_bytes(tmp_path):
     done = in_shell(f"colsynth env -r rccl {shlex.quote(str(tmp_path))}/*.xml")
     assert done.returncode == 0
     assert b"NCCL_ALGO_FILE='" + name + b"'" in done.stdout
+
+
+WARNING = """
+import sys
+import numpy as np
+from colsynth.cli import passes
+from colsynth.cli.main import main
+
+def warn(*_arguments, **_options):
+    np.array([1e300]).astype(np.int64)
+    print("done")
+
+passes.emit_json = warn
+sys.argv = ["colsynth", "passes", "--json"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("options", "shown"), [((), False), (("-W", "default"), True)])
+def test_warnings_of_libraries_are_for_those_who_ask(options, shown):
+    done = subprocess.run(
+        [sys.executable, *options, "-c", WARNING], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert ("RuntimeWarning" in done.stderr) is shown
+    assert shown or done.stderr == ""

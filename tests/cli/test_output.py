@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from colsynth.cli.output import Destination, refuse_to_overwrite, write_files
+from colsynth.cli.output import Destination, refuse_to_overwrite
 from colsynth.errors import InputError
+from colsynth.writing import write_files
 
 
 def names(folder):

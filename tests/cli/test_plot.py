@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from colsynth.cli.plot import DARK, HEIGHT, LIGHT, WIDTH, Series, draw, exponent
+from colsynth.cli.plot import DARK, HEIGHT, LIGHT, MOST_SIZES, WIDTH, Series, draw, exponent
 
 SVG = "{http://www.w3.org/2000/svg}"
 OURS = Series("ours <fast>", ((64, 0.01), (1024, 0.3), (4096, 3.0)))
@@ -55,6 +55,23 @@ def test_points_lie_inside_and_in_proportion_to_their_logarithms():
 def test_powers_of_ten_are_written_at_the_axes():
     shown = texts(parsed(OURS, THEIRS))
     assert {"100", "1,000", "0.1", "1", "10"} <= set(shown)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "shown"),
+    [
+        (2**10, 2**32, ["1 KiB", "4 KiB", "1 MiB", "256 MiB", "1 GiB", "4 GiB"]),
+        (2**20, 2**23, ["1 MiB", "2 MiB", "4 MiB", "8 MiB"]),
+        (1, 2**40, ["1 B", "32 B", "1 KiB", "1 TiB"]),
+        (10**6, 10**6, ["1 MiB"]),
+    ],
+)
+def test_sizes_are_written_in_powers_of_two_and_leave_each_other_room(first, last, shown):
+    series = Series("s", ((first, 1.0), (last, 2.0)))
+    written = texts(ET.fromstring(draw("t", "n", ("size", "GB/s"), (series,), sizes=True)))
+    sizes = [text for text in written if text.endswith("B")]
+    assert set(shown) <= set(sizes)
+    assert len(sizes) <= MOST_SIZES
 
 
 def test_light_and_dark_each_have_a_colour_for_every_series():

@@ -71,7 +71,7 @@ def test_shards_of_a_message_with_several_roots(collective, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert (found["roots"], found["root"]) == ([0, 2], None)
     # Three quarters of the message take the one link of rank 0; all of it enters rank 1.
-    assert found["algbw_gbps"] == 300
+    assert found["algbw_gb_per_s"] == 300
     assert run(["synthesize", *options]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["collective"], found["chunks"], found["verified"]) == (collective, 4, True)

@@ -10,6 +10,7 @@ import pytest
 from colsynth import api
 from colsynth.cli.explain import explanations
 from colsynth.cli.main import run
+from colsynth.errors import VerificationError
 from colsynth.runtimes import profile
 from colsynth.simulate import NAMES, ideal_model
 
@@ -28,32 +29,59 @@ def file(tmp_path_factory):
 ON = ("-t", "dgx-a100", "--nodes", "2")
 
 
+def test_a_file_that_was_made_for_another_topology_is_noted(file, capsys):
+    asked = ("-r", "rccl", "--sizes", "1MB", "--json")
+    assert run(["simulate", file, *ON, *asked]) == 0
+    assert capsys.readouterr().err == ""
+    for machine in (
+        ("mi250",),
+        (*ON[1:], "--set", "nic=50 GB/s"),
+        (*ON[1:], "--drop-nic", "nic0.0"),
+    ):
+        assert run(["simulate", file, "-t", *machine, *asked]) == 0
+        shown = capsys.readouterr().err.splitlines()
+        assert "note: the file was made for dgx-a100 x2; the times are for" in shown[-1]
+    foreign = Path(file).read_text().replace("colsynth allgather dgx-a100 x2", "mine")
+    other = Path(file).with_name("foreign.xml")
+    other.write_text(foreign)
+    assert run(["simulate", str(other), "-t", "mi250", *asked]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_json_has_the_shape_that_was_agreed(file, capsys):
-    asked = ("-r", "rccl", "--sizes", "1KB,1MB,1GB", "--json")
+    asked = ("-r", "rccl", "--sizes", "1KB,1MB,1GiB", "--json")
     assert run(["simulate", file, *ON, *asked]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert set(answer) == {"file", "ranks", "collective", "points"}
+    names = {"file", "runtime", "topology", "ranks", "collective", "points"}
+    assert set(answer) == names
+    assert (answer["runtime"], answer["topology"]) == ("rccl", "dgx-a100 x2")
     assert answer["file"] == file
     assert answer["ranks"] == 16
     assert answer["collective"] == "allgather"
     sizes = [point["size_bytes"] for point in answer["points"]]
-    assert sizes == [10**3, 10**6, 10**9]
+    assert sizes == [10**3, 10**6, 2**30]
+    figures = {"time_us", "algbw_gb_per_s", "busbw_gb_per_s"}
+    assert [point["selected"] for point in answer["points"]] == [True, False, True]
     for point in answer["points"]:
-        assert set(point) == {"size_bytes", "time_us", "algbw_gbps", "busbw_gbps"}
+        assert set(point) == {"size_bytes", "selected"} | figures
+        if not point["selected"]:
+            assert all(point[name] is None for name in figures)
+            continue
         algbw = point["size_bytes"] / point["time_us"] / 1e3
-        assert point["algbw_gbps"] == pytest.approx(algbw, rel=1e-3)
-        assert point["busbw_gbps"] == pytest.approx(algbw * 15 / 16, rel=1e-3)
+        assert point["algbw_gb_per_s"] == pytest.approx(algbw, rel=1e-3)
+        assert point["busbw_gb_per_s"] == pytest.approx(algbw * 15 / 16, rel=1e-3)
 
 
 def test_python_gives_the_same(file, capsys):
-    assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1MB", "--json"]) == 0
+    assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1MiB", "--json"]) == 0
     (point,) = json.loads(capsys.readouterr().out)["points"]
     topology = api.load_topology("dgx-a100", nodes=2)
-    found = api.simulate(Path(file).read_bytes(), "rccl", topology, [10**6], subject=file)
-    assert found.file == file
+    found = api.simulate(Path(file).read_bytes(), "rccl", topology, [2**20], subject=file)
+    assert (found.file, found.runtime, found.topology) == (file, "rccl", "dgx-a100 x2")
+    assert found.selected == (point["selected"],) == (True,)
     assert found.points[0].seconds * 1e6 == pytest.approx(point["time_us"], abs=1e-6)
     data = Path(file).read_bytes()
-    quick = api.simulate(data, "rccl", topology, [10**6], model=ideal_model())
+    quick = api.simulate(data, "rccl", topology, [2**20], model=ideal_model())
     assert quick.points[0].seconds < found.points[0].seconds
 
 
@@ -61,7 +89,7 @@ def test_people_read_a_table(file, capsys):
     assert run(["simulate", file, *ON, "-r", "rccl", "--sizes", "1KiB..4KiB,1GiB"]) == 0
     shown = capsys.readouterr()
     lines = [line.split() for line in shown.out.splitlines() if line.strip()]
-    assert lines[0][-3:] == ["rccl", "runs", "it"]
+    assert lines[0][-6:] == ["dgx-a100", "x2,", "as", "rccl", "runs", "it"]
     assert lines[1] == ["size", "time", "algbw", "busbw"]
     assert [line[:2] for line in lines[3:]] == [
         ["1", "KiB"],
@@ -72,9 +100,49 @@ def test_people_read_a_table(file, capsys):
     assert shown.err == ""
 
 
-def test_the_runtime_is_the_first_that_reads_the_file(file, capsys):
-    assert run(["simulate", file, *ON, "--sizes", "1MB"]) == 0
-    assert "as msccl-executor runs it" in capsys.readouterr().out
+def test_a_file_that_several_runtimes_can_run_needs_a_name(file, capsys):
+    assert run(["simulate", file, *ON, "--sizes", "1MB"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "error[CS608]" in shown.err
+    assert "give -r msccl-executor or -r rccl" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("runtime", "collective"), [("msccl", "allgather"), ("msccl-executor", "allreduce")]
+)
+def test_a_runtime_that_alone_can_run_a_file_is_taken_and_named(
+    runtime, collective, tmp_path, capsys
+):
+    """The header tells msccl; fused steps are run by RCCL no more."""
+    problem = api.make_problem(api.load_topology("ring:4"), collective)
+    path = tmp_path / "file.xml"
+    path.write_bytes(api.compile(problem, runtime, algorithm="ring").artefacts[0].data)
+    assert run(["simulate", str(path), "-t", "ring:4", "--sizes", "1MB", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["runtime"], answer["topology"]) == (runtime, "ring:4")
+    assert run(["simulate", str(path), "-t", "ring:4", "--sizes", "1MB"]) == 0
+    assert f"on ring:4, as {runtime} runs it" in capsys.readouterr().out
+
+
+def test_sizes_that_do_not_use_the_file_have_no_time(tmp_path, capsys):
+    """Of 48 chunks; the library's own algorithm would run, which is not simulated."""
+    path = str(tmp_path / "a.xml")
+    asked = ["compile", "dgx-1v", "-c", "allgather", "--trees", "optimal", "-r", "rccl"]
+    assert run([*asked, "-o", path]) == 0
+    shown = capsys.readouterr()
+    assert "multiples of 192 bytes (48 elements of 4 bytes)" in shown.out
+    assert "no message of a power of two bytes uses the file" in shown.err
+    sizes = ["--sizes", "1MiB,192MiB,1GiB"]
+    assert run(["simulate", path, "-t", "dgx-1v", "-r", "rccl", *sizes]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.lstrip()[:1].isdigit()]
+    assert ["not selected" in row for row in rows] == [True, False, True]
+    assert run(["simulate", path, "-t", "dgx-1v", "-r", "rccl", *sizes, "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [point["selected"] for point in points] == [False, True, False]
+    assert points[0]["time_us"] is None
+    assert run(["verify", path, "-r", "rccl"]) == 0
+    assert "note K05: no message of a power of two bytes uses the file" in capsys.readouterr().out
 
 
 def test_a_breakdown_names_links_threadblocks_and_dependencies(file, capsys):
@@ -154,7 +222,7 @@ def test_topologies_of_generators_take_their_options(tmp_path, capsys):
     times = []
     for bandwidth in ("4 GB/s", "8 GB/s"):
         asked = ("--bandwidth", bandwidth, "--latency", "0 us", "--sizes", "1GB", "--json")
-        assert run(["simulate", str(path), "-t", "ring:4", *asked]) == 0
+        assert run(["simulate", str(path), "-t", "ring:4", "-r", "rccl", *asked]) == 0
         times.append(json.loads(capsys.readouterr().out)["points"][0]["time_us"])
     assert times[0] == pytest.approx(2 * times[1], rel=0.05)
 
@@ -165,16 +233,16 @@ def test_topologies_of_generators_take_their_options(tmp_path, capsys):
         (["FILE"], "CS607", 2),
         (["-t", "dgx-a100"], "CS607", 2),
         ([], "CS607", 2),
-        (["FILE", "-t", "dgx-a100"], "CS600", 2),
-        (["FILE", "-t", "dgx-a10"], "CS120", 2),
+        (["FILE", "-t", "dgx-a100", "-r", "rccl"], "CS600", 2),
+        (["FILE", "-t", "dgx-a10", "-r", "rccl"], "CS120", 2),
         (["none.xml", *ON], "CS502", 2),
         (["FILE", *ON, "--sizes", "0"], "CS212", 2),
         (["FILE", *ON, "--sizes", "many"], "CS212", 2),
         (["FILE", *ON, "-r", "nccl"], "CS501", 2),
         (["TEXT", *ON, "-r", "rccl"], "CS605", 2),
         (["TEXT", *ON], "CS605", 2),
-        (["FILE", *ON, "--model", "TEXT"], None, 2),
-        (["FILE", *ON, "--model", "none.yaml"], None, 2),
+        (["FILE", *ON, "-r", "rccl", "--model", "TEXT"], None, 2),
+        (["FILE", *ON, "-r", "rccl", "--model", "none.yaml"], None, 2),
         (["FILE", *ON, "--timeline", "TEXT/x.json"], "CS208", 2),
     ],
 )
@@ -206,7 +274,7 @@ def test_a_file_that_hangs_is_a_negative_answer(tmp_path, capsys):
         '<algo name="x" proto="Simple" nchannels="1" nchunksperloop="3" ngpus="2" coll="allreduce"'
         f' inplace="1" outofplace="0" minBytes="0" maxBytes="0">{gpus}</algo>'
     )
-    asked = ["simulate", str(path), "-t", "ring:2", "-r", "rccl", "--sizes"]
+    asked = ["simulate", str(path), "-t", "ring:2", "-r", "rccl", "--anyway", "--sizes"]
     assert run([*asked, "1MB"]) == 0
     assert run([*asked, "1GB"]) == 1
     assert "CS603" in capsys.readouterr().err
@@ -214,20 +282,90 @@ def test_a_file_that_hangs_is_a_negative_answer(tmp_path, capsys):
 
 @pytest.mark.parametrize("path", sorted(XML.glob("*.xml")), ids=lambda path: path.stem)
 def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
-    """Whatever the verifier would say: never a crash, never two messages."""
+    """Whatever the verifier would say: never a crash, never two messages.
+
+    Sizes for which the runtime selects the file get a time, others get none.
+    """
     for runtime in ("msccl", "rccl"):
-        asked = ("-t", "ring:2", "-r", runtime, "--sizes", "1KB,100MB", "--json")
-        status = run(["simulate", str(path), *asked])
+        asked = ("-t", "ring:2", "-r", runtime, "--sizes", "1KB,96MiB", "--json")
+        status = run(["simulate", str(path), *asked, "--anyway"])
         shown = capsys.readouterr()
         assert status in (0, 1, 2)
         assert shown.err.count("error[") == (status != 0)
         if status == 0:
-            assert all(point["time_us"] > 0 for point in json.loads(shown.out)["points"])
+            points = json.loads(shown.out)["points"]
+            assert all((point["time_us"] or 0) > 0 for point in points if point["selected"])
+            assert all(point["time_us"] is None for point in points if not point["selected"])
+
+
+@pytest.mark.parametrize("path", sorted(XML.glob("*.xml")), ids=lambda path: path.stem)
+def test_no_time_is_predicted_for_what_verify_calls_bad(path, capsys):
+    for runtime in ("msccl", "rccl"):
+        good = run(["verify", str(path), "-r", runtime]) == 0
+        capsys.readouterr()
+        status = run(["simulate", str(path), "-t", "clique:2", "-r", runtime, "--sizes", "1MB"])
+        shown = capsys.readouterr()
+        if good:
+            assert status == 0 or "[CS600]" in shown.err
+            continue
+        assert status == (2 if "[CS605]" in shown.err else 1)
+        assert shown.out == ""
+        assert shown.err.startswith(f"{path}:")
+        assert len(shown.err.splitlines()) < 8
+
+
+def test_a_refusal_of_a_bad_file_names_errors_and_what_to_do(file, tmp_path, capsys):
+    path = tmp_path / "bad.xml"
+    path.write_text(Path(file).read_text().replace('recv="1"', 'recv="2"'))
+    asked = ["simulate", str(path), *ON, "-r", "rccl", "--sizes", "1MB"]
+    assert run(asked) == 1
+    text = capsys.readouterr().err
+    assert "error[CS609]: the file is bad on rccl" in text
+    assert run(["verify", str(path), "-r", "rccl", "--json"]) == 1
+    (report,) = json.loads(capsys.readouterr().out)["files"]
+    first = next(item for item in report["findings"] if item["severity"] == "error")
+    assert f"note: {first['rule']}: " in text
+    assert first["message"] in text
+    assert "help: `colsynth verify FILE -r rccl` lists them; --anyway" in text
+    with pytest.raises(VerificationError, match="CS609"):
+        api.simulate(path.read_bytes(), "rccl", api.load_topology("dgx-a100", nodes=2), [1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "note"),
+    [
+        ('s_chunks="2"', 's_chunks="2147483647"', 2, "2147483647 chunks of scratch buffer"),
+        ('recv="1"', 'recv="7"', 3, "rank 7 as its peer; ranks are 0 to 1"),
+        ('cnt="2"', 'cnt="40000"', 4, "moves 40000 chunks; a step moves 0 to 32768"),
+        ('<tb id="0"', '<tb id="5"', 6, "no threadblock 0"),
+        ('<gpu id="0"', '<gpu id="3"', 11, "no rank 0"),
+    ],
+)
+def test_what_cannot_be_executed_is_named_with_its_line(old, new, line, note, tmp_path, capsys):
+    text = (XML / "good-allreduce.xml").read_text()
+    assert old in text
+    path = tmp_path / "odd.xml"
+    path.write_text(text.replace(old, new, 1))
+    asked = ["simulate", str(path), "-t", "clique:2", "-r", "rccl", "--sizes", "1MB"]
+    assert run(asked) in (1, 2)
+    assert capsys.readouterr().out == ""
+    assert run([*asked, "--anyway"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"{path}:{line}: error[CS602]")
+    assert note in shown.err
+
+
+def test_another_number_of_ranks_is_a_mistake_at_the_header(capsys):
+    path = XML / "good-allreduce.xml"
+    assert run(["simulate", str(path), "-t", "clique:3", "-r", "rccl"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"{path}:1: error[CS600]: the program is for 2 ranks, clique:3 has 3")
+    assert "choose a topology of 2 GPUs" in shown
 
 
 def test_codes_have_pages():
     pages = explanations()
-    for number in range(600, 608):
+    for number in range(600, 610):
         page = pages[f"CS{number}"]
         assert all(page[part] for part in ("title", "meaning", "why", "fix", "example"))
 

@@ -63,8 +63,8 @@ def test_the_table_for_people_and_for_programs_is_the_same(whole, capsys):
     assert [line.split()[0] for line in lines] == [row["failure"] for row in found["rows"]]
     worst = found["rows"][0]
     assert lines[0].split()[1:5] == [
-        f"{worst['bound_gbps']:.3f}",
-        f"{worst['algbw_gbps']:.3f}",
+        f"{worst['bound_gb_per_s']:.3f}",
+        f"{worst['algbw_gb_per_s']:.3f}",
         f"{worst['loss_percent']:.2f}",
         "%",
     ]
@@ -81,10 +81,10 @@ def test_json_has_what_a_monitor_needs(whole):
     }
     assert found["healthy"]["failure"] == ""
     for row in found["rows"]:
-        assert set(row["bottleneck"]) == {"way", "sets", "links", "bandwidth_gbps", "bandwidth"}
+        assert set(row["bottleneck"]) == {"way", "sets", "links", "bandwidth_gb_per_s", "bandwidth"}
         assert row["refusal"] is None
         assert 0 <= row["loss_percent"] <= 50
-        assert row["algbw_gbps"] <= row["bound_gbps"]
+        assert row["algbw_gb_per_s"] <= row["bound_gb_per_s"]
         assert {file["path"].rpartition("-")[2] for file in row["files"]} == {
             "inplace.xml",
             "outofplace.xml",
@@ -122,7 +122,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     _, said = process.communicate()
     assert process.returncode == 130
     assert said.startswith("interrupted: surveyed gpu")
-    assert said.endswith(f" of {FAILURES + 1}; start it again to go on\n")
+    assert said.endswith(f" of {FAILURES + 1}; start the same command again to resume from there\n")
     assert len(said.splitlines()) == 1
 
 

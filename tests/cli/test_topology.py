@@ -38,12 +38,12 @@ def test_list_for_people(capsys):
 def test_show(capsys):
     found = answer(capsys, "show", "mi250", "--nodes", "2")
     assert (found["topology"], found["gpus"], found["boxes"]) == ("mi250 x2", 32, 2)
-    assert found["matrix_gbps"][0][1] == 200
-    assert found["matrix_gbps"][0][16] == 0
+    assert found["matrix_gb_per_s"][0][1] == 200
+    assert found["matrix_gb_per_s"][0][16] == 0
     first = found["totals"][0]
     assert first["name"] == "gpu0.0"
-    assert (first["egress_gbps"], first["ingress_gbps"]) == (366, 366)
-    assert first["egress_gbps_by_kind"] == {"gpu": 350, "switch": 16}
+    assert (first["egress_gb_per_s"], first["ingress_gb_per_s"]) == (366, 366)
+    assert first["egress_by_kind_gb_per_s"] == {"gpu": 350, "switch": 16}
     assert found["totals"][-1]["rank"] is None
 
 
@@ -125,3 +125,15 @@ def test_wrong_input_prints_one_diagnostic_and_no_answer(arguments, code, capsys
     shown = capsys.readouterr()
     assert shown.out == ""
     assert f"error[{code}]" in shown.err
+
+
+def test_a_mistyped_group_of_thousands_is_one_short_message(tmp_path, capsys):
+    path = tmp_path / "many.yaml"
+    groups = "".join(f"    - {{name: g{'x' * i}, kind: switch}}\n" for i in range(1, 900))
+    rule = "  links:\n    - {from: nothing, to: gx, bandwidth: 1 GB/s}\n"
+    path.write_text(f"version: 1\nname: m\nboxes: 1\nbox:\n  nodes:\n{groups}{rule}")
+    assert run(["topology", "check", str(path)]) == 2
+    shown = capsys.readouterr().err
+    assert "error[CS112]" in shown
+    assert shown.rstrip().endswith("and 887 more")
+    assert len(shown) < 1000

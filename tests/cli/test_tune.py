@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from colsynth.cli.main import run
+from colsynth.search.workshop import Workshop
 
 CASE = ["tune", "mi300x", "-c", "allgather", "-r", "rccl", "--algorithms", "forest"]
 FAST = [*CASE, "--sizes", "1KiB,1MiB", "--budget", "3", "--jobs", "1"]
@@ -58,22 +59,21 @@ def test_what_stands_in_the_place_is_kept(tmp_path, capsys):
 
 
 def test_an_interrupt_leaves_no_bundle_and_what_was_measured(tmp_path, monkeypatch, capsys):
-    search = sys.modules["colsynth.tuning.search"]
-    evaluate, done = search.evaluate, []
+    measure, done = Workshop.measure, []
 
-    def stopping(case, candidate):
+    def stopping(workshop, plans):
         if len(done) == 2:
             raise KeyboardInterrupt
-        done.append(candidate)
-        return evaluate(case, candidate)
+        done.append(plans)
+        return measure(workshop, plans)
 
     place = tmp_path / "bundle"
-    monkeypatch.setattr(search, "evaluate", stopping)
+    monkeypatch.setattr(Workshop, "measure", stopping)
     assert run([*FAST, "-o", str(place)]) == 130
-    assert "start it again to go on" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("; start the same command again to resume from there\n")
     assert not place.exists()
     assert [path.name for path in tmp_path.iterdir()] == [".bundle.partial"]
-    monkeypatch.setattr(search, "evaluate", evaluate)
+    monkeypatch.setattr(Workshop, "measure", measure)
     assert run([*FAST, "-o", str(place)]) == 0
     assert run([*FAST, "-o", str(tmp_path / "fresh")]) == 0
     assert contents(place) == contents(tmp_path / "fresh")

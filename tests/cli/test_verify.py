@@ -21,6 +21,14 @@ def test_a_right_file(capsys):
     assert "content: executed symbolically" in out
 
 
+def test_what_nothing_selects_is_neither_right_nor_executed(capsys):
+    assert run(["verify", str(CORPUS / "a06-no-mode.xml"), "-r", "rccl"]) == 1
+    out = capsys.readouterr().out
+    assert "BAD on rccl" in out
+    assert "modes: none" in out
+    assert "content: not executed: no call selects the file" in out
+
+
 def test_a_wrong_file_beside_a_right_one(capsys):
     assert run(["verify", GOOD, BAD, "-r", "rccl"]) == 1
     out = capsys.readouterr().out
@@ -46,7 +54,7 @@ def test_missing_file_and_unknown_runtime(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "CS502" in captured.err
-    assert "'rccl'" in captured.err
+    assert "-r rccl" in captured.err
 
 
 @pytest.mark.parametrize("command", ["verify", "env"])

@@ -38,3 +38,16 @@ def test_deficit_is_what_the_worst_sink_lacks(seed):
         assert leaving == demand - deficit
     else:
         assert not inside.any()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_sink_that_falls_short_leaves_nothing_behind_for_the_next(seed):
+    nodes, arcs = random_arcs(seed)
+    sinks = np.arange(1, nodes)
+    for last in range(1, sinks.size):
+        together, _ = largest_deficit(nodes, *columns(arcs), 0, sinks[: last + 1], 60)
+        alone = [
+            largest_deficit(nodes, *columns(arcs), 0, sinks[k : k + 1], 60)[0]
+            for k in range(last + 1)
+        ]
+        assert together == max(alone)

@@ -41,18 +41,18 @@ def test_a_copy_is_never_sent_on_as_a_sum():
 
 def test_what_a_peer_sends_keeps_its_order():
     """The arrival 1 moves to its relay at 6, so 3 from the same peer comes behind it."""
-    hops = [Hop(0, 1, None, (3,), 1), Hop(0, 1, 2, (1, 6), 1), Hop(0, None, 2, (4,), 1)]
+    hops = [Hop(1, None, (3,)), Hop(1, 2, (1, 6)), Hop(None, 2, (4,))]
     assert in_turn(hops, ((),) * 8) == [hops[2], hops[1], hops[0]]
 
 
 def test_what_can_be_sent_is_sent_before_anything_is_received():
-    hops = [Hop(0, 1, None, (1,), 1), Hop(0, None, 2, (4,), 1), Hop(0, None, 2, (6,), 1)]
+    hops = [Hop(1, None, (1,)), Hop(None, 2, (4,)), Hop(None, 2, (6,))]
     needed = ((),) * 6 + ((1,), ())
     assert in_turn(hops, needed) == [hops[1], hops[0], hops[2]]
 
 
 def test_hops_that_overtake_each_other_either_way_have_no_order():
-    hops = [Hop(0, 1, 2, (1, 6), 1), Hop(0, 1, 2, (3, 4), 1)]
+    hops = [Hop(1, 2, (1, 6)), Hop(1, 2, (3, 4))]
     assert in_turn(hops, ((),) * 8) is None
 
 

@@ -4,12 +4,13 @@ from collections import Counter
 
 import pytest
 
-from colsynth import runtimes
+from colsynth import api, runtimes
 from colsynth.errors import InputError, LimitError
 from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.spell_dependencies import SpellDependencies
+from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.target import Target
 from colsynth.verify import verify_program
 
@@ -82,7 +83,7 @@ def test_what_cannot_fit_is_refused_by_name(lowered):
         with pytest.raises(LimitError) as caught:
             AssignThreadblocks(**limits).run(placed, target)
         assert caught.value.diagnostic.code == "CS401"
-        assert "--trees" in caught.value.diagnostic.help
+        assert "threadblocks per GPU" in caught.value.diagnostic.notes[0]
 
 
 def test_unplaced_programs_are_refused(lowered):
@@ -179,3 +180,14 @@ def test_local_copies_are_spread_too(lowered):
 
     assert copied(False) == 4
     assert copied(True) < 4
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("name", ["mesh:2x3", "mesh:3x4"])
+def test_channels_are_numbered_without_gaps(runtime, name):
+    """Phases and instances take channels in turns; one that needs fewer leaves no hole."""
+    problem = api.make_problem(api.load_topology(name), "allreduce")
+    passes = ALGORITHMS["forest"].replace("pack-trees", "pack-trees{trees=1}")
+    program = api.compile(problem, runtime, passes=passes).artefacts[0].program
+    used = {block.channel for gpu in program.gpus for block in gpu.threadblocks}
+    assert used == set(range(program.header.channels))

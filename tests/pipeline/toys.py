@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.pipeline.registry import Registry
 from colsynth.runtimes.target import Target
@@ -62,15 +64,17 @@ class Misbehave:
     takes: ClassVar[type] = Draft
     gives: ClassVar[type] = Draft
 
-    how: Literal["raise", "limit", "type", "memory"] = "raise"
+    how: Literal["raise", "limit", "type", "memory", "interrupt"] = "raise"
 
     def run(self, value: Draft, target: Target) -> Any:
+        if self.how == "interrupt":
+            raise SystemError from KeyboardInterrupt()
         if self.how == "limit":
             raise LimitError(Diagnostic("CS000", "too much"))
         if self.how == "type":
             return Text("not a draft")
         if self.how == "memory":
-            raise MemoryError("unable to allocate 15 TiB")
+            np.empty((10**6, 10**9))
         raise KeyError("lost")
 
 

@@ -57,6 +57,25 @@ def test_unknown_runtimes_get_the_nearest_word():
     assert "'msccl-executor'" in caught.value.diagnostic.help
 
 
+@pytest.mark.parametrize("name", ["MSCCL", "msccl_executor", "RCCL", "Msccl Executor"])
+def test_case_and_hyphens_of_a_runtime_do_not_count(name):
+    with pytest.raises(InputError) as caught:
+        profile(name)
+    meant = name.lower().replace("_", "-").replace(" ", "-")
+    assert f"did you mean {meant!r}?" in caught.value.diagnostic.help
+
+
+@pytest.mark.parametrize("name", ["nccl", "NCCL", "ncll", "nccl-2.20", "mscclpp", "MSCCL++", "mpi"])
+def test_what_reads_no_files_is_explained_and_no_other_runtime_proposed_for_it(name):
+    with pytest.raises(InputError) as caught:
+        profile(name)
+    found = caught.value.diagnostic
+    assert found.code == "CS501"
+    assert "did you mean" not in found.help
+    assert all(f"-r {runtime.name}" in found.help for runtime in profiles())
+    assert len(found.notes) == 1
+
+
 @pytest.mark.parametrize("runtime", profiles(), ids=lambda p: p.name)
 def test_rules_of_every_kind_apply_and_say_how_serious_they_are(runtime):
     found = severities(runtime.name)

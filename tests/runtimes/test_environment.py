@@ -79,6 +79,16 @@ def test_directories_that_hold_anything_else(tmp_path, name):
     assert name in caught.value.diagnostic.phrase
 
 
+@pytest.mark.parametrize("runtime", ["rccl", "msccl-executor"])
+def test_hidden_files_are_named_even_where_they_hold_a_schedule(tmp_path, runtime):
+    """A draft that a killed program left may be whole; sorted by name, it is read first."""
+    path = _file(tmp_path / "a.xml", runtime)
+    (tmp_path / ".a.xml.123.tmp").write_bytes(path.read_bytes())
+    with pytest.raises(InputError, match="CS504") as caught:
+        environment([path], profile(runtime))
+    assert ".a.xml.123.tmp" in caught.value.diagnostic.phrase
+
+
 def test_dangling_links_are_found(tmp_path):
     path = _file(tmp_path / "a.xml", "rccl")
     (tmp_path / "b.xml").symlink_to(tmp_path / "gone.xml")

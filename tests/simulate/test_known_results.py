@@ -10,7 +10,7 @@ import pytest
 from colsynth import api
 from colsynth.errors import NegativeFinding
 from colsynth.runtimes import profile
-from colsynth.simulate import read_program, simulate
+from colsynth.simulate import read_source, simulate
 from tests.simulate.programs import nccl_ring, star_topology
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "xml" / "rccl"
@@ -104,7 +104,7 @@ def test_files_of_rccl_win_where_their_authors_say(name):
         pytest.skip("samples of other projects are not part of this repository")
     preset, sizes = CLAIMED[name]
     runtime = profile("rccl")
-    program = read_program((SAMPLES / name).read_bytes(), runtime, name)
+    program = read_source((SAMPLES / name).read_bytes(), runtime, name).program
     most = program.header.max_bytes or max(sizes)
     assert all(program.header.min_bytes <= size <= most for size in sizes)
     theirs = simulate(program, api.load_topology(preset), runtime, sizes)

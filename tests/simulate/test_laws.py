@@ -35,7 +35,7 @@ def seconds(program, topology, size, model=IDEAL, runtime=MSCCL):
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
-@pytest.mark.parametrize("algorithm", ["forest", "ring", "allpairs"])
+@pytest.mark.parametrize("algorithm", ["forest", "ring", "allpairs2"])
 @pytest.mark.parametrize(
     ("preset", "runtime"),
     [("dgx-a100", "msccl"), ("mi300x", "rccl"), ("ndv2", "msccl-executor"), ("ring:5", "msccl")],

@@ -6,7 +6,7 @@ import pytest
 
 from colsynth import api
 from colsynth.errors import InputError
-from colsynth.pipeline.workers import Workers
+from colsynth.jobs.workers import Workers
 from colsynth.survey import Case, Row, Survey, run, survey
 from colsynth.survey.case import Found
 from colsynth.topology import load
@@ -148,9 +148,11 @@ def test_wrong_options_leave_an_earlier_survey_alone(tmp_path):
 def test_progress_counts_what_was_known_already(tmp_path):
     told = []
     survey(CASE, tmp_path, progress=lambda *args: told.append(args))
-    assert told[0] == ("surveyed healthy", 1, 8)
+    assert told[:2] == [("surveying", 0, 8), ("surveyed healthy", 1, 8)]
     assert told[-1][1:] == (8, 8)
-    assert len(told) == 8
+    assert len(told) == 9
+    survey(CASE, tmp_path, progress=lambda *args: told.append(args))
+    assert told[9:] == [("surveying", 8, 8)]
 
 
 def test_odd_names_of_nodes_give_folders_that_every_system_takes(tmp_path, monkeypatch):

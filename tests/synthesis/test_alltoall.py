@@ -1,5 +1,6 @@
 """All-to-all: published bounds, every cut of small machines, prices checked by networkx."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -27,6 +28,16 @@ PUBLISHED = [
 
 def alltoall(machine):
     return flow_bound(Problem(machine, Collective.ALLTOALL))
+
+
+@pytest.mark.parametrize("wide", ["1 GB/s", f"0.{'0' * 100}1 GB/s", f"1{'0' * 100} GB/s"])
+def test_links_of_any_width_are_bounded_exactly(wide):
+    """Every other link of a ring is 10**100 times as wide: two pairs use one link each way."""
+    whole = topology.load("ring:4", bandwidth=wide)
+    assert alltoall(whole).cut_algbw == 2 * whole.links[0].bandwidth
+    links = [(x, x.bandwidth * 10 ** (100 * (min(x.source, x.target) % 2))) for x in whole.links]
+    lopsided = replace(whole, links=tuple(replace(x, bandwidth=b) for x, b in links))
+    assert alltoall(lopsided).cut_algbw > 0
 
 
 def lengths(machine, prices):
@@ -57,10 +68,10 @@ def least_cut(machine):
     return machine.size * best
 
 
-@pytest.mark.parametrize(("name", "boxes", "gbps"), PUBLISHED)
-def test_published_bounds(name, boxes, gbps):
+@pytest.mark.parametrize(("name", "boxes", "gb_per_s"), PUBLISHED)
+def test_published_bounds(name, boxes, gb_per_s):
     found = alltoall(topology.load(name, nodes=boxes))
-    assert (found.algbw, found.exact) == (gbps * GIGA, True)
+    assert (found.algbw, found.exact) == (gb_per_s * GIGA, True)
     assert found.reached == pytest.approx(float(found.algbw))
 
 

@@ -29,14 +29,14 @@ PUBLISHED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "boxes", "gbps", "trees"), PUBLISHED)
-def test_published_optima(name, boxes, gbps, trees):
+@pytest.mark.parametrize(("name", "boxes", "gb_per_s", "trees"), PUBLISHED)
+def test_published_optima(name, boxes, gb_per_s, trees):
     machine = topology.load(name, nodes=boxes)
     for collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER):
         found = bound(Problem(machine, collective))
-        assert found.algbw == gbps * GIGA
+        assert found.algbw == gb_per_s * GIGA
         assert found.trees_per_root == trees
-    assert bound(Problem(machine, Collective.ALLREDUCE)).algbw == gbps * GIGA / 2
+    assert bound(Problem(machine, Collective.ALLREDUCE)).algbw == gb_per_s * GIGA / 2
 
 
 @pytest.mark.parametrize("directed", [False, True])

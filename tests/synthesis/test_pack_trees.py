@@ -60,9 +60,9 @@ def test_optimal_takes_the_fewest_trees_that_reach_the_optimum(boxes, fewest):
 )
 def test_best_rate_for_a_fixed_number_of_trees(name, figures):
     problem = Problem(topology.load(name, nodes=2), Collective.ALLGATHER)
-    for trees, gbps in enumerate(figures, start=1):
+    for trees, gb_per_s in enumerate(figures, start=1):
         forest = forest_of(problem, str(trees))
-        assert forest.algbw == gbps * GIGA
+        assert forest.algbw == gb_per_s * GIGA
         assert forest.algbw == algbw_of(problem, forest.bound, trees)
 
 

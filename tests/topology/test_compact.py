@@ -14,6 +14,7 @@ GB = 10**9
 
 HEAD = """
 version: 1
+wires: all
 name: lab
 boxes: {boxes}
 box:
@@ -209,7 +210,7 @@ def test_the_fabric_is_checked_even_where_it_is_left_out():
 
 def test_the_examples_of_the_guide_load():
     guide = (folder() / "README.md").read_text(encoding="utf-8")
-    lab, pair = (block.split("```")[0] for block in guide.split("```yaml\n")[1:])
+    lab, _, pair = (block.split("```")[0] for block in guide.split("```yaml\n")[1:])
     assert [x.name for x in read(lab).nodes if x.kind is Kind.NIC][-1] == "nic1.3"
     assert read(lab, nodes=3, planes="4").size == 24
     assert [read(pair).nodes[node].name for node in read(pair).ranks] == ["b", "a"]

@@ -128,3 +128,39 @@ def test_options_that_do_not_fit(options, code):
     with pytest.raises(InputError) as caught:
         load("ring:4", **options)
     assert caught.value.diagnostic.code == code
+
+
+@pytest.mark.parametrize("kind", ["mesh", "torus"])
+def test_every_axis_has_its_own_figures(kind):
+    topology = load(f"{kind}:2x3x4", bandwidth="100,200, 1/3 GB/s", latency="1 us,20 ns,3 us")
+    figures = {
+        12: (parse_bandwidth("100 GB/s"), parse_duration("1 us")),
+        4: (parse_bandwidth("200 GB/s"), parse_duration("20 ns")),
+        1: (parse_bandwidth("1/3 GB/s"), parse_duration("3 us")),
+    }
+    for link in topology.links:
+        here, there = link.source, link.target
+        (axis,) = [
+            stride
+            for stride, size in ((12, 2), (4, 3), (1, 4))
+            if here // stride % size != there // stride % size
+        ]
+        assert (link.bandwidth, link.latency) == figures[axis]
+
+
+@pytest.mark.parametrize(
+    ("spec", "bandwidth", "code"),
+    [
+        ("torus:4x4", "1,2,3 GB/s", "CS121"),
+        ("clique:4", "1,2 GB/s", "CS121"),
+        ("torus:4x4", "1,2", "CS110"),
+        ("torus:4x4", "1,,2 GB/s", "CS121"),
+        ("torus:4x4", ",2 GB/s", "CS110"),
+        ("torus:4x4", "", "CS110"),
+        ("torus:4x4", "0,2 GB/s", "CS111"),
+    ],
+)
+def test_figures_that_fit_no_axes(spec, bandwidth, code):
+    with pytest.raises(InputError) as caught:
+        load(spec, bandwidth=bandwidth)
+    assert caught.value.diagnostic.code == code

@@ -41,6 +41,9 @@ def test_a_slash_is_a_file(tmp_path, monkeypatch):
 
 
 def test_a_word_that_is_no_topology_gets_the_advice_that_fits():
+    assert advice("DGX-A100").startswith("did you mean 'dgx-a100'?")
+    assert advice("a100").startswith("did you mean 'dgx-a100'?")
+    assert advice("Ring") == "give its size, such as ring:8"
     assert advice("dgx-a10").startswith("did you mean 'dgx-a100'?")
     assert advice("torus") == "give its size, such as torus:4x4x4"
 
@@ -82,10 +85,10 @@ def test_flat_files_take_no_options(tmp_path):
         ({"settings": {"nvlnk": "20 GB/s"}}, "CS122"),
         ({"settings": {"nvlink": "20"}}, "CS110"),
         ({"settings": {"nvlink": "0 GB/s"}}, "CS111"),
-        ({"settings": {"nvlink-latency": "20 GB/s"}}, "CS110"),
+        ({"settings": {"nvlink-latency": "20 GB/s"}}, "CS123"),
         ({"settings": {"planes": "2 GB/s"}}, "CS123"),
         ({"settings": {"planes": "0"}}, "CS123"),
-        ({"settings": {"planes": "²"}}, "CS123"),
+        ({"settings": {"planes": "²"}}, "CS138"),
         ({"settings": {"nics": "3"}}, "CS118"),
     ],
 )
@@ -98,3 +101,11 @@ def test_a_bad_setting_is_named():
         load("dgx-a100", settings={"nvlnk": "20 GB/s"})
     assert str(caught.value.diagnostic.span) == "--set nvlnk=20 GB/s"
     assert "did you mean 'nvlink'?" in caught.value.diagnostic.help
+
+
+def test_parallel_links_of_a_flat_file_add_up(tmp_path):
+    path = tmp_path / "pair.yaml"
+    path.write_text(PAIR.replace("bandwidth:", "count: 3, bandwidth:"))
+    (tmp_path / "plain.yaml").write_text(PAIR)
+    single = load(str(tmp_path / "plain.yaml")).links
+    assert [x.bandwidth for x in load(str(path)).links] == [3 * x.bandwidth for x in single]

@@ -30,7 +30,7 @@ def feasible(topology, algbw):
 
 
 @pytest.mark.parametrize(
-    ("name", "nodes", "gbps"),
+    ("name", "nodes", "gb_per_s"),
     [
         ("dgx-a100", 1, Fraction(2400, 7)),
         ("dgx-a100", 2, Fraction(1040, 3)),
@@ -41,7 +41,7 @@ def feasible(topology, algbw):
         ("dgx2", 2, Fraction(4000, 31)),
     ],
 )
-def test_published_optimum(name, nodes, gbps):
+def test_published_optimum(name, nodes, gb_per_s):
     topology = load(name, nodes=nodes)
-    assert feasible(topology, gbps * GB)
-    assert not feasible(topology, gbps * GB * Fraction(10**6 + 1, 10**6))
+    assert feasible(topology, gb_per_s * GB)
+    assert not feasible(topology, gb_per_s * GB * Fraction(10**6 + 1, 10**6))

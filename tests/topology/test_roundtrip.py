@@ -4,11 +4,13 @@ import json
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from colsynth.errors import InputError
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology import export_flat, load, presets
+from colsynth.topology.boxes import infer_boxes
 from colsynth.topology.document import parse_document
 from colsynth.topology.export import flat_form
 from colsynth.topology.load import read_topology
@@ -78,7 +80,10 @@ def topologies(draw):
     links = tuple(Link(a, b, draw(rates), draw(delays)) for a, b in sorted(pairs))
     gpus = [i for i, node in enumerate(nodes) if node.kind is Kind.GPU]
     ranks = tuple(draw(st.permutations(gpus)))
-    return Topology(draw(names), nodes, links, ranks)
+    try:
+        return infer_boxes(Topology(draw(names), nodes, links, ranks))
+    except InputError:  # it cannot be told which GPUs are one box
+        return reject()
 
 
 @settings(deadline=None)

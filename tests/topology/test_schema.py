@@ -61,6 +61,7 @@ TYPES = {
     "array": (list, list_fits),
     "string": (str, text_fits),
     "integer": (int, number_fits),
+    "number": (float, number_fits),
     "boolean": (bool, always_fits),
     "null": (type(None), always_fits),
 }

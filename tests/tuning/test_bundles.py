@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import json
 import sys
-from dataclasses import replace
 from math import lcm
 from random import Random
 
@@ -15,8 +14,9 @@ import pytest
 from colsynth import api, topology
 from colsynth.errors import InputError
 from colsynth.runtimes import profile
+from colsynth.search.levels import PROTOCOLS
+from colsynth.search.workshop import Workshop
 from colsynth.tuning import describe
-from colsynth.tuning.candidates import knobs
 from colsynth.verify import verify_bytes
 from tests.tuning.loading import Call, Directory, Msccl, job
 
@@ -63,7 +63,9 @@ def test_ranges_have_no_hole_and_no_overlap(published, collective, mode):
     found = spans(manifest(place), collective, mode)
     limits = profile(runtime)
     assert found[0][0] == limits.least_min_bytes
-    assert found[-1][1] == limits.default_max_bytes
+    *files, last = found
+    assert last[1:] == (None, None)
+    assert all(most is not None for _, most, _ in files)
     for (_, most, _), (least, _, _) in itertools.pairwise(found):
         assert least == most + 1
 
@@ -122,7 +124,7 @@ def test_every_file_is_verified_and_told_with_its_checksum(published):
         assert all(point["time_us"] > 0 for point in entry["predicted"])
     for name, checksum in told["beside"].items():
         assert hashlib.sha256((place / name).read_bytes()).hexdigest() == checksum
-    assert told["inputs"]["sizes"] == list(SIZES)
+    assert told["inputs"]["sizes_bytes"] == list(SIZES)
     assert told["inputs"]["algorithms"] == ["forest", "allpairs2"]
 
 
@@ -130,9 +132,7 @@ def test_the_manifest_tells_the_root_whichever_collective_has_it():
     bundle = tuned("mi300x", 1, "msccl", names=["allgather", "broadcast"], root=3, budget=2)
     told = describe.manifest_of(bundle)
     assert told["inputs"]["root"] == 3
-    assert {entry["settings"] for entry in told["files"]} == {
-        str(f.candidate) for f in bundle.files
-    }
+    assert {entry["settings"] for entry in told["files"]} == {str(f.plan) for f in bundle.files}
 
 
 def contents(place):
@@ -153,33 +153,36 @@ def test_work_that_was_interrupted_goes_on(tmp_path, monkeypatch):
     lines = journal.read_text().splitlines()
     journal.write_text("\n".join(lines[:4]) + '\n{"key": "cut o')
     done = []
-    monkeypatch.setattr(sys.modules["colsynth.tuning.search"], "evaluate", counted(done))
+    monkeypatch.setattr(Workshop, "measure", counted(done))
     again = tuned("mi300x", 1, "rccl", names=["allgather"], budget=6, journal=journal)
     assert describe.manifest_of(again) == describe.manifest_of(whole)
     assert 0 < len(done) < 6
 
 
 def counted(done):
-    from colsynth.tuning.evaluate import evaluate
+    measure = Workshop.measure
 
-    def counting(case, candidate):
-        done.append(candidate)
-        return evaluate(case, candidate)
+    def counting(workshop, plans):
+        done.append(plans)
+        return measure(workshop, plans)
 
     return counting
 
 
 def test_a_protocol_for_small_messages_hands_over_to_the_next_file(monkeypatch):
     """It serves the largest message it is for; the next file begins right behind."""
-    limited = replace(knobs(), protocols={"Simple": None, "LL128": 3 * 2**20})
-    for module in ("candidates", "evaluate", "bundle"):
-        monkeypatch.setattr(sys.modules[f"colsynth.tuning.{module}"], "knobs", lambda: limited)
+    monkeypatch.delitem(PROTOCOLS, "LL")
+    monkeypatch.setitem(PROTOCOLS, "LL128", 3 * 2**20)
     value = topology.load("mi300x")
     options = {"algorithms": ("forest",), "budget": 2}
     bundle = api.tune(value, ["allgather"], "rccl", (2**10, 2**20, 2**30), **options)
-    told = [(f.candidate.protocol, f.min_bytes, f.max_bytes) for f in bundle.files]
-    assert told == [("LL128", 0, 3 * 2**20), ("Simple", 3 * 2**20 + 1, None)]
-    assert not bundle.left_to_library
+    told = [(f.plan.protocol, f.min_bytes, f.max_bytes) for f in bundle.files]
+    (left,) = bundle.left_to_library
+    end = left.min_bytes - 1
+    assert told == [("LL128", 0, 3 * 2**20), ("Simple", 3 * 2**20 + 1, end)]
+    header = bundle.files[-1].artefact.program.header
+    assert end == header.max_bytes == header.chunks * 65536 * 2**21
+    assert (left.max_bytes, left.reason) == (None, "rccl counts no more")
 
 
 def test_only_a_bundle_gives_way_and_only_when_told_to(tmp_path):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cache
-
 import pytest
 
 from colsynth import api, topology
-from colsynth.tuning import Candidate, Case
-from colsynth.tuning.evaluate import evaluate
 
 SIZES = (1024, 2**20, 2**30)
 
@@ -42,35 +37,6 @@ def test_the_gain_is_over_the_best_baseline(found):
         theirs = min(found.seconds(name, place) for name in ("ring", "tree"))
         ours = min(found.seconds(name, place) for name in ("forest", "ten"))
         assert found.over_baseline(place) == pytest.approx(theirs / ours - 1)
-
-
-FOREST = Candidate("forest", trees="1", spread=True)
-TEN = Candidate("ten", chunks_per_gpu=1, size=2**26, spread=True)
-RINGS = Candidate("ring", channels=16, instances=2)
-
-
-@cache
-def gigabyte(name, boxes, candidate):
-    """Return the seconds of an allreduce with the settings of a candidate."""
-    problem = api.make_problem(topology.load(name, nodes=boxes), "allreduce")
-    return evaluate(Case(problem, "msccl", (10**9,)), candidate).seconds[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "boxes", "ours", "theirs", "least"),
-    [
-        ("dgx-a100", 2, FOREST, RINGS, 1.25),
-        ("dgx-a100", 2, TEN, RINGS, 1.2),
-        ("mi250", 1, FOREST, RINGS, 1.15),
-        ("mi250", 1, replace(TEN, chunks_per_gpu=4), RINGS, 1.1),
-        ("mi250", 1, FOREST, Candidate("tree", "LL128"), 1.05),
-        ("ndv2", 2, FOREST, RINGS, 1.7),
-    ],
-    ids=str,
-)
-def test_a_gigabyte_is_faster_than_with_what_libraries_have(name, boxes, ours, theirs, least):
-    """The promise, with settings that a search finds; more of it is in the README."""
-    assert gigabyte(name, boxes, theirs) / gigabyte(name, boxes, ours) > least
 
 
 def test_without_baselines_there_is_no_gain():

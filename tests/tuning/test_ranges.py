@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colsynth.tuning.candidates import Candidate, knobs
-from colsynth.tuning.evaluate import Measured
-from colsynth.tuning.ranges import Choice, plan_ranges
+from colsynth.search.measured import Measured
+from colsynth.search.plan import Plan
+from colsynth.tuning.ranges import TOLERANCE, Choice, plan_ranges
 
 TIMES = st.one_of(st.none(), st.sampled_from([1.0, 1.01, 1.03, 1.5, 2.0, 4.0]))
+
+
+def plan(name):
+    return Plan(name, "Simple", "pack-trees")
 
 
 @st.composite
@@ -21,8 +25,7 @@ def choices(draw, sizes=None):
     count = draw(st.integers(1, 4)) if sizes is None else sizes
     row = st.tuples(*[TIMES] * count)
     measured = tuple(
-        Measured(Candidate("forest", instances=2**i), draw(row))
-        for i in range(draw(st.integers(0, 3)))
+        Measured(plan(f"forest{i}"), draw(row)) for i in range(draw(st.integers(0, 3)))
     )
     return Choice(measured, draw(row), draw(st.integers(1, 2)))
 
@@ -33,7 +36,7 @@ def excess(choice, place, seconds):
     best = min((row[place] for row in rows if row[place] is not None), default=None)
     known = seconds is not None and best is not None
     loss = round(1e9 * log(seconds / best)) if known else 10**15
-    return max(loss - round(1e9 * log(1 + knobs().tolerance)), 0)
+    return max(loss - round(1e9 * log(1 + TOLERANCE)), 0)
 
 
 def every_plan(choice):
@@ -94,25 +97,25 @@ def test_collectives_share_the_files_that_a_job_may_load(one, other, most):
 
 
 def test_a_file_within_the_tolerance_serves_its_neighbour_too():
-    fast = Measured(Candidate("forest"), (1.0, 1.0))
-    near = Measured(Candidate("ten"), (1.019, 0.99))
-    far = Measured(Candidate("ring"), (1.021, 0.5))
-    (plan,) = plan_ranges([Choice((fast, near), (9.0, 9.0), 1)], None)
-    assert [s.ranking[0] for s in plan.segments] == [fast]
-    (plan,) = plan_ranges([Choice((fast, far), (9.0, 9.0), 1)], None)
-    assert [s.ranking[0] for s in plan.segments] == [fast, far]
+    fast = Measured(plan("forest"), (1.0, 1.0))
+    near = Measured(plan("ten"), (1.019, 0.99))
+    far = Measured(plan("ring"), (1.021, 0.5))
+    (found,) = plan_ranges([Choice((fast, near), (9.0, 9.0), 1)], None)
+    assert [s.ranking[0] for s in found.segments] == [fast]
+    (found,) = plan_ranges([Choice((fast, far), (9.0, 9.0), 1)], None)
+    assert [s.ranking[0] for s in found.segments] == [fast, far]
 
 
 def test_what_the_library_does_as_well_gets_no_file():
-    ours = Measured(Candidate("forest"), (1.0, 1.0, 1.0))
-    (plan,) = plan_ranges([Choice((ours,), (5.0, 1.0, 1.0), 2)], None)
-    assert [(s.first, s.last, bool(s.ranking)) for s in plan.segments] == [(0, 2, True)]
-    (plan,) = plan_ranges([Choice((ours,), (1.01, 1.0, 1.0), 2)], None)
-    assert [(s.first, s.last, bool(s.ranking)) for s in plan.segments] == [(0, 2, False)]
+    ours = Measured(plan("forest"), (1.0, 1.0, 1.0))
+    (found,) = plan_ranges([Choice((ours,), (5.0, 1.0, 1.0), 2)], None)
+    assert [(s.first, s.last, bool(s.ranking)) for s in found.segments] == [(0, 2, True)]
+    (found,) = plan_ranges([Choice((ours,), (1.01, 1.0, 1.0), 2)], None)
+    assert [(s.first, s.last, bool(s.ranking)) for s in found.segments] == [(0, 2, False)]
 
 
 @pytest.mark.parametrize("most", [0, 1])
 def test_without_files_the_library_keeps_everything(most):
-    ours = Measured(Candidate("forest"), (1.0,))
-    (plan,) = plan_ranges([Choice((ours,), (None,), 2)], most)
-    assert [s.ranking for s in plan.segments] == [()]
+    ours = Measured(plan("forest"), (1.0,))
+    (found,) = plan_ranges([Choice((ours,), (None,), 2)], most)
+    assert [s.ranking for s in found.segments] == [()]

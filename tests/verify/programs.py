@@ -29,7 +29,7 @@ class Builder:
     protocol: str = "Simple"
     in_place: bool = True
     out_of_place: bool = True
-    max_bytes: int | None = None
+    max_bytes: int | None = 2**30
     blocks: dict[int, list[Threadblock]] = field(default_factory=dict)
 
     def block(self, rank, send, recv, steps, channel=0) -> int:
@@ -145,7 +145,7 @@ def ring_allgather(ranks: int, shard: int = 2) -> ThreadblockProgram:
     return made.program()
 
 
-def doubling_allgather(ranks: int, *, max_bytes: int | None = None) -> ThreadblockProgram:
+def doubling_allgather(ranks: int, *, max_bytes: int | None = 2**30) -> ThreadblockProgram:
     """Recursive doubling, in place: round r exchanges 2**r chunks with rank xor 2**r."""
     made = Builder(Collective.ALLGATHER, ranks, ranks, out_of_place=False, max_bytes=max_bytes)
     for rank in range(ranks):

@@ -23,6 +23,8 @@ ELSEWHERE = {
     *("G04",),
 }
 
+ALARMING = re.compile("never finish|wait for each other|hang|deadlock|stuck|miscount")
+
 
 def _cases():
     for path in sorted(CORPUS.glob("*.xml")):
@@ -44,6 +46,17 @@ def test_findings_are_those_the_file_names(path, runtime, errors, warnings):
     report = verify_bytes(path.read_bytes(), profile(runtime), subject=path.name)
     assert {f.rule for f in report.findings if f.severity is Severity.ERROR} == errors
     assert {f.rule for f in report.findings if f.severity is Severity.WARNING} == warnings
+
+
+@pytest.mark.parametrize(("path", "runtime"), [case.values[:2] for case in CASES])
+def test_what_sounds_like_a_fault_of_a_good_file_says_first_that_the_file_is_fine(path, runtime):
+    report = verify_bytes(path.read_bytes(), profile(runtime), subject=path.name)
+    if not report.ok:
+        return
+    told = [(f.rule, f.message) for f in report.findings] + list(report.facts)
+    for rule, text in told:
+        alarming = ALARMING.search(text)
+        assert not alarming or text.startswith("the file is "), f"{rule}: {text}"
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])

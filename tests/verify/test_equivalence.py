@@ -80,3 +80,4 @@ def test_a_ring_needs_two_slots():
         write(ring_allreduce(4), profile("msccl-executor")), profile("msccl-executor"), subject=""
     )
     assert [f.rule for f in report.findings] == ["K02"]
+    assert report.findings[0].message.startswith("the file is fine in this respect: it finishes")

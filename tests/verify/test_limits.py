@@ -76,6 +76,47 @@ def test_children_of_an_element():
     assert "X11" not in _found(_copies(1020), "msccl")
 
 
+def _sized(most: int | None, chunks: int, **options):
+    """A broadcast of two ranks that serves messages up to a size."""
+    made = Builder(Collective.BROADCAST, 2, chunks, max_bytes=most, **options)
+    made.block(0, 1, None, [step("cpy", "i0", "o0"), step("s", "o0")])
+    made.block(1, None, 0, [step("r", None, "o0")])
+    return made.program()
+
+
+@pytest.mark.parametrize("runtime", ["msccl-executor", "rccl"])
+@pytest.mark.parametrize("protocol", ["Simple", "LL", "LL128"])
+@pytest.mark.parametrize("chunks", [1, 8, 512])
+def test_without_a_limit_a_message_reaches_a_terabyte(runtime, protocol, chunks):
+    """Whatever is larger does not fit a GPU; up to there, flags have to count all tiles."""
+    program = _sized(None, chunks, protocol=protocol)
+    counted = 65536 * profile(runtime).tile_bytes[protocol] * chunks
+    assert ("K03" in _found(program, runtime)) == (counted < 2**40)
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+@pytest.mark.parametrize(
+    ("scratch", "most", "severity"),
+    [
+        (14, None, None),
+        (15, None, Severity.WARNING),
+        (15 * 15, None, Severity.WARNING),
+        (15 * 15, 4096, None),
+        (2**31 - 1, None, Severity.ERROR),
+        (2**31 - 1, 2**16, Severity.ERROR),
+    ],
+)
+def test_scratch_of_a_message(runtime, scratch, most, severity):
+    """In a directory a message of 4 GiB is judged, in a list the largest that is served."""
+    limit = profile(runtime).largest_message("Simple", 15)
+    program = _sized(most or limit, 15, scratch=scratch)
+    found = verify_program(program, profile(runtime), subject="scratch").findings
+    levels = {f.severity for f in found if f.rule == "R01"}
+    if runtime == "msccl" and scratch == 15:  # as much as the message, 2 GiB
+        severity = None
+    assert levels == ({severity} if severity else set())
+
+
 def test_connection_buffers():
     made = Builder(Collective.ALLTOALL, 16, 16, in_place=False)
     for rank in range(16):

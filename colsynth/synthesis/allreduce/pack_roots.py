@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InfeasibleError
 from colsynth.model import AllreduceBound, Forest, Problem
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.allreduce.pack import free_forest
 from colsynth.synthesis.allreduce.rooted import allreduce_bound
@@ -37,6 +38,7 @@ class PackRoots:
     name: ClassVar[str] = "pack-roots"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("trees", ("auto", "1", "2")),)
 
     def __post_init__(self) -> None:
         require_trees(self.trees)

@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.kernels.maxflow import max_flow, reset, residual_index, source_side
+from colsynth.kernels.maxflow import (
+    max_flow,
+    reset,
+    residual_index,
+    send_on,
+    source_side,
+    with_returns,
+)
 from colsynth.synthesis.allreduce.sides import Halves, Side
 from colsynth.synthesis.network import Ints
 
@@ -308,14 +315,14 @@ def _violated(side: Side, shares: Floats, used: Floats, whole: bool) -> Iterator
     head = np.concatenate((network.head, roots))
     capacity = np.concatenate((room, supply))
     demand = int(supply.sum())
-    first, arcs, to = residual_index(source + 1, tail, head)
-    back_first, back_arcs, back_to = residual_index(source + 1, head, tail)
-    residual = np.empty(2 * len(tail), np.int64)
-    for gpu in network.gpus:
-        reset(residual, capacity)
-        if max_flow(first, arcs, to, residual, source, gpu, demand) >= demand - slack:
-            continue
-        yield source_side(first, arcs, to, residual, source)[:source]
-        back = np.empty_like(residual)
-        back[0::2], back[1::2] = residual[0::2], residual[1::2]
-        yield ~source_side(back_first, back_arcs, back_to, back, gpu)[:source]
+    returning, returned = with_returns(tail, head, source, network.gpus)
+    forwards = residual_index(source + 1, returning, returned)
+    backwards = residual_index(source + 1, returned, returning)
+    residual = np.zeros(2 * len(returning), np.int64)
+    reset(residual, capacity)
+    for arc, gpu in enumerate(network.gpus, len(tail)):
+        flow = max_flow(*forwards, residual, source, gpu, demand)
+        if flow < demand - slack:
+            yield source_side(*forwards, residual, source)[:source]
+            yield ~source_side(*backwards, residual, gpu)[:source]
+        send_on(residual, arc, flow)

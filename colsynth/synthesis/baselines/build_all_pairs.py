@@ -9,7 +9,7 @@ from typing import ClassVar
 from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.refusals import require_collective
+from colsynth.synthesis.baselines.refusals import require_collective, require_ways
 from colsynth.synthesis.baselines.script import Script
 
 SERVED = (
@@ -27,7 +27,10 @@ class BuildAllPairs:
     In an allreduce every rank sends its whole message to all others and adds up what they
     send, in the order of ranks: one step and no waiting, for N - 1 times the data. Other
     collectives follow the order of pairwise exchange: in round k each rank sends to the one
-    k places on, so that no two send to the same. Ways between GPUs are left to the runtime.
+    k places on, so that no two send to the same.
+
+    One step is all there is to it, so a topology where some pair has no way through no third
+    GPU is refused; two-shot all-pairs and pairwise exchange relay.
 
     Parameters
     ----------
@@ -50,10 +53,13 @@ class BuildAllPairs:
         Raises
         ------
         InputError
-            CS311: the collective has a root.
+            CS311: the collective has a root. CS312: some pair has no way to each other.
         """
         require_collective("allpairs", value, SERVED)
         size, collective = value.topology.size, value.collective
+        relaying = "pairwise" if collective is Collective.ALLTOALL else "allpairs2"
+        advice = f"'-a {relaying}' passes data on through other GPUs"
+        require_ways("allpairs", value.topology, pairs(size), advice)
         script = Script(value, 1 if collective is Collective.ALLREDUCE else size, self.instances)
         inwards = collective in (Collective.ALLREDUCE, Collective.REDUCE_SCATTER)
         order = sorted(pairs(size)) if collective is Collective.ALLREDUCE else pairs(size)

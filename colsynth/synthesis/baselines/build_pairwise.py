@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Problem
+from colsynth.model import ChunkProgram, Collective, Direction, Problem, Tree
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import require_collective
 from colsynth.synthesis.baselines.script import Script
+from colsynth.synthesis.baselines.trees import near_tree
+from colsynth.synthesis.baselines.ways import Ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +21,10 @@ class BuildPairwise:
 
     Of a power of two ranks, the two of a pair send to each other; of other numbers, each
     sends to the one k places on in round k. Rounds say the order only: every pair has
-    threadblocks of its own, and ways between GPUs are left to the runtime, as with the
-    grouped sends and receives of NCCL.
+    threadblocks of its own, as with the grouped sends and receives of NCCL.
+
+    Pairs without a way through no third GPU go through as few as can be. NCCL does that by
+    itself (NVB, PXN), RCCL does not unless told to; a file that relays suits both.
 
     Parameters
     ----------
@@ -38,19 +42,36 @@ class BuildPairwise:
         require_least("instances", self.instances, 1)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
-        """Return one transfer per pair, round by round.
+        """Return one transfer per pair, round by round, then what is passed on.
 
         Raises
         ------
         InputError
             CS311: it is no alltoall.
+        InfeasibleError
+            CS302: no data can pass between some two GPUs.
         """
         require_collective("pairwise", value, (Collective.ALLTOALL,))
         size = value.topology.size
         script = Script(value, size, self.instances)
-        for source, sink in rounds(size):
-            script.send(source, sink, source * size + sink)
+        ways = Ways(value.topology)
+        paths = [_paths(near_tree(ways, root, Direction.OUT)) for root in range(size)]
+        left = [(source * size + sink, paths[source][sink]) for source, sink in rounds(size)]
+        arrived: dict[int, int] = {}
+        while left:
+            for chunk, path in left:
+                after = (arrived[chunk],) if chunk in arrived else ()
+                arrived[chunk] = script.send(path[0], path[1], chunk, after)
+            left = [(chunk, path[1:]) for chunk, path in left if len(path) > 2]
         return script.program(ordered=True)
+
+
+def _paths(tree: Tree) -> dict[int, tuple[int, ...]]:
+    """Return the ranks from the root to each rank, both included."""
+    found: dict[int, tuple[int, ...]] = {tree.root: (tree.root,)}
+    for edge in tree.edges:
+        found[edge.child] = (*found[edge.parent], edge.child)
+    return found
 
 
 def rounds(size: int) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from colsynth.errors import require_least
 from colsynth.model import Direction, Forest, Problem, Tree, TreeEdge
 from colsynth.model.problem import PHASES
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.forests import forest_of
 from colsynth.synthesis.baselines.pace import most_rings, pace_of
@@ -35,6 +36,7 @@ class BuildRing:
     name: ClassVar[str] = "build-ring"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("channels", (0, 1, 2, 4, 8, 16)),)
 
     def __post_init__(self) -> None:
         require_least("channels", self.channels, 0)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
 from colsynth.model.problem import PHASES
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.pace import fewest, most_trees, pace_of
 from colsynth.synthesis.baselines.pairs_of_trees import Edge, Grower
@@ -33,8 +34,8 @@ class BuildTree:
         Number of pairs of trees, each tree a channel; 0 takes as many as fill the links,
         given what a threadblock can move.
     chunks : int
-        Chunks that follow each other along each tree: a rank passes one on while the next
-        one is on its way.
+        Chunks at least that follow each other along each tree: a rank passes one on while the
+        next one is on its way.
     """
 
     channels: int = 0
@@ -43,6 +44,7 @@ class BuildTree:
     name: ClassVar[str] = "build-tree"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("channels", (0, 1, 2, 4, 8, 16)),)
 
     def __post_init__(self) -> None:
         require_least("channels", self.channels, 0)
@@ -62,9 +64,10 @@ class BuildTree:
         if trees is None:
             note = "every box must have a chain of its GPUs and ways to and from every other box"
             raise unfit("tree", value.topology, "no binary tree of boxes was found", note)
-        script = Script(value, len(trees) * self.chunks)
+        # A power of two, since its chunks divide more messages: some trees carry one more.
+        script = Script(value, 1 << (len(trees) * self.chunks - 1).bit_length())
         for chunk in range(script.chunks):
-            tree = chunk // self.chunks
+            tree = chunk * len(trees) // script.chunks
             arrived: dict[int, list[int]] = {}
             for phase, direction in enumerate(PHASES[value.collective]):
                 origin = Origin(phase, direction, tree, tree)

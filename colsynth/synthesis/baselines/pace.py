@@ -78,7 +78,8 @@ def most_trees(profile: Profile) -> int:
 def fewest(speeds: Sequence[Fraction]) -> int:
     """Return how many channels are enough, given the speed of 1, 2, ... of them.
 
-    A power of two before other numbers: its chunks divide more messages.
+    A power of two, even where other numbers are faster: runtimes take a file only for messages
+    that its chunks divide, and people send powers of two.
     """
-    enough = [n for n, speed in enumerate(speeds, 1) if speed >= _ENOUGH * max(speeds)]
-    return next((n for n in enough if n & (n - 1) == 0), enough[0])
+    powers = {n: speed for n, speed in enumerate(speeds, 1) if n & (n - 1) == 0}
+    return next(n for n, speed in powers.items() if speed >= _ENOUGH * max(powers.values()))

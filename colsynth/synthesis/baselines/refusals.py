@@ -27,22 +27,27 @@ def require_collective(name: str, problem: Problem, served: Sequence[Collective]
         raise InputError(Diagnostic("CS311", phrase, notes=(note,), help=advice))
 
 
-def unfit(name: str, topology: Topology, reason: str, *notes: str) -> InputError:
+_ANY = "'-a forest' and '-a ten' fit any topology"
+
+
+def unfit(
+    name: str, topology: Topology, reason: str, *notes: str, advice: str = _ANY
+) -> InputError:
     """Return the refusal of a topology that an algorithm does not fit (CS312)."""
     phrase = f"-a {name} does not fit {topology.name}: {reason}"
-    return InputError(
-        Diagnostic("CS312", phrase, notes=notes, help="'-a forest' and '-a ten' fit any topology")
-    )
+    return InputError(Diagnostic("CS312", phrase, notes=notes, help=advice))
 
 
-def require_ways(name: str, topology: Topology, pairs: Iterable[tuple[int, int]]) -> None:
+def require_ways(
+    name: str, topology: Topology, pairs: Iterable[tuple[int, int]], advice: str = _ANY
+) -> None:
     """Refuse a topology where a pair of ranks has no way through no third GPU (CS312)."""
     ways = Ways(topology)
     for source, sink in pairs:
         if not ways.joins(source, sink):
             first, second = (topology.nodes[topology.ranks[r]].name for r in (source, sink))
             reason = f"no way leads from {first} to {second} through no third GPU"
-            raise unfit(name, topology, reason)
+            raise unfit(name, topology, reason, advice=advice)
 
 
 def equal_boxes(name: str, topology: Topology) -> tuple[tuple[int, ...], ...]:

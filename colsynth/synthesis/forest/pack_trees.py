@@ -11,12 +11,19 @@ import numpy as np
 
 from colsynth.errors import DefectError, Diagnostic, InputError
 from colsynth.model import Bound, Direction, Forest, Phase, Problem, Topology, Tree, TreeEdge
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.bound import bound, least_ratio
 from colsynth.synthesis.forest.choose import PREFERENCES, pack_best
 from colsynth.synthesis.forest.digraph import Digraph, Packed, by_level
 from colsynth.synthesis.forest.forwarding import counts_forwarded, forwarding_of
-from colsynth.synthesis.forest.rate import Rate, fixed_rate, require_trees, trees_per_root
+from colsynth.synthesis.forest.rate import (
+    Rate,
+    fixed_rate,
+    numbers_of_trees,
+    require_trees,
+    trees_per_root,
+)
 from colsynth.synthesis.forest.routes import Arc, Bundle, Supply, bundled
 from colsynth.synthesis.forest.switches import remove_switches
 from colsynth.synthesis.network import (
@@ -63,6 +70,10 @@ class PackTrees:
     name: ClassVar[str] = "pack-trees"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("trees", propose=numbers_of_trees),
+        Choice("prefer", ("low", "few")),
+    )
 
     def __post_init__(self) -> None:
         require_trees(self.trees)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -19,12 +20,16 @@ import numpy as np
 from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.model import Bound, Cut, Problem
+from colsynth.runtimes.choice import Basis, Proposal
 from colsynth.synthesis.bound import bound, phases_of
 from colsynth.synthesis.forest.forwarding import forwardings, is_lopsided
 from colsynth.synthesis.network import Ints, Network, network_of, to_int64
 
 TOLERANCE = Fraction(2, 100)
 """How far below the optimum ``auto`` may stay for the sake of fewer trees."""
+
+FARTHEST = Fraction(10, 100)
+"""How far below the optimum fewer trees may stay that are predicted to be faster."""
 
 MOST_TREES = 64
 """Largest number of trees per root that ``auto`` considers."""
@@ -173,6 +178,18 @@ def fewest_trees(problem: Problem, tolerance: Fraction) -> int | None:
     least = reach.best * (1 - tolerance)
     counts = range(1, min(reach.most, MOST_TREES) + 1)
     return next((k for k in counts if reach.algbw(k) >= least), None)
+
+
+def numbers_of_trees(basis: Basis) -> Iterator[Proposal]:
+    """Yield other numbers of trees per root: the fewest within `FARTHEST`, or one, two, four."""
+    text = str(basis.values["pack-trees.trees"])
+    if basis.problem.groups or not text.isdigit():
+        return
+    present = int(text)
+    fewer = fewest_trees(basis.problem, FARTHEST) if present > 1 else None
+    counts = [] if fewer is None or fewer >= present else [fewer]
+    counts += [1, 2, 4] if basis.thorough else []
+    yield from (({"pack-trees.trees": str(n)},) for n in dict.fromkeys(counts) if n != present)
 
 
 def counts_at_optimum(problem: Problem, optimum: Bound) -> tuple[int, ...]:

@@ -113,20 +113,40 @@ def _rotated(rounds: list[list[tuple[int, int]]], turn: int) -> list[list[tuple[
 def _dealt(
     sources: Sequence[_Port], sinks: Sequence[_Port], rounds: list[list[tuple[int, int]]]
 ) -> Pairing:
-    """Deal capacity out in turns, an equal share per round, until nothing moves."""
-    left = [port.units for port in sources]
-    room = [port.units for port in sinks]
+    """Deal capacity out in turns, an equal share per round, until nothing moves.
+
+    Turns that go like the one before are dealt at once, so that the work does not grow with
+    the ratio of the bandwidths.
+    """
+    left = [*(port.units for port in sources), *(port.units for port in sinks)]
+    pairs = [(i, len(sources) + j) for each in rounds for i, j in each]
     pairing: Pairing = {}
-    moved = True
-    while moved:
-        moved = False
-        share = max(1, min((x for x in (*left, *room) if x), default=0) // max(1, len(rounds)))
-        for pairs in rounds:
-            for i, j in pairs:
-                units = min(share, left[i], room[j])
-                if units:
-                    pairing[i, j] = pairing.get((i, j), 0) + units
-                    left[i] -= units
-                    room[j] -= units
-                    moved = True
+    while least := min((x for x in left if x), default=0):
+        share = max(1, least // max(1, len(rounds)))
+        before = left.copy()
+        moved = [_moved(left, i, j, share) for i, j in pairs]
+        if not any(moved):
+            break
+        turns = 1
+        if all(units in {0, share} for units in moved):
+            used = [x - y for x, y in zip(before, left, strict=True)]
+            turns += _more_turns(left, used, share * len(rounds) if share > 1 else 0)
+            left = [x - y * (turns - 1) for x, y in zip(left, used, strict=True)]
+        for (i, j), units in zip(pairs, moved, strict=True):
+            if units:
+                key = i, j - len(sources)
+                pairing[key] = pairing.get(key, 0) + units * turns
     return pairing
+
+
+def _moved(left: list[int], i: int, j: int, share: int) -> int:
+    """Take what two ports can pass on of a share, and return it."""
+    units = min(share, left[i], left[j])
+    left[i] -= units
+    left[j] -= units
+    return units
+
+
+def _more_turns(left: Sequence[int], used: Sequence[int], least: int) -> int:
+    """Return how often a turn can be repeated while all it uses keep `least` or more."""
+    return max(0, min((x - least) // y for x, y in zip(left, used, strict=True) if y))

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.model import Problem, TimeBound, TimedPhase, TimedSchedule
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.ten.attempt import AUTO, Setting, attempt, choose
 from colsynth.synthesis.ten.demands import count_chunks, count_transfers
@@ -56,6 +57,10 @@ class MatchChunks:
     name: ClassVar[str] = "match-chunks"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = TimedSchedule
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("chunks_per_gpu", (1, 2, 4, 8, 16), ladder=True),
+        Choice("size", (2**20, 2**26, 2**30), ladder=True),
+    )
 
     def __post_init__(self) -> None:
         for option, least in (("size", 1), ("chunks_per_gpu", 1), ("tries", 1), ("budget", 0)):

@@ -74,14 +74,14 @@ def test_a_ring_gains_nothing():
 
 
 @pytest.mark.parametrize(
-    ("side", "gbps"), [(2, Fraction(200, 3)), (3, 75), (4, 80), (8, Fraction(800, 9))]
+    ("side", "gb_per_s"), [(2, Fraction(200, 3)), (3, 75), (4, 80), (8, Fraction(800, 9))]
 )
-def test_meshes_reach_the_strength_of_the_graph(side, gbps):
+def test_meshes_reach_the_strength_of_the_graph(side, gb_per_s):
     """Links over GPUs less one, 50 GB/s each way: trees without a common link."""
     links = 2 * side * (side - 1)
-    assert gbps == Fraction(50 * links, side**2 - 1)
+    assert gb_per_s == Fraction(50 * links, side**2 - 1)
     found = solved(topology.load(f"mesh:{side}x{side}"))
-    assert found.algbw == found.limit.algbw == gbps * GIGA
+    assert found.algbw == found.limit.algbw == gb_per_s * GIGA
 
 
 def test_lopsided_nics_of_a_dgx2_leave_room_for_free_roots():

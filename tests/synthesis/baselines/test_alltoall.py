@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import networkx as nx
 import pytest
 
 from colsynth import runtimes
@@ -10,6 +11,7 @@ from colsynth.model import Collective, Kind, Node, Problem, Topology
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_pairwise import rounds
 from colsynth.synthesis.baselines.build_two_level import BuildTwoLevel
+from colsynth.synthesis.baselines.ways import Ways
 
 
 @pytest.mark.parametrize("size", [2, 3, 6, 8, 16])
@@ -34,6 +36,30 @@ def test_pairwise_sends_every_chunk_straight(schedule):
     for transfer in program.transfers:
         assert divmod(transfer.chunk // 2, 6) == (transfer.source, transfer.target)
     assert len(program.transfers) == 2 * 30
+
+
+@pytest.mark.parametrize(
+    ("name", "boxes"), [("ring:8", None), ("dgx-a100", 2), ("mi250", 1), ("ndv2", 2)]
+)
+def test_pairwise_sends_only_where_ways_lead_and_by_the_fewest(schedule, name, boxes):
+    """Distances are those of networkx; what is passed on has arrived before."""
+    program = schedule("pairwise", name, "alltoall", boxes)
+    topology, size = program.problem.topology, program.problem.topology.size
+    ways = Ways(topology)
+    pairs = [(a, b) for a in range(size) for b in range(size) if a != b and ways.joins(a, b)]
+    distances = dict(nx.all_pairs_shortest_path_length(nx.DiGraph(pairs)))
+    at = {a * size + b: [a] for a in range(size) for b in range(size) if a != b}
+    for transfer in program.transfers:
+        assert ways.joins(transfer.source, transfer.target)
+        path = at[transfer.chunk]
+        assert path[-1] == transfer.source
+        came = [program.transfers[number] for number in transfer.after]
+        assert [(t.chunk, t.target) for t in came] == [(transfer.chunk, path[-1])] * (len(path) > 1)
+        path.append(transfer.target)
+    for chunk, path in at.items():
+        source, sink = divmod(chunk, size)
+        assert path[-1] == sink
+        assert len(path) - 1 == distances[source][sink]
 
 
 @pytest.mark.parametrize("boxes", [2, 3])

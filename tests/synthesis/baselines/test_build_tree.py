@@ -78,8 +78,8 @@ def test_the_two_trees_carry_half_of_the_message_each():
     carried = {}
     for transfer in program.transfers:
         carried.setdefault(transfer.origin.tree, set()).add(transfer.chunk)
-    assert carried == {0: {0, 1, 2}, 1: {3, 4, 5}}
-    assert program.chunks == 6
+    assert carried == {0: {0, 1, 2, 3}, 1: {4, 5, 6, 7}}
+    assert program.chunks == 8
 
 
 def test_trees_take_different_rails():

@@ -21,11 +21,11 @@ GIGA = 10**9
 BOTH = ("multicast", "reduce")
 
 
-def star_of_gpus(arms, gbps=10):
+def star_of_gpus(arms, gb_per_s=10):
     """GPU 0 in the middle of others, which have no other link."""
     nodes = tuple(Node(f"gpu{i}", Kind.GPU, 0) for i in range(arms + 1))
     ends = sorted(pair for i in range(1, arms + 1) for pair in ((0, i), (i, 0)))
-    links = tuple(Link(a, b, Fraction(gbps * GIGA)) for a, b in ends)
+    links = tuple(Link(a, b, Fraction(gb_per_s * GIGA)) for a, b in ends)
     return Topology("arms", nodes, links, tuple(range(arms + 1)))
 
 
@@ -81,18 +81,18 @@ def test_the_order_of_members_is_theirs(target):
 
 
 @pytest.mark.parametrize(
-    ("preset", "members", "transit", "gbps"),
+    ("preset", "members", "transit", "gb_per_s"),
     [
         ("dgx-a100", range(4), False, 400),
         ("mi250", range(8), False, 200),
         ("mi250", range(8), True, 400),
     ],
 )
-def test_groups_of_presets_reach_their_bounds(preset, members, transit, gbps, target):
+def test_groups_of_presets_reach_their_bounds(preset, members, transit, gb_per_s, target):
     problem = group_of(topology.load(preset), "allgather", tuple(members), transit)
     forest = PackTrees("optimal").run(problem, target)
     check_forest(forest)
-    assert forest.algbw == optimum(problem).algbw == gbps * GIGA
+    assert forest.algbw == optimum(problem).algbw == gb_per_s * GIGA
 
 
 def test_groups_in_boxes_of_their_own_do_not_disturb_each_other(target):

@@ -37,11 +37,11 @@ def forest_of(machine, trees="auto"):
     return forest
 
 
-def star(gpus, capabilities, gbps=100):
+def star(gpus, capabilities, gb_per_s=100):
     nodes = [Node(f"g{i}", Kind.GPU, 0) for i in range(gpus)]
     nodes.append(Node("sw", Kind.SWITCH, 0, capabilities))
     ends = [pair for i in range(gpus) for pair in ((i, gpus), (gpus, i))]
-    links = tuple(Link(a, b, Fraction(gbps * GIGA)) for a, b in sorted(ends))
+    links = tuple(Link(a, b, Fraction(gb_per_s * GIGA)) for a, b in sorted(ends))
     return Topology("star", tuple(nodes), links, tuple(range(gpus)))
 
 
@@ -84,10 +84,10 @@ def test_without_such_switches_there_is_nothing_to_say():
 H100 = [(1, 450), (2, 400), (4, Fraction(800, 3)), (8, Fraction(1600, 7))]
 
 
-@pytest.mark.parametrize(("boxes", "gbps"), H100)
-def test_a_dgx_h100_is_bound_by_nvlink_then_by_its_nics(boxes, gbps):
+@pytest.mark.parametrize(("boxes", "gb_per_s"), H100)
+def test_a_dgx_h100_is_bound_by_nvlink_then_by_its_nics(boxes, gb_per_s):
     found = solved(topology.load("dgx-h100", nodes=boxes))
-    assert found.in_network.algbw == gbps * GIGA
+    assert found.in_network.algbw == gb_per_s * GIGA
 
 
 def test_measured_nvls_lies_between_both_bounds():
@@ -101,11 +101,11 @@ def test_measured_nvls_lies_between_both_bounds():
     assert all(busbw[0] < measured < busbw[1] for measured in (477, 489))
 
 
-@pytest.mark.parametrize(("boxes", "gbps"), H100[:3])
-def test_forests_branch_at_switches_and_reach_the_bound(boxes, gbps):
+@pytest.mark.parametrize(("boxes", "gb_per_s"), H100[:3])
+def test_forests_branch_at_switches_and_reach_the_bound(boxes, gb_per_s):
     machine = topology.load("dgx-h100", nodes=boxes)
     forest = forest_of(machine, "optimal")
-    assert (forest.algbw, forest.gap) == (gbps * GIGA, 0)
+    assert (forest.algbw, forest.gap) == (gb_per_s * GIGA, 0)
     assert all(len(t.edges) == machine.size - 1 for p in forest.phases for t in p.trees)
     with pytest.raises(VerificationError) as caught:
         check_forest(replace(forest, in_network=False))

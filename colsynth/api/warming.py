@@ -1,0 +1,36 @@
+"""Compiles all kernels, so that no later run has to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from colsynth.api.compiling import compile as compile_schedule
+from colsynth.api.problem import load_topology, make_problem
+from colsynth.api.timed import synthesize
+
+_WALKS: tuple[tuple[str, int | None, str, str, dict[str, str]], ...] = (
+    ("dgx-a100", 2, "allreduce", "forest", {}),
+    ("mesh:3x3", None, "allreduce", "forest", {}),
+    ("mesh:3x3", None, "alltoall", "ten", {}),
+    ("dgx-a100", 2, "allgather", "ten", {"policy": "rarest"}),
+    ("ring:4", None, "reduce-scatter", "ten", {"policy": "oldest"}),
+)
+"""Topology, boxes, collective, algorithm and options; together they call every kernel."""
+
+
+def warm(progress: Callable[[str, int, int], None] | None = None) -> None:
+    """Compile small schedules of every kind, and with them the kernels that they need.
+
+    Kernels are kept where later runs find them (``colsynth/kernels/folders.py``).
+
+    Parameters
+    ----------
+    progress : callable or None
+        Told what is being compiled, how many schedules are done, and how many there are.
+    """
+    for done, (machine, boxes, collective, algorithm, options) in enumerate(_WALKS):
+        if progress is not None:
+            progress(f"{collective} on {machine}", done, len(_WALKS))
+        problem = make_problem(load_topology(machine, nodes=boxes), collective)
+        synthesize(problem)
+        compile_schedule(problem, "msccl", algorithm=algorithm, **options)  # type: ignore[arg-type]

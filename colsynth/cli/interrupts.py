@@ -1,0 +1,99 @@
+"""Ctrl-C ends the program within a second, whatever it is doing; SIGTERM and SIGHUP do too.
+
+Python raises KeyboardInterrupt between two of its own instructions, so never while a compiled
+kernel or a solver runs, which may be minutes. Besides, code that ignores all exceptions
+ignores this one too. So a thread watches: the system tells it of the signal at once, through a
+pipe. Usually the interrupt ends the program by itself; where it has not after `GRACE` seconds,
+the thread ends it. Kernels release Python's lock, so the thread runs while they do.
+
+SIGTERM of schedulers and ``kill``, and SIGHUP of terminals that close, interrupt a command as
+Ctrl-C does. The exit code says which signal it was, as shells have it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+from time import sleep
+from typing import Any
+
+from colsynth.writing.stage import discard_stages
+
+GRACE = 0.3
+"""Seconds that the program gets to end by itself: to remove drafts and to end its processes."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALLED = 128
+"""What shells add to the number of the signal that ended a command."""
+
+_arrived: list[int] = []
+_settled: list[bool] = []
+_last_words: list[Callable[[], None]] = []
+
+
+def watch() -> None:
+    """Begin to watch for signals; those that the caller ignores, as nohup does, stay so."""
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    heeded = [number for number in _ENDING if signal.getsignal(number) in usual]
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in heeded:
+        signal.signal(number, _interrupt)
+    Thread(target=_follow, args=(reader, frozenset(heeded)), daemon=True).start()
+
+
+def arrived() -> bool:
+    """Whether a signal came; then whatever went wrong afterwards is its consequence."""
+    return bool(_arrived)
+
+
+def exit_code(otherwise: int) -> int:
+    """Return the exit code of the signal that ended the command; without one, `otherwise`."""
+    return _SIGNALLED + _arrived[0] if _arrived else otherwise
+
+
+@contextmanager
+def last_words(say: Callable[[], None]) -> Iterator[None]:
+    """Call `say` if the thread ends the program while the block runs."""
+    _last_words.append(say)
+    try:
+        yield
+    finally:
+        _last_words.remove(say)
+
+
+def settled() -> None:
+    """Say that the user has been told; the thread then ends the program without a word."""
+    _settled.append(True)
+
+
+def _interrupt(number: int, _frame: Any) -> None:
+    """Raise KeyboardInterrupt, once: a second one would cut off what the first one set right."""
+    if not _arrived:
+        _arrived.append(number)
+        sys.unraisablehook = lambda _: None  # an interrupt in a callback is lost with a traceback
+        raise KeyboardInterrupt
+
+
+def _follow(reader: int, heeded: frozenset[int]) -> None:
+    while (number := os.read(reader, 1)[0]) not in heeded:
+        pass
+    sleep(GRACE)
+    discard_stages()
+    with suppress(Exception):
+        if not _settled:
+            (_last_words[-1] if _last_words else _say)()
+            sys.stderr.flush()
+    os._exit(_SIGNALLED + number)
+
+
+def _say() -> None:
+    sys.stderr.write("interrupted\n")

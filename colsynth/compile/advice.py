@@ -1,0 +1,165 @@
+"""What to do where a schedule exceeds a runtime's limits: what does fit, as a trial shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from colsynth.compile.request import Request
+from colsynth.compile.run import compile_problem
+from colsynth.errors import ColsynthError, LimitError
+from colsynth.model import Problem
+from colsynth.model.problem import PHASES
+from colsynth.runtimes.target import Context, Target
+
+MOST_GPUS = 128
+"""GPUs up to which advice is tried out: each trial takes a second there, and several above."""
+
+_SMALL = 32
+"""GPUs up to which more than the least value of a setting is tried."""
+
+_ENOUGH = 2
+"""Algorithms that are named; others are not tried any more."""
+
+_TRIALS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("tree", {"channels": 1}),
+    ("ring", {"channels": 1}),
+    ("rhd", {}),
+    ("two-level", {}),
+    ("pairwise", {}),
+    ("hierarchical", {}),
+    ("allpairs2", {}),
+    ("ten", {}),
+    ("forest", {}),
+    ("allpairs", {}),
+)
+"""Algorithms with what makes their programs small; those that talk to few others come first."""
+
+_FEWER = "take fewer GPUs, for instance with --group"
+
+_LEAST = {"trees": "1", "instances": 1, "chunks_per_gpu": 1, "channels": 1}
+"""Settings that make a program larger, and their least values."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request that does not fit, and what for."""
+
+    problem: Problem
+    target: Target
+    request: Request
+
+    @property
+    def lowerable(self) -> dict[str, int]:
+        """Settings that were given and can be lowered, by their values."""
+        given = self.request.settings
+        values = {name: given[name] for name in _LEAST if name in given}
+        sizes = {name: int(x) if str(x).isdigit() else 2 for name, x in values.items()}
+        return {name: size for name, size in sizes.items() if size > 1}
+
+    def fits(self, **settings: Any) -> bool:
+        """Whether the request with other values of these settings gives verified files."""
+        changed = {**self.request.settings, **settings}
+        return self._gives_files(replace(self.request, settings=changed))
+
+    def fits_as(self, algorithm: str, settings: dict[str, Any]) -> bool:
+        """Whether another algorithm with these settings alone gives verified files."""
+        request = replace(self.request, algorithm=algorithm, passes=None, settings=settings)
+        return self._gives_files(request)
+
+    def _gives_files(self, request: Request) -> bool:
+        request = replace(request, level=0)
+        target = replace(self.target, progress=Context().progress)
+        try:
+            compile_problem(self.problem, target, request)
+        except ColsynthError:  # whatever is wrong with a trial, it is no advice
+            return False
+        return True
+
+
+def with_advice(
+    refusal: LimitError, problem: Problem, target: Target, request: Request
+) -> LimitError:
+    """Return a refusal of lowering with advice on what would fit; others as they are.
+
+    Parameters
+    ----------
+    refusal : LimitError
+        Of the request.
+    problem, target, request
+        As `compile_problem` took them. Smaller values of the settings that were given are
+        tried, then other algorithms, each with its smallest program.
+    """
+    if refusal.diagnostic.help is not None:
+        return refusal
+    asked = _Asked(problem, target, request)
+    ways = _untried(asked) if problem.topology.size > MOST_GPUS else _tried(asked)
+    return LimitError(replace(refusal.diagnostic, help=ways))
+
+
+def _tried(asked: _Asked) -> str:
+    asked.target.progress("looking for what fits", 0, 0)
+    ways = [*_lower(asked), *_others(asked)]
+    return f"what fits: {'; or '.join(ways)}" if ways else f"no algorithm fits: {_FEWER}"
+
+
+def _untried(asked: _Asked) -> str:
+    """Return what makes a program smaller, where a trial would take too long."""
+    ways = [f"lower --{_option(name)}" for name in asked.lowerable]
+    if asked.request.algorithm != "ring" and asked.problem.collective in PHASES:
+        ways.append("try -a ring, where every GPU sends to one other")
+    return "; or ".join(ways) or _FEWER
+
+
+def _lower(asked: _Asked) -> Iterator[str]:
+    """Yield the settings of which a lower value fits, or all of them where it takes all."""
+    fitting = {name: n for name in asked.lowerable if (n := _most_that_fits(asked, name))}
+    for name, value in fitting.items():
+        yield f"--{_option(name)} {value}"
+    least = {name: _LEAST[name] for name in asked.lowerable}
+    if len(least) > 1 and not fitting and asked.fits(**least):
+        yield " ".join(f"--{_option(name)} {value}" for name, value in least.items())
+
+
+def _most_that_fits(asked: _Asked, name: str) -> int:
+    """Return the largest lower power of two that fits as a setting's value; 0 where none does.
+
+    Powers of two also leave chunks that divide most messages. On larger machines only 1 is tried.
+    """
+    small = asked.problem.topology.size <= _SMALL
+    found, value = 0, 1
+    while value < asked.lowerable[name] and asked.fits(**{name: _typed(name, value)}):
+        found, value = value, 2 * value
+        if not small:
+            break
+    return found
+
+
+def _others(asked: _Asked) -> Iterator[str]:
+    """Yield the first other algorithms that fit, with their options."""
+    given = asked.request.settings
+    dropped = [*given, *(["passes"] if asked.request.passes is not None else [])]
+    found = 0
+    for name, options in _TRIALS:
+        as_asked = name == asked.request.algorithm and (not options or options.keys() & given)
+        if found == _ENOUGH or (as_asked and asked.request.passes is None):
+            continue
+        if asked.fits_as(name, options):
+            found += 1
+            yield _spell(name, options, [x for x in dropped if x not in options])
+
+
+def _spell(algorithm: str, options: dict[str, Any], dropped: list[str]) -> str:
+    words = [f"-a {algorithm}", *(f"--{_option(key)} {value}" for key, value in options.items())]
+    if dropped:
+        words.append(f"without {', '.join(f'--{_option(name)}' for name in dropped)}")
+    return " ".join(words)
+
+
+def _typed(name: str, value: int) -> Any:
+    return str(value) if name == "trees" else value
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")

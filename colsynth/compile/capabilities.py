@@ -1,0 +1,43 @@
+"""What switches can do that no schedule file can say, told beside the file."""
+
+from __future__ import annotations
+
+from colsynth.model import Collective, Direction, Problem
+from colsynth.model.problem import PHASES
+from colsynth.text import listed
+from colsynth.units import format_bandwidth, percent
+
+_SHOWN = 2
+"""Switches that are named before the rest is counted."""
+
+
+def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
+    """Return a note where switches could multicast or reduce for a collective of trees."""
+    from colsynth.synthesis.allreduce.sides import CAPABILITY, capable
+
+    places = capable(problem.topology)
+    ways = [way for way in PHASES.get(problem.collective, ()) if places[way]]
+    if not ways:
+        return ()
+    found = sorted({node for way in ways for node in places[way]})
+    names = listed((problem.topology.nodes[node].name for node in found), _SHOWN)
+    # Data goes inwards first, but what people know by name is multicast.
+    words = " and ".join(CAPABILITY[way] for way in (Direction.OUT, Direction.IN) if way in ways)
+    can = f"{names} can {words}, which a file for {runtime} cannot say"
+    return (f"{can}: compiled without; {_worth(problem)}",)
+
+
+def _worth(problem: Problem) -> str:
+    """Return what the capabilities would change of the bound."""
+    if problem.collective is not Collective.ALLREDUCE:
+        return "the bound is the same with it"
+    from colsynth.synthesis.allreduce.rooted import allreduce_bound
+
+    found = allreduce_bound(problem)
+    if found.in_network is None:
+        return "what it would gain is not known for so many GPUs"
+    gain = found.in_network.algbw / found.algbw - 1
+    if gain <= 0:
+        return "the bound is the same with it"
+    rate = format_bandwidth(found.in_network.algbw)
+    return f"with it the bound is {rate}, {percent(gain):.2f} % more"

@@ -1,0 +1,126 @@
+"""Verified files of a plan: one program for every mode of the call, written and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from colsynth.compile.modes import Mode
+from colsynth.compile.result import Artefact, Schedule, file_name
+from colsynth.errors import DefectError, Diagnostic, VerificationError
+from colsynth.model import Forest, Problem, Report, ThreadblockProgram, TimedSchedule
+from colsynth.pipeline.clock import Clock
+from colsynth.pipeline.manager import Pipeline, findings
+from colsynth.runtimes.target import Target
+
+Watch = Callable[[str, int, str, Any], None]
+"""Told (mode when there are several, place, name, value) of every intermediate value."""
+
+SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
+"""What synthesizers give that prove how fast it is; baselines may give plain transfers."""
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes the files of one pipeline.
+
+    Parameters
+    ----------
+    problem : Problem
+    target : Target
+    modes : tuple of Mode
+        Of each file.
+    pipeline : Pipeline
+    ours : bool
+        Whether colsynth chose the passes, so that a wrong program is a defect of colsynth.
+    watch : callable, optional
+    clock : Clock
+    """
+
+    problem: Problem
+    target: Target
+    modes: tuple[Mode, ...]
+    pipeline: Pipeline
+    ours: bool = True
+    watch: Watch | None = None
+    clock: Clock = field(default_factory=Clock)
+
+    def make(
+        self, known: tuple[Schedule, ThreadblockProgram] | None = None
+    ) -> tuple[Schedule, tuple[Artefact, ...]]:
+        """Return the schedule, which all modes share, and the verified files.
+
+        Parameters
+        ----------
+        known : tuple, optional
+            Schedule and program for the first mode, where they were made already. Who
+            watches is told of every value, so then all is made once more.
+
+        Raises
+        ------
+        LimitError
+            The program does not fit the runtime.
+        DefectError, VerificationError
+            The emitted bytes are wrong: our mistake, or that of the passes given.
+        """
+        head, tail = self.pipeline.split_after(*SCHEDULES)
+        if not head.passes:
+            head, tail = self.pipeline.split_at(1)
+        if known is None or self.watch is not None:
+            known = None
+            schedule = head.run(self.problem, self.target, self.clock, self._observer(""))
+        else:
+            schedule = known[0]
+        first = None if known is None else known[1]
+        artefacts = tuple(
+            self._artefact(tail, schedule, mode, None if place else first)
+            for place, mode in enumerate(self.modes)
+        )
+        return schedule, artefacts
+
+    def _observer(self, mode: str) -> Callable[[int, str, Any], None] | None:
+        watch = self.watch
+        if watch is None:
+            return None
+        return lambda place, name, value: watch(mode, place, name, value)
+
+    def _artefact(
+        self, tail: Pipeline, schedule: Schedule, mode: Mode, program: ThreadblockProgram | None
+    ) -> Artefact:
+        """Return the verified file for one mode of the call, of its program if that is known."""
+        from colsynth.runtimes.writer import write
+
+        target = aimed(self.target, mode)
+        label = mode.value if len(self.modes) > 1 else ""
+        if program is None:
+            program = tail.run(schedule, target, self.clock, self._observer(label))
+        with self.clock.measure("write"):
+            data = write(program, target.profile)
+        name = file_name(self.problem, target.profile.name, mode)
+        target.progress("verify", len(tail.passes), len(tail.passes))
+        with self.clock.measure("verify"):
+            report = self._verified(name, data)
+        return Artefact(name, mode, data, program, report)
+
+    def _verified(self, name: str, data: bytes) -> Report:
+        """Return the report on `data`; raise where it has errors."""
+        from colsynth.verify import verify_bytes
+
+        problem, profile = self.problem, self.target.profile
+        single_node = len(problem.topology.boxes) <= 1
+        report = verify_bytes(data, profile, subject=name, single_node=single_node)
+        root = dict(report.facts).get("root")
+        if report.ok and (problem.root is None or root == str(problem.root)):
+            return report
+        phrase = f"the program for {profile.name} is wrong; nothing was written"
+        notes = tuple(findings(report)) or (f"its root is {root}, not {problem.root}",)
+        if self.ours:
+            raise DefectError(Diagnostic("CS904", phrase, notes=notes))
+        advice = "the passes given with --passes lead to a wrong program"
+        raise VerificationError(Diagnostic("CS230", phrase, notes=notes, help=advice))
+
+
+def aimed(target: Target, mode: Mode) -> Target:
+    """Return the target for one mode of the call."""
+    return replace(target, in_place=mode.in_place, out_of_place=mode.out_of_place)

@@ -1,0 +1,119 @@
+"""One file for several process groups: made for the first, good for all that are joined alike.
+
+A runtime chooses files by collective and number of ranks, so communicators of one size in one
+job run the same file. It is right on all of them, whatever joins their GPUs; how fast it is
+there the simulator says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from colsynth.errors import Diagnostic, InfeasibleError, LimitError
+from colsynth.model import Collective, Problem, ThreadblockProgram
+from colsynth.model.problem import PHASES
+from colsynth.pipeline.target import SYNTHESIZE
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import LARGE, usual_size
+from colsynth.synthesis.optimum import optimum
+from colsynth.topology.communicator import Communicator, communicators, spell_ranks
+from colsynth.units import format_bandwidth, format_size, percent
+
+_ALIKE = 1.01
+"""How much longer a file may take on a group that still counts as like the first."""
+
+
+def machines_of(problem: Problem, profile: Profile) -> tuple[Communicator, ...]:
+    """Return what a file of a runtime is for: every process group, a machine of its own.
+
+    Raises
+    ------
+    LimitError
+        CS404: other GPUs are to pass data on, or some groups are in one box and others not.
+    """
+    if problem.transit:
+        phrase = f"in a file for {profile.name} only ranks of the communicator can pass data on"
+        advice = f"leave --transit out, or take more GPUs into the group; {SYNTHESIZE}"
+        raise LimitError(Diagnostic("CS404", phrase, help=advice))
+    found = communicators(problem)
+    first, *others = (len(group.problem.topology.boxes) > 1 for group in found)
+    if any(other != first for other in others):
+        phrase = "some of the groups are in one box, and others are not"
+        advice = "one file would suit neither: compile one --group after the other"
+        raise LimitError(Diagnostic("CS404", phrase, help=advice))
+    return found
+
+
+def machine_of(problem: Problem, profile: Profile) -> Problem:
+    """Return the only process group as a machine of its own.
+
+    Raises
+    ------
+    LimitError
+        CS404: there are several groups, or other GPUs are to pass data on.
+    """
+    found = machines_of(problem, profile)
+    if len(found) > 1:
+        phrase = f"this is worked out for one process group, and there are {len(found)}"
+        raise LimitError(Diagnostic("CS404", phrase, help="give one group at a time"))
+    return found[0].problem
+
+
+def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile) -> tuple[str, ...]:
+    """Return what a program made for the first of several groups is to the others.
+
+    Raises
+    ------
+    LimitError
+        CS404: some group has no links where the program sends.
+    """
+    if len(problem.groups) < 2:
+        return ()
+    size = usual_size(LARGE, program.header.ranks)
+    seconds = _seconds(problem, program, profile, size)
+    first, *others = (spell_ranks(group) for group in problem.groups)
+    notes = []
+    worst = max(seconds)
+    if worst <= seconds[0] * _ALIKE:
+        notes.append(f"one file for {len(seconds)} groups, as fast on each as on {first}")
+    else:
+        slowest = [first, *others][seconds.index(worst)]
+        notes.append(
+            f"the file is made for group {first}; on group {slowest} it is predicted to take "
+            f"{worst / seconds[0]:.2f} times as long at {format_size(size)}: compile that "
+            "--group by itself, for jobs of its own"
+        )
+    return (*notes, *_together(problem))
+
+
+def _seconds(
+    problem: Problem, program: ThreadblockProgram, profile: Profile, size: int
+) -> list[float]:
+    """Return the predicted seconds of a message of `size` bytes on each group, by itself."""
+    from colsynth.simulate import simulate
+
+    seconds = []
+    for group in communicators(problem):
+        topology = group.problem.topology
+        try:
+            points = simulate(program, topology, profile, [size])
+        except InfeasibleError as fault:
+            phrase = f"the file of the first group cannot run on {topology.name}"
+            notes = (fault.diagnostic.phrase,)
+            advice = "compile one --group after the other"
+            raise LimitError(Diagnostic("CS404", phrase, notes=notes, help=advice)) from None
+        seconds.append(points[0].seconds)
+    return seconds
+
+
+def _together(problem: Problem) -> tuple[str, ...]:
+    """Return a note where groups at the same time cannot be as fast as each is alone."""
+    if problem.collective not in PHASES:
+        return ()
+    jointly = optimum(problem).algbw
+    alone = min(optimum(replace(problem, groups=(group,))).algbw for group in problem.groups)
+    if jointly >= alone:
+        return ()
+    less = f"{percent(1 - jointly / alone):.2f} % less than each alone"
+    by = " by reduce-scatter and allgather" if problem.collective is Collective.ALLREDUCE else ""
+    return (f"at the same time groups reach {format_bandwidth(jointly)} at most{by}, {less}",)

@@ -1,0 +1,215 @@
+"""What a compilation gives: files as bytes, and the values they came from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from colsynth.compile.modes import Mode
+from colsynth.model import (
+    ChunkProgram,
+    Forest,
+    Problem,
+    Report,
+    ThreadblockProgram,
+    TimedSchedule,
+)
+from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.limits import Usage, most_used, usage
+from colsynth.runtimes.selection import TakenSizes, taken_sizes
+from colsynth.search.plan import Plan
+from colsynth.units import gb_per_s, microseconds
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
+_LONGEST = 160
+"""Letters of a topology's name that file names keep; file systems take 255 in all."""
+
+Schedule = Forest | TimedSchedule | ChunkProgram
+"""What an algorithm finds; a program of transfers says nothing of its speed."""
+
+_FIGURES = (
+    *("trees_per_gpu", "different_trees", "trees", "roots", "max_height", "mean_height"),
+    *("algbw_gb_per_s", "bound_gb_per_s", "gap"),
+    *("size_bytes", "chunks_per_gpu", "time_us", "bound_us"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """One schedule file, verified.
+
+    Parameters
+    ----------
+    name : str
+        A file name that is safe everywhere and the same for the same request.
+    mode : Mode
+        The modes of the call it serves; never AUTO.
+    data : bytes
+    program : ThreadblockProgram
+    report : Report
+        What the verifier found in `data`; without errors.
+    """
+
+    name: str
+    mode: Mode
+    data: bytes
+    program: ThreadblockProgram
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the simulator says of a file at one message size.
+
+    Parameters
+    ----------
+    size_bytes : int
+    seconds : float
+    """
+
+    size_bytes: int
+    seconds: float
+
+    @property
+    def algbw(self) -> float:
+        """Bytes per second."""
+        return self.size_bytes / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """The verified files of one request.
+
+    Parameters
+    ----------
+    problem : Problem
+    runtime, algorithm : str
+    pipeline : str
+        Text of the pipeline that was run; fixes the number of trees, where there are any.
+    schedule : Forest, TimedSchedule or ChunkProgram
+        What the synthesizer found, as the algorithm has it.
+    artefacts : tuple of Artefact
+        One, or one per mode of the call.
+    seconds : dict
+        Time per pass, and of ``write`` and ``verify``; all attempts together.
+    notes : tuple of str
+        What the user should know.
+    predicted : tuple of Prediction
+        At the sizes that the search looked at, ascending.
+    """
+
+    problem: Problem
+    runtime: str
+    algorithm: str
+    pipeline: str
+    schedule: Schedule
+    artefacts: tuple[Artefact, ...]
+    seconds: dict[str, float]
+    notes: tuple[str, ...] = ()
+    predicted: tuple[Prediction, ...] = ()
+
+    @property
+    def verified(self) -> bool:
+        """Whether every file passed; always so, kept to be reported."""
+        return all(artefact.report.ok for artefact in self.artefacts)
+
+    def limits(self) -> tuple[Usage, ...]:
+        """Return how far the files use up each limit of the runtime, the largest of any."""
+        of = profile(self.runtime)
+        return most_used([usage(artefact.program, of) for artefact in self.artefacts])
+
+    def taken(self) -> TakenSizes:
+        """Return the messages for which the runtime selects the files."""
+        return taken_sizes(self.artefacts[0].program.header, profile(self.runtime))
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures as plain values, ready for JSON.
+
+        Bandwidths are in GB/s, counts are maxima over ranks and files, ``min_bytes`` and
+        ``max_bytes`` (inclusive) are the messages that all files serve, and ``gap`` is
+        the share of time lost to the bound, 0 exactly when the bound is reached. What an
+        algorithm does not have is None.
+        """
+        programs = [artefact.program for artefact in self.artefacts]
+        return {
+            "topology": self.problem.topology.name,
+            "collective": self.problem.collective.value,
+            "root": self.problem.root,
+            "ranks": self.problem.topology.size,
+            "runtime": self.runtime,
+            "algorithm": self.algorithm,
+            "settings": Plan(self.algorithm, "", self.pipeline).settings(),
+            "pipeline": self.pipeline,
+            "protocol": programs[0].header.protocol,
+            "modes": [artefact.mode.value for artefact in self.artefacts],
+            "min_bytes": max(program.header.min_bytes for program in programs),
+            "max_bytes": min(program.header.max_bytes or 0 for program in programs),
+            **_figures(self.schedule),
+            "chunks": max(program.header.chunks for program in programs),
+            "channels": max(program.header.channels for program in programs),
+            "threadblocks": max(program.max_threadblocks for program in programs),
+            "steps": max(program.max_steps for program in programs),
+            "messages": self.taken().as_object(),
+            "limits": {u.name: {"used": u.used, "limit": u.limit} for u in self.limits()},
+            "predicted": [
+                {
+                    "size_bytes": point.size_bytes,
+                    "time_us": round(point.seconds * 1e6, 6),
+                    "algbw_gb_per_s": round(point.algbw / 1e9, 6),
+                }
+                for point in self.predicted
+            ],
+            "verified": self.verified,
+            "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
+            "notes": list(self.notes),
+        }
+
+
+def _figures(schedule: Schedule) -> dict[str, Any]:
+    """Return what the algorithms say about their schedules; all have the same keys."""
+    found: dict[str, Any] = {}
+    if not isinstance(schedule, ChunkProgram):
+        found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
+        found |= {"algbw_gb_per_s": gb_per_s(schedule.algbw), "gap": float(schedule.gap)}
+    return {name: found.get(name) for name in _FIGURES}
+
+
+def _of_forest(forest: Forest) -> dict[str, Any]:
+    return {
+        "trees_per_gpu": None if forest.shares else forest.trees_per_root,
+        "different_trees": _different(forest),
+        "trees": forest.chunks,
+        "roots": sum(1 for weight in forest.weights if weight),
+        "max_height": forest.max_height,
+        "mean_height": float(forest.mean_height),
+        "bound_gb_per_s": gb_per_s(forest.bound.algbw),
+    }
+
+
+def _different(forest: Forest) -> int:
+    """Return the most different trees of a root; those of a larger weight stand for several."""
+    return max(max(Counter(t.root for t in phase.trees).values()) for phase in forest.phases)
+
+
+def _of_timed(schedule: TimedSchedule) -> dict[str, Any]:
+    return {
+        "bound_gb_per_s": gb_per_s(schedule.size / schedule.bound.seconds),
+        "size_bytes": schedule.size,
+        "chunks_per_gpu": schedule.chunks_per_gpu,
+        "time_us": microseconds(schedule.seconds),
+        "bound_us": microseconds(schedule.bound.seconds),
+    }
+
+
+def file_name(problem: Problem, runtime: str, mode: Mode) -> str:
+    """Return a name such as ``"dgx-a100-x2-allgather-msccl-inplace.xml"``."""
+    parts = [problem.topology.name[:_LONGEST], problem.collective.value]
+    if problem.root is not None:
+        parts.append(f"root{problem.root}")
+    parts.append(runtime)
+    if mode is not Mode.BOTH:
+        parts.append(mode.value.replace("-", ""))
+    safe = (_UNSAFE.sub("-", part).strip("-.") for part in parts)
+    return "-".join(part for part in safe if part) + ".xml"

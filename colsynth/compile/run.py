@@ -1,0 +1,192 @@
+"""From a problem to verified files: the search for a plan, then its files.
+
+The walk is the same for every algorithm: one schedule, then a program for every mode of the
+call. Bytes are verified as they would lie on disk before anybody gets them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from colsynth.compile.capabilities import capability_notes
+from colsynth.compile.files import Maker, Watch, aimed
+from colsynth.compile.modes import Mode, mode_notes, plan_modes
+from colsynth.compile.request import Request
+from colsynth.compile.result import Artefact, Compilation, Prediction
+from colsynth.errors import DefectError, NegativeFinding
+from colsynth.model import Problem, ThreadblockProgram
+from colsynth.pipeline.clock import Clock
+from colsynth.pipeline.manager import Pipeline
+from colsynth.runtimes.selection import never_usual, taken_sizes
+from colsynth.runtimes.target import Target
+from colsynth.search.case import Case
+from colsynth.search.means import Means
+from colsynth.search.measured import Measured
+from colsynth.search.objective import Objective, usual
+from colsynth.search.run import Found, find_plan
+from colsynth.units import format_size
+
+
+def compile_problem(
+    problem: Problem,
+    target: Target,
+    request: Request,
+    watch: Watch | None = None,
+    means: Means | None = None,
+) -> Compilation:
+    """Return the verified files of a request.
+
+    Parameters
+    ----------
+    problem : Problem
+    target : Target
+        Its modes of the call are those of each file.
+    request : Request
+    watch : callable, optional
+        Told of every value of the compilation that is kept.
+    means : Means, optional
+
+    Raises
+    ------
+    InputError
+        Wrong options (CS200s).
+    LimitError
+        No program fits the runtime.
+    DefectError, VerificationError
+        The emitted bytes are wrong: our mistake, or that of ``passes``.
+    """
+    request.check()
+    if request.passes is not None:
+        Pipeline.from_text(request.passes).check(Problem, ThreadblockProgram)
+    modes = plan_modes(target.profile, request.mode, request.several, problem.collective)
+    if watch is not None:
+        watch("", 0, "problem", problem)
+    clock = Clock()
+    found = _searched(problem, target, request, modes, means, clock)
+    failure: NegativeFinding | DefectError | None = None
+    for measured in found.ranking:
+        try:
+            return _compiled(problem, target, request, modes, watch, found, measured, clock)
+        except (NegativeFinding, DefectError) as fault:  # a program that measures well may be
+            failure = failure or fault  # one that verification refuses: then the next is taken
+    raise failure or TypeError("a search without a program ends with an error")
+
+
+def _searched(
+    problem: Problem,
+    target: Target,
+    request: Request,
+    modes: tuple[Mode, ...],
+    means: Means | None,
+    clock: Clock,
+) -> Found:
+    sizes, objective = usual(target.min_bytes, target.max_bytes, problem.topology.size)
+    if request.size is not None:
+        sizes, objective = (request.size,), Objective(((1.0,),))
+    first = aimed(target, modes[0])
+    case = Case(
+        problem,
+        target.profile.name,
+        sizes,
+        in_place=first.in_place,
+        out_of_place=first.out_of_place,
+        min_bytes=target.min_bytes,
+        max_bytes=target.max_bytes,
+        seed=target.seed,
+        limited=request.any_protocol,
+    )
+    means = means or Means(budget=request.evaluations, progress=target.progress)
+    return find_plan(case, objective, request.wish(target.protocol), means, clock)
+
+
+def _compiled(
+    problem: Problem,
+    target: Target,
+    request: Request,
+    modes: tuple[Mode, ...],
+    watch: Watch | None,
+    found: Found,
+    measured: Measured,
+    clock: Clock,
+) -> Compilation:
+    """Return the files of one plan."""
+    plan = measured.plan
+    target = replace(target, protocol=plan.protocol)
+    ours = request.passes is None
+    maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
+    known = None if watch is not None else found.workshop.make(plan)
+    schedule, artefacts = maker.make(known)
+    notes = (
+        *_given_up(found),
+        *search_notes(found.start, measured, found.workshop.case),
+        *mode_notes(target.profile, request.mode, modes),
+        *_selection_notes(artefacts, target),
+        *capability_notes(problem, target.profile.name),
+        *_warnings(artefacts),
+        *target.profile.warnings,
+    )
+    return Compilation(
+        problem=problem,
+        runtime=target.profile.name,
+        algorithm=plan.algorithm,
+        pipeline=plan.passes,
+        schedule=schedule,
+        artefacts=artefacts,
+        seconds=clock.seconds(),
+        notes=notes,
+        predicted=predictions(measured, found.workshop.case),
+    )
+
+
+def predictions(measured: Measured, case: Case) -> tuple[Prediction, ...]:
+    """Return the predicted times of a plan, where it was simulated."""
+    pairs = zip(case.sizes, measured.seconds, strict=True)
+    return tuple(Prediction(size, seconds) for size, seconds in pairs if seconds is not None)
+
+
+def _given_up(found: Found) -> tuple[str, ...]:
+    """Return why the best start was not taken, where it has trees as the one that was."""
+    refused, taken = found.refused, found.start.plan.option("trees")
+    trees = None if refused is None else refused.plan.option("trees")
+    if refused is None or refused.refusal is None or trees is None or taken is None:
+        return ()
+    reason = refused.refusal.partition(": ")[2]
+    if refused.plan.algorithm == "roots":
+        return (f"free roots would be faster but were given up: {reason}",)
+    return (f"{trees} trees per GPU would be faster but were given up: {reason}",)
+
+
+def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]:
+    """Return what the search changed that a user should know."""
+    if start.shape is None or best.shape is None:
+        return ()
+    notes = []
+    before, after = (str(m.plan.option("trees", "")) for m in (start, best))
+    fewer = before.isdigit() and after.isdigit() and int(after) < int(before)
+    if fewer and best.seconds[-1] and start.seconds[-1]:
+        times = start.seconds[-1] / best.seconds[-1]
+        notes.append(
+            f"{before} trees per GPU have the better bound, but are predicted "
+            f"to take {times:.2f} times as long at {format_size(case.sizes[-1])}"
+        )
+    segments = 1 + str(best.plan.values().get("lower-forest.pieces", "1")).count("-")
+    if segments > 1:
+        notes.append(
+            f"trees carry their chunks in {segments} segments, which helps large messages; a file "
+            "for small messages alone (--max-bytes) has none"
+        )
+    return tuple(notes)
+
+
+def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[str, ...]:
+    """Return a note where files are for messages that hardly anybody sends."""
+    laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
+    found = dict.fromkeys(text for law in laws if (text := never_usual(law)))
+    return tuple(f"{text}; the library's own algorithm serves the others" for text in found)
+
+
+def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:
+    """Return what verification warns of in any of the files, each warning once."""
+    found = (finding for artefact in artefacts for finding in artefact.report.findings)
+    texts = (f"{x.rule}: {x.message} (`colsynth explain {x.rule}`)" for x in found)
+    return tuple(dict.fromkeys(texts))

@@ -1,0 +1,139 @@
+"""Machine code that earlier runs have compiled, one file per kernel and types of arguments.
+
+A file is found by its name, which holds a digest of all that the code depends on: the source
+of the kernel and of the kernels it calls, numba, Python and the processor. It begins with a
+checksum of its content. So a file is either right or not used, whatever happened to it, and
+a folder can serve several versions and machines at once.
+
+numba's own cache is not used: its index and its data are separate files that a full disk, a
+kill or two processes at once can leave in disagreement, it ignores changes of called kernels
+in other modules, and a damaged file ends the program.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import platform
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import llvmlite
+import numba
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from colsynth.kernels.folders import VARIABLE, folders, is_temporary, prepare
+
+COMPILING = "compiling kernels, first run only"
+LOG = logging.getLogger("colsynth.kernels")
+"""Says at level INFO that a kernel is being compiled, and as a warning where it cannot be kept."""
+
+_CHECKSUM = sha256().digest_size
+_IMPORT = re.compile(rb"^from colsynth\.kernels\.(\w+) import", re.MULTILINE)
+
+
+class Kept:
+    """The compiled versions of one kernel, as numba's dispatchers expect their cache.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel's Python function.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.cache_path: str | None = None  # numba's statistics ask for it
+
+    def load_overload(self, types: Any, context: Any) -> Any:
+        """Return the compiled kernel for arguments of these types, None if no file holds it."""
+        context.refresh()
+        name = self._name(types, context.codegen())
+        for folder in folders():
+            content = _read(folder / name)
+            if content is not None:
+                # A file with the right checksum fails only where numba itself has changed.
+                with suppress(Exception):
+                    return CompileResult._rebuild(context, *pickle.loads(content))  # noqa: S301, SLF001
+        LOG.info(COMPILING)
+        return None
+
+    def save_overload(self, types: Any, result: Any) -> None:
+        """Keep a compiled kernel in the first folder that takes it; warn where none does."""
+        if result.lifted or result.library.has_dynamic_globals:
+            return
+        content = dumps(result._reduce())  # noqa: SLF001
+        name = self._name(types, result.codegen)
+        reason = ""
+        for folder in folders():
+            try:
+                _write(folder, name, content)
+            except OSError as fault:
+                reason = reason or f"{folder}: {fault.strerror or fault}"
+                continue
+            if is_temporary(folder):
+                _warn(f"no other folder can be written, so compiled kernels are kept in {folder}")
+            return
+        _warn(f"compiled kernels cannot be kept ({reason}), so every run compiles them again")
+
+    def flush(self) -> None:
+        """Forget nothing: a file is used for exactly the source it was made from."""
+
+    def _name(self, types: Any, codegen: Any) -> str:
+        module = self.function.__module__
+        about = (str(types), codegen.magic_tuple(), _versions(), _sources(module))
+        digest = sha256(repr(about).encode()).hexdigest()
+        return f"{module.rpartition('.')[2]}.{self.function.__name__}.{digest[:32]}.kernel"
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the content of a file, None where there is none or it is damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    content = data[_CHECKSUM:]
+    return content if sha256(content).digest() == data[:_CHECKSUM] else None
+
+
+def _write(folder: Path, name: str, content: bytes) -> None:
+    """Write a file whole; raise OSError where that cannot be done."""
+    prepare(folder)
+    draft = folder / f".{name}.{uuid4().hex}.tmp"
+    try:
+        with draft.open("xb") as stream:
+            stream.write(sha256(content).digest() + content)
+        draft.replace(folder / name)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@cache
+def _warn(text: str) -> None:
+    """Warn once in a process."""
+    LOG.warning("%s; set %s to a folder of yours to keep them there", text, VARIABLE)
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    return numba.__version__, llvmlite.__version__, platform.python_version(), os.name
+
+
+@cache
+def _sources(module: str) -> str:
+    """Return a digest of the sources of a kernel's module and of all that it imports from here."""
+    reached, found = {module.rpartition(".")[2]}, {}
+    while reached:
+        name = reached.pop()
+        found[name] = (Path(__file__).parent / f"{name}.py").read_bytes()
+        imported = {match.decode() for match in _IMPORT.findall(found[name])}
+        reached |= imported - set(found)
+    return sha256(b"".join(found[name] for name in sorted(found))).hexdigest()

@@ -1,0 +1,176 @@
+"""A program as arrays that say what each of its operations asks of threadblocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from colsynth.lowering.abreast import relays
+from colsynth.lowering.columns import Bools, Columns, Ints, rows
+from colsynth.lowering.demand import Connection
+from colsynth.lowering.hazards import Op, Waits
+
+if TYPE_CHECKING:
+    from colsynth.kernels.staffing import Work
+
+
+@dataclass(frozen=True)
+class Chains:
+    """The chains of a program.
+
+    Parameters
+    ----------
+    work : colsynth.kernels.staffing.Work
+    pairs : dict
+        Numbers of the pairs of ranks.
+    ways : list
+        A first channel and a pair each; those of connections among them.
+    chunks, transfers : dict
+        Of each connection.
+    stride : int
+        A chain takes every so many-th channel from its first.
+    """
+
+    work: Work
+    pairs: dict[tuple[int, int], int]
+    ways: list[Connection]
+    chunks: dict[Connection, int]
+    transfers: dict[Connection, int]
+    stride: int
+
+    def needs(self, lanes: dict[Connection, int]) -> Ints:
+        """Return how many lanes each way needs."""
+        return np.array([lanes.get(way, 0) for way in self.ways], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The operations of a program, of which chains are made.
+
+    Parameters
+    ----------
+    columns : Columns
+        Of its transfers.
+    ops : tuple of Op
+    needed : tuple of tuple of int
+        The waits of each operation.
+    size : int
+        Ranks.
+    """
+
+    columns: Columns
+    ops: tuple[Op, ...]
+    needed: Waits
+    size: int
+
+    def chains(self, departure: Ints, apart: bool) -> Chains:
+        """Return the chains.
+
+        Parameters
+        ----------
+        departure : int array
+            The send that shares the step of each arrival; -1 for none.
+        apart : bool
+            Whether phases have channels of their own.
+        """
+        from colsynth.kernels.staffing import Work
+
+        columns, of, size = self.columns, self.transfer, self.size
+        phases = 1 + int(columns.phase.max()) if apart else 1
+        channel = columns.instance * phases + columns.phase % phases
+        ends = columns.source * size + columns.target
+        pairs, pair = np.unique(ends, return_inverse=True)
+        ways, way = np.unique(channel * size**2 + ends, return_inverse=True)
+        names = [(key // size**2, key // size % size, key % size) for key in ways.tolist()]
+        work = Work(
+            rank=np.fromiter((op.rank for op in self.ops), np.int64, len(self.ops)),
+            pair=np.where(columns.local, -1, pair)[of],
+            sends=self._sends,
+            chunks=columns.count[of],
+            weight=self._weight,
+            departure=departure,
+            joint=self._joint(departure),
+            channel=channel[of],
+            way=way[of],
+            follows=self._follows,
+        )
+        return Chains(
+            work=work,
+            pairs={divmod(key, size): number for number, key in enumerate(pairs.tolist())},
+            ways=names,
+            chunks=_total(names, way[~columns.local], columns.count[~columns.local]),
+            transfers=_total(names, way[~columns.local], np.ones(len(way), dtype=np.int64)),
+            stride=phases * (1 + int(columns.instance.max())),
+        )
+
+    def departures(self, abreast: bool) -> Ints:
+        """Return the send that may share the step of each arrival; -1 for none.
+
+        It is one wherever it stands (`colsynth.lowering.abreast`), else one right behind the
+        arrival: all its other waits are behind it too.
+        """
+        found = np.full(len(self.ops), -1)
+        columns = self.columns
+        if abreast:
+            known = relays(columns.transfers, self.ops, self.needed)
+            found[list(known)] = list(known.values())
+            return found
+        relay = (
+            ~columns.local[:-1] & ~columns.local[1:] & (columns.target[:-1] == columns.source[1:])
+        )
+        for alike in (columns.chunk, columns.count, columns.phase, columns.reduces):
+            relay &= alike[:-1] == alike[1:]
+        for written, read in zip(columns.slots("write"), columns.slots("read"), strict=True):
+            relay &= written[:-1] == read[1:]
+        sends = columns.first_op[1:][relay]
+        found[sends - 1] = sends
+        return found
+
+    @cached_property
+    def transfer(self) -> Ints:
+        """The transfer of each operation."""
+        return np.repeat(np.arange(len(self.columns.local)), 2 - self.columns.local)
+
+    @cached_property
+    def _sends(self) -> Bools:
+        first = self.columns.first_op[self.transfer] == np.arange(len(self.ops))
+        sends: Bools = first & ~self.columns.local[self.transfer]
+        return sends
+
+    @cached_property
+    def _waits(self) -> tuple[Ints, Ints]:
+        return rows(self.needed)
+
+    @cached_property
+    def _weight(self) -> Ints:
+        """The steps of each operation: one dependency has room in it, others take nops."""
+        weight: Ints = np.maximum(1, np.diff(self._waits[0]))
+        return weight
+
+    def _joint(self, departure: Ints) -> Ints:
+        """Return the steps of each arrival together with its departure."""
+        joint = self._weight.copy()
+        for arrival in np.flatnonzero(departure >= 0).tolist():
+            both = arrival, int(departure[arrival])
+            outside = {p for op in both for p in self.needed[op]}.difference(both)
+            joint[arrival] = max(1, len(outside))
+        return joint
+
+    @cached_property
+    def _follows(self) -> Bools:
+        """Whether each local operation waits for the one before it."""
+        first, other = self._waits
+        waiter = np.repeat(np.arange(len(self.ops)), np.diff(first))
+        follows = np.zeros(len(self.ops), dtype=np.bool_)
+        follows[waiter[other == waiter - 1]] = True
+        return follows & self.columns.local[self.transfer]
+
+
+def _total(names: list[Connection], way: Ints, counts: Ints) -> dict[Connection, int]:
+    """Return the sum of the counts of every way that has any, by name."""
+    total = np.zeros(len(names), dtype=np.int64)
+    np.add.at(total, way, counts[: len(way)])
+    return {name: count for name, count in zip(names, total.tolist(), strict=True) if count}

@@ -1,0 +1,41 @@
+"""Chunks of a transfer on their way to slots, and the transfers that are made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colsynth.model import Origin, Slot, Transfer
+
+
+@dataclass(slots=True)
+class Part:
+    """Some chunks of a transfer, and where they are read.
+
+    Not frozen, since those take three times as long to make.
+    """
+
+    source: int
+    target: int
+    chunk: int
+    count: int
+    after: tuple[int, ...]
+    origin: Origin
+    read: Slot
+
+
+def arriving(part: Part, write: Slot, operand: Slot | None = None) -> Transfer:
+    """Return a transfer that is written, added to `operand` where there is one."""
+    return Transfer(
+        *(part.source, part.target, part.chunk, part.count, operand is not None),
+        *(part.after, part.origin, part.read, write, operand),
+    )
+
+
+def behind(
+    part: Part, earlier: int, read: Slot, write: Slot, operand: Slot | None = None
+) -> Transfer:
+    """Return a local step of a transfer's target, behind another placed transfer."""
+    return Transfer(
+        *(part.target, part.target, part.chunk, part.count, operand is not None),
+        *((earlier,), part.origin, read, write, operand),
+    )

@@ -1,0 +1,187 @@
+"""What to try so that a program fills and drains quickly: round-robin order and segments.
+
+A large message takes as long as its busiest links are busy, and as long as they wait before
+the first data arrives and others work after the last. With few chunks per tree that is a tenth
+to a third of all time. Two things shorten it: all boxes send round-robin
+(`order-transfers{order=waves}`), with threadblocks by load or with turns on the links that leave
+a box; and trees carry their chunks in several segments (`lower-forest{pieces=...}`), small ones
+first where a collective begins by reducing, small ones last where it ends by copying. In between
+segments are as large as the steps and nodes of a file ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from colsynth.runtimes.choice import Basis, Changes, Proposal
+
+ORDER, PIECES = "order-transfers.order", "lower-forest.pieces"
+EVEN, SHARE = "assign-threadblocks.even", "assign-threadblocks.share"
+MOST = "lower-forest.most"
+TURNS, APART, LAG = "assign-threadblocks.turns", "assign-threadblocks.apart", "order-transfers.lag"
+
+_SEGMENT_SECONDS = Fraction(20, 10**6)
+"""Time that a threadblock should take for a segment: about ten times what a step costs it."""
+
+_MOST = 12
+"""More segments gain little: 1 % between 12 and 18 on eight DGX A100."""
+
+_SPARE = Fraction(9, 10)
+"""The share of the steps that is planned with; the others are nops."""
+
+_LEAST = 5
+"""Fewer segments are not tried where reductions are steps of their own."""
+
+_TRIES = 4
+"""How many numbers of segments are tried: threadblock allocation decides what fits."""
+
+_TURNS = 2
+"""Sends that share a NIC at a time: with one it is idle between any two, with more all end late."""
+
+BY_LOAD: Changes = {ORDER: "waves", EVEN: True, MOST: 0}
+"""Round-robin with threadblocks by load, and no tree cut."""
+
+
+def spread_out(basis: Basis) -> Iterator[Proposal]:
+    """Yield smaller steps, where some move several chunks."""
+    if basis.shape.trees and basis.shape.count > 1 and not basis.values["coalesce-chunks.spread"]:
+        yield ({"coalesce-chunks.spread": True},)
+
+
+def orders(basis: Basis) -> Iterator[Proposal]:
+    """Yield other orders of transfers, where threadblocks hold several steps in a row."""
+    from colsynth.lowering.order_transfers import ORDERS
+
+    if basis.shape.trees and basis.shape.block_steps > 1:
+        for order in ORDERS:
+            if order != basis.values[ORDER]:
+                yield ({ORDER: order},)
+    if basis.shape.height < 2 or basis.values[PIECES] != "1":
+        return
+    cut = [0, 1] if basis.shape.weight > 1 else [0]
+    for most in cut:  # neither round-robin nor smaller transfers may be faster alone
+        yield ({**BY_LOAD, MOST: most},)
+        yield ({ORDER: "waves", TURNS: _TURNS, MOST: most},)
+
+
+def smaller_transfers(basis: Basis) -> Iterator[Proposal]:
+    """Yield fewer chunks of a tree in a transfer, where trees carry several."""
+    for exponent in range(max(0, basis.shape.weight - 1).bit_length()):
+        if basis.values[MOST] != 1 << exponent:
+            yield ({MOST: 1 << exponent},)
+
+
+def coarser_weights(basis: Basis) -> Iterator[Proposal]:
+    """Yield weights that add up to fewer parts, where trees have weights of several."""
+    trees, parts = str(basis.values.get("pack-trees.trees", "")), basis.shape.trees_per_gpu // 2
+    while trees.isdigit() and basis.shape.weight > 1 and parts >= int(trees):
+        yield ({"round-weights.parts": parts},)
+        parts //= 2
+
+
+def segments(basis: Basis) -> Iterator[Proposal]:
+    """Yield numbers and sizes of segments, where GPUs pass on what they receive."""
+    shape = basis.shape
+    if shape.height < 2 or basis.values[PIECES] != "1":
+        return
+    yield tuple(_segmented(basis))
+    if not basis.profile.fuses and shape.rises:
+        yield tuple(_in_rounds(basis))
+
+
+def _segmented(basis: Basis) -> Iterator[Changes]:
+    """Yield ever fewer segments: the first number that fits is the best."""
+    shape = basis.shape
+    trees = shape.trees * max(1, basis.values["lower-forest.instances"])
+    chunks = 1 << max(0, int(basis.size / (_segment_bytes(basis) * trees)).bit_length() - 1)
+    number = min(_room(basis), chunks * 3 // 8)
+    both = shape.rises and shape.falls
+    fixed = {**BY_LOAD, TURNS: _TURNS, APART: not both}
+    while number > 1:
+        sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
+        yield {**fixed, PIECES: sizes}
+        number = number * 3 // 4
+
+
+def _in_rounds(basis: Basis) -> Iterator[Changes]:
+    """Yield ever fewer segments with threadblocks in pairs and rounds.
+
+    Where a runtime reduces in steps of their own, all its threadblocks have to share them
+    (`colsynth.lowering.paired`). Those that also serve the second phase of an allreduce begin
+    with it when all sums are begun: sums take longer than a beat, and copies that wait for
+    them hold up other sums.
+    """
+    shape, profile = basis.shape, basis.profile
+    blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    room = int(profile.max_steps * blocks * _SPARE) // shape.gpu_steps
+    most = min(room, int(basis.size / (_segment_bytes(basis) * shape.trees)))
+    for less in range(_TRIES):
+        number = most - less * max(1, most // 16)
+        if number < _LEAST:
+            return
+        lag = number if shape.falls else 0
+        fixed = {**BY_LOAD, SHARE: True, TURNS: _TURNS, LAG: lag}
+        yield {**fixed, PIECES: ones_and_twos(number)}
+
+
+def _segment_bytes(basis: Basis) -> Fraction:
+    """Return the bytes that a threadblock moves in the time a segment should take."""
+    from colsynth.simulate import default_model
+
+    rate = default_model(basis.profile).rate[basis.protocol]
+    return Fraction(rate).limit_denominator() * 10**9 * _SEGMENT_SECONDS
+
+
+def ones_and_twos(number: int) -> str:
+    """Return the sizes of two segments or more, those at both ends half as large as the others.
+
+    Their sum is the largest power of two that leaves some small: runtimes take a file only for
+    messages whose elements its chunks divide (contract 1.4).
+    """
+    total = 1 << ((2 * number - 2).bit_length() - 1)
+    small = 2 * number - total
+    sizes = [1] * (small // 2) + [2] * (number - small) + [1] * (small - small // 2)
+    return "-".join(map(str, sizes))
+
+
+def _room(basis: Basis) -> int:
+    """Return how many segments a file has room for, `_MOST` at most.
+
+    Where arrivals are reduced by steps of their own, these stay with their threadblocks as
+    long as all of them fit there; elsewhere, they hold up what has nothing to do with them.
+    """
+    profile, shape = basis.profile, basis.shape
+    blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    room = min(profile.max_xml_nodes - blocks, blocks * profile.max_steps)
+    found = min(_MOST, int(room * _SPARE) // shape.gpu_steps)
+    if profile.fuses:
+        return found
+    return min(found, int(profile.max_steps * _SPARE) // shape.block_steps)
+
+
+def sizes_of(number: int, chunks: int, *, rises: bool, falls: bool) -> str:
+    """Return the sizes of segments as `lower-forest{pieces}` has them.
+
+    The further from an end that is to be small, the larger; chunks are divided as d'Hondt
+    divides seats.
+
+    Parameters
+    ----------
+    number, chunks : int
+        One or more; no more segments than chunks.
+    rises, falls : bool
+        Whether the first, the last are small.
+    """
+    inside = [
+        min(place if rises else number, number - 1 - place if falls else number)
+        for place in range(number)
+    ]
+    sizes = [1] * number
+
+    def claim(place: int) -> tuple[Fraction, int, int]:
+        return Fraction(sizes[place] + 1, inside[place] + 2), -inside[place], place
+
+    for _ in range(chunks - number):
+        sizes[min(range(number), key=claim)] += 1
+    return "-".join(map(str, sizes))

@@ -1,0 +1,123 @@
+"""How a pass declares what may be chosen for it.
+
+A pass that has options worth varying lists them in a class attribute ``choices``, beside the
+code that obeys them. The search (`colsynth.search`) reads these lists; it knows no option by
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from colsynth.model import Problem
+from colsynth.runtimes.profile import Profile
+
+Changes = Mapping[str, Any]
+"""New values of options, by ``"pass-name.field"``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Figures of a program, from which proposals are computed.
+
+    Parameters
+    ----------
+    chunks, ranks : int
+    steps : int
+        Steps of all threadblocks of all GPUs: about what making the program costs.
+    gpu_steps, block_steps : int
+        Steps of the busiest GPU, and of the longest threadblock.
+    threadblocks : int
+        Of the busiest GPU.
+    count : int
+        Most chunks that one step moves.
+    trees, trees_per_gpu, different : int
+        Chunks of the forest before it was cut, trees per root, and different trees; 0 without
+        a forest.
+    height, weight : int
+        Of the tallest tree, and of the heaviest; 0 without a forest.
+    rises, falls : bool
+        Whether the program begins by reducing, and ends by copying.
+    """
+
+    chunks: int
+    ranks: int
+    steps: int
+    gpu_steps: int
+    block_steps: int
+    threadblocks: int
+    count: int
+    trees: int = 0
+    trees_per_gpu: int = 0
+    different: int = 0
+    height: int = 0
+    weight: int = 0
+    rises: bool = False
+    falls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a proposal may look at.
+
+    Parameters
+    ----------
+    problem : Problem
+    profile : Profile
+    protocol : str
+    size : int
+        Bytes of the largest message that counts.
+    shape : Shape
+        Of the program as it stands, or with the choice's `anchor`.
+    values : mapping
+        The options of all passes, by ``"pass-name.field"``.
+    thorough : bool
+        Whether to propose also what rarely pays.
+    """
+
+    problem: Problem
+    profile: Profile
+    protocol: str
+    size: int
+    shape: Shape
+    values: Mapping[str, Any]
+    thorough: bool = False
+
+
+Proposal = tuple[Changes, ...]
+"""Changes in order of preference, of which the first that fits the runtime is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An option of a pass that a search may vary.
+
+    Parameters
+    ----------
+    option : str
+        Field of the pass.
+    values : tuple
+        What makes sense for it.
+    ladder : bool
+        Whether only values beside the present one are worth trying next.
+    propose : callable, optional
+        Computes proposals instead: `Basis` -> proposals, which may change options of other
+        passes too.
+    anchor : mapping
+        Changes with which the shape is wanted that `propose` sees.
+    """
+
+    option: str
+    values: tuple[Any, ...] = ()
+    ladder: bool = False
+    propose: Callable[[Basis], Iterable[Proposal]] | None = None
+    anchor: Changes = field(default_factory=dict)
+
+    def beside(self, value: Any) -> tuple[Any, ...]:
+        """Return the values to try next to `value`."""
+        if not self.ladder or value not in self.values:
+            return tuple(other for other in self.values if other != value)
+        place = self.values.index(value)
+        return self.values[max(place - 1, 0) : place] + self.values[place + 1 : place + 2]

@@ -1,0 +1,147 @@
+"""For which messages a runtime selects a file (contract 1.4).
+
+A file is skipped, and the library's own algorithm runs, unless its chunks divide the elements of
+the call. What counts as an element differs: some runtimes count bytes in some collectives
+(`Profile.counts_bytes`). Nothing reports the skip, so everything that names a message size asks
+here.
+
+Sizes are those of nccl-tests, the whole message: of an allgather, reduce-scatter or alltoall
+all ranks together. Where ranks cannot share a size evenly, it stands for what nccl-tests makes of
+it, rounded down to 16 bytes per rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from colsynth.model import Collective, Header
+from colsynth.runtimes.profile import Profile
+from colsynth.units import format_size
+
+ELEMENT_BYTES = 4
+"""Bytes of an element where nothing else is said: nccl-tests sends 32-bit floats."""
+
+LARGE, SMALL = 2**30, 2**20
+"""Bytes of the messages at which programs are judged where nobody names a size."""
+
+_ALIGNED = 16
+"""Bytes to which nccl-tests rounds the part of a rank (its ``GetCollByteCount``)."""
+
+_PARTS = (Collective.ALLGATHER, Collective.REDUCE_SCATTER, Collective.ALLTOALL)
+"""Collectives whose calls say what one rank sends or gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenSizes:
+    """The messages for which a runtime selects a file.
+
+    Parameters
+    ----------
+    multiple : int
+        Bytes; the sizes are multiples of it.
+    element_bytes : int
+        Of the numbers in a message.
+    ranks : int
+    shared : bool
+        Whether a message is divided among the ranks; else every rank has a whole one.
+    min_bytes : int
+        Inclusive, as `max_bytes`.
+    max_bytes : int or None
+    """
+
+    multiple: int
+    element_bytes: int
+    ranks: int
+    shared: bool
+    min_bytes: int
+    max_bytes: int | None
+
+    def takes(self, size: int) -> bool:
+        """Whether a call of `size` bytes uses the file."""
+        message = self._message(size)
+        inside = self.min_bytes <= message and (self.max_bytes is None or message <= self.max_bytes)
+        return inside and self.divide(message)
+
+    def divide(self, size: int) -> bool:
+        """Whether the chunks divide a message of `size` bytes, whatever the byte range."""
+        message = self._message(size)
+        return message > 0 and message % self.multiple == 0
+
+    def takes_usual(self) -> bool:
+        """Whether powers of two (times an odd factor of the ranks) are multiples."""
+        return _odd(self.ranks) % _odd(self.multiple) == 0
+
+    def _message(self, size: int) -> int:
+        """Return what nccl-tests makes of a size."""
+        ranks = self.ranks if self.shared else 1
+        if size % (ranks * self.element_bytes) == 0:
+            return size
+        grain = ranks * _ALIGNED if self.shared else self.element_bytes
+        return size // grain * grain
+
+    def __str__(self) -> str:
+        elements = f"{self.multiple // self.element_bytes} elements of {self.element_bytes} bytes"
+        text = f"multiples of {self.multiple} bytes ({elements})"
+        if self.min_bytes > self.multiple:
+            text += f", from {format_size(self.min_bytes)}"
+        if self.max_bytes is not None:
+            most = self.max_bytes
+            text += min(f", up to {format_size(most)}", f", below {format_size(most + 1)}", key=len)
+        return text
+
+    def as_object(self) -> dict[str, int | None]:
+        """Return the law as plain values, ready for JSON."""
+        return {
+            "multiple_bytes": self.multiple,
+            "element_bytes": self.element_bytes,
+            "min_bytes": self.min_bytes,
+            "max_bytes": self.max_bytes,
+        }
+
+
+def taken_sizes(header: Header, profile: Profile, element_bytes: int = ELEMENT_BYTES) -> TakenSizes:
+    """Return the messages for which a runtime selects a file.
+
+    Parameters
+    ----------
+    header : Header
+        Of the file.
+    profile : Profile
+    element_bytes : int
+        Of the numbers in a message.
+    """
+    shared = header.collective in _PARTS
+    counted = 1 if header.collective in profile.counts_bytes else element_bytes
+    least = element_bytes * (header.ranks if shared else 1)
+    return TakenSizes(
+        multiple=lcm(max(1, header.chunks) * counted, least),
+        element_bytes=element_bytes,
+        ranks=header.ranks,
+        shared=shared,
+        min_bytes=header.min_bytes,
+        max_bytes=header.max_bytes,
+    )
+
+
+def never_usual(taken: TakenSizes) -> str | None:
+    """Return what to tell of a file that no message of a usual size uses, None of others."""
+    if taken.takes_usual():
+        return None
+    odd = _odd(taken.ranks)
+    sizes = "a power of two bytes" if odd == 1 else f"a power of two times {odd} bytes"
+    return f"no message of {sizes} uses the file; it is for {taken}"
+
+
+def usual_size(most: int, ranks: int) -> int:
+    """Return the largest size up to `most` bytes that people send to so many ranks.
+
+    A power of two times the odd factor of the ranks, which chunks of every rank contain; where
+    that is more than `most`, `most` itself.
+    """
+    odd = _odd(ranks)
+    return odd << (most // odd).bit_length() - 1 if most >= odd else most
+
+
+def _odd(number: int) -> int:
+    return number // (number & -number)

@@ -1,0 +1,94 @@
+"""What programs are made and measured for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from colsynth import __version__
+from colsynth.errors import Diagnostic, InputError
+from colsynth.model import Problem
+from colsynth.pipeline.target import aim
+from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.target import Target
+from colsynth.search.levels import PROTOCOLS
+from colsynth.search.plan import Plan
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, a runtime, and the messages that count.
+
+    Parameters
+    ----------
+    problem : Problem
+    runtime : str
+    sizes : tuple of int
+        Bytes of the message, ascending, as nccl-tests counts them; one or more.
+    in_place, out_of_place : bool
+        Modes of the call that the measured program serves.
+    min_bytes, max_bytes : int or None
+        Messages that the file serves, inclusive.
+    model : object
+        Constants of the simulator; None are its own.
+    seed : int
+    limited : bool
+        Whether each protocol is tried at the sizes alone that it is for.
+    """
+
+    problem: Problem
+    runtime: str
+    sizes: tuple[int, ...]
+    in_place: bool = True
+    out_of_place: bool = True
+    min_bytes: int | None = None
+    max_bytes: int | None = None
+    model: Any = None
+    seed: int = 0
+    limited: bool = False
+
+    @property
+    def profile(self) -> Profile:
+        """The runtime."""
+        return profile(self.runtime)
+
+    def target(self, protocol: str) -> Target:
+        """Return what passes are told; raises as `aim`."""
+        limits = self.max_bytes, self.limit(protocol)
+        most = min((limit for limit in limits if limit is not None), default=None)
+        found = aim(self.problem, self.profile, protocol, self.min_bytes, most, seed=self.seed)
+        return replace(found, in_place=self.in_place, out_of_place=self.out_of_place)
+
+    def limit(self, protocol: str) -> int | None:
+        """Return the largest message that a protocol is tried at; None without limit."""
+        return PROTOCOLS.get(protocol) if self.limited else None
+
+    def key(self, plan: Plan) -> str:
+        """Return a hash of everything that the measurement of a plan depends on."""
+        from colsynth.simulate import default_model
+
+        model = default_model(self.profile) if self.model is None else self.model
+        text = "\n".join(map(repr, (__version__, self.profile, replace(self, model=model), plan)))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def usable_sizes(runtime: str, sizes: Iterable[int]) -> tuple[int, ...]:
+    """Return the sizes that files of a runtime can serve, ascending, each once.
+
+    Raises
+    ------
+    InputError
+        CS212 where there are none.
+    """
+    found = profile(runtime)
+    least, most = max(found.least_min_bytes, 1), found.default_max_bytes
+    fit = (size for size in sizes if least <= size and (most is None or size <= most))
+    usable = tuple(sorted(set(fit)))
+    if not usable:
+        phrase = f"{runtime} serves none of the sizes"
+        notes = (f"files serve messages from {least} to {most or 'any number of'} bytes",)
+        raise InputError(Diagnostic("CS212", phrase, notes=notes))
+    return usable

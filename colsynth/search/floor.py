@@ -1,0 +1,51 @@
+"""What no program beats: the time that links alone take at the rate which protocols leave them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from colsynth.model import AllreduceBound, Bound, Cut, FlowBound, Problem
+from colsynth.search.case import Case
+from colsynth.simulate import default_model
+from colsynth.simulate.model import Model
+from colsynth.simulate.ways import is_network
+
+
+def floors(case: Case, optimum: Bound | FlowBound | AllreduceBound) -> tuple[float, ...]:
+    """Return the least seconds of every size of a case.
+
+    The bottleneck cut of the bound, with each of its links at the share of its bandwidth that
+    the simulator gives it.
+    """
+    model = default_model(case.profile) if case.model is None else case.model
+    rate = _rate(case.problem, optimum, model)
+    return tuple(float(size / rate) for size in case.sizes)
+
+
+def _rate(problem: Problem, optimum: Bound | FlowBound | AllreduceBound, model: Model) -> Fraction:
+    """Return the bytes per second that cuts allow."""
+    if isinstance(optimum, AllreduceBound):
+        if optimum.rooted is None and optimum.known:
+            return _rate(problem, optimum.composition, model)
+        best = max(model.link_efficiency, model.network_efficiency)
+        return max(optimum.limit.algbw, optimum.algbw) * _exact(best)
+    if isinstance(optimum, FlowBound):
+        return optimum.algbw * _share(problem, optimum.cut, model)
+    phases = zip(optimum.rates, optimum.cuts, strict=True)
+    times = (1 / (rate * _share(problem, cut, model)) for rate, cut in phases)
+    return 1 / sum(times, Fraction(0))
+
+
+def _share(problem: Problem, cut: Cut, model: Model) -> Fraction:
+    """Return the share of a cut's bandwidth that is left of it."""
+    topology = problem.topology
+    left = Fraction(0)
+    for link in cut.links:
+        outside = is_network(topology, link)
+        share = model.network_efficiency if outside else model.link_efficiency
+        left += topology.links[link].bandwidth * _exact(share)
+    return left / cut.bandwidth
+
+
+def _exact(share: float) -> Fraction:
+    return Fraction(share).limit_denominator(10**6)

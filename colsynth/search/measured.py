@@ -1,0 +1,93 @@
+"""What came of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from colsynth.model import Direction, Forest, ThreadblockProgram
+from colsynth.runtimes.choice import Shape
+from colsynth.search.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The predicted times of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    seconds : tuple of float or None
+        At every size of the case; None where it was not simulated.
+    refusal : str or None
+        Why there is no program, such as ``"CS402: ..."``; then all `seconds` are None.
+    usable : tuple of bool
+        At every size, whether calls of usual sizes from there on use the file.
+    exact : tuple of bool
+        At every size, whether calls of just that size do.
+    shape : Shape or None
+        Of the program; None without one.
+    """
+
+    plan: Plan
+    seconds: tuple[float | None, ...]
+    refusal: str | None = None
+    usable: tuple[bool, ...] = ()
+    exact: tuple[bool, ...] = ()
+    shape: Shape | None = None
+
+    @property
+    def served(self) -> tuple[float | None, ...]:
+        """The times at sizes whose calls use the file."""
+        pairs = zip(self.seconds, self.usable, strict=False)
+        known = tuple(x if taken else None for x, taken in pairs)
+        return known or self.seconds
+
+    def entry(self) -> dict[str, Any]:
+        """Return plain values that `of_entry` reads back."""
+        return {
+            "seconds": self.seconds,
+            "refusal": self.refusal,
+            "usable": self.usable,
+            "exact": self.exact,
+            "shape": None if self.shape is None else asdict(self.shape),
+        }
+
+    @classmethod
+    def of_entry(cls, plan: Plan, entry: Any) -> Measured:
+        """Return a measurement from its plain values; KeyError or TypeError from others."""
+        shape = entry["shape"]
+        return cls(
+            plan,
+            tuple(entry["seconds"]),
+            entry["refusal"],
+            tuple(entry["usable"]),
+            tuple(entry["exact"]),
+            None if shape is None else Shape(**shape),
+        )
+
+
+def shape_of(schedule: object, program: ThreadblockProgram) -> Shape:
+    """Return the figures of a program, and of the forest it was made of."""
+    per_gpu = [sum(len(block.steps) for block in gpu.threadblocks) for gpu in program.gpus]
+    steps = (s for gpu in program.gpus for block in gpu.threadblocks for s in block.steps)
+    found: dict[str, Any] = {
+        "chunks": program.header.chunks,
+        "ranks": program.header.ranks,
+        "steps": sum(per_gpu),
+        "gpu_steps": max(per_gpu),
+        "block_steps": program.max_steps,
+        "threadblocks": program.max_threadblocks,
+        "count": max((step.count for step in steps), default=0),
+    }
+    if isinstance(schedule, Forest):
+        found |= {
+            "trees": schedule.chunks,
+            "trees_per_gpu": schedule.trees_per_root,
+            "different": sum(len(phase.trees) for phase in schedule.phases),
+            "height": schedule.max_height,
+            "weight": max(tree.weight for phase in schedule.phases for tree in phase.trees),
+            "rises": schedule.phases[0].direction is Direction.IN,
+            "falls": schedule.phases[-1].direction is Direction.OUT,
+        }
+    return Shape(**found)

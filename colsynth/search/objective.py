@@ -1,0 +1,67 @@
+"""What a search minimizes: predicted times of messages, weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log
+
+from colsynth.runtimes.selection import LARGE, SMALL, usual_size
+from colsynth.search.measured import Measured
+
+Score = tuple[float, float]
+"""Weight of the sizes at which no call uses the file, then the mean logarithm of the time."""
+
+SMALL_WEIGHT = 0.05
+"""Weight of the small message's time: a program that takes twice as long there has to be 3.6 %
+faster at the large size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Weights of the sizes of a case; a search looks for the best plan of each row.
+
+    Parameters
+    ----------
+    rows : tuple of tuple of float
+        In each row a weight for every size; they add up to one.
+    """
+
+    rows: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def each(cls, sizes: Sequence[int]) -> Objective:
+        """Return the objective of `compare` and `tune`: every size by itself."""
+        places = range(len(sizes))
+        return cls(tuple(tuple(float(i == place) for i in places) for place in places))
+
+    def score(self, row: int, measured: Measured) -> Score | None:
+        """Return what to minimize; None where a size that counts was not simulated."""
+        missed, mean = 0.0, 0.0
+        for place, weight in enumerate(self.rows[row]):
+            seconds = measured.seconds[place]
+            if not weight:
+                continue
+            if seconds is None:
+                return None
+            mean += weight * log(seconds)
+            missed += weight * (not measured.exact[place])
+        return missed, mean
+
+    def best(self, row: int, found: Iterable[Measured]) -> Measured | None:
+        """Return the best of some measurements, the first among equals."""
+        scored = ((self.score(row, m), m) for m in found)
+        known = ((score, m) for score, m in scored if score is not None)
+        return min(known, key=lambda pair: pair[0], default=(None, None))[1]
+
+
+def usual(min_bytes: int, max_bytes: int | None, ranks: int) -> tuple[tuple[int, ...], Objective]:
+    """Return sizes and objective of a file that serves a range of messages.
+
+    Sizes that people send to so many ranks, a large one and a small one.
+    """
+    most = usual_size(LARGE if max_bytes is None else min(LARGE, max_bytes), ranks)
+    small = min(usual_size(max(SMALL, min_bytes), ranks), most)
+    if small == most:
+        return (most,), Objective(((1.0,),))
+    return (small, most), Objective(((SMALL_WEIGHT, 1 - SMALL_WEIGHT),))

@@ -1,0 +1,96 @@
+"""One way to make a program: the value that a search moves through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from colsynth.pipeline.manager import Pipeline
+from colsynth.pipeline.options import options_of
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.runtimes.choice import Changes, Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A pipeline and a protocol.
+
+    Parameters
+    ----------
+    algorithm : str
+        Whose pipeline it is, of `ALGORITHMS`; any text where `passes` were given.
+    protocol : str
+    passes : str
+        Text of the pipeline.
+    """
+
+    algorithm: str
+    protocol: str
+    passes: str
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The passes."""
+        return _pipeline(self.passes)
+
+    def changed(self, changes: Changes) -> Plan | None:
+        """Return the plan with other values of options; None where it has no such option."""
+        wanted = dict(changes)
+        passes: list[Any] = []
+        item: Any
+        for item in self.pipeline.passes:
+            known = {o.field for o in options_of(type(item))}
+            own = {f: wanted.pop(f"{item.name}.{f}") for f in known if f"{item.name}.{f}" in wanted}
+            passes.append(replace(item, **own) if own else item)
+        if wanted:
+            return None
+        return replace(self, passes=str(Pipeline(tuple(passes))))
+
+    def values(self) -> dict[str, Any]:
+        """Return the options of all passes, by ``"pass-name.field"``."""
+        return _values(self.passes)
+
+    def option(self, field: str, default: Any = None) -> Any:
+        """Return an option by its field alone, of the first pass that has it."""
+        found = (v for name, v in self.values().items() if name.partition(".")[2] == field)
+        return next(found, default)
+
+    def choices(self) -> Iterator[tuple[str, Choice]]:
+        """Yield what may be varied, as (name of the pass, choice), in the order of passes."""
+        for item in self.pipeline.passes:
+            for choice in getattr(type(item), "choices", ()):
+                yield item.name, choice
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that differ from those of the algorithm, by option name.
+
+        An option that several passes have is told once.
+        """
+        usual: Mapping[str, Any] = {}
+        if self.algorithm in ALGORITHMS:
+            usual = _values(ALGORITHMS[self.algorithm])
+        return {
+            name.partition(".")[2].replace("_", "-"): value
+            for name, value in self.values().items()
+            if name not in usual or usual[name] != value
+        }
+
+    def __str__(self) -> str:
+        named = (f"{name}={value}" for name, value in self.settings().items())
+        return " ".join([self.algorithm, self.protocol, *named])
+
+
+@lru_cache(maxsize=4096)
+def _pipeline(text: str) -> Pipeline:
+    return Pipeline.from_text(text)
+
+
+@lru_cache(maxsize=4096)
+def _values(text: str) -> dict[str, Any]:
+    return {
+        f"{item.name}.{option.field}": getattr(item, option.field)
+        for item in _pipeline(text).passes
+        for option in options_of(type(item))
+    }

@@ -1,0 +1,397 @@
+"""What commands ask of the search: the best plan of a request, or the best at every size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
+from colsynth.model import AllreduceBound
+from colsynth.model.problem import PHASES
+from colsynth.pipeline.clock import Clock
+from colsynth.pipeline.manager import Pipeline
+from colsynth.pipeline.options import options_of
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.search.case import Case
+from colsynth.search.floor import floors
+from colsynth.search.levels import (
+    DEFAULT_LEVEL,
+    FAR,
+    LEVELS,
+    OWN,
+    Level,
+    check_level,
+    first_algorithms,
+    other_algorithms,
+)
+from colsynth.search.means import Means
+from colsynth.search.measured import Measured
+from colsynth.search.objective import Objective
+from colsynth.search.plan import Plan
+from colsynth.search.searcher import Searcher, usable_protocols
+from colsynth.search.workshop import Workshop
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is fixed before a search.
+
+    Parameters
+    ----------
+    algorithm : str or None
+        None: any.
+    settings : mapping
+        Options of passes by field; they are not varied.
+    protocol : str or None
+        None: Simple, and others where the level tries them.
+    passes : str or None
+        A pipeline that is taken as it stands.
+    level : int
+        Of `LEVELS`.
+    """
+
+    algorithm: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    protocol: str | None = None
+    passes: str | None = None
+    level: int = DEFAULT_LEVEL
+
+    def start(self, algorithm: str, **values: Any) -> Plan:
+        """Return the plan of an algorithm with all that was asked for.
+
+        Raises
+        ------
+        InputError
+            CS217 for options that the algorithm does not have, CS210 for wrong values.
+        """
+        asked = {**values, **self.settings}
+        if asked.get("trees") == "optimal" and "parts" in _fields(algorithm):
+            asked = {"parts": "keep", **asked}  # exactly that, whoever selects the file
+        pipeline = configured(algorithm, asked)
+        return Plan(algorithm, self.protocol or "Simple", str(pipeline))
+
+    def check(self) -> None:
+        """Refuse options that no algorithm has together, and wrong values (CS217, CS210)."""
+        names = tuple(filter(self.allows, ALGORITHMS))
+        if names:
+            self.start(names[0])
+            return
+        for name in self.settings:
+            if not any(name in _fields(algorithm) for algorithm in ALGORITHMS):
+                configured(next(iter(ALGORITHMS)), {name: self.settings[name]})
+        listed = ", ".join(f"--{_option(name)}" for name in self.settings)
+        phrase = f"no algorithm has {listed} together"
+        raise InputError(Diagnostic("CS217", phrase, help=_owners(next(iter(self.settings)))))
+
+    def allows(self, algorithm: str) -> bool:
+        """Whether an algorithm has all the options that were asked for."""
+        return set(self.settings) <= _fields(algorithm)
+
+
+_TREES = "pack-trees.trees"
+
+
+def configured(algorithm: str, settings: Mapping[str, Any]) -> Pipeline:
+    """Return the pipeline of an algorithm with values in the passes that take them.
+
+    Raises
+    ------
+    InputError
+        CS213 for an unknown algorithm, CS217 for options that it does not have, CS210 for
+        numbers that cannot be.
+    """
+    if algorithm not in ALGORITHMS:
+        phrase = f"there is no algorithm {algorithm!r}"
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(algorithm, ALGORITHMS)))
+    for name in settings:
+        if name not in _fields(algorithm):
+            phrase = f"--{_option(name)} does not go with -a {algorithm}"
+            raise InputError(Diagnostic("CS217", phrase, help=_owners(name)))
+    passes: list[Any] = []
+    for item in Pipeline.from_text(ALGORITHMS[algorithm]).passes:
+        known = {option.field for option in options_of(type(item))}
+        own = {name: value for name, value in settings.items() if name in known}
+        passes.append(replace(item, **own))  # type: ignore[type-var]
+    return Pipeline(tuple(passes))
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _fields(algorithm: str) -> frozenset[str]:
+    passes = Pipeline.from_text(ALGORITHMS[algorithm]).passes
+    return frozenset(option.field for item in passes for option in options_of(type(item)))
+
+
+def _owners(name: str) -> str:
+    """Return advice that names the algorithms with an option."""
+    found = [algorithm for algorithm in ALGORITHMS if name in _fields(algorithm)]
+    return f"it is an option of -a {', '.join(found)}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best plan, and what it was compared with.
+
+    Parameters
+    ----------
+    best : Measured
+    start : Measured
+        Where the search began.
+    workshop : Workshop
+        Which may still have the program.
+    ranking : tuple of Measured
+        All that fit, the best first.
+    refused : Measured or None
+        What would have been a better start, but does not fit.
+    """
+
+    best: Measured
+    start: Measured
+    workshop: Workshop
+    ranking: tuple[Measured, ...]
+    refused: Measured | None = None
+
+
+def find_plan(
+    case: Case, objective: Objective, wish: Wish, means: Means, clock: Clock | None = None
+) -> Found:
+    """Return the best plan of a request.
+
+    Parameters
+    ----------
+    case : Case
+    objective : Objective
+        Of one row.
+    wish : Wish
+    means : Means
+    clock : Clock, optional
+
+    Raises
+    ------
+    InputError
+        Wrong options.
+    LimitError, InfeasibleError
+        The algorithm that was asked for, or comes first, gives no program, nor does another.
+    """
+    check_level(wish.level)
+    workshop = Workshop(case, clock)
+    quest = _Quest.of(workshop, objective, wish, means)
+    if wish.passes is not None:
+        given = Plan("passes", wish.protocol or "Simple", wish.passes)
+        quest.searcher.try_all([tuple(quest.counted(given))])
+    else:
+        quest.begin()
+        for level in LEVELS[1 : wish.level + 1]:
+            if quest.searcher.best() is not None:
+                quest.improve(level)
+    return _found(quest.searcher)
+
+
+@dataclass(frozen=True)
+class _Quest:
+    """A search for the best plan of a wish.
+
+    Parameters
+    ----------
+    wish : Wish
+    searcher : Searcher
+    free_roots : bool
+        Whether an allreduce is faster where roots have shares of their own.
+    """
+
+    wish: Wish
+    searcher: Searcher
+    free_roots: bool
+
+    @classmethod
+    def of(cls, workshop: Workshop, objective: Objective, wish: Wish, means: Means) -> _Quest:
+        from colsynth.synthesis.forest.rate import TOLERANCE
+        from colsynth.synthesis.optimum import best_optimum
+
+        case = workshop.case
+        protocols: tuple[str, ...] = (wish.protocol or "Simple",)
+        if LEVELS[wish.level].everything and wish.protocol is None:
+            protocols = usable_protocols(case)
+        with workshop.clock.measure("bound"):
+            optimum = best_optimum(case.problem)
+        gain = optimum.gain if isinstance(optimum, AllreduceBound) else 0
+        least = floors(case, optimum)
+        pinned = frozenset(wish.settings)
+        searcher = Searcher(workshop, objective, means, protocols, pinned, least)
+        return cls(wish, searcher, gain > TOLERANCE)
+
+    @property
+    def _case(self) -> Case:
+        return self.searcher.workshop.case
+
+    def begin(self) -> None:
+        """Try the algorithms that come first, until one gives a program."""
+        names = self._first()
+        for name in names:
+            self.searcher.try_all([tuple(self.starts(name))])
+            if self.searcher.best() is not None:
+                return
+        if self.wish.algorithm is None:
+            self._try_others(names)
+
+    def _first(self) -> tuple[str, ...]:
+        if self.wish.algorithm is not None:
+            return (self.wish.algorithm,)
+        names = first_algorithms(self._case.problem.collective)
+        allowed = tuple(name for name in names if self.wish.allows(name))
+        return allowed or tuple(filter(self.wish.allows, ALGORITHMS))[:1] or names
+
+    def starts(self, name: str, *, alone: bool = False) -> Iterator[Plan]:
+        """Yield the plan of an algorithm, and what to try should it not fit.
+
+        Where it does not stand `alone`, an allreduce may begin with free roots.
+        """
+        start = self.wish.start(name)
+        free = self.free_roots and not alone and name == "forest" and self.wish.allows("roots")
+        if free and not str(self.wish.settings.get("trees", "auto")).isdigit():
+            yield self.wish.start("roots")
+        yield from self.counted(start)
+
+    def counted(self, plan: Plan) -> Iterator[Plan]:
+        """Yield a plan with each number of trees worth trying, where it leaves that open."""
+        if plan.values().get(_TREES) != "auto" or self._case.problem.groups:
+            yield plan
+            return
+        from colsynth.synthesis.forest.rate import candidates
+
+        if self._case.problem.collective not in PHASES:
+            yield plan  # which is refused when it is made
+            return
+        with self.searcher.workshop.clock.measure("choose-trees"):
+            counts = candidates(self._case.problem)
+        for count in counts:
+            changed = plan.changed({_TREES: str(count)})
+            if changed is not None:
+                yield changed
+
+    def _try_others(self, tried: Iterable[str]) -> None:
+        """Try the other algorithms as they are."""
+        names = filter(self.wish.allows, other_algorithms(tuple(tried)))
+        self.searcher.try_all([(self.wish.start(name),) for name in names])
+
+    def improve(self, level: Level) -> None:
+        """Do what a level adds to the one below."""
+        searcher = self.searcher
+        searcher.most_work = level.work * self._case.problem.topology.size
+        anything = self.wish.algorithm is None
+        if level.sweep:
+            self._sweep(anything)
+        if level.everything and anything:
+            for protocol in searcher.protocols:
+                plans = map(self.wish.start, filter(self.wish.allows, ALGORITHMS))
+                searcher.try_all([(replace(plan, protocol=protocol),) for plan in plans])
+        if level.evaluations:
+            limits = searcher.means.budget, searcher.evaluations + level.evaluations
+            searcher.most_evaluations = min(limit for limit in limits if limit is not None)
+            searcher.climb()
+
+    def _sweep(self, anything: bool) -> None:
+        """Vary the first algorithm; look at others where links allow much more."""
+        searcher = self.searcher
+        searcher.sweep(OWN)
+        best = searcher.best()
+        if best is not None and anything and searcher.behind(0, best) > FAR:
+            self._try_others({plan.algorithm for plan in searcher.found})
+            searcher.sweep(tuple(ALGORITHMS))
+
+
+def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:
+    """Return everything that was measured to find the best plan of every size.
+
+    Parameters
+    ----------
+    case : Case
+    algorithms : sequence of str
+        To begin with, each with all protocols.
+    means : Means
+        Whose budget is that of the highest level unless given.
+
+    Raises
+    ------
+    InputError
+        CS210 where the budget is no number from 1.
+    LimitError
+        The runtime serves no such problem.
+    """
+    budget = LEVELS[-1].evaluations if means.budget is None else means.budget
+    require_least("--budget", budget, 1)
+    case.target("LL")  # refuses what no plan could serve
+    searcher = Searcher(
+        Workshop(case),
+        Objective.each(case.sizes),
+        replace(means, budget=budget),
+        usable_protocols(case),
+    )
+    serving = tuple(algorithms)
+    for protocol in searcher.protocols:
+        wish = Wish(protocol=protocol)
+        quest = _Quest(wish, searcher, "roots" in algorithms)
+        searcher.try_all([tuple(quest.starts(name, alone=True)) for name in serving])
+        left_out = refusals(searcher.found.values())
+        serving = tuple(name for name in serving if name not in left_out)
+    searcher.sweep(tuple(algorithms))
+    searcher.climb()
+    return tuple(searcher.found.values())
+
+
+def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the algorithms to try: all, our own first, or those chosen.
+
+    Raises
+    ------
+    InputError
+        CS213 for an algorithm that does not exist, and for none at all.
+    """
+    if chosen is not None and not chosen:
+        advice = f"valid: {', '.join(ALGORITHMS)}"
+        raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
+    for name in chosen or ():
+        configured(name, {})
+    names = ALGORITHMS if chosen is None else dict.fromkeys(chosen)
+    return tuple(sorted(names, key=lambda name: name not in OWN))
+
+
+def is_baseline(algorithm: str) -> bool:
+    """Whether an algorithm stands for what libraries have."""
+    return algorithm not in OWN
+
+
+def _found(searcher: Searcher) -> Found:
+    """Return the best; raise what prevents a program where there is none."""
+    known = [m for m in searcher.found.values() if m.refusal is None]
+    scored = [(searcher.objective.score(0, m), place, m) for place, m in enumerate(known)]
+    ranked = [m for score, _, m in sorted(x for x in scored if x[0] is not None)]
+    first = next(iter(searcher.found.values()))
+    if ranked:
+        refused = first if first.refusal is not None else None
+        return Found(ranked[0], known[0], searcher.workshop, tuple(ranked), refused)
+    own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
+    searcher.workshop.make(own[-1].plan)  # raises what refused the algorithm that comes first
+    raise nothing_fits(searcher.workshop.case, searcher.found.values())
+
+
+def nothing_fits(case: Case, found: Iterable[Measured]) -> LimitError:
+    """Return the error that no algorithm gives a program, with the reason of each."""
+    phrase = f"no algorithm gives a program for {case.problem.collective} on {case.runtime}"
+    reasons = refusals(found)
+    notes = tuple(f"{name}: {reason}" for name, reason in reasons.items())
+    return LimitError(Diagnostic("CS611", phrase, notes=notes))
+
+
+def refusals(found: Iterable[Measured]) -> dict[str, str]:
+    """Return why algorithms gave no program at all: the reason of their first plan."""
+    measured = tuple(found)
+    served = {m.plan.algorithm for m in measured if m.refusal is None}
+    reasons: dict[str, str] = {}
+    for m in measured:
+        if m.plan.algorithm not in served and m.refusal is not None:
+            reasons.setdefault(m.plan.algorithm, m.refusal)
+    return reasons

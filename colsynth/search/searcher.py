@@ -1,0 +1,293 @@
+"""One search for all commands: which plans are best, without trying all.
+
+A search begins with plans as algorithms have them. `sweep` then varies one choice after the
+other, from the best so far. `climb` tries neighbours of whatever is best of its algorithm at
+some size, in rounds that take from all algorithms in turn, the most promising first. Only
+predictions decide, never the clock, so equal inputs try equal plans with any number of processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import zip_longest
+from math import exp
+
+from colsynth.errors import LimitError
+from colsynth.runtimes.choice import Basis, Changes, Choice
+from colsynth.search.case import Case
+from colsynth.search.levels import LIBRARY, NEAR, OWN, PROMISING, PROTOCOLS, SWEEP
+from colsynth.search.means import Means
+from colsynth.search.measured import Measured
+from colsynth.search.objective import Objective
+from colsynth.search.plan import Plan
+from colsynth.search.workshop import Workshop
+
+_ROUND = 24
+"""Evaluations before the best are looked at anew."""
+
+Alternatives = tuple[Plan, ...]
+"""Plans in order of preference, of which the first that fits is taken."""
+
+
+class Searcher:
+    """Everything that was measured so far, and what to measure next.
+
+    Parameters
+    ----------
+    workshop : Workshop
+    objective : Objective
+    means : Means
+    protocols : tuple of str
+        That may be tried.
+    pinned : frozenset of str
+        Options, by field, that were asked for and are not varied.
+    floors : tuple of float
+        Seconds of every size that no program beats; improving ends near them.
+    """
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        objective: Objective,
+        means: Means,
+        protocols: tuple[str, ...],
+        pinned: frozenset[str] = frozenset(),
+        floors: tuple[float, ...] = (),
+    ) -> None:
+        self.workshop, self.objective, self.means = workshop, objective, means
+        self.protocols, self.pinned, self.floors = protocols, pinned, floors
+        self.found: dict[Plan, Measured] = {}
+        self.evaluations = 0
+        self.work = 0
+        self.most_evaluations: int | None = means.budget
+        self.most_work: int | None = None
+
+    # What is known
+
+    def best(self, row: int = 0, algorithm: str | None = None) -> Measured | None:
+        """Return the best plan of a row, of one algorithm or of all."""
+        known = self.found.values()
+        own = (m for m in known if algorithm is None or m.plan.algorithm == algorithm)
+        return self.objective.best(row, own)
+
+    def behind(self, row: int, measured: Measured) -> float:
+        """Return the factor between a plan and what nothing beats, at the size that counts most.
+
+        Infinite where that is not known.
+        """
+        weights = self.objective.rows[row]
+        place = weights.index(max(weights))
+        seconds = measured.seconds[place]
+        if seconds is None or not self.floors or not measured.exact[place]:
+            return float("inf")
+        return seconds / self.floors[place]
+
+    def is_near(self) -> bool:
+        """Whether every row has a plan near what nothing beats."""
+        best = [self.best(row) for row in range(len(self.objective.rows))]
+        return all(m is not None and self.behind(row, m) <= NEAR for row, m in enumerate(best))
+
+    def is_spent(self) -> bool:
+        """Whether no further evaluation may begin."""
+        spent = self.most_evaluations is not None and self.evaluations >= self.most_evaluations
+        return spent or (self.most_work is not None and self.work >= self.most_work)
+
+    # What to try
+
+    def try_all(self, batch: Sequence[Alternatives]) -> None:
+        """Measure plans that are not known yet, within the budget, in the order of the batch."""
+        fresh = [x for x in dict.fromkeys(batch) if x and not self._is_known(x)]
+        if self.most_evaluations is not None:
+            fresh = fresh[: max(0, self.most_evaluations - self.evaluations)]
+        recalled = {item: self._recalled(item) for item in fresh}
+        waiting = [item[len(recalled[item]) :] for item in fresh if not _ends(recalled[item])]
+        self._tell(len(fresh) - len(waiting))
+        measured: dict[Plan, list[Measured]] = {}
+        for found in self.means.workers.run(self.workshop.measure, [x for x in waiting if x]):
+            measured[found[0].plan] = found
+            for m in found:
+                self.means.journal.keep(self.workshop.case.key(m.plan), m.entry())
+            self._tell(len(measured))
+        for item in fresh:
+            known = recalled[item]
+            rest = item[len(known) :]
+            more = [] if _ends(known) or not rest else measured[rest[0]]
+            self._take([*known, *more])
+
+    def _take(self, row: list[Measured]) -> None:
+        for measured in row:
+            self.found[measured.plan] = measured
+            self.evaluations += 1
+            self.work += 0 if measured.shape is None else measured.shape.steps
+
+    def _is_known(self, item: Alternatives) -> bool:
+        """Whether alternatives were tried, up to one that fits."""
+        for plan in item:
+            if plan not in self.found:
+                return False
+            if self.found[plan].refusal is None:
+                return True
+        return True
+
+    def _recalled(self, item: Alternatives) -> list[Measured]:
+        """Return what an earlier search measured of alternatives, from the first on."""
+        rows: list[Measured] = []
+        for plan in item:
+            entry = self.means.journal.recall(self.workshop.case.key(plan))
+            measured = self.found.get(plan)
+            with suppress(ValueError, KeyError, TypeError):
+                measured = measured or Measured.of_entry(plan, entry)
+            if measured is None:
+                break
+            rows.append(measured)
+            if measured.refusal is None:
+                break
+        return rows
+
+    def _tell(self, more: int) -> None:
+        if self.means.progress is not None:
+            what = f"compiling {self.workshop.case.problem.collective}"
+            done = self.evaluations + more
+            self.means.progress(what, done, max(done, self.most_evaluations or 0))
+
+    def sweep(self, algorithms: Sequence[str]) -> None:
+        """Vary the choices of `SWEEP` one after the other, from the best so far."""
+        for name in SWEEP:
+            while not (self.is_spent() or self.is_near()):
+                parents = self._parents(algorithms)
+                batch = [x for parent in parents for x in self._turned(parent, name)]
+                before = len(self.found)
+                self.try_all(batch)
+                again = self._parents(algorithms) != parents and name in _REPEATED
+                if len(self.found) == before or not again:
+                    break
+
+    def _parents(self, algorithms: Sequence[str]) -> list[Measured]:
+        """Return the best plan of some algorithms in each row, each once."""
+        rows = range(len(self.objective.rows))
+        known = [m for m in self.found.values() if m.plan.algorithm in algorithms]
+        best = (self.objective.best(row, known) for row in rows)
+        return list({m.plan: m for m in best if m is not None}.values())
+
+    def climb(self) -> None:
+        """Try neighbours of the best until nothing new is left, or the budget is spent."""
+        while not self.is_spent():
+            batch = self._next()[:_ROUND]
+            if not batch:
+                return
+            self.try_all(batch)
+
+    def _next(self) -> list[Alternatives]:
+        """Return new neighbours of the best of each algorithm, the most promising first."""
+        ranked: dict[Plan, float] = {}
+        algorithms = dict.fromkeys(plan.algorithm for plan in self.found)
+        for row in range(len(self.objective.rows)):
+            best = self.best(row)
+            for algorithm in algorithms:
+                own = self.best(row, algorithm)
+                if own is None or best is None:
+                    continue
+                behind = self._ratio(row, own, best)
+                if behind <= PROMISING:
+                    ranked[own.plan] = min(behind, ranked.get(own.plan, behind))
+        parents = sorted(ranked, key=lambda plan: ranked[plan])  # stable: ties by size, name
+        rows = [
+            [x for x in self._neighbours(self.found[plan]) if not self._is_known(x)]
+            for plan in parents
+        ]
+        turns = (item for turn in zip_longest(*rows) for item in turn if item is not None)
+        return list(dict.fromkeys(turns))
+
+    def _ratio(self, row: int, own: Measured, best: Measured) -> float:
+        """Return the factor between two plans; a plan that is not selected counts as behind."""
+        mine, theirs = self.objective.score(row, own), self.objective.score(row, best)
+        return 1.0 if mine is None or theirs is None else exp(mine[1] - theirs[1])
+
+    def _neighbours(self, parent: Measured) -> Iterator[Alternatives]:
+        """Yield what differs from a plan in its protocol, or in one choice."""
+        plan = parent.plan
+        for protocol in self.protocols:
+            if protocol != plan.protocol:
+                yield (Plan(plan.algorithm, protocol, plan.passes),)
+        for owner, choice in plan.choices():
+            yield from self._varied(parent, owner, choice, thorough=True)
+
+    def _turned(self, parent: Measured, name: str) -> Iterator[Alternatives]:
+        """Yield what differs from a plan in the choice of that name."""
+        for owner, choice in parent.plan.choices():
+            if f"{owner}.{choice.option}" == name:
+                yield from self._varied(parent, owner, choice, thorough=False)
+
+    def _varied(
+        self, parent: Measured, owner: str, choice: Choice, *, thorough: bool
+    ) -> Iterator[Alternatives]:
+        plan = parent.plan
+        if plan.algorithm not in OWN and choice.option not in LIBRARY:
+            return
+        if choice.propose is None:
+            name = f"{owner}.{choice.option}"
+            beside = choice.beside(plan.values()[name])
+            proposals: Iterator[tuple[Changes, ...]] = (({name: value},) for value in beside)
+        else:
+            proposals = iter(choice.propose(self._basis(parent, choice.anchor, thorough)))
+        for proposal in proposals:
+            allowed = (c for c in proposal if not self._is_pinned(c))
+            plans = (plan.changed(changes) for changes in allowed)
+            yield tuple(x for x in plans if x is not None and self._has_room(parent, x))
+
+    def _has_room(self, parent: Measured, plan: Plan) -> bool:
+        """Whether what is left of the work suffices for a plan, as far as can be told."""
+        if self.most_work is None or parent.shape is None:
+            return True
+        times = _copies(plan) / _copies(parent.plan)
+        return self.work + parent.shape.steps * times <= self.most_work
+
+    def _is_pinned(self, changes: Changes) -> bool:
+        return any(name.partition(".")[2] in self.pinned for name in changes)
+
+    def _basis(self, parent: Measured, anchor: Changes, thorough: bool) -> Basis:
+        case = self.workshop.case
+        other = parent.plan.changed(anchor)
+        anchored = self.found.get(other) if other is not None else None
+        shape = parent.shape if anchored is None or anchored.shape is None else anchored.shape
+        if shape is None:
+            raise TypeError("a plan without a program has no neighbours")
+        return Basis(
+            problem=case.problem,
+            profile=case.profile,
+            protocol=parent.plan.protocol,
+            size=case.sizes[-1],
+            shape=shape,
+            values=parent.plan.values(),
+            thorough=thorough,
+        )
+
+
+_REPEATED = ("lower-forest.instances",)
+"""Choices that go up step by step while that helps."""
+
+
+def _copies(plan: Plan) -> int:
+    """Return how often a plan has every transfer of its schedule: about its share of steps."""
+    values = plan.values()
+    pieces = str(values.get("lower-forest.pieces", "1")).count("-") + 1
+    return pieces * int(values.get("lower-forest.instances", 1))
+
+
+def _ends(known: Sequence[Measured]) -> bool:
+    """Whether some alternative of a row is known to fit."""
+    return bool(known) and known[-1].refusal is None
+
+
+def usable_protocols(case: Case) -> tuple[str, ...]:
+    """Return the protocols with which the runtime runs a collective at some size."""
+    found = []
+    for protocol in PROTOCOLS:
+        limit = case.limit(protocol)
+        if limit is not None and case.sizes[0] > limit:
+            continue
+        with suppress(LimitError):
+            case.target(protocol)
+            found.append(protocol)
+    return tuple(found)

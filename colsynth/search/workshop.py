@@ -1,0 +1,131 @@
+"""Makes programs and measures them; what plans have in common is made once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from colsynth.errors import ColsynthError
+from colsynth.model import ChunkProgram, Problem, ThreadblockProgram
+from colsynth.pipeline.clock import Clock
+from colsynth.pipeline.manager import Pipeline
+from colsynth.runtimes.selection import TakenSizes, taken_sizes, usual_size
+from colsynth.runtimes.target import Target
+from colsynth.search.case import Case
+from colsynth.search.measured import Measured, shape_of
+from colsynth.search.plan import Plan
+
+_KEPT = 600_000
+"""Transfers and steps of all values that are kept: some 200 MB."""
+
+Value = Any
+_Key = tuple[str, str]
+
+
+class Workshop:
+    """The programs of one case.
+
+    Values between passes are kept for the next plan that begins alike, the latest first. A
+    process that is sent a workshop gets an empty one.
+
+    Parameters
+    ----------
+    case : Case
+    clock : Clock, optional
+        Is told how long passes and the simulator take.
+    """
+
+    def __init__(self, case: Case, clock: Clock | None = None) -> None:
+        self.case = case
+        self.clock = clock or Clock()
+        self._kept: OrderedDict[_Key, Value] = OrderedDict()
+        self._targets: dict[str, Target] = {}
+
+    def __reduce__(self) -> tuple[type[Workshop], tuple[Case]]:
+        return Workshop, (self.case,)
+
+    def make(self, plan: Plan) -> tuple[Value, ThreadblockProgram]:
+        """Return the schedule and the program of a plan; raises what its passes raise."""
+        target = self._target(plan.protocol)
+        passes = plan.pipeline.passes
+        value: Value = self.case.problem
+        schedule = value
+        for place, item in enumerate(passes):
+            key = plan.protocol, str(Pipeline(passes[: place + 1]))
+            if key in self._kept:
+                value = self._kept[key]
+                self._kept.move_to_end(key)
+            else:
+                value = Pipeline((item,), place + 1).run(value, target, self.clock)
+                self._keep(key, value)
+            if item.takes is Problem:
+                schedule = value
+        return schedule, value
+
+    def _target(self, protocol: str) -> Target:
+        if protocol not in self._targets:
+            self._targets[protocol] = self.case.target(protocol)
+        return self._targets[protocol]
+
+    def _keep(self, key: _Key, value: Value) -> None:
+        self._kept[key] = value
+        while len(self._kept) > 1 and sum(map(_weight, self._kept.values())) > _KEPT:
+            self._kept.popitem(last=False)
+
+    def measure(self, plans: Sequence[Plan]) -> list[Measured]:
+        """Return what comes of plans: of each in order, until one gives a program.
+
+        A fault of colsynth in one plan is a refusal of that plan, by its code, so that one
+        wrong program does not cost all others.
+        """
+        found = []
+        for plan in plans:
+            found.append(self._measured(plan))
+            if found[-1].refusal is None:
+                break
+        return found
+
+    def _measured(self, plan: Plan) -> Measured:
+        from colsynth.simulate import simulate
+
+        case = self.case
+        nothing = (None,) * len(case.sizes)
+        limit = case.limit(plan.protocol)
+        tried = [size for size in case.sizes if limit is None or size <= limit]
+        if not tried:
+            return Measured(plan, nothing, f"{plan.protocol} is for smaller messages")
+        try:
+            schedule, program = self.make(plan)
+            with self.clock.measure("simulate"):
+                points = simulate(
+                    program, case.problem.topology, case.profile, tried, model=case.model
+                )
+        except ColsynthError as fault:
+            told = fault.diagnostic
+            return Measured(plan, nothing, f"{told.code}: {told.phrase}")
+        seconds = {point.size_bytes: float(point.seconds) for point in points}
+        law = taken_sizes(program.header, case.profile)
+        return Measured(
+            plan,
+            tuple(seconds.get(size) for size in case.sizes),
+            usable=tuple(is_usable(size, law) for size in case.sizes),
+            exact=tuple(law.takes(size) for size in case.sizes),
+            shape=shape_of(schedule, program),
+        )
+
+
+def is_usable(size: int, law: TakenSizes) -> bool:
+    """Return whether messages of a usual size, from `size` bytes on the first, use a file.
+
+    A measured size stands for all up to the next one, of which people send round ones.
+    """
+    return law.takes(usual_size(2 * size - 1, law.ranks))
+
+
+def _weight(value: Value) -> int:
+    if isinstance(value, ChunkProgram):
+        return len(value.transfers)
+    if isinstance(value, ThreadblockProgram):
+        return sum(len(block.steps) for gpu in value.gpus for block in gpu.threadblocks)
+    return 0

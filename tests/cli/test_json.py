@@ -1,0 +1,55 @@
+"""What every answer under ``--json`` has in common: the unit of a number stands in its key."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from colsynth.cli.main import run
+
+README = Path(__file__).parents[2] / "README.md"
+FILE = str(Path(__file__).parents[1] / "corpus" / "xml" / "good-allreduce.xml")
+SHARES = {"gap", "over_baseline", "simulated_share", "threadblock_time", "prices", "mean_height"}
+"""Fractional numbers that have no unit."""
+
+COMMANDS = [
+    "bound dgx-1v -c allreduce",
+    "bound ring:4 -c alltoall --drop-link gpu0-gpu1",
+    "topology show dgx-a100 --nodes 2",
+    "synthesize ring:4 -c allgather",
+    "compile ring:4 -r msccl -c allgather -o a.xml",
+    "compile ring:4 -r msccl -c allgather -a ten -o b.xml",
+    "survey ring:4 -c allgather --jobs 1",
+    "compare ring:4 -c allgather --jobs 1 --budget 3 --sizes 1MB",
+    f"simulate {FILE} -r msccl -t clique:2 --sizes 1MB --breakdown",
+    "tune ring:4 -c allgather -r msccl -o d --jobs 1 --budget 3 --sizes 1MB",
+]
+
+
+def units():
+    """Return the endings that the README explains."""
+    rows = re.findall(r"^\| (`_.*?`(?:, `.*?`)*) \|", README.read_text(), re.MULTILINE)
+    return tuple(re.findall(r"`(.*?)`", " ".join(rows)))
+
+
+def fractions(value, keys=()):
+    """Yield the keys on the way to every fractional number."""
+    if isinstance(value, float):
+        yield keys
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield from fractions(inner, (*keys, key))
+    for inner in value if isinstance(value, list) else ():
+        yield from fractions(inner, keys)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_unit_of_every_fraction_stands_in_its_key(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run([*command.split(), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    found = set(fractions(answer))
+    assert found
+    assert len(units()) == 6
+    for keys in found:
+        assert any(key in SHARES or key.endswith(units()) for key in keys), keys

@@ -1,0 +1,26 @@
+from dataclasses import replace
+
+import pytest
+
+from colsynth.api import load_topology, make_problem
+from colsynth.compile.modes import Mode
+from colsynth.compile.result import file_name
+
+TOPOLOGY = load_topology("ring:4")
+
+
+@pytest.mark.parametrize(
+    ("name", "collective", "mode", "expected"),
+    [
+        ("dgx-a100 x2", "allgather", Mode.IN_PLACE, "dgx-a100-x2-allgather-rccl-inplace.xml"),
+        ("lab", "reduce-scatter", Mode.OUT_OF_PLACE, "lab-reduce-scatter-rccl-outofplace.xml"),
+        ("lab", "broadcast", Mode.BOTH, "lab-broadcast-root0-rccl.xml"),
+        ("../../etc/passwd", "allgather", Mode.BOTH, "etc-passwd-allgather-rccl.xml"),
+        ("-rf $(x) \u00b5", "allgather", Mode.BOTH, "rf-x-allgather-rccl.xml"),
+        ("...", "allgather", Mode.BOTH, "allgather-rccl.xml"),
+        ("long" * 100, "allgather", Mode.BOTH, "long" * 40 + "-allgather-rccl.xml"),
+    ],
+)
+def test_names_are_made_of_safe_letters(name, collective, mode, expected):
+    problem = make_problem(replace(TOPOLOGY, name=name), collective)
+    assert file_name(problem, "rccl", mode) == expected

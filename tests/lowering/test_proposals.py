@@ -1,0 +1,93 @@
+"""What is proposed so that programs fill quickly: how many segments, and how large they are."""
+
+import pytest
+
+from colsynth import api
+from colsynth.lowering.proposals import BY_LOAD, orders, segments, sizes_of
+from colsynth.runtimes import profile
+from colsynth.runtimes.choice import Basis, Shape
+from colsynth.search.case import Case
+from colsynth.search.run import Wish
+from colsynth.search.workshop import Workshop
+
+PIECES, LAG = "lower-forest.pieces", "order-transfers.lag"
+
+
+def basis(collective, runtime, boxes, size=2**30):
+    """Return what proposals see of a forest in round-robin order."""
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=boxes), collective)
+    plan = Wish().start("forest").changed(BY_LOAD)
+    (made,) = Workshop(Case(problem, runtime, (size,))).measure((plan,))
+    start = Wish().start("forest")
+    return Basis(problem, profile(runtime), "Simple", size, made.shape, start.values())
+
+
+def numbers(text):
+    return list(map(int, text.split("-")))
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 12])
+@pytest.mark.parametrize(("rises", "falls"), [(1, 0), (0, 1), (1, 1), (0, 0)])
+def test_sizes_add_up_and_are_small_where_they_should_be(number, rises, falls):
+    for chunks in (number, number + 3, 4 * number):
+        sizes = numbers(sizes_of(number, chunks, rises=rises, falls=falls))
+        assert len(sizes) == number
+        assert sum(sizes) == chunks
+        half = number // 2
+        if rises:
+            assert sizes[:half] == sorted(sizes[:half])
+        if falls:
+            assert sizes[number - half :] == sorted(sizes[number - half :], reverse=True)
+
+
+def test_sizes_by_hand():
+    assert sizes_of(6, 16, rises=False, falls=True) == "4-4-3-2-2-1"
+    assert sizes_of(6, 16, rises=True, falls=True) == "1-3-4-4-3-1"
+    assert sizes_of(4, 8, rises=False, falls=False) == "2-2-2-2"
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
+    seen = basis(collective, runtime, 4)
+    limits = profile(runtime)
+    for proposal in segments(seen):
+        counts = []
+        for changes in proposal:
+            sizes = numbers(changes[PIECES])
+            assert sum(sizes).bit_count() == 1  # else round messages do not use the file
+            assert len(sizes) * seen.shape.gpu_steps < limits.max_steps * limits.max_threadblocks
+            counts.append(len(sizes))
+        assert counts == sorted(set(counts), reverse=True)
+        assert counts
+
+
+def test_messages_of_few_bytes_are_not_cut():
+    assert list(segments(basis("allgather", "msccl", 2, 2**20))) == [()]
+
+
+def test_rounds_are_for_sums_that_are_steps():
+    """Only there are segments shared by threadblocks in pairs, of which a FIFO holds one."""
+    for collective, runtime, found in (
+        ("reduce-scatter", "rccl", True),
+        ("allreduce", "rccl", True),
+        ("allgather", "rccl", False),
+        ("reduce-scatter", "msccl", False),
+    ):
+        proposals = [c for p in segments(basis(collective, runtime, 2)) for c in p]
+        shared = [c for c in proposals if c.get("assign-threadblocks.share")]
+        assert bool(shared) == found
+        for changes in shared:
+            sizes = numbers(changes[PIECES])
+            assert max(sizes) <= profile(runtime).fifo_calls["Simple"]
+            assert sizes == sizes[::-1]
+            assert (changes[LAG] > 0) == (collective == "allreduce")
+
+
+def test_nothing_is_proposed_where_nobody_passes_data_on():
+    flat = Shape(8, 8, 56, 14, 1, 14, 1, trees=8, trees_per_gpu=1, different=8, height=1, weight=1)
+    problem = api.make_problem(api.load_topology("dgx-a100"), "allgather")
+    values = Wish().start("forest").values()
+    seen = Basis(problem, profile("msccl"), "Simple", 2**30, flat, values)
+    assert list(segments(seen)) == []
+    assert list(orders(seen)) == []

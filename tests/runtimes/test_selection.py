@@ -1,0 +1,72 @@
+"""Which messages use a file: what the module says against the contract, call by call."""
+
+from random import Random
+
+import pytest
+
+from colsynth.model import Collective, Header
+from colsynth.runtimes import profile, taken_sizes
+from colsynth.runtimes.selection import never_usual, usual_size
+
+PER_RANK = (Collective.ALLGATHER, Collective.REDUCE_SCATTER, Collective.ALLTOALL)
+
+
+def header(collective, ranks, chunks, least=0, most=None):
+    return Header("", collective, "Simple", ranks, chunks, 1, True, True, least, most)
+
+
+def selected(runtime, head, elements, width):
+    """Say whether the runtime selects the file (contract 1.4), for elements of all ranks."""
+    size = elements * width
+    in_bytes = runtime == "msccl" and head.collective in ("allgather", "broadcast")
+    total = size if in_bytes else elements
+    most = size if head.max_bytes is None else head.max_bytes
+    return total > 0 and head.min_bytes <= size <= most and total % head.chunks == 0
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
+def test_calls_use_a_file_where_the_contract_says_so(runtime):
+    random = Random(11)
+    for _ in range(2000):
+        collective = random.choice(list(profile(runtime).collectives))
+        ranks, width = random.randint(2, 12), random.choice((1, 2, 4, 8))
+        shards = ranks if collective in PER_RANK else 1
+        chunks = shards * random.choice((1, 2, 3, 6, 7, 8, 12, 48))
+        head = header(
+            collective, ranks, chunks, random.choice((0, 100)), random.choice((None, 4096))
+        )
+        elements = shards * random.randint(1, 200)
+        law = taken_sizes(head, profile(runtime), width)
+        assert law.takes(elements * width) == selected(runtime, head, elements, width)
+
+
+def test_sizes_that_ranks_cannot_share_are_those_of_nccl_tests():
+    """Of 12 ranks each gets 16 bytes less than a twelfth of a gigabyte, at most."""
+    twelve = [header(Collective.ALLGATHER, 12, 12 * n) for n in (1, 4, 8)]
+    laws = [taken_sizes(head, profile("rccl")) for head in twelve]
+    assert [law.takes(2**30) for law in laws] == [True, True, False]
+    assert all(law.takes(usual_size(2**30, 12)) for law in laws)
+
+
+def test_chunks_with_other_odd_factors_are_never_used():
+    for chunks, usual in ((48, False), (7, False), (64, True), (1, True)):
+        law = taken_sizes(header(Collective.ALLREDUCE, 8, chunks), profile("msccl"))
+        assert law.takes_usual() == usual
+        assert any(law.takes(2**k) for k in range(40)) == usual
+        assert (never_usual(law) is None) == usual
+    assert taken_sizes(header(Collective.ALLREDUCE, 6, 48), profile("rccl")).takes_usual()
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 6, 8, 12, 24, 56])
+def test_usual_sizes_are_powers_of_two_times_the_odd_factor_of_the_ranks(ranks):
+    for most in (1, 1000, 2**20, 2**30, 2**30 + 1):
+        found = usual_size(most, ranks)
+        odd = ranks // (ranks & -ranks)
+        assert found <= most < max(2 * found, odd)
+        assert found == most or (found // odd).bit_count() == 1
+
+
+def test_the_law_is_told_in_words():
+    law = taken_sizes(header(Collective.ALLREDUCE, 8, 48, 1, 2**31 - 1), profile("msccl"))
+    assert str(law) == "multiples of 192 bytes (48 elements of 4 bytes), below 2 GiB"
+    assert law.as_object()["multiple_bytes"] == 192

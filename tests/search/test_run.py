@@ -1,0 +1,160 @@
+"""One search: what is predicted decides, more effort is never worse, what was asked for stays."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+
+from colsynth import api
+from colsynth.compile.modes import Mode
+from colsynth.compile.request import Request
+from colsynth.compile.run import compile_problem
+from colsynth.errors import InputError, NegativeFinding
+from colsynth.jobs.workers import Workers
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.pipeline.target import aim
+from colsynth.runtimes import profile
+from colsynth.runtimes.selection import LARGE
+from colsynth.search.case import Case
+from colsynth.search.means import Means
+from colsynth.search.objective import Objective, usual
+from colsynth.search.run import Wish, algorithm_names, find_each, find_plan
+from colsynth.synthesis.forest.rate import fewest_trees
+
+
+def problem_of(machine, boxes, collective):
+    return api.make_problem(api.load_topology(machine, nodes=boxes), collective)
+
+
+def case_of(machine, boxes, collective, runtime, sizes=(LARGE,)):
+    both = profile(runtime).both_modes
+    return Case(problem_of(machine, boxes, collective), runtime, sizes, out_of_place=both)
+
+
+def found(case, **wish):
+    sizes, objective = usual(0, None, 8)
+    if case.sizes != sizes:
+        objective = Objective(((1.0,),))
+    return find_plan(case, objective, Wish(**wish), Means())
+
+
+def made(machine, boxes, collective, runtime, **options):
+    problem = problem_of(machine, boxes, collective)
+    request = Request(mode=Mode.AUTO, several=False, **options)
+    return compile_problem(problem, aim(problem, profile(runtime), "Simple"), request)
+
+
+@pytest.mark.parametrize(
+    ("machine", "boxes", "collective", "runtime", "size"),
+    [
+        ("dgx-a100", 1, "allreduce", "msccl", 2**16),
+        ("dgx-a100", 1, "allgather", "rccl", 2**26),
+        ("mi300x", 1, "reduce-scatter", "msccl", 2**30),
+        ("ndv2", 1, "allreduce", "msccl-executor", 2**20),
+    ],
+)
+def test_more_effort_is_never_slower_and_beats_every_algorithm(
+    machine, boxes, collective, runtime, size
+):
+    """The laws: -O3 <= -O2 <= -O1 <= -O0, and -O3 <= each algorithm as its pipeline stands."""
+    case = case_of(machine, boxes, collective, runtime, (size,))
+    objective = Objective(((1.0,),))
+    scores = [objective.score(0, found(case, level=level).best) for level in range(4)]
+    assert all(later <= earlier for earlier, later in pairwise(scores))
+    for algorithm in ALGORITHMS:
+        try:
+            alone = found(case, algorithm=algorithm, level=0).best
+        except (InputError, NegativeFinding):
+            continue
+        assert scores[3] <= objective.score(0, alone), algorithm
+
+
+def test_the_answer_does_not_depend_on_the_number_of_processes():
+    case = case_of("dgx-a100", 1, "allgather", "msccl", (2**16, 2**26))
+    with Workers(2) as workers:
+        runs = [
+            find_each(case, ("forest", "ring"), Means(10, some))
+            for some in (Workers(), workers, Workers())
+        ]
+    assert runs[0] == runs[1] == runs[2]
+    assert len(runs[0]) == 10
+
+
+@pytest.mark.parametrize(
+    ("machine", "boxes", "collective", "runtime"),
+    [
+        ("dgx-h100", 1, "allreduce", "rccl"),
+        ("mi250", 1, "reduce-scatter", "msccl"),
+        ("torus:4x4", None, "allreduce", "rccl"),
+        ("mi300x", 2, "allgather", "rccl"),
+    ],
+)
+def test_the_default_is_faster_than_the_pipeline_as_it_stands(machine, boxes, collective, runtime):
+    """A schedule that is optimal on links can be many times slower than a ring in threadblocks."""
+    case = case_of(machine, boxes, collective, runtime, usual(0, None, 8)[0])
+    plain, best = (found(case, level=level).best for level in (0, 1))
+    assert best.seconds[-1] < 0.8 * plain.seconds[-1]
+
+
+def test_what_was_asked_for_stays():
+    settings = {"trees": "2", "order": "chains", "spread": True}
+    asked = made("mi250", 2, "allreduce", "msccl", settings=settings)
+    assert asked.schedule.trees_per_root == 2
+    assert "order=" not in asked.pipeline
+    assert "coalesce-chunks{spread=true}" in asked.pipeline
+    exact = made("mi250", 1, "allgather", "rccl", settings={"trees": "optimal"})
+    assert exact.summary()["gap"] == 0
+    assert exact.algorithm == "forest"
+
+
+def test_pipelines_in_full_are_left_alone():
+    passes = made("mi250", 1, "allreduce", "msccl", level=0).pipeline
+    assert made("mi250", 1, "allreduce", "msccl", passes=passes).pipeline == passes
+
+
+def test_a_note_says_that_fewer_trees_were_taken():
+    best = made("mi300x", 2, "allreduce", "msccl", algorithm="forest")
+    within = fewest_trees(best.problem, Fraction(2, 100))
+    assert best.schedule.trees_per_root < within
+    assert any(note.startswith(f"{within} trees per GPU have the better") for note in best.notes)
+
+
+def test_an_alltoall_needs_no_algorithm_by_name():
+    done = made("dgx-a100", 1, "alltoall", "rccl")
+    assert done.verified
+    assert done.predicted[-1].size_bytes == LARGE
+
+
+@pytest.mark.slow
+def test_sixty_four_gpus_come_near_the_bound():
+    """Within 15 % of the bound for a large message; NICs alone lose 4 % of their bandwidth.
+
+    Segments do it, and cost steps: files for small messages alone have none.
+    """
+    problem = problem_of("dgx-a100", 8, "reduce-scatter")
+    large, small = (
+        compile_problem(
+            problem,
+            aim(problem, profile("msccl"), "Simple", None, most),
+            Request(mode=Mode.AUTO, several=False),
+        )
+        for most in (None, 2**20)
+    )
+    assert 1 < float(api.bound(problem).algbw) / large.predicted[-1].algbw < 1.15
+    assert large.artefacts[0].report.ok
+    assert "pieces=" in large.pipeline
+    assert "pieces=" not in small.pipeline
+
+
+def test_wishes_that_no_algorithm_grants_are_refused():
+    for settings, said in (
+        ({"trees": "2", "chunks_per_gpu": 2}, "no algorithm has --trees, --chunks-per-gpu"),
+        ({"trees": "many"}, "many"),
+    ):
+        with pytest.raises(InputError) as refusal:
+            made("dgx-a100", 1, "allgather", "msccl", settings=settings)
+        assert said in str(refusal.value)
+    with pytest.raises(InputError, match="no algorithm"):
+        algorithm_names(["rong"])
+    with pytest.raises(InputError, match="-O4"):
+        made("dgx-a100", 1, "allgather", "msccl", level=4)

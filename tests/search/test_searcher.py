@@ -1,0 +1,170 @@
+"""The searcher: within its budget, the same in any process, every choice as passes declare it."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from colsynth import api, topology
+from colsynth.errors import InputError, LimitError
+from colsynth.pipeline.options import options_of
+from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
+from colsynth.runtimes.choice import Choice
+from colsynth.search.case import Case, usable_sizes
+from colsynth.search.levels import OWN, SWEEP
+from colsynth.search.means import Means
+from colsynth.search.measured import Measured
+from colsynth.search.objective import Objective
+from colsynth.search.plan import Plan
+from colsynth.search.run import Wish, algorithm_names, find_each, is_baseline
+from colsynth.search.searcher import usable_protocols
+from colsynth.search.workshop import Workshop
+
+SIZES = (1024, 2**20, 2**26)
+FOREST = Wish().start("forest")
+
+
+def case(name="ring:4", collective="allgather", runtime="msccl", sizes=SIZES):
+    problem = api.make_problem(topology.load(name), collective)
+    return Case(problem, runtime, sizes, out_of_place=False, limited=True)
+
+
+def measured(found, plan):
+    (one,) = Workshop(found).measure((plan,))
+    return one
+
+
+@pytest.mark.parametrize("budget", [1, 2, 7, 30])
+def test_the_budget_is_what_is_spent_at_most(budget):
+    found = find_each(case(), ("forest", "ring"), Means(budget))
+    assert len(found) <= budget
+    assert len({m.plan for m in found}) == len(found)
+
+
+def test_more_evaluations_never_find_less():
+    objective, best = Objective.each(SIZES), None
+    for budget in (2, 6, 12, 24):
+        found = find_each(case(), ("forest", "ring"), Means(budget))
+        rows = range(len(SIZES))
+        scores = [objective.score(row, objective.best(row, found)) for row in rows]
+        assert best is None or all(a <= b for a, b in zip(scores, best, strict=True))
+        best = scores
+
+
+def test_the_time_of_a_size_does_not_depend_on_the_others():
+    together = measured(case(), FOREST)
+    apart = [measured(case(sizes=(size,)), FOREST).seconds[0] for size in SIZES]
+    assert list(together.seconds) == apart
+
+
+def test_what_plans_have_in_common_is_made_once_and_changes_nothing():
+    shop = Workshop(case("mi250"))
+    plans = [FOREST, FOREST.changed({"coalesce-chunks.spread": True}), FOREST]
+    together = [shop.measure((plan,))[0] for plan in plans]
+    assert together == [measured(case("mi250"), plan) for plan in plans]
+    assert together[0] == together[2]
+    assert shop.clock.seconds()["pack-trees"] > 0
+    other = pickle.loads(pickle.dumps(shop))
+    assert other.measure((FOREST,)) == [together[0]]
+
+
+def test_every_algorithm_starts_and_what_does_not_serve_is_left():
+    found = find_each(case(), algorithm_names(), Means(60))
+    assert {m.plan.algorithm for m in found} == set(ALGORITHMS)
+    protocols = {}
+    for m in found:
+        protocols.setdefault(m.plan.algorithm, set()).add(m.plan.protocol)
+    assert len(protocols["pairwise"]) == 1
+    assert protocols["forest"] == {"Simple", "LL", "LL128"}
+
+
+def test_small_protocols_are_not_tried_at_large_messages():
+    small = Plan("forest", "LL", FOREST.passes)
+    assert usable_protocols(case(sizes=(2**30,))) == ("Simple", "LL128")
+    assert measured(case(sizes=(2**30,)), small).refusal is not None
+    mixed = measured(case(sizes=(1024, 2**30)), small)
+    assert mixed.seconds[0] is not None
+    assert mixed.seconds[1] is None
+
+
+def test_choices_are_options_of_their_pass_and_what_is_swept_is_declared():
+    declared = set()
+    for name in DEFAULT.names():
+        passes = DEFAULT.load(name)
+        options = {option.field for option in options_of(passes)}
+        for choice in getattr(passes, "choices", ()):
+            assert choice.option in options
+            assert bool(choice.values) != bool(choice.propose)
+            declared.add(f"{name}.{choice.option}")
+    assert set(SWEEP) <= declared
+
+
+def test_a_ladder_is_climbed_step_by_step():
+    ladder = Choice("instances", (1, 2, 4, 8), ladder=True)
+    assert ladder.beside(1) == (2,)
+    assert ladder.beside(4) == (2, 8)
+    assert ladder.beside(3) == (1, 2, 4, 8)
+    assert Choice("channels", (0, 1, 2)).beside(1) == (0, 2)
+
+
+def test_a_plan_tells_what_differs_from_its_algorithm():
+    plan = FOREST.changed({"lower-forest.instances": 4, "order-transfers.order": "waves"})
+    assert plan.settings() == {"instances": 4, "order": "waves"}
+    assert str(plan) == "forest Simple instances=4 order=waves"
+    assert plan.option("instances") == 4
+    assert FOREST.changed({"build-ring.channels": 2}) is None
+
+
+def test_a_measurement_is_read_back_from_plain_values():
+    one = measured(case(), FOREST)
+    assert Measured.of_entry(FOREST, one.entry()) == one
+    with pytest.raises(KeyError):
+        Measured.of_entry(FOREST, {})
+
+
+def test_baselines_are_all_but_our_own():
+    ours = [name for name in ALGORITHMS if not is_baseline(name)]
+    assert set(ours) == set(OWN) <= set(ALGORITHMS)
+    assert algorithm_names()[: len(ours)] == tuple(ours)
+    with pytest.raises(InputError) as caught:
+        algorithm_names(["forest", "rings"])
+    assert "ring" in caught.value.diagnostic.help
+
+
+def test_a_file_that_is_not_used_loses_to_one_that_is():
+    taken, other = (Measured(FOREST, (t,), exact=(s,)) for t, s in ((2.0, True), (1.0, False)))
+    assert Objective.each((1,)).best(0, (other, taken)) == taken
+
+
+def test_sizes_a_runtime_has_no_files_for_are_left_out():
+    assert usable_sizes("msccl", [4096, 2**32, 1024, 1024]) == (1024, 4096)
+    assert usable_sizes("rccl", [2**32]) == (2**32,)
+    with pytest.raises(InputError) as caught:
+        usable_sizes("msccl", [2**31])
+    assert caught.value.diagnostic.code == "CS212"
+
+
+def test_nothing_fits_says_why():
+    problem = api.make_problem(topology.load("mesh:3x3"), "alltoall")
+    with pytest.raises(LimitError) as caught:
+        api.compare(problem, (1024,), algorithms=("ring", "forest"), budget=4)
+    assert caught.value.diagnostic.code == "CS611"
+    assert [note.partition(":")[0] for note in caught.value.diagnostic.notes] == ["forest", "ring"]
+
+
+def test_broadcasts_between_boxes_are_tried_with_protocols_that_do_not_hang():
+    """Simple is refused there for every algorithm, which is no word against any of them."""
+    boxes = topology.load("dgx-a100", nodes=2)
+    (pair,) = api.communicators(api.make_problem(boxes, "broadcast", groups=[[0, 8]]), "rccl")
+    two = Case(pair.problem, "rccl", (2**20, 2**26), limited=True)
+    found = find_each(two, ("forest", "ring"), Means(20))
+    assert {m.plan.protocol for m in found} == {"LL", "LL128"}
+    assert any(m.refusal is None for m in found)
+
+
+@pytest.mark.parametrize("budget", [0, -1])
+def test_a_budget_is_a_number_from_one(budget):
+    with pytest.raises(InputError) as caught:
+        find_each(case(), ("forest",), Means(budget))
+    assert caught.value.diagnostic.code == "CS210"

@@ -1,0 +1,61 @@
+"""Default files are used by messages that people send; others say that they are not."""
+
+from random import Random
+
+import pytest
+
+from colsynth import api
+from colsynth.runtimes import profile, taken_sizes
+
+RUNTIMES = ("msccl", "msccl-executor", "rccl")
+COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
+MACHINES = (
+    *("dgx-a100", "dgx-h100", "dgx-1v", "dgx2", "mi250", "mi300x", "ndv2"),
+    *("mesh:3x3", "ring:6", "clique:6", "hypercube:3", "mesh:2x3"),
+)
+NEVER_USED = [
+    ("ndv2", "allreduce", "msccl"),
+    ("mi300x", "broadcast", "msccl-executor"),
+    ("dgx-1v", "allgather", "msccl-executor"),
+    ("mi250", "reduce-scatter", "msccl"),
+    ("clique:6", "broadcast", "rccl"),
+]
+"""Of which the defaults had chunks that divide no power of two."""
+
+_RANDOM = Random(5)
+SOME = [tuple(map(_RANDOM.choice, (MACHINES, COLLECTIVES, RUNTIMES))) for _ in range(10)]
+
+
+def compiled(machine, collective, runtime, **options):
+    root = 0 if collective in ("broadcast", "reduce") else None
+    problem = api.make_problem(api.load_topology(machine), collective, root)
+    return api.compile(problem, runtime, several=False, **options)
+
+
+@pytest.mark.parametrize(("machine", "collective", "runtime"), [*NEVER_USED, *SOME])
+def test_powers_of_two_times_the_ranks_use_default_files(machine, collective, runtime):
+    done = compiled(machine, collective, runtime)
+    header = done.artefacts[0].program.header
+    law = taken_sizes(header, profile(runtime))
+    assert all(law.takes(header.ranks << k) for k in range(14, 27))
+    assert not any("no message of a power of two" in note for note in done.notes)
+
+
+@pytest.mark.parametrize(
+    ("machine", "algorithm"),
+    [
+        *(("dgx-1v", name) for name in ("ring", "tree", "hierarchical", "allpairs2", "ten")),
+        *(("mesh:3x3", name) for name in ("roots", "tree", "ten")),
+        *(("clique:6", name) for name in ("ring", "tree")),
+    ],
+)
+def test_other_algorithms_are_used_too(machine, algorithm):
+    done = compiled(machine, "allreduce", "msccl", algorithm=algorithm)
+    assert done.taken().takes_usual()
+
+
+def test_the_exact_optimum_is_kept_and_told():
+    done = compiled("mi250", "allgather", "rccl", trees="optimal")
+    assert done.schedule.gap == 0
+    assert done.summary()["messages"]["multiple_bytes"] == 48 * 4
+    assert any(note.startswith("no message of a power of two bytes uses") for note in done.notes)
