@@ -209,7 +209,7 @@ def test_the_fabric_is_checked_even_where_it_is_left_out():
 
 
 def test_the_examples_of_the_guide_load():
-    guide = (folder() / "README.md").read_text(encoding="utf-8")
+    guide = (folder() / "../colsynth/guide/topologies.md").resolve().read_text(encoding="utf-8")
     lab, _, pair = (block.split("```")[0] for block in guide.split("```yaml\n")[1:])
     assert [x.name for x in read(lab).nodes if x.kind is Kind.NIC][-1] == "nic1.3"
     assert read(lab, nodes=3, planes="4").size == 24
