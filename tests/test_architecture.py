@@ -17,7 +17,7 @@ PACKAGE = ROOT / "colsynth"
 
 LADDER = [
     {"errors", "units", "garbage"},
-    {"model", "kernels", "writing"},
+    {"model", "kernels", "writing", "reading"},
     {"runtimes", "store"},
     {"topology", "verify", "simulate"},
     {"synthesis", "lowering"},
