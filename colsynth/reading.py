@@ -10,9 +10,11 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from colsynth.errors import Diagnostic, InputError, Span
+
+Form = TypeVar("Form")
 
 _MIB = 2**20
 
@@ -44,6 +46,12 @@ DESCRIPTION = Kind("YAML file", 32 * _MIB)
 
 JOURNAL = Kind("journal", 128 * _MIB, streams=False)
 """100,000 rows of a survey; a row takes about a kilobyte."""
+
+METADATA = Kind("metadata of a schedule", 256 * _MIB, streams=False)
+"""The names of a million GPUs, and groups that list them all, take a tenth of it."""
+
+ARRAYS = Kind("array of a schedule", 2**36, streams=False)
+"""Transfers of 40,000 GPUs among each other take 7 GB."""
 
 MANIFEST = Kind("manifest", 16 * _MIB, streams=False)
 """10,000 files of a bundle; a runtime loads 64 at most."""
@@ -102,3 +110,26 @@ def _size(stream: BinaryIO) -> int:
     except OSError:
         return 0
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def parse_json(data: bytes, form: type[Form]) -> Form:
+    """Return what a JSON text says, in a form: a type of plain values, a Struct or a dataclass.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, nested beyond all measure, or of another form.
+    """
+    import msgspec
+
+    try:
+        return msgspec.json.decode(data, type=form)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+
+
+def in_form(value: Any, form: type[Form]) -> Form:
+    """Return plain values in a form, as `parse_json` does; raise ValueError where they are not."""
+    import msgspec
+
+    return msgspec.convert(value, form)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from colsynth import __version__
@@ -14,6 +15,7 @@ from colsynth.pipeline.modes import Mode
 from colsynth.pipeline.result import Artefact, Compilation
 from colsynth.pipeline.target import aim
 from colsynth.pipeline.walk import Request, compile_problem
+from colsynth.reading import in_form
 from colsynth.runtimes.catalog import profile
 from colsynth.tuning.candidates import Candidate, knobs
 
@@ -101,9 +103,27 @@ class Measured:
         return {"seconds": self.seconds, "refusal": self.refusal, "usable": self.usable}
 
     @classmethod
-    def of_entry(cls, candidate: Candidate, entry: Any) -> Measured:
-        """Return a measurement from its plain values; KeyError or TypeError from others."""
-        return cls(candidate, tuple(entry["seconds"]), entry["refusal"], tuple(entry["usable"]))
+    def of_entry(cls, case: Case, candidate: Candidate, entry: Any) -> Measured:
+        """Return a measurement from its plain values; ValueError from what is none of the case."""
+        found = in_form(entry, _Entry)
+        seconds, usable = found.seconds, found.usable
+        tried = sizes_of(case, candidate) if found.refusal is None else ()
+        if [x is not None for x in seconds] != [size in tried for size in case.sizes]:
+            raise ValueError("there is not a time for every size")
+        if len(usable) != (len(seconds) if tried else 0):
+            raise ValueError("not all sizes are known to be usable or not")
+        if not all(x is None or (isfinite(x) and x > 0) for x in seconds):
+            raise ValueError("a time is none")
+        return cls(candidate, seconds, found.refusal, usable)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The plain values of a measurement."""
+
+    seconds: tuple[float | None, ...]
+    refusal: str | None
+    usable: tuple[bool, ...]
 
 
 def evaluate(case: Case, candidate: Candidate) -> Measured:

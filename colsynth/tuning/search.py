@@ -124,8 +124,8 @@ def _measure(case: Case, batch: Sequence[Candidate], means: Means, done: int) ->
 
 def _recalled(case: Case, candidate: Candidate, means: Means) -> Measured | None:
     """Return what an earlier search measured, None where there is nothing of use."""
-    with suppress(ValueError, KeyError, TypeError):
-        return Measured.of_entry(candidate, means.journal.recall(case.key(candidate)))
+    with suppress(ValueError):
+        return Measured.of_entry(case, candidate, means.journal.recall(case.key(candidate)))
     return None
 
 
