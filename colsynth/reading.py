@@ -20,7 +20,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """What a reader expects.
 
     Parameters
@@ -38,26 +38,26 @@ class Kind:
     streams: bool = True
 
 
-SCHEDULE = Kind("schedule file", 512 * _MIB)
+SCHEDULE = FileKind("schedule file", 512 * _MIB)
 """An allgather of 1024 GPUs, the most that runtimes parse, takes some 150 MB."""
 
-DESCRIPTION = Kind("YAML file", 32 * _MIB)
+DESCRIPTION = FileKind("YAML file", 32 * _MIB)
 """A topology with a quarter of a million links, each in a line of its own."""
 
-JOURNAL = Kind("journal", 128 * _MIB, streams=False)
+JOURNAL = FileKind("journal", 128 * _MIB, streams=False)
 """100,000 rows of a survey; a row takes about a kilobyte."""
 
-METADATA = Kind("metadata of a schedule", 256 * _MIB, streams=False)
+METADATA = FileKind("metadata of a schedule", 256 * _MIB, streams=False)
 """The names of a million GPUs, and groups that list them all, take a tenth of it."""
 
-ARRAYS = Kind("array of a schedule", 2**36, streams=False)
+ARRAYS = FileKind("array of a schedule", 2**36, streams=False)
 """Transfers of 40,000 GPUs among each other take 7 GB."""
 
-MANIFEST = Kind("manifest", 16 * _MIB, streams=False)
+MANIFEST = FileKind("manifest", 16 * _MIB, streams=False)
 """10,000 files of a bundle; a runtime loads 64 at most."""
 
 
-def read_whole(path: Path, kind: Kind, code: str, advice: str | None = None) -> bytes:
+def read_whole(path: Path, kind: FileKind, code: str, advice: str | None = None) -> bytes:
     """Return the bytes of a file.
 
     Parameters
@@ -84,7 +84,7 @@ def read_whole(path: Path, kind: Kind, code: str, advice: str | None = None) -> 
         raise InputError(Diagnostic(code, phrase, Span(str(path)), help=advice)) from fault
 
 
-def read_stream(stream: BinaryIO, kind: Kind, name: str) -> bytes:
+def read_stream(stream: BinaryIO, kind: FileKind, name: str) -> bytes:
     """Return the bytes of an open stream; `name` is what diagnostics call it.
 
     Raises

@@ -151,7 +151,7 @@ def _is_empty(path: Path) -> bool:
     return not journal.exists() or _is_cut_off(_read(journal, reading.JOURNAL), first)
 
 
-def _read(path: Path, kind: reading.Kind) -> bytes:
+def _read(path: Path, kind: reading.FileKind) -> bytes:
     """Return a file of ours; opening a pipe in its place would wait for ever."""
     return reading.read_whole(path, replace(kind, streams=False), "CS215")
 

@@ -11,7 +11,7 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.workers import Workers
 from colsynth.tuning import Candidate, Case, Means, choose, search
 from colsynth.tuning.candidates import algorithm_names, is_baseline, knobs, neighbours, starts
-from colsynth.tuning.evaluate import build, evaluate, is_usable, usable_sizes
+from colsynth.tuning.evaluate import Measured, build, evaluate, is_usable, usable_sizes
 from colsynth.tuning.search import fastest
 
 SIZES = (1024, 2**20, 2**26)
@@ -146,3 +146,31 @@ def test_auto_compiles_what_was_measured_at_its_size(monkeypatch):
     assert [a.data for a in done.artefacts] == [a.data for a in made.artefacts]
     asked = api.compile(problem, "msccl")
     assert [a.data for a in asked.artefacts] != [a.data for a in made.artefacts]
+
+
+GOOD = {"seconds": [1e-5, 2e-5, 3e-5], "refusal": None, "usable": [True, False, True]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seconds": [1e-5, 2e-5]},
+        {"seconds": [None, 2e-5, 3e-5]},
+        {"seconds": [float("inf"), 2e-5, 3e-5]},
+        {"seconds": [float("nan"), 2e-5, 3e-5]},
+        {"seconds": [0.0, 2e-5, 3e-5]},
+        {"seconds": [-1.0, 2e-5, 3e-5]},
+        {"seconds": ["1", 2e-5, 3e-5]},
+        {"usable": [True]},
+        {"usable": [1, 2, 3]},
+        {"refusal": "CS402: too much"},
+        {"refusal": 5},
+        {"seconds": None},
+    ],
+    ids=str,
+)
+def test_a_measurement_that_a_journal_cannot_have_held_is_made_again(change):
+    candidate = next(starts(("ring",), 1024))[0]
+    assert Measured.of_entry(case(), candidate, GOOD).seconds == (1e-5, 2e-5, 3e-5)
+    with pytest.raises(ValueError):  # noqa: PT011 - the message is for nobody
+        Measured.of_entry(case(), candidate, {**GOOD, **change})
