@@ -22,8 +22,8 @@ from colsynth.units import parse_fraction
 
 FORMAT, VERSION = "colsynth timed schedule", 1
 
-_MOST = 2**62
-"""Of sizes, chunks and ticks, which kernels reckon with in 64 bits."""
+_MOST, _MOST_CHUNKS = 2**62, 2**31
+"""Of sizes and ticks, which kernels reckon with in 64 bits, and of chunks, numbered in 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,10 @@ class Metadata:
 
     def __post_init__(self) -> None:
         """Refuse numbers that no schedule has."""
-        counts = (self.size, self.chunks_per_gpu, self.chunks, *(x[2] for x in self.demands))
-        if not all(0 < count < _MOST for count in counts) or not 0 <= self.ticks < _MOST:
+        counts = (self.chunks_per_gpu, self.chunks, *(x[2] for x in self.demands))
+        if not all(0 < count < _MOST_CHUNKS for count in counts):
+            raise ValueError("a number of chunks is below one or beyond 32 bits")
+        if not (0 < self.size < _MOST and 0 <= self.ticks < _MOST):
             raise ValueError("a number is below its least or beyond 64 bits")
 
 
