@@ -173,7 +173,8 @@ def _plain(word: str) -> str:
     return "".join(word.split()).replace("-", "").replace("_", "").casefold()
 
 
-def require_least(option: str, value: int, least: int) -> None:
-    """Refuse a number that is too small for an option (CS210)."""
-    if value < least:
-        raise InputError(Diagnostic("CS210", f"{option} {value}: expected a number from {least}"))
+def require_least(option: str, value: int, least: int, most: int | None = None) -> None:
+    """Refuse a number that is too small, or too large, for an option (CS210)."""
+    if value < least or (most is not None and value > most):
+        span = f"from {least}" if most is None else f"from {least} to {most}"
+        raise InputError(Diagnostic("CS210", f"{option} {value}: expected a number {span}"))

@@ -15,11 +15,19 @@ _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "µs": 10**6, "ns": 10**9}
 _NCCL_TESTS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
-_NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?|\d+/[1-9]\d*)"
+# Digits end somewhere, since a handful of characters can stand for more of them than memory holds.
+_DIGITS = "[0-9]{1,100}"
+_NUMBER = (
+    rf"(?P<number>{_DIGITS}(?:\.{_DIGITS})?(?:[eE][+-]?[0-9]{{1,2}})?|{_DIGITS}/[1-9][0-9]{{0,99}})"
+)
 _BANDWIDTH = re.compile(_NUMBER + r"\s*(?P<prefix>[KMGT]i|[kKMGT]?)(?P<unit>B|b|bit)(?:/s|ps)")
 _DURATION = re.compile(_NUMBER + r"\s*(?P<unit>ns|us|µs|ms|s)")
 _SIZE = re.compile(_NUMBER + r"\s*(?P<prefix>[KMGT]i|[kKMGT]?)(?P<unit>B?)")
 _PERCENT = re.compile(_NUMBER + r"\s*%")
+_FRACTION = re.compile(r"-?[0-9]{1,2000}(?:/[1-9][0-9]{0,1999})?")
+
+MOST_BYTES = 2**60
+"""Of a size: an exbibyte. No message is as large, and sums of sizes still fit 64 bits."""
 
 BANDWIDTH_FORMS = '"25 GB/s", "200 Gb/s" or "50 GiB/s"'
 DURATION_FORMS = '"0.7 us", "700 ns" or "0 s"'
@@ -59,6 +67,8 @@ def parse_size(text: str) -> int:
     else:
         scale = _PREFIX[prefix]
     value = Fraction(match["number"]) * scale
+    if value > MOST_BYTES:
+        raise ValueError(f"a size is at most {format_size(MOST_BYTES)}")
     if value.denominator != 1:
         raise ValueError("expected a whole number of bytes")
     return int(value)
@@ -70,6 +80,13 @@ def parse_percent(text: str) -> Fraction:
     if match is None:
         raise ValueError(f"expected a percentage such as {PERCENT_FORMS}")
     return Fraction(match["number"]) / 100
+
+
+def parse_fraction(text: object) -> Fraction:
+    """Return what ``str`` made of a Fraction: ``"-7/3"``; raise ValueError for anything else."""
+    if not isinstance(text, str) or _FRACTION.fullmatch(text) is None:
+        raise ValueError(f"expected a fraction such as 7/3, found {str(text)[:40]!r}")
+    return Fraction(text)
 
 
 def spell_percent(share: Fraction) -> str:

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "colsynth"
 LADDER = [
     {"text"},
     {"errors", "units", "garbage"},
-    {"model", "kernels", "writing"},
+    {"model", "kernels", "writing", "reading"},
     {"runtimes", "store"},
     {"topology", "verify", "simulate"},
     {"synthesis", "lowering"},

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.errors import require_least
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
@@ -100,13 +99,13 @@ def survey(
         The runtime runs no such collective; CS404: several process groups, or transit.
     """
     from colsynth.compile.groups import machine_of
-    from colsynth.jobs.workers import Workers
+    from colsynth.jobs.workers import Workers, require_jobs
     from colsynth.runtimes.catalog import profile
     from colsynth.survey import Case
     from colsynth.survey import survey as examine_all
     from colsynth.topology.single_failures import read_kinds
 
-    require_least("--jobs", jobs, 1)
+    require_jobs(jobs)
     kinds = read_kinds(failures)
     problem = machine_of(problem, profile(runtime))
     case = Case(problem, kinds, runtime, algorithm, protocol, trees, seed)

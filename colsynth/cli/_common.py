@@ -105,10 +105,10 @@ def load_topology(
         Whatever is wrong with them, or with the file.
     """
     from colsynth.cli.progress import progress
+    from colsynth.reading import DESCRIPTION
     from colsynth.topology import load
-    from colsynth.topology.document import MAX_BYTES
 
-    data = read_stdin(MAX_BYTES + 1) if is_stdin(spec) else None
+    data = read_stdin(DESCRIPTION) if is_stdin(spec) else None
     given = parse_settings(settings or [])
     with progress("nothing was done", late=True) as show:
         found = load(

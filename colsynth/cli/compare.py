@@ -41,7 +41,6 @@ from colsynth.cli.damage import (
 from colsynth.cli.places import PLOT, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.errors import require_least
 from colsynth.units import format_bandwidth, format_size, gb_per_s
 from colsynth.writing import write_files
 
@@ -96,9 +95,11 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def cores(jobs: int | None) -> int:
-    """Return the number of processes asked for (CS210 below 1), or the cores there are to use."""
+    """Return the number of processes asked for (else CS210), or the cores there are to use."""
+    from colsynth.jobs.workers import require_jobs
+
     if jobs is not None:
-        require_least("--jobs", jobs, 1)
+        require_jobs(jobs)
         return jobs
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable is not None else os.cpu_count() or 1

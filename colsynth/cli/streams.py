@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from colsynth.errors import Diagnostic, InputError
+from colsynth.reading import FileKind, read_stream
 from colsynth.text import printable
 
 _COLOUR = r"\x1b\[[0-9;]*m"
@@ -61,11 +62,11 @@ def require_one_stdin(*places: str | Path | None) -> None:
         raise InputError(Diagnostic("CS214", phrase, help="name a file for one of them"))
 
 
-def read_stdin(most: int = -1) -> bytes:
-    """Return what the standard input holds, at most so many bytes; CS215 where it is closed."""
+def read_stdin(kind: FileKind) -> bytes:
+    """Return what the standard input holds; CS215 where it is closed, CS125 if too much."""
     if sys.stdin is None:
         raise InputError(Diagnostic("CS215", "the standard input is closed", help="name a file"))
-    return sys.stdin.buffer.read(most)
+    return read_stream(sys.stdin.buffer, kind, STDIN)
 
 
 def tell(text: str, keep: str = "") -> None:

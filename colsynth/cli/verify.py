@@ -81,9 +81,10 @@ def read_schedule(path: Path) -> tuple[str, bytes]:
     InputError
         CS502 when the file cannot be read, CS215 when stdin is closed.
     """
+    from colsynth.reading import SCHEDULE
     from colsynth.runtimes import read_file
 
-    return (STDIN, read_stdin()) if is_stdin(path) else (str(path), read_file(path))
+    return (STDIN, read_stdin(SCHEDULE)) if is_stdin(path) else (str(path), read_file(path))
 
 
 def report_object(report: Report) -> dict[str, Any]:

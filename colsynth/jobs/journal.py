@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from colsynth.reading import JOURNAL, parse_json, read_whole
 from colsynth.writing import append, write_files
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of the file."""
+
+    key: str
+    value: Any
 
 
 class Journal:
@@ -17,22 +29,26 @@ class Journal:
     Parameters
     ----------
     path : Path or None
-        Lines are appended as they come; None keeps nothing. A last line that was cut off
-        is forgotten.
+        Lines are appended as they come; None keeps nothing. A line that was cut off or
+        damaged is forgotten: what it said is worked out again.
+
+    Raises
+    ------
+    InputError
+        CS125 when the file is too large, CS215 when it cannot be read.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         self.known: dict[str, Any] = {}
         for line in self._lines():
-            with suppress(ValueError, KeyError, TypeError):
-                entry = json.loads(line)
-                self.known[entry["key"]] = entry["value"]
+            with suppress(ValueError):
+                entry = parse_json(line, _Line)
+                self.known[entry.key] = entry.value
 
-    def _lines(self) -> list[str]:
-        if self.path is None or not self.path.exists():
-            return []
-        return self.path.read_text("utf-8", errors="replace").splitlines()
+    def _lines(self) -> Iterator[bytes]:
+        if self.path is not None and self.path.exists():
+            yield from BytesIO(read_whole(self.path, JOURNAL, "CS215"))
 
     def recall(self, key: str) -> Any:
         """Return the value of a key, None where there is none yet."""

@@ -15,11 +15,19 @@ from threading import Thread
 from types import TracebackType
 from typing import TypeVar
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, require_least
 
 _PACKAGE = logging.getLogger("colsynth")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_MOST = 1024
+"""Processes: each takes some 150 MB, and machines have fewer cores."""
+
+
+def require_jobs(jobs: int) -> None:
+    """Refuse a number of processes below one, and one that no machine has cores for (CS210)."""
+    require_least("--jobs", jobs, 1, _MOST)
 
 
 class Workers:
@@ -29,9 +37,15 @@ class Workers:
     ----------
     jobs : int
         Processes; they start with the first work, and end with this one however it ends.
+
+    Raises
+    ------
+    InputError
+        CS210: `jobs` is below one, or beyond all cores.
     """
 
     def __init__(self, jobs: int = 1) -> None:
+        require_jobs(jobs)
         self.jobs = jobs
         self.pool: ProcessPoolExecutor | None = None
         self.listener: QueueListener | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.reading import SCHEDULE, read_whole
 
 
 def read_file(path: Path) -> bytes:
@@ -13,11 +13,7 @@ def read_file(path: Path) -> bytes:
     Raises
     ------
     InputError
-        CS502 when the file cannot be read.
+        CS502 when the file cannot be read, CS125 when it is too large.
     """
-    try:
-        return path.read_bytes()
-    except OSError as fault:
-        text = f"cannot read {path}: {fault.strerror or fault}"
-        advice = f"name the files in it, such as {path / '*.xml'}" if path.is_dir() else None
-        raise InputError(Diagnostic("CS502", text, Span(str(path)), help=advice)) from fault
+    advice = f"name the files in it, such as {path / '*.xml'}" if path.is_dir() else None
+    return read_whole(path, SCHEDULE, "CS502", advice)

@@ -7,12 +7,15 @@ attribute. A tag that this scanner and an XML parser read alike matches `_PLAIN`
 taken at once; any other goes through `_Characters`, which follows the routine and
 names the rule of the contract that the text breaks. After a fault the scanner reads
 the tag as XML would, so that later faults are found too.
+
+Time and memory grow with the text and no faster: patterns never go back, a search that found
+nothing is not made again, and after `MAX_FAULTS` faults the rest is not read.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from itertools import accumulate
 from typing import NamedTuple
 
 from colsynth.model import Severity
@@ -22,6 +25,14 @@ OPEN, SINGLE, CLOSE = "open", "single", "close"
 MAX_ATTRIBUTES = 16
 MAX_VALUE = 255
 MAX_NAME = 253
+MAX_FAULTS = 1000
+"""Tags that the runtime would misread, after which the rest of the text is not read."""
+
+_LONGEST_TAG = 2**16
+"""Characters of a tag that is read as XML after a fault; the runtime holds 8,700."""
+
+_BLOCK = 2**12
+"""Characters between two places whose line is kept."""
 
 _WORD = r"[^ <>/=\n\r\t\"'!?&]{1,253}"
 _PLAIN = re.compile(
@@ -30,10 +41,13 @@ _PLAIN = re.compile(
 _ATTRIBUTE = re.compile(r" ([^=]+)=\"([^\"]*)\"")
 _BLANKS = re.compile(r"[ \n\r]*")
 _COMMENT = re.compile(r"<!--([^ >/\n\r]*)")
+_END = re.compile(r"[ =>/\n\r]")
+_KEY = r"[^\s=<>/\"']++"
 _LENIENT = re.compile(
-    r"<\s*(/?)\s*([^\s=<>/\"'?!][^\s=<>/\"']*)((?:\s+[^\s=<>/\"']+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'))?)*)\s*(/?)\s*>"
+    r"<\s*+(/?)\s*+([^\s=<>/\"'?!][^\s=<>/\"']*+)"
+    rf"((?:\s++{_KEY}(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'))?+)*+)\s*+(/?)\s*+>"
 )
-_LENIENT_ATTRIBUTE = re.compile(r"([^\s=<>/\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'))?")
+_LENIENT_ATTRIBUTE = re.compile(rf"({_KEY})(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'))?+")
 
 
 class Tag(NamedTuple):
@@ -60,11 +74,24 @@ class Scanner:
         self.text = text
         self.position = 0
         self._findings = findings
-        self.newlines = [match.start() for match in re.finditer("\n", text)]
+        self._faults = 0
+        self._missing: dict[str, int] = {}
+        counts = (text.count("\n", at, at + _BLOCK) for at in range(0, len(text), _BLOCK))
+        self._lines = list(accumulate(counts, initial=1))
 
     def line(self, offset: int) -> int:
         """Return the line number, from 1, of a character."""
-        return bisect_right(self.newlines, offset - 1) + 1
+        block = min(offset // _BLOCK, len(self._lines) - 1)
+        return self._lines[block] + self.text.count("\n", block * _BLOCK, offset)
+
+    def find(self, text: str, position: int) -> int:
+        """Return where a text comes next, -1 if nowhere, which is found out once."""
+        if position >= self._missing.get(text, len(self.text)):
+            return -1
+        found = self.text.find(text, position)
+        if found < 0:
+            self._missing[text] = position
+        return found
 
     def tag(self) -> Tag | None:
         """Return the next tag, comments skipped, or None at the end of the text."""
@@ -97,16 +124,24 @@ class Scanner:
             except _Misread as fault:
                 self.report(fault.rule, fault.message, fault.offset)
                 tag = self._recover()
+                self._count_fault(fault.offset)
                 if tag is not None:
                     return tag
             if _PLAIN.match(self.text, self.position):
                 return self.tag()
 
+    def _count_fault(self, offset: int) -> None:
+        self._faults += 1
+        if self._faults == MAX_FAULTS:
+            text = f"{MAX_FAULTS} tags cannot be read; what follows was not checked"
+            self.report("X04", text, offset)
+            self.position = len(self.text)
+
     def _skip_comment(self) -> bool:
         match = _COMMENT.match(self.text, self.position)
         if match is None:
             return False
-        end = self.text.find("-->", self.position + 4)
+        end = self.find("-->", self.position + 4)
         if end < 0:
             raise _Misread("X04", "a comment is never closed", self.position)
         word = match[1]
@@ -117,7 +152,7 @@ class Scanner:
         return True
 
     def _by_character(self) -> Tag:
-        reader = _Characters(self.text, self.position)
+        reader = _Characters(self, self.position)
         tag, pairs = reader.read()
         self.position = reader.position
         for rule, message, offset, level in reader.remarks:
@@ -135,16 +170,16 @@ class Scanner:
     def _recover(self) -> Tag | None:
         """Read the tag at hand as XML, or step over what cannot be one."""
         text = self.text
-        start = text.find("<", self.position)
+        start = self.find("<", self.position)
         if start < 0:
             self.position = len(text)
             return None
         if start > self.position:
             self.position = start
             return None
-        match = _LENIENT.match(text, start)
+        match = _LENIENT.match(text, start, start + _LONGEST_TAG)
         if match is None:
-            end = text.find(">", start)
+            end = self.find(">", start)
             self.position = len(text) if end < 0 else end + 1
             return None
         self.position = match.end()
@@ -157,8 +192,9 @@ class Scanner:
 class _Characters:
     """The runtime's routine for one tag, with its faults named."""
 
-    def __init__(self, text: str, position: int) -> None:
-        self.text, self.position, self.start = text, position, position
+    def __init__(self, scanner: Scanner, position: int) -> None:
+        self.text, self.find = scanner.text, scanner.find
+        self.position, self.start = position, position
         self.remarks: list[tuple[str, str, int, Severity | None]] = []
 
     def read(self) -> tuple[Tag, list[tuple[str, str]]]:
@@ -168,16 +204,19 @@ class _Characters:
         if not name and last == "/":
             return self._close(), []
         pairs: list[tuple[str, str]] = []
+        count = 0
         while last == " ":
             key, value, last = self._attribute()
-            pairs.append((key, value))
-        self._judge(pairs)
+            count += 1
+            if count <= MAX_ATTRIBUTES:
+                pairs.append((key, value))
+        self._judge(pairs, count)
         kind = OPEN
         if last == "/":
             kind, last = SINGLE, self._next()
         if last != ">":
             raise self._fault("X03" if last == "\t" else "X04", f"expected '>', found {last!r}")
-        return Tag(kind, name, dict(reversed(pairs[:MAX_ATTRIBUTES])), self.start), pairs
+        return Tag(kind, name, dict(reversed(pairs)), self.start), pairs
 
     def _open(self) -> None:
         text, at = self.text, self.position
@@ -198,23 +237,26 @@ class _Characters:
         return Tag(CLOSE, name, {}, self.start)
 
     def _name(self) -> tuple[str, str]:
-        begin = self.position
-        while True:
-            last = self._next()
-            if last == "=":
-                self._word(begin)
-                raise self._fault("X04", "'=' in an element's name")
-            if last in " >/\n\r":
-                return self._word(begin), last
+        begin, last = self.position, self._end()
+        word = self._word(begin)
+        if last == "=":
+            raise self._fault("X04", "'=' in an element's name")
+        return word, last
 
     def _attribute(self) -> tuple[str, str, str]:
-        begin = self.position
-        while True:
-            last = self._next()
-            if last == "=":
-                return self._word(begin), self._value(), self._next()
-            if last in " >/\n\r":
-                return self._word(begin), "", last
+        begin, last = self.position, self._end()
+        word = self._word(begin)
+        if last == "=":
+            return word, self._value(), self._next()
+        return word, "", last
+
+    def _end(self) -> str:
+        """Return the character that ends a word; the next one is behind it."""
+        found = _END.search(self.text, self.position)
+        self.position = len(self.text) if found is None else found.end()
+        if found is None:
+            raise self._unended()
+        return found[0]
 
     def _word(self, begin: int) -> str:
         word = self.text[begin : self.position - 1]
@@ -230,7 +272,7 @@ class _Characters:
             raise self._fault("X05", "a value opened with ' runs on to the next double quote")
         if quote != '"':
             raise self._fault("X05", f"expected a double quote after '=', found {quote!r}")
-        end = self.text.find('"', self.position)
+        end = self.find('"', self.position)
         if end < 0:
             raise self._fault("X05", "a value is never closed")
         value, self.position = self.text[self.position : end], end + 1
@@ -242,9 +284,9 @@ class _Characters:
             raise self._fault("X05", f"value {value[:40]!r} is taken literally, not as XML")
         return value
 
-    def _judge(self, pairs: list[tuple[str, str]]) -> None:
-        if len(pairs) > MAX_ATTRIBUTES:
-            raise self._fault("X07", f"{len(pairs)} attributes (blanks included); 16 are kept")
+    def _judge(self, pairs: list[tuple[str, str]], count: int) -> None:
+        if count > MAX_ATTRIBUTES:
+            raise self._fault("X07", f"{count} attributes (blanks included); 16 are kept")
         for key, value in pairs:
             if not key and not value:
                 text = "a superfluous blank takes the place of an attribute"
@@ -256,9 +298,12 @@ class _Characters:
 
     def _next(self) -> str:
         if self.position >= len(self.text):
-            raise self._fault("X04", "the file ends inside a tag")
+            raise self._unended()
         self.position += 1
         return self.text[self.position - 1]
+
+    def _unended(self) -> _Misread:
+        return self._fault("X04", "the file ends inside a tag")
 
     def _fault(self, rule: str, message: str) -> _Misread:
         return _Misread(rule, message, self.start)

@@ -66,6 +66,11 @@ class Case:
         """Return the largest message that a protocol is tried at; None without limit."""
         return PROTOCOLS.get(protocol) if self.limited else None
 
+    def tried(self, protocol: str) -> tuple[bool, ...]:
+        """Return at every size whether plans with a protocol are simulated there."""
+        limit = self.limit(protocol)
+        return tuple(limit is None or size <= limit for size in self.sizes)
+
     def key(self, plan: Plan) -> str:
         """Return a hash of everything that the measurement of a plan depends on."""
         from colsynth.simulate import default_model

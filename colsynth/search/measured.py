@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from colsynth.model import Direction, Forest, ThreadblockProgram
+from colsynth.reading import in_form
 from colsynth.runtimes.choice import Shape
 from colsynth.search.plan import Plan
 
@@ -54,17 +57,38 @@ class Measured:
         }
 
     @classmethod
-    def of_entry(cls, plan: Plan, entry: Any) -> Measured:
-        """Return a measurement from its plain values; KeyError or TypeError from others."""
-        shape = entry["shape"]
-        return cls(
-            plan,
-            tuple(entry["seconds"]),
-            entry["refusal"],
-            tuple(entry["usable"]),
-            tuple(entry["exact"]),
-            None if shape is None else Shape(**shape),
-        )
+    def of_entry(cls, plan: Plan, tried: Sequence[bool], entry: Any) -> Measured:
+        """Return a measurement from its plain values; ValueError from what cannot be one.
+
+        Parameters
+        ----------
+        plan : Plan
+        tried : sequence of bool
+            At every size of the case, whether the plan is simulated there.
+        entry : object
+            As `entry` gives it.
+        """
+        found = in_form(entry, _Entry)
+        made = [known and found.refusal is None for known in tried]
+        if [x is not None for x in found.seconds] != made:
+            raise ValueError("there is not a time for every size")
+        if not all(x is None or (isfinite(x) and x > 0) for x in found.seconds):
+            raise ValueError("a time is none")
+        sizes = len(tried) if any(made) else 0
+        if not len(found.usable) == len(found.exact) == sizes or bool(sizes) != bool(found.shape):
+            raise ValueError("figures are missing")
+        return cls(plan, found.seconds, found.refusal, found.usable, found.exact, found.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The plain values of a measurement."""
+
+    seconds: tuple[float | None, ...]
+    refusal: str | None
+    usable: tuple[bool, ...]
+    exact: tuple[bool, ...]
+    shape: Shape | None
 
 
 def shape_of(schedule: object, program: ThreadblockProgram) -> Shape:

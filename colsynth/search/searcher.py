@@ -136,8 +136,9 @@ class Searcher:
         for plan in item:
             entry = self.means.journal.recall(self.workshop.case.key(plan))
             measured = self.found.get(plan)
-            with suppress(ValueError, KeyError, TypeError):
-                measured = measured or Measured.of_entry(plan, entry)
+            with suppress(ValueError):
+                tried = self.workshop.case.tried(plan.protocol)
+                measured = measured or Measured.of_entry(plan, tried, entry)
             if measured is None:
                 break
             rows.append(measured)

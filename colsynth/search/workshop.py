@@ -91,8 +91,8 @@ class Workshop:
 
         case = self.case
         nothing = (None,) * len(case.sizes)
-        limit = case.limit(plan.protocol)
-        tried = [size for size in case.sizes if limit is None or size <= limit]
+        pairs = zip(case.sizes, case.tried(plan.protocol), strict=True)
+        tried = [size for size, known in pairs if known]
         if not tried:
             return Measured(plan, nothing, f"{plan.protocol} is for smaller messages")
         try:

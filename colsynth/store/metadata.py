@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -17,8 +18,58 @@ from colsynth.model import (
     TimedSchedule,
     Topology,
 )
+from colsynth.units import parse_fraction
 
 FORMAT, VERSION = "colsynth timed schedule", 1
+
+_MOST, _MOST_CHUNKS = 2**62, 2**31
+"""Of sizes and ticks, which kernels reckon with in 64 bits, and of chunks, numbered in 32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What every version of the format says."""
+
+    format: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyData:
+    """A topology without its links."""
+
+    name: str
+    nodes: tuple[tuple[str, Kind, int | None, tuple[str, ...]], ...]
+    ranks: tuple[int, ...]
+    kinds: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The form of what `describe` returns."""
+
+    topology: TopologyData
+    collective: Collective
+    root: int | None
+    groups: tuple[tuple[int, ...], ...]
+    transit: bool
+    demands: tuple[tuple[tuple[int, ...], tuple[int, ...], int, bool], ...]
+    size: int
+    chunks_per_gpu: int
+    chunks: int
+    chunk_bytes: str
+    tick: str
+    ticks: int
+    bound: tuple[str, str]
+    phases: tuple[Direction, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no schedule has."""
+        counts = (self.chunks_per_gpu, self.chunks, *(x[2] for x in self.demands))
+        if not all(0 < count < _MOST_CHUNKS for count in counts):
+            raise ValueError("a number of chunks is below one or beyond 32 bits")
+        if not (0 < self.size < _MOST and 0 <= self.ticks < _MOST):
+            raise ValueError("a number is below its least or beyond 64 bits")
 
 
 def describe(schedule: TimedSchedule) -> dict[str, Any]:
@@ -67,38 +118,37 @@ def link_columns(topology: Topology) -> dict[str, list[int]]:
     }
 
 
-def read_topology(data: dict[str, Any], columns: Sequence[Sequence[int]]) -> Topology:
+def read_topology(data: TopologyData, columns: Sequence[Sequence[int]]) -> Topology:
     """Return the topology that `describe` and `link_columns` wrote down."""
-    kinds = [(Fraction(rate), Fraction(delay)) for rate, delay in data["kinds"]]
+    kinds = [(above_zero(rate), parse_fraction(delay)) for rate, delay in data.kinds]
+    if any(delay < 0 for _, delay in kinds):
+        raise ValueError("a latency is below zero")
     return Topology(
-        name=data["name"],
-        nodes=tuple(
-            Node(name, Kind(kind), box, tuple(capabilities))
-            for name, kind, box, capabilities in data["nodes"]
-        ),
+        name=data.name,
+        nodes=tuple(Node(*node) for node in data.nodes),
         links=tuple(
             Link(source, target, *kinds[kind])
             for source, target, kind in zip(*columns, strict=True)
         ),
-        ranks=tuple(data["ranks"]),
+        ranks=data.ranks,
     )
 
 
-def read_problem(data: dict[str, Any], topology: Topology) -> Problem:
+def above_zero(text: str) -> Fraction:
+    """Return a fraction; raise ValueError where it is none above zero."""
+    value = parse_fraction(text)
+    if value <= 0:
+        raise ValueError(f"{text} is not above zero")
+    return value
+
+
+def read_problem(data: Metadata, topology: Topology) -> Problem:
     """Return the problem that `describe` wrote down."""
     return Problem(
         topology=topology,
-        collective=Collective(data["collective"]),
-        root=data["root"],
-        groups=tuple(tuple(group) for group in data["groups"]),
-        transit=data["transit"],
-        demands=tuple(
-            Demand(tuple(holders), tuple(wanted), count, reduces)
-            for holders, wanted, count, reduces in data["demands"]
-        ),
+        collective=data.collective,
+        root=data.root,
+        groups=data.groups,
+        transit=data.transit,
+        demands=tuple(Demand(*demand) for demand in data.demands),
     )
-
-
-def read_directions(data: dict[str, Any]) -> tuple[Direction, ...]:
-    """Return the directions of the phases."""
-    return tuple(Direction(word) for word in data["phases"])

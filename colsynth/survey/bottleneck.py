@@ -8,9 +8,20 @@ from fractions import Fraction
 from typing import Any
 
 from colsynth.model import AllreduceBound, Bound, Direction, FlowBound, Topology
-from colsynth.units import exact_gb_per_s, gb_per_s
+from colsynth.reading import in_form
+from colsynth.units import exact_gb_per_s, gb_per_s, parse_fraction
 
 _OPPOSITE = {"into": "out of", "out of": "into"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The plain values of a bottleneck, without those that repeat others."""
+
+    way: str
+    sets: tuple[tuple[str, ...], ...]
+    links: tuple[str, ...]
+    bandwidth: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +56,10 @@ class Bottleneck:
 
     @classmethod
     def of_entry(cls, entry: Any) -> Bottleneck:
-        """Return what `entry` wrote; KeyError, TypeError or ValueError from others."""
-        bandwidth = Fraction(entry["bandwidth"]) * 10**9
-        sets = tuple(tuple(names) for names in entry["sets"])
-        return cls(entry["way"], sets, tuple(entry["links"]), bandwidth)
+        """Return what `entry` wrote; ValueError from others."""
+        found = in_form(entry, _Entry)
+        bandwidth = parse_fraction(found.bandwidth) * 10**9
+        return cls(found.way, found.sets, found.links, bandwidth)
 
 
 def bottleneck_of(topology: Topology, bound: Bound | FlowBound | AllreduceBound) -> Bottleneck:

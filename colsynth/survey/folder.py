@@ -23,6 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from colsynth import reading
+from colsynth.errors import InputError
 from colsynth.jobs.journal import Journal, line_of
 from colsynth.survey.case import Found
 from colsynth.survey.row import Row
@@ -71,9 +73,10 @@ class Folder:
         """Return the row of an earlier run, if its files still are what they were."""
         if not self.is_ours:
             return None
-        with suppress(KeyError, TypeError, ValueError):
+        with suppress(ValueError):
             row = Row.of_entry(self.journal.recall(_key(number)))
-            if row.failure == failure and all(self._holds(*file) for file in row.files):
+            is_whole = row.bound > 0 or bool(failure)  # losses are shares of the healthy bound
+            if row.failure == failure and is_whole and all(self._holds(*x) for x in row.files):
                 return row
         return None
 
@@ -110,10 +113,12 @@ class Folder:
         self.journal.settle()
 
     def _holds(self, path: str, digest: str) -> bool:
+        """Whether a schedule is what it was; what lies elsewhere is none of ours."""
         if self.path is None:
             return False
-        with suppress(OSError):
-            return _sha256((self.path / path).read_bytes()) == digest
+        file, ours = ((self.path / x).resolve() for x in (path, SCHEDULES))
+        with suppress(InputError, OSError):
+            return ours in file.parents and _sha256(_read(file, reading.SCHEDULE)) == digest
         return False
 
 
@@ -143,7 +148,12 @@ def _is_empty(path: Path) -> bool:
         return False
     journal = path / JOURNAL
     first = line_of(_OWNER, "").rstrip(b'"}')
-    return not journal.exists() or _is_cut_off(journal.read_bytes(), first)
+    return not journal.exists() or _is_cut_off(_read(journal, reading.JOURNAL), first)
+
+
+def _read(path: Path, kind: reading.FileKind) -> bytes:
+    """Return a file of ours; opening a pipe in its place would wait for ever."""
+    return reading.read_whole(path, replace(kind, streams=False), "CS215")
 
 
 def _is_cut_off(text: bytes, start: bytes) -> bool:

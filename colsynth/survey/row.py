@@ -6,8 +6,31 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from colsynth.reading import in_form
 from colsynth.survey.bottleneck import Bottleneck
-from colsynth.units import exact_gb_per_s, gb_per_s
+from colsynth.units import exact_gb_per_s, gb_per_s, parse_fraction
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file in the plain values of a row."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The plain values of a row, without those that repeat others."""
+
+    failure: str
+    ranks: int
+    bound: str
+    algbw: str | None
+    trees_per_gpu: int | None
+    bottleneck: Any
+    refusal: str | None
+    files: tuple[_File, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +82,19 @@ class Row:
 
     @classmethod
     def of_entry(cls, entry: Any) -> Row:
-        """Return what `entry` wrote; KeyError, TypeError or ValueError from others."""
-        algbw, cut = entry["algbw"], entry["bottleneck"]
-        return cls(
-            failure=entry["failure"],
-            ranks=entry["ranks"],
-            bound=Fraction(entry["bound"]) * 10**9,
-            algbw=None if algbw is None else Fraction(algbw) * 10**9,
-            trees_per_gpu=entry["trees_per_gpu"],
+        """Return what `entry` wrote; ValueError from others."""
+        found = in_form(entry, _Entry)
+        cut = found.bottleneck
+        row = cls(
+            failure=found.failure,
+            ranks=found.ranks,
+            bound=parse_fraction(found.bound) * 10**9,
+            algbw=None if found.algbw is None else parse_fraction(found.algbw) * 10**9,
+            trees_per_gpu=found.trees_per_gpu,
             bottleneck=None if cut is None else Bottleneck.of_entry(cut),
-            refusal=entry["refusal"],
-            files=tuple((file["path"], file["sha256"]) for file in entry["files"]),
+            refusal=found.refusal,
+            files=tuple((file.path, file.sha256) for file in found.files),
         )
+        if row.bound < 0 or (row.algbw is not None and row.algbw < 0):
+            raise ValueError("a speed is below zero")
+        return row

@@ -9,7 +9,7 @@ from functools import partial
 
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
-from colsynth.topology.builder import Builder
+from colsynth.topology.builder import MAX_NODES, Builder
 from colsynth.topology.document import Document
 from colsynth.topology.joins import joined
 from colsynth.topology.parameters import Parameters, Value, refuse_unused, set_parameters
@@ -60,6 +60,11 @@ def expand(
                 help="describe the fabric under the key 'fabric'",
             )
         )
+    if number > MAX_NODES:
+        phrase = f"{number} boxes are too many"
+        limit = f"the limit is {MAX_NODES} nodes"
+        span = document.at("boxes") if boxes is None else Span("--nodes")
+        raise InputError(Diagnostic("CS125", phrase, span, (limit,)))
     builder = _Expansion(document, form, parameters).run(number)
     keys = {name: document.key("parameters", name) for name in form.parameters}
     refuse_unused(form.parameters, keys, _expressions(form))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.reading import DESCRIPTION, read_whole
+from colsynth.topology.scalars import plain_scalar
 
-MAX_BYTES = 64 * 2**20
-"""Larger files are refused unread: 64 MiB hold about half a million links."""
+MAX_VALUES = 2**21
+"""Values that are read of one file, lists and mappings counted: each takes some 300 bytes."""
 
 Watch = Callable[[str, int, int], None]
 """Told (what, done, total) while a large file is read."""
@@ -118,14 +120,7 @@ def read_document(path: Path, wording: Wording = TOPOLOGY, watch: Watch = silent
     InputError
         The file cannot be read, is no text, is no YAML, or is no mapping.
     """
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            Diagnostic("CS101", f"cannot read the {wording.file}: {reason}", Span(str(path)))
-        ) from None
+    raw = read_whole(path, replace(DESCRIPTION, name=wording.file), "CS101")
     return decode_document(raw, str(path), wording, watch)
 
 
@@ -168,11 +163,6 @@ _SHAPES = (
 
 
 def _decoded(raw: bytes, file: str, wording: Wording) -> str:
-    if len(raw) > MAX_BYTES:
-        limit = f"the limit is {MAX_BYTES} bytes"
-        raise InputError(
-            Diagnostic("CS125", f"the {wording.file} is too large", Span(file), (limit,))
-        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -247,6 +237,9 @@ class _Reader:
 
     def _value(self, event: Any, path: Path_) -> Any:
         self.values[path] = _mark(event)
+        if len(self.values) > MAX_VALUES:
+            note = f"the limit is {MAX_VALUES} values"
+            raise self._error("CS125", f"the {self.wording.file} is too large", event, note)
         if len(self.values) % _OFTEN == 0:
             self._watch(f"line of {self.file}", event.start_mark.line, self._lines)
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
@@ -289,15 +282,17 @@ class _Reader:
         return data
 
     def _scalar(self, event: Any) -> Any:
-        note = "expected text, a number or true/false, without a tag"
         if event.tag not in (None, "!"):
+            note = "expected text, a number or true/false, without a tag"
             raise self._error("CS108", "not a plain value", event, note)
-        tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
-        node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
+        is_plain, _ = event.implicit
+        if not is_plain:
+            return event.value
         try:
-            return self._loader.construct_object(node)
-        except (yaml.constructor.ConstructorError, ValueError):
-            raise self._error("CS108", "not a plain value", event, note) from None
+            return plain_scalar(event.value)
+        except ValueError as fault:
+            hint = "put it in quotes if it is text"
+            raise self._error("CS108", "not a plain value", event, str(fault), hint) from None
 
     def _error(
         self, code: str, phrase: str, event: Any, note: str | None = None, hint: str | None = None

@@ -7,11 +7,28 @@ from typing import Any
 import yaml
 
 from colsynth.model import Link, Node, Topology
+from colsynth.topology.scalars import plain_scalar
 from colsynth.topology.schema import VERSION
 from colsynth.topology.wires import choose_wires
 from colsynth.units import spell_bandwidth, spell_duration
 
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes what YAML 1.2 would not read as text, beside what YAML 1.1 would not."""
+
+
+def _text(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if _is_text(text) else "'")
+
+
+def _is_text(text: str) -> bool:
+    try:
+        return plain_scalar(text) == text
+    except ValueError:
+        return False
+
+
+_Dumper.add_representer(str, _text)
 
 
 def export_flat(topology: Topology) -> str:
@@ -19,7 +36,7 @@ def export_flat(topology: Topology) -> str:
     # Flow style for leaves: one line per node and per link, however long.
     text: str = yaml.dump(
         flat_form(topology),
-        Dumper=_DUMPER,
+        Dumper=_Dumper,
         sort_keys=False,
         default_flow_style=None,
         allow_unicode=True,

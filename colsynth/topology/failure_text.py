@@ -21,6 +21,8 @@ from colsynth.units import parse_percent
 
 _ARROWS = re.compile("->|-")
 _RANK = re.compile("[0-9]{1,9}")
+_ROOM = 100
+"""Characters that the text of a link may have beyond two names: an arrow, blanks, ranks."""
 _WORDS = {Kind.GPU: "a GPU", Kind.NIC: "a NIC", Kind.SWITCH: "a switch"}
 _OPTIONS = {Kind.GPU: "--drop-gpu", Kind.NIC: "--drop-nic"}
 
@@ -106,6 +108,7 @@ class _Reader:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology.whole or topology
         self.names = {node.name: i for i, node in enumerate(topology.nodes)}
+        self.longest = max(map(len, self.names))
 
     def node(self, text: str, kind: Kind) -> int:
         """Return the node of a kind that a text names."""
@@ -142,6 +145,8 @@ class _Reader:
 
     def _readings(self, text: str) -> Iterator[_Reading]:
         """Yield every way to cut a text into the names of two nodes."""
+        if len(text) > 2 * self.longest + _ROOM:
+            return
         cuts = {(cut.start(), cut.end()) for cut in _ARROWS.finditer(text)}
         # A "-" before ">" may end a name that is followed by one that begins with ">".
         cuts |= {(start, start + 1) for start, _ in cuts}

@@ -72,9 +72,11 @@ def read_roots(text: str) -> tuple[int, ...]:
     column = 1
     for word in text.split(","):
         found = read_range(word)
-        if found is None or len(found) > MAX_NODES:
+        if found is None or len(ranks) + len(found) > MAX_NODES:
             span = Span("--root", 1, column + len(word) - len(word.lstrip()))
             named = f"{word.strip()!r} is no rank" if word.strip() else "expected a rank"
+            if found is not None:
+                named = f"more than {MAX_NODES} ranks"
             raise InputError(Diagnostic("CS211", named, span, help="write ranks as 3 or 0,8"))
         ranks += found
         column += len(word) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.topology.builder import MAX_LINKS
 from colsynth.topology.schema import LinkRule
 
 Place = Callable[..., Span]
@@ -29,7 +30,7 @@ def joined(rule: LinkRule, sources: int, targets: int, same: bool, place: Place)
     Raises
     ------
     InputError
-        Counts or blocks do not fit the numbers of nodes.
+        Counts or blocks do not fit the numbers of nodes, or CS125: there are too many pairs.
     """
     if rule.counts is not None:
         return _counted(rule, rule.counts, (sources, targets), same, place)
@@ -37,6 +38,12 @@ def joined(rule: LinkRule, sources: int, targets: int, same: bool, place: Place)
         return _shared(_blocks, sources, targets, place)
     if rule.join == "round-robin":
         return _shared(_round_robin, sources, targets, place)
+    pairs = sources * (sources - 1) if same else sources * targets * (1 if rule.one_way else 2)
+    if pairs > MAX_LINKS:
+        phrase = f"{sources} nodes joined to {targets} are {pairs} links"
+        raise InputError(
+            Diagnostic("CS125", phrase, place("from"), (f"the limit is {MAX_LINKS} links",))
+        )
     if not same:
         return [(i, j, 1) for i in range(sources) for j in range(targets)]
     first = [0 if rule.one_way else i for i in range(sources)]

@@ -27,7 +27,10 @@ LatencyRule = Annotated[
     str, Meta(description='"0.7 us", "700 ns", or an expression; zero when left out.')
 ]
 Name = Annotated[str, Meta(min_length=1, description="Printable text without outer blanks.")]
-Number = Annotated[int, Meta(ge=1)]
+_MOST = 10**9
+"""Of every count and box; far from where sums and products leave 64 bits."""
+
+Number = Annotated[int, Meta(ge=1, le=_MOST)]
 Expression = Annotated[
     str,
     Meta(
@@ -96,7 +99,7 @@ class LinkRule(_Strict, frozen=True):
         Number | Expression, Meta(description="Parallel links per pair; their bandwidths add up.")
     ] = 1
     counts: Annotated[
-        list[list[Annotated[int, Meta(ge=0)]]] | None,
+        list[list[Annotated[int, Meta(ge=0, le=_MOST)]]] | None,
         Meta(description="Parallel links of every pair: a row per `from`, a column per `to`."),
     ] = None
     one_way: OneWay = False
@@ -138,7 +141,7 @@ class FlatNode(_Strict, frozen=True):
     name: Name
     kind: KindName
     box: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
+        Annotated[int, Meta(ge=0, le=_MOST)] | None,
         Meta(
             description="Its chassis; none for the fabric. GPUs without one share a box where ways "
             "without a NIC join them."

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from colsynth import reading
+from colsynth.errors import InputError
 from colsynth.runtimes.environment import variables
 from colsynth.runtimes.profile import Profile
 from colsynth.tuning.bundle import Bundle, TunedFile
@@ -52,12 +55,19 @@ def refuse_to_replace(place: Path, force: bool) -> None:
         raise exists(place, advice)
 
 
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What every manifest says, among other things."""
+
+    format: str
+
+
 def _is_bundle(place: Path) -> bool:
     try:
-        manifest = json.loads((place / MANIFEST).read_bytes())
-    except (OSError, ValueError):
+        data = reading.read_whole(place / MANIFEST, reading.MANIFEST, "CS215")
+        return reading.parse_json(data, _Manifest).format == FORMAT
+    except (InputError, ValueError):
         return False
-    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
 
 
 def publish(bundle: Bundle, place: Path, *, replace: bool = False) -> None:

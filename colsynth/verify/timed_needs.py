@@ -99,15 +99,19 @@ def needs(schedule: TimedSchedule) -> tuple[Need, ...]:
     if each < 1 or schedule.size < 1:
         raise failure("CS510", f"{schedule.size} bytes in {each} chunks per GPU are no message")
     _check_problem(problem)
+    whole = problem.collective in _WHOLE
+    if problem.collective is Collective.CUSTOM:
+        counts = [demand.count * each for demand in problem.demands]
+        shares = {sum(counts)}
+    else:
+        counts = [_count(problem, members, each) for members in problem.members]
+        shares = {each if whole else len(members) * each for members in problem.members}
+    _check_figures(schedule, sum(counts), shares)  # before anything of their size is made
     sets = _Sets(problem.topology.size)
     if problem.collective is Collective.CUSTOM:
         parts = _custom(problem.demands, each, sets)
-        shares = {sum(demand.count for demand in problem.demands) * each}
     else:
         parts = [_group(problem, members, each, sets) for members in problem.members]
-        whole = problem.collective in _WHOLE
-        shares = {each if whole else len(members) * each for members in problem.members}
-    _check_figures(schedule, sum(_chunks(part) for part in parts), shares)
     first, members = sets.arrays()
     joined = _joined(parts)
     return tuple(
@@ -115,6 +119,14 @@ def needs(schedule: TimedSchedule) -> tuple[Need, ...]:
         for direction in (Direction.IN, Direction.OUT)
         if direction in joined
     )
+
+
+def _count(problem: Problem, members: tuple[int, ...], each: int) -> int:
+    """Return the number of chunks of one group."""
+    size = len(members)
+    if problem.collective in _WHOLE:
+        return each
+    return each * size * (size if problem.collective is Collective.ALLTOALL else 1)
 
 
 def _chunks(part: _Conditions) -> int:
@@ -154,11 +166,7 @@ _WHO: dict[Collective, tuple[tuple[Direction, int, int], ...]] = {
 
 def _group(problem: Problem, members: tuple[int, ...], each: int, sets: _Sets) -> _Conditions:
     """Return the conditions of the chunks of one group."""
-    count = each
-    if problem.collective not in _WHOLE:
-        count *= len(members)
-    if problem.collective is Collective.ALLTOALL:
-        count *= len(members)
+    count = _count(problem, members, each)
     ranks = np.array(members, np.int64) + 1
     everyone = sets.number(tuple(sorted(members)))
 

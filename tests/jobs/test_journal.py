@@ -1,6 +1,12 @@
 import json
+import os
+from dataclasses import replace
 
+import pytest
+
+from colsynth.errors import InputError
 from colsynth.jobs.journal import Journal
+from colsynth.reading import JOURNAL
 
 
 def test_what_was_kept_is_found_again(tmp_path):
@@ -50,3 +56,38 @@ def test_settled_journals_do_not_show_the_order_of_the_work(tmp_path):
         texts.append((tmp_path / order).read_bytes())
         assert Journal(tmp_path / order).known == journal.known
     assert texts[0] == texts[1]
+
+
+DAMAGED = [
+    b'{"key": ["a"], "value": 1}',
+    b'{"key": 7, "value": 1}',
+    b'{"key": "b"}',
+    b'{"key": "b", "value": NaN}',
+    b'{"key": "b", "value": 1e999}',
+    b'{"key": "b", "value": ' + b"[" * 100_000 + b"}",
+    b'{"key": "b", "value": ' + b"9" * 5000 + b"}",
+    b'{"key": "\xff", "value": 1}',
+    b"\x00",
+]
+
+
+@pytest.mark.parametrize("line", DAMAGED, ids=range(len(DAMAGED)))
+def test_damaged_lines_are_passed_over(line, tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"key": "a", "value": 1}\n' + line)
+    journal = Journal(path)
+    assert journal.known == {"a": 1}
+    journal.settle()
+    assert Journal(path).known == {"a": 1}
+
+
+def test_a_journal_without_end_and_a_pipe_are_refused_in_one_diagnostic(tmp_path, monkeypatch):
+    monkeypatch.setattr("colsynth.jobs.journal.JOURNAL", replace(JOURNAL, most=10))
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"\n" * 11)
+    with pytest.raises(InputError, match="CS125"):
+        Journal(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="CS215"):
+        Journal(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from colsynth.runtimes.numbers import is_plain, read_int
 from colsynth.runtimes.rules import Findings
 from colsynth.runtimes.scanner import CLOSE, OPEN, SINGLE, Scanner
+from tests.watchdog import at_most
 
 
 def scan(text):
@@ -160,3 +162,46 @@ def test_plain_numbers_are_themselves(number):
 def test_wide_numbers_saturate():
     assert read_int(str(2**70), 64) == 2**63 - 1
     assert not is_plain("1.0")
+
+
+ADVERSARIES = {
+    "comments": "<!-- > ",
+    "blanks": "<algo" + " " * 2000,
+    "blanks before the end": "<a x = " + "\n" * 500,
+    "attributes": '<a x="1" ',
+    "one quote": '<a x="><',
+    "both quotes": "<a y='\" k=\" z' x=\"><b c='\" d='>",
+    "closing tags": "</ a",
+    "words": "word < ",
+    "newlines": "\n",
+    "names": "<" + "a" * 300 + ">",
+}
+
+
+@pytest.mark.parametrize("part", ADVERSARIES.values(), ids=ADVERSARIES)
+def test_scanning_takes_time_in_proportion_to_the_text(part):
+    # Each of these took minutes or more where a pattern went back or a search began anew.
+    with at_most(30):
+        scan(part * (3_000_000 // len(part)))
+
+
+def test_a_tag_of_a_million_attributes_is_counted_and_not_kept():
+    text = "<a " + " ".join(f'x{i}="1"' for i in range(100_000)) + ">"
+    tracemalloc.start()
+    tags, rules = scan(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (tags, rules) == ([], ["X07"])
+    assert peak < 3 * len(text)
+
+
+def test_lines_are_counted_however_far_apart():
+    scanner = Scanner("\n" * 10_000 + "x" * 10_000 + "\n<a>", Findings("rccl"))
+    assert [scanner.line(at) for at in (0, 1, 9_999, 10_000, 20_000, 20_001)] == [
+        1,
+        2,
+        10_000,
+        10_001,
+        10_001,
+        10_002,
+    ]

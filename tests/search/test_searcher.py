@@ -118,9 +118,31 @@ def test_a_plan_tells_what_differs_from_its_algorithm():
 
 def test_a_measurement_is_read_back_from_plain_values():
     one = measured(case(), FOREST)
-    assert Measured.of_entry(FOREST, one.entry()) == one
-    with pytest.raises(KeyError):
-        Measured.of_entry(FOREST, {})
+    assert Measured.of_entry(FOREST, (True, True, True), one.entry()) == one
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seconds": [1e-5, 2e-5]},
+        {"seconds": [None, 2e-5, 3e-5]},
+        {"seconds": [float("inf"), 2e-5, 3e-5]},
+        {"seconds": [float("nan"), 2e-5, 3e-5]},
+        {"seconds": [0.0, 2e-5, 3e-5]},
+        {"seconds": ["1", 2e-5, 3e-5]},
+        {"usable": [True]},
+        {"exact": [1, 2, 3]},
+        {"refusal": "CS402: too much"},
+        {"shape": None},
+        {"shape": {"chunks": 1}},
+        {"seconds": None},
+    ],
+    ids=str,
+)
+def test_a_measurement_that_a_journal_cannot_have_held_is_made_again(change):
+    entry = measured(case(), FOREST).entry()
+    with pytest.raises(ValueError):  # noqa: PT011 - the message is for nobody
+        Measured.of_entry(FOREST, (True, True, True), {**entry, **change})
 
 
 def test_baselines_are_all_but_our_own():

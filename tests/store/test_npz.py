@@ -14,9 +14,10 @@ import pytest
 from colsynth import api, store
 from colsynth.errors import InputError
 from colsynth.model import TimedPhase
-from colsynth.store import writer
+from colsynth.store import reader, writer
 from colsynth.store.columns import columns_of
 from colsynth.verify.timed import check_timed
+from tests.watchdog import at_most
 
 
 def mine(tmp_path):
@@ -259,3 +260,70 @@ def test_damaged_bytes_are_refused_or_make_no_difference(tmp_path):
         else:
             assert_equal(found, schedule)
     assert refusals > 200
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tick": "1e9999999999"},
+        {"tick": "9" * 5000},
+        {"tick": "0"},
+        {"tick": 1},
+        {"chunk_bytes": "-1"},
+        {"size": 2**70},
+        {"size": "1"},
+        {"chunks": 2**40},
+        {"chunks_per_gpu": 0},
+        {"ticks": -1},
+        {"groups": [[0, None]]},
+        {"bound": ["1/0", "reason"]},
+        {"bound": ["1"]},
+    ],
+    ids=str,
+)
+def test_figures_that_no_schedule_has_are_refused_unreckoned(changes, tmp_path):
+    edited(tmp_path / "a.npz", **changes)
+    with at_most(20):
+        refused(tmp_path / "a.npz")
+
+
+HEADERS = [
+    "{'descr': '<i4', 'fortran_order': False, 'shape': (",  # tokenizing it fails
+    "  {'descr': '<i4'\n    }",  # so does its indentation
+    "{'descr': '|O', 'fortran_order': False, 'shape': (24,), }\n",
+    "{'descr': '<i4', 'fortran_order': False, 'shape': (10**99,), }\n",
+    "{'descr': '<i4', 'fortran_order': False, 'shape': (999999999999999,), }\n",
+    "{'descr': __import__('os'), 'fortran_order': False, 'shape': (24,), }\n",
+    "(" * 9000,
+]
+
+
+def repacked(path, method=zipfile.ZIP_DEFLATED, **members):
+    """Write the mesh's file with members of other bytes, or compressed in another way."""
+    store.write_npz(made("mesh"), path)
+    with zipfile.ZipFile(path) as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    found |= {f"{name}.npy": data for name, data in members.items()}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in found.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_headers_are_not_evaluated(header, tmp_path):
+    data = header.encode()
+    start = b"\x93NUMPY\x01\x00" + len(data).to_bytes(2, "little") + data
+    repacked(tmp_path / "a.npz", phase0_source=start + bytes(96))
+    refused(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_ways_of_compression_are_refused(method, tmp_path):
+    repacked(tmp_path / "a.npz", method)
+    assert "compressed in another way" in str(refused(tmp_path / "a.npz"))
+
+
+def test_metadata_beyond_the_limit_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "METADATA", dataclasses.replace(reader.METADATA, most=100))
+    store.write_npz(made("mesh"), tmp_path / "a.npz")
+    assert "the limit is 100" in str(refused(tmp_path / "a.npz"))

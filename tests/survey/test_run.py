@@ -161,3 +161,28 @@ def test_odd_names_of_nodes_give_folders_that_every_system_takes(tmp_path, monke
     )
     done = survey(Case(api.make_problem(load("ring:2"), "allgather"), ("links",)), tmp_path)
     assert [path for row in done.rows for path, _ in row.files] == ["schedules/001-a-b-c/f.xml"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": [{"path": "/dev/zero", "sha256": "0"}]},
+        {"files": [{"path": "../../../../../dev/zero", "sha256": "0"}]},
+        {"files": [{"path": "journal.jsonl", "sha256": "0"}]},
+        {"bound": "1/0"},
+        {"bound": "0"},
+        {"ranks": None},
+    ],
+    ids=str,
+)
+def test_a_damaged_row_is_worked_out_again(change, examined, tmp_path):
+    survey(CASE, tmp_path / "s")
+    whole, path = contents(tmp_path), tmp_path / "s" / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    healthy = next(line for line in lines if line["key"] == "row 000000")
+    healthy["value"].update(change)
+    path.write_text("\n".join(map(json.dumps, lines)))
+    examined.clear()
+    survey(CASE, tmp_path / "s")
+    assert len(examined) == 1
+    assert contents(tmp_path) == whole

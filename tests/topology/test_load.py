@@ -1,5 +1,7 @@
 """What a text on the command line is taken for, and which options it takes."""
 
+from dataclasses import replace
+
 import pytest
 
 from colsynth.errors import InputError
@@ -62,7 +64,8 @@ def test_a_missing_file_and_a_directory(tmp_path):
 def test_a_huge_file_is_refused_unparsed(tmp_path, monkeypatch):
     path = tmp_path / "pair.yaml"
     path.write_text(PAIR)
-    monkeypatch.setattr(document, "MAX_BYTES", len(PAIR) - 1)
+    small = replace(document.DESCRIPTION, most=len(PAIR) - 1)
+    monkeypatch.setattr(document, "DESCRIPTION", small)
     assert code(str(path)) == "CS125"
 
 

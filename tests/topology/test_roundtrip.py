@@ -50,7 +50,10 @@ def test_the_same_topology_is_the_same_text():
 plain = st.text(
     st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=8
 ).filter(lambda text: text == text.strip())
-names = st.one_of(plain, st.sampled_from(["yes", "null", "1.5", "0x10", "- a", "a: b", "#", "~"]))
+NUMBERS = ["1e3", "0o17", "+1", "1:30", ".nan", "9" * 50, "2024-01-01", "1_000"]
+names = st.one_of(
+    plain, st.sampled_from(["yes", "null", "1.5", "0x10", "- a", "a: b", "#", "~", *NUMBERS])
+)
 rates = st.fractions(min_value=Fraction(1, 10**6), max_value=10**15, max_denominator=10**6)
 delays = st.fractions(min_value=0, max_value=1, max_denominator=10**12)
 

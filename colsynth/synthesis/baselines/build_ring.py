@@ -11,7 +11,7 @@ from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.forests import forest_of
-from colsynth.synthesis.baselines.pace import most_rings, pace_of
+from colsynth.synthesis.baselines.pace import most_rings, pace_of, require_channels
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.rings import Ring, find_rings
 
@@ -48,8 +48,11 @@ class BuildRing:
         ------
         InputError
             CS311: rings do not serve the collective. CS312: no ring was found.
+        LimitError
+            CS402: the runtime has fewer channels.
         """
         require_collective("ring", value, tuple(PHASES))
+        require_channels(self.channels, target.profile)
         most = most_rings(target.profile, value.topology.size)
         rings = find_rings(value.topology, self.channels, pace_of(target.profile), most)
         if not rings:

@@ -11,7 +11,7 @@ from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.pace import fewest, most_trees, pace_of
+from colsynth.synthesis.baselines.pace import fewest, most_trees, pace_of, require_channels
 from colsynth.synthesis.baselines.pairs_of_trees import Edge, Grower
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.script import Script
@@ -58,8 +58,11 @@ class BuildTree:
         InputError
             CS311: trees do not serve the collective. CS312: boxes have no chain of GPUs, or
             no ways to each other.
+        LimitError
+            CS402: the runtime has fewer channels.
         """
         require_collective("tree", value, SERVED)
+        require_channels(self.channels, target.profile)
         trees = self._trees(value, target)
         if trees is None:
             note = "every box must have a chain of its GPUs and ways to and from every other box"

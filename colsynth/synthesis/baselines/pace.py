@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from colsynth.errors import Diagnostic, LimitError
 from colsynth.runtimes.profile import Profile
 
 _ENOUGH = Fraction(95, 100)
@@ -50,6 +51,13 @@ def pace_of(profile: Profile) -> Pace:
     rate = Fraction(model.rate["Simple"]).limit_denominator(10**6) * 10**9 * _BUSY
     turns = 1 if profile.fuses else 2  # it receives, then adds or sends
     return Pace(rate / turns, Fraction(model.link_efficiency).limit_denominator(10**6))
+
+
+def require_channels(asked: int, profile: Profile) -> None:
+    """Refuse, before any is made, more channels than a runtime has (CS402)."""
+    if asked > profile.max_channels:
+        phrase = f"channels: {asked}, but {profile.name} allows {profile.max_channels}"
+        raise LimitError(Diagnostic("CS402", phrase, help="use fewer --channels"))
 
 
 def most_rings(profile: Profile, size: int) -> int:

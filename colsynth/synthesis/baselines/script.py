@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from colsynth.errors import Diagnostic, LimitError
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem, Transfer
+
+_MOST_CHUNKS = 2**15
+"""Of a buffer: offsets have 16 bits with a sign in all runtimes (``max_offset``)."""
 
 
 @dataclass(slots=True)
@@ -21,12 +25,24 @@ class Script:
         Chunks of a message in one copy, `ChunkProgram.chunks`.
     instances : int
         Parallel copies.
+
+    Raises
+    ------
+    LimitError
+        CS402: more chunks than any runtime counts; they would be written down in vain.
     """
 
     problem: Problem
     chunks: int
     instances: int = 1
     transfers: list[Transfer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        found = self.chunks * self.instances
+        if found > _MOST_CHUNKS:
+            phrase = f"chunks per buffer: {found}, but no runtime allows more than {_MOST_CHUNKS}"
+            advice = "use fewer --instances, or larger chunks"
+            raise LimitError(Diagnostic("CS402", phrase, help=advice))
 
     def send(
         self,

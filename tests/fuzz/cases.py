@@ -1,0 +1,179 @@
+"""One case: hostile files in the working folder, and the command line that meets them."""
+
+import json
+import random
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from colsynth import api
+from colsynth.cli.main import run
+from colsynth.errors import ColsynthError
+from colsynth.verify.timed import check_timed
+from tests.fuzz import samples
+from tests.fuzz.lines import GOOD, mutated_line
+from tests.fuzz.mutations import mutated_bytes, mutated_document, mutated_text, mutated_value, pick
+
+RUNTIMES = ("msccl", "msccl-executor", "rccl")
+
+
+def prepare(folder):
+    """Fill a folder with everything that command lines name."""
+    (folder / GOOD).write_text(samples.schedules()[0])
+    texts = {"pair": samples.PAIR, "lab": samples.CLUSTER, "custom": samples.CUSTOM}
+    for name, text in {**texts, "shards": samples.SHARDS, "model": samples.MODEL}.items():
+        (folder / f"{name}.yaml").write_text(text)
+
+
+def _written(name, text):
+    Path(name).write_bytes(text.encode("utf-8", "surrogatepass"))
+    return name
+
+
+def _document(rng, text):
+    """Write a damaged YAML file: its values are damaged, or its text."""
+    if rng.random() < 0.6:
+        return _written("case.yaml", mutated_document(rng, yaml.safe_load(text)))
+    return _written("case.yaml", mutated_text(rng, text))
+
+
+def _schedule(rng):
+    text = pick(rng, samples.schedules())
+    path = _written("case.xml", mutated_text(rng, text))
+    return pick(
+        rng,
+        (
+            ["verify", path, "-r", pick(rng, RUNTIMES)],
+            ["verify", path, "-r", pick(rng, RUNTIMES), "--json"],
+            ["simulate", path, "-t", "clique:2", "--sizes", "1KiB", "--breakdown"],
+            ["env", path, "-r", pick(rng, RUNTIMES)],
+        ),
+    )
+
+
+def _topology(rng):
+    path = _document(rng, pick(rng, (samples.PAIR, samples.CLUSTER)))
+    return pick(
+        rng,
+        (
+            ["topology", "check", path],
+            ["topology", "show", path, "--json"],
+            ["topology", "export", path],
+            ["bound", path, "-c", "allgather"],
+            ["compile", path, "-c", "allgather", "-r", "rccl", "-a", "ring", "-o", "-"],
+        ),
+    )
+
+
+def _custom(rng):
+    path = _document(rng, samples.CUSTOM)
+    return [pick(rng, ("bound", "synthesize")), "ring:3", "--custom", path]
+
+
+def _shards(rng):
+    path = _document(rng, samples.SHARDS)
+    return ["bound", "ring:3", "-c", pick(rng, ("allgather", "broadcast")), "--shards", path]
+
+
+def _model(rng):
+    path = _document(rng, samples.MODEL)
+    return ["simulate", GOOD, "-t", "clique:2", "--model", path]
+
+
+def _line(rng):
+    return mutated_line(rng)
+
+
+def _survey(rng):
+    """Damage a line of a survey that is done, or its bytes, and go on with it."""
+    if not Path("kept").is_dir():
+        samples.quietly(samples.SURVEY)
+        shutil.copytree("kept", "kept.good")
+    shutil.rmtree("kept")
+    shutil.copytree("kept.good", "kept")
+    _damage(rng, Path("kept") / "journal.jsonl")
+    return [*samples.SURVEY, *(["--force"] if rng.random() < 0.3 else [])]
+
+
+def _tune(rng):
+    """Damage the journal of a bundle in the making, or the manifest of one that is done."""
+    partial, bundle = Path(".bundle.partial"), Path("bundle")
+    if not Path("good.jsonl").exists():
+        shutil.rmtree(bundle, ignore_errors=True)
+        problem = ("ring:2", ("allgather",), "msccl", (2**10, 2**20))
+        topology = api.load_topology(problem[0])
+        api.tune(topology, *problem[1:], budget=3, journal=Path("good.jsonl"))
+    for folder in (partial, bundle):
+        shutil.rmtree(folder, ignore_errors=True)
+    if rng.random() < 0.3:
+        bundle.mkdir()
+        (bundle / "manifest.json").write_text(mutated_text(rng, '{"format": "colsynth bundle"}'))
+        return [*samples.TUNE, "--force"]
+    partial.mkdir()
+    shutil.copy("good.jsonl", partial / "journal.jsonl")
+    _damage(rng, partial / "journal.jsonl")
+    return list(samples.TUNE)
+
+
+def _damage(rng, journal):
+    if rng.random() < 0.3:
+        journal.write_bytes(mutated_bytes(rng, journal.read_bytes()))
+        return
+    entries = samples.kept_lines(journal)
+    place = rng.randrange(len(entries))
+    entries[place] = mutated_value(rng, entries[place])
+    journal.write_text("\n".join(map(json.dumps, entries)))
+
+
+def _archive(rng):
+    """Damage the metadata, an array, its header or the bytes of a timed schedule."""
+    arrays = dict(pick(rng, samples.arrays()))
+    path = Path("case.npz")
+    way = rng.randrange(4)
+    if way == 0:
+        data = mutated_value(rng, json.loads(arrays["metadata"].tobytes()))
+        arrays["metadata"] = np.frombuffer(json.dumps(data).encode(), np.uint8)
+    elif way == 1:
+        name = pick(rng, sorted(arrays))
+        column = arrays[name].copy()
+        column[rng.randrange(len(column))] = pick(rng, (0, 1, 5, 100, np.iinfo(column.dtype).max))
+        arrays[name] = column
+    np.savez(path, **arrays)
+    if way == 2:
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        name = pick(rng, sorted(members))
+        text = mutated_text(rng, members[name][:128].decode("latin-1"))
+        members[name] = text.encode("latin-1", "replace") + members[name][128:]
+        with zipfile.ZipFile(path, "w", pick(rng, (0, 8, 12, 14))) as archive:
+            for key, data in members.items():
+                archive.writestr(key, data)
+    elif way == 3:
+        path.write_bytes(mutated_bytes(rng, path.read_bytes()))
+    return path
+
+
+KINDS = (
+    *(_schedule, _schedule, _schedule, _topology, _topology, _topology, _line, _line, _line),
+    *(_line, _custom, _shards, _model, _survey, _tune, _archive, _archive),
+)
+
+
+def make(seed, number):
+    """Return the name of a case and what meets it: a command line, or the path of an archive."""
+    kind = KINDS[number % len(KINDS)]
+    return kind.__name__.strip("_"), kind(random.Random(f"{seed} {number}"))
+
+
+def meet(made):
+    """Return the exit code of a case; that of an archive is the one that a command would have."""
+    if isinstance(made, list):
+        return run(made)
+    try:
+        check_timed(api.read_schedule(made))
+    except ColsynthError as fault:
+        return fault.exit_code
+    return 0
