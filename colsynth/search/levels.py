@@ -62,9 +62,9 @@ class Level:
 
 LEVELS = (
     Level(sweep=False, work=0),
-    Level(sweep=True, work=3_000),
-    Level(sweep=True, work=20_000, evaluations=40),
-    Level(sweep=True, work=100_000, evaluations=128, everything=True),
+    Level(sweep=True, work=8_000),
+    Level(sweep=True, work=40_000, evaluations=40),
+    Level(sweep=True, work=200_000, evaluations=128, everything=True),
 )
 """-O0 to -O3."""
 

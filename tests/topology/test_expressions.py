@@ -16,7 +16,7 @@ from colsynth.topology.document import parse_document
 from colsynth.topology.expressions import MOST_CHARACTERS, Amount, evaluate
 from colsynth.topology.load import read_topology
 
-README = Path(__file__).parents[2] / "topologies" / "README.md"
+README = Path(__file__).parents[2] / "colsynth" / "guide" / "topologies.md"
 UNITS = {
     "": Amount(1),
     "GB/s": Amount(10**9, bandwidth=1),
