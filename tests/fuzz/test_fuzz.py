@@ -51,8 +51,8 @@ def _fault(number, captured):
     """Return the name of a case and what is wrong with its answer, empty for nothing."""
     name, made = "its making", None
     try:
-        name, made = make(SEED, number)
         with at_most(SECONDS):
+            name, made = make(SEED, number)
             code = meet(made)
     except (Exception, TooLong):  # noqa: BLE001 - whatever it is, it is a failure
         return name, f"{made}\n{traceback.format_exc(limit=-6)}"
