@@ -95,9 +95,9 @@ def _line(rng):
 
 def _is_quick(words):
     """Whether a command line asks for nothing that honest work takes long for."""
-    if len(words) < 2 or words[0] in ("topology", "verify", "env"):
+    if len(words) < 2 or words[0] in ("verify", "env") or words[1] == "check":
         return True
-    place = "-t" if words[0] == "simulate" else words[0]
+    place = {"simulate": "-t", "topology": words[1]}.get(words[0], words[0])
     specs = [value for option, value in pairwise(words) if option == place]
     try:
         nodes = [int(value) for option, value in pairwise(words) if option == "--nodes"]

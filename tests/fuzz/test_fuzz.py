@@ -32,7 +32,16 @@ def little_memory():
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-@pytest.mark.usefixtures("little_memory")
+@pytest.fixture
+def small_machines(monkeypatch):
+    """Lower limits, below which the honest work of a topology takes no seconds."""
+    for room in ("builder", "joins", "generators"):
+        monkeypatch.setattr(f"colsynth.topology.{room}.MAX_LINKS", 2**14)
+    for room in ("builder", "compact", "generators"):
+        monkeypatch.setattr(f"colsynth.topology.{room}.MAX_NODES", 2**11)
+
+
+@pytest.mark.usefixtures("little_memory", "small_machines")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_command_line_and_every_file_is_answered(part, tmp_path, monkeypatch, capsysbinary):
     monkeypatch.chdir(tmp_path)
