@@ -25,11 +25,16 @@ RUNTIMES = ("msccl", "msccl-executor", "rccl")
 
 
 def prepare(folder):
-    """Fill a folder with everything that command lines name."""
+    """Fill a folder, the working one, with everything that command lines name or go on with."""
     (folder / GOOD).write_text(samples.schedules()[0])
     texts = {"pair": samples.PAIR, "lab": samples.CLUSTER, "custom": samples.CUSTOM}
     for name, text in {**texts, "shards": samples.SHARDS, "model": samples.MODEL}.items():
         (folder / f"{name}.yaml").write_text(text)
+    samples.quietly(samples.SURVEY)
+    shutil.copytree("kept", "kept.good")
+    topology = api.load_topology("ring:2")
+    api.tune(topology, ["allgather"], "msccl", [2**10, 2**20], budget=3, journal=Path("good.jsonl"))
+    samples.arrays()
 
 
 def _written(name, text):
@@ -109,9 +114,6 @@ def _is_quick(words):
 
 def _survey(rng):
     """Damage a line of a survey that is done, or its bytes, and go on with it."""
-    if not Path("kept").is_dir():
-        samples.quietly(samples.SURVEY)
-        shutil.copytree("kept", "kept.good")
     shutil.rmtree("kept")
     shutil.copytree("kept.good", "kept")
     _damage(rng, Path("kept") / "journal.jsonl")
@@ -121,11 +123,6 @@ def _survey(rng):
 def _tune(rng):
     """Damage the journal of a bundle in the making, or the manifest of one that is done."""
     partial, bundle = Path(".bundle.partial"), Path("bundle")
-    if not Path("good.jsonl").exists():
-        shutil.rmtree(bundle, ignore_errors=True)
-        problem = ("ring:2", ("allgather",), "msccl", (2**10, 2**20))
-        topology = api.load_topology(problem[0])
-        api.tune(topology, *problem[1:], budget=3, journal=Path("good.jsonl"))
     for folder in (partial, bundle):
         shutil.rmtree(folder, ignore_errors=True)
     if rng.random() < 0.3:

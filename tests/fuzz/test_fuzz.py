@@ -47,6 +47,7 @@ def test_every_command_line_and_every_file_is_answered(part, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     prepare(tmp_path)
+    capsysbinary.readouterr()
     wrong = [
         f"COLSYNTH_FUZZ_SEED={SEED}, case {number}, {name}: {fault}"
         for number in range(part, CASES, PARTS)
