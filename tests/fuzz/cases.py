@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +18,23 @@ from tests.fuzz import samples
 from tests.fuzz.lines import GOOD, mutated_line
 from tests.fuzz.mutations import mutated_bytes, mutated_document, mutated_text, mutated_value, pick
 
+MOST_RANKS = 32
+"""Of a topology that is more than checked: larger ones take seconds, as they should."""
+
 RUNTIMES = ("msccl", "msccl-executor", "rccl")
 
 
 def prepare(folder):
-    """Fill a folder with everything that command lines name."""
+    """Fill a folder, the working one, with everything that command lines name or go on with."""
     (folder / GOOD).write_text(samples.schedules()[0])
     texts = {"pair": samples.PAIR, "lab": samples.CLUSTER, "custom": samples.CUSTOM}
     for name, text in {**texts, "shards": samples.SHARDS, "model": samples.MODEL}.items():
         (folder / f"{name}.yaml").write_text(text)
+    samples.quietly(samples.SURVEY)
+    shutil.copytree("kept", "kept.good")
+    topology = api.load_topology("ring:2")
+    api.tune(topology, ["allgather"], "msccl", [2**10, 2**20], budget=3, journal=Path("good.jsonl"))
+    samples.arrays()
 
 
 def _written(name, text):
@@ -56,7 +65,7 @@ def _schedule(rng):
 
 def _topology(rng):
     path = _document(rng, pick(rng, (samples.PAIR, samples.CLUSTER)))
-    return pick(
+    words = pick(
         rng,
         (
             ["topology", "check", path],
@@ -66,6 +75,7 @@ def _topology(rng):
             ["compile", path, "-c", "allgather", "-r", "rccl", "-a", "ring", "-o", "-"],
         ),
     )
+    return words if _is_quick(words) else ["topology", "check", path]
 
 
 def _custom(rng):
@@ -84,14 +94,26 @@ def _model(rng):
 
 
 def _line(rng):
-    return mutated_line(rng)
+    words = mutated_line(rng)
+    return words if _is_quick(words) else ["topology", "check", *words[1:2]]
+
+
+def _is_quick(words):
+    """Whether a command line asks for nothing that honest work takes long for."""
+    if len(words) < 2 or words[0] in ("verify", "env") or words[1] == "check":
+        return True
+    place = {"simulate": "-t", "topology": words[1]}.get(words[0], words[0])
+    specs = [value for option, value in pairwise(words) if option == place]
+    try:
+        nodes = [int(value) for option, value in pairwise(words) if option == "--nodes"]
+        sizes = [api.load_topology(specs[-1], nodes=n).size for n in (*nodes, None)]
+    except Exception:  # noqa: BLE001 - the command will tell
+        return True
+    return max(sizes) <= MOST_RANKS
 
 
 def _survey(rng):
     """Damage a line of a survey that is done, or its bytes, and go on with it."""
-    if not Path("kept").is_dir():
-        samples.quietly(samples.SURVEY)
-        shutil.copytree("kept", "kept.good")
     shutil.rmtree("kept")
     shutil.copytree("kept.good", "kept")
     _damage(rng, Path("kept") / "journal.jsonl")
@@ -101,11 +123,6 @@ def _survey(rng):
 def _tune(rng):
     """Damage the journal of a bundle in the making, or the manifest of one that is done."""
     partial, bundle = Path(".bundle.partial"), Path("bundle")
-    if not Path("good.jsonl").exists():
-        shutil.rmtree(bundle, ignore_errors=True)
-        problem = ("ring:2", ("allgather",), "msccl", (2**10, 2**20))
-        topology = api.load_topology(problem[0])
-        api.tune(topology, *problem[1:], budget=3, journal=Path("good.jsonl"))
     for folder in (partial, bundle):
         shutil.rmtree(folder, ignore_errors=True)
     if rng.random() < 0.3:

@@ -1,7 +1,6 @@
 """Valid files and command lines that cases begin with."""
 
 import json
-import zipfile
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -63,7 +62,7 @@ MODEL = "network_efficiency: 0.9\nrate: {Simple: 20, LL: 5}\nslices: 2\nleast_sl
 
 @cache
 def schedules():
-    """Return the texts of good schedule files, and one of each runtime's dialect."""
+    """Return the texts of good schedule files."""
     return tuple(path.read_text() for path in sorted(CORPUS.glob("good-*.xml")))
 
 
@@ -79,13 +78,6 @@ def arrays():
             with np.load(path) as archive:
                 found.append({name: archive[name] for name in archive.files})
     return tuple(found)
-
-
-def pack(members, path, method=zipfile.ZIP_DEFLATED):
-    """Write members, by name, as an archive."""
-    with zipfile.ZipFile(path, "w", method) as archive:
-        for name, data in members.items():
-            archive.writestr(f"{name}.npy", data)
 
 
 SURVEY = ["survey", "ring:3", "-c", "allgather", "-a", "ring", "--jobs", "1", "-o", "kept"]
