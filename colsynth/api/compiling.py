@@ -189,7 +189,7 @@ def pass_names(algorithm: str | None = None, passes: str | None = None) -> tuple
     """
     from colsynth.pipeline.registry import ALGORITHMS
     from colsynth.pipeline.spec import parse
-    from colsynth.search.run import configured
+    from colsynth.search.wish import configured
 
     if passes is not None:
         texts = [passes]

@@ -192,7 +192,7 @@ def _show(found: Comparison) -> None:
     from rich import box
     from rich.table import Table
 
-    from colsynth.search.run import is_baseline
+    from colsynth.search.wish import is_baseline
 
     case = found.case
     console = answer_console()

@@ -10,7 +10,7 @@ from colsynth.compile.modes import Mode
 from colsynth.errors import Diagnostic, InputError
 from colsynth.pipeline.manager import Pipeline
 from colsynth.search.levels import DEFAULT_LEVEL
-from colsynth.search.run import Wish, configured
+from colsynth.search.wish import Wish, configured
 
 ANY = None
 """The algorithm of requests that leave it to the search."""

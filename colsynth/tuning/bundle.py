@@ -18,7 +18,8 @@ from colsynth.search.levels import LEVELS
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.plan import Plan
-from colsynth.search.run import algorithm_names, find_each, nothing_fits, refusals
+from colsynth.search.run import find_each, nothing_fits, refusals
+from colsynth.search.wish import algorithm_names
 from colsynth.simulate import Point
 from colsynth.tuning.ranges import Choice, Ranges, Segment, plan_ranges
 

@@ -10,13 +10,8 @@ from colsynth.search.case import Case
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
-from colsynth.search.run import (
-    algorithm_names,
-    find_each,
-    is_baseline,
-    nothing_fits,
-    refusals,
-)
+from colsynth.search.run import find_each, nothing_fits, refusals
+from colsynth.search.wish import algorithm_names, is_baseline
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def measure(
     begun = time.perf_counter()
     figures: dict[str, Any] = {"case": [preset, boxes, collective]}
     try:
-        case = Case(problem, runtime_of(preset), SIZES)
+        case = Case(problem, runtime_of(preset), SIZES, limited=True)
         found = measured(case, ceiling, Means(budget, workers), ALGORITHMS)
     except ColsynthError as refusal:
         return {**figures, "refused": str(refusal.diagnostic.phrase)}
@@ -77,7 +77,7 @@ def cell(found: Comparison, place: int) -> dict[str, Any]:
     return {
         "time_us": seconds * 1e6,
         "over_bound": seconds / ideal,
-        "settings": str(winner.candidate),
+        "settings": str(winner.plan),
     }
 
 

@@ -7,7 +7,7 @@ from colsynth.lowering.proposals import BY_LOAD, orders, segments, sizes_of
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.search.case import Case
-from colsynth.search.run import Wish
+from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
 
 PIECES, LAG = "lower-forest.pieces", "order-transfers.lag"

@@ -18,7 +18,8 @@ from colsynth.runtimes.selection import LARGE
 from colsynth.search.case import Case
 from colsynth.search.means import Means
 from colsynth.search.objective import Objective, usual
-from colsynth.search.run import Wish, algorithm_names, find_each, find_plan
+from colsynth.search.run import find_each, find_plan
+from colsynth.search.wish import Wish, algorithm_names
 from colsynth.synthesis.forest.rate import fewest_trees
 
 

@@ -17,8 +17,9 @@ from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-from colsynth.search.run import Wish, algorithm_names, find_each, is_baseline
+from colsynth.search.run import find_each
 from colsynth.search.searcher import usable_protocols
+from colsynth.search.wish import Wish, algorithm_names, is_baseline
 from colsynth.search.workshop import Workshop
 
 SIZES = (1024, 2**20, 2**26)

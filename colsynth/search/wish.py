@@ -1,0 +1,131 @@
+"""What is fixed before a search: an algorithm, options, a protocol, how hard to try."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.pipeline.manager import Pipeline
+from colsynth.pipeline.options import options_of
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.search.levels import DEFAULT_LEVEL, OWN
+from colsynth.search.plan import Plan
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is fixed before a search.
+
+    Parameters
+    ----------
+    algorithm : str or None
+        None: any.
+    settings : mapping
+        Options of passes by field; they are not varied.
+    protocol : str or None
+        None: Simple, and others where the level tries them.
+    passes : str or None
+        A pipeline that is taken as it stands.
+    level : int
+        Of `LEVELS`.
+    """
+
+    algorithm: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    protocol: str | None = None
+    passes: str | None = None
+    level: int = DEFAULT_LEVEL
+
+    def start(self, algorithm: str, **values: Any) -> Plan:
+        """Return the plan of an algorithm with all that was asked for.
+
+        Raises
+        ------
+        InputError
+            CS217 for options that the algorithm does not have, CS210 for wrong values.
+        """
+        asked = {**values, **self.settings}
+        if asked.get("trees") == "optimal" and "parts" in _fields(algorithm):
+            asked = {"parts": "keep", **asked}  # exactly that, whoever selects the file
+        pipeline = configured(algorithm, asked)
+        return Plan(algorithm, self.protocol or "Simple", str(pipeline))
+
+    def check(self) -> None:
+        """Refuse options that no algorithm has together, and wrong values (CS217, CS210)."""
+        names = tuple(filter(self.allows, ALGORITHMS))
+        if names:
+            self.start(names[0])
+            return
+        for name in self.settings:
+            if not any(name in _fields(algorithm) for algorithm in ALGORITHMS):
+                configured(next(iter(ALGORITHMS)), {name: self.settings[name]})
+        listed = ", ".join(f"--{_option(name)}" for name in self.settings)
+        phrase = f"no algorithm has {listed} together"
+        raise InputError(Diagnostic("CS217", phrase, help=_owners(next(iter(self.settings)))))
+
+    def allows(self, algorithm: str) -> bool:
+        """Whether an algorithm has all the options that were asked for."""
+        return set(self.settings) <= _fields(algorithm)
+
+
+def configured(algorithm: str, settings: Mapping[str, Any]) -> Pipeline:
+    """Return the pipeline of an algorithm with values in the passes that take them.
+
+    Raises
+    ------
+    InputError
+        CS213 for an unknown algorithm, CS217 for options that it does not have, CS210 for
+        numbers that cannot be.
+    """
+    if algorithm not in ALGORITHMS:
+        phrase = f"there is no algorithm {algorithm!r}"
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(algorithm, ALGORITHMS)))
+    for name in settings:
+        if name not in _fields(algorithm):
+            phrase = f"--{_option(name)} does not go with -a {algorithm}"
+            raise InputError(Diagnostic("CS217", phrase, help=_owners(name)))
+    passes: list[Any] = []
+    for item in Pipeline.from_text(ALGORITHMS[algorithm]).passes:
+        known = {option.field for option in options_of(type(item))}
+        own = {name: value for name, value in settings.items() if name in known}
+        passes.append(replace(item, **own))  # type: ignore[type-var]
+    return Pipeline(tuple(passes))
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _fields(algorithm: str) -> frozenset[str]:
+    passes = Pipeline.from_text(ALGORITHMS[algorithm]).passes
+    return frozenset(option.field for item in passes for option in options_of(type(item)))
+
+
+def _owners(name: str) -> str:
+    """Return advice that names the algorithms with an option."""
+    found = [algorithm for algorithm in ALGORITHMS if name in _fields(algorithm)]
+    return f"it is an option of -a {', '.join(found)}"
+
+
+def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the algorithms to try: all, our own first, or those chosen.
+
+    Raises
+    ------
+    InputError
+        CS213 for an algorithm that does not exist, and for none at all.
+    """
+    if chosen is not None and not chosen:
+        advice = f"valid: {', '.join(ALGORITHMS)}"
+        raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
+    for name in chosen or ():
+        configured(name, {})
+    names = ALGORITHMS if chosen is None else dict.fromkeys(chosen)
+    return tuple(sorted(names, key=lambda name: name not in OWN))
+
+
+def is_baseline(algorithm: str) -> bool:
+    """Whether an algorithm stands for what libraries have."""
+    return algorithm not in OWN
