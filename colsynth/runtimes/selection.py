@@ -17,7 +17,7 @@ from math import lcm
 
 from colsynth.model import Collective, Header
 from colsynth.runtimes.profile import Profile
-from colsynth.units import format_size
+from colsynth.units import format_size, plural
 
 ELEMENT_BYTES = 4
 """Bytes of an element where nothing else is said: nccl-tests sends 32-bit floats."""
@@ -81,7 +81,8 @@ class TakenSizes:
         return size // grain * grain
 
     def __str__(self) -> str:
-        elements = f"{self.multiple // self.element_bytes} elements of {self.element_bytes} bytes"
+        count = plural(self.multiple // self.element_bytes, "element")
+        elements = f"{count} of {self.element_bytes} bytes"
         text = f"multiples of {self.multiple} bytes ({elements})"
         if self.min_bytes > self.multiple:
             text += f", from {format_size(self.min_bytes)}"
