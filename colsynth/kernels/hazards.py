@@ -8,7 +8,8 @@ that it waits for comes after the earlier one already.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from colsynth.kernels.compiled import njit
 
 RANK, INTO, OUT, WAY, WEIGHT, CHUNKS, FIRST, SECOND = range(8)
 """Columns of a hop: its rank; the pairs it receives from and sends to; the way of the latter;

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from colsynth.kernels.compiled import njit
 from colsynth.kernels.lanes import (
     CHANNELS,
     CHUNKS,
