@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colsynth.errors import ColsynthError
-from colsynth.model import ChunkProgram, Problem, ThreadblockProgram
+from colsynth.model import ChunkProgram, Forest, Problem, ThreadblockProgram, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.selection import TakenSizes, taken_sizes, usual_size
@@ -59,7 +59,7 @@ class Workshop:
             else:
                 value = Pipeline((item,), place + 1).run(value, target, self.clock)
                 self._keep(key, value)
-            if item.takes is Problem:
+            if item.takes is Problem or isinstance(value, Forest | TimedSchedule):
                 schedule = value
         return schedule, value
 
