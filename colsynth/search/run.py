@@ -145,13 +145,10 @@ class _Quest:
         allowed = tuple(name for name in names if self.wish.allows(name))
         return allowed or tuple(filter(self.wish.allows, ALGORITHMS))[:1] or names
 
-    def starts(self, name: str, *, alone: bool = False) -> Iterator[Plan]:
-        """Yield the plan of an algorithm, and what to try should it not fit.
-
-        Where it does not stand `alone`, an allreduce may begin with free roots.
-        """
+    def starts(self, name: str) -> Iterator[Plan]:
+        """Yield the plan of an algorithm, and what to try should it not fit."""
         start = self.wish.start(name)
-        free = self.free_roots and not alone and name == "forest" and self.wish.allows("roots")
+        free = self.free_roots and name == "forest" and self.wish.allows("roots")
         if free and not str(self.wish.settings.get("trees", "auto")).isdigit():
             yield self.wish.start("roots")
         yield from self.counted(start)
@@ -234,8 +231,8 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
     serving = tuple(algorithms)
     for protocol in searcher.protocols:
         wish = Wish(protocol=protocol)
-        quest = _Quest(wish, searcher, "roots" in algorithms)
-        searcher.try_all([tuple(quest.starts(name, alone=True)) for name in serving])
+        quest = _Quest(wish, searcher, free_roots=False)
+        searcher.try_all([tuple(quest.starts(name)) for name in serving])
         left_out = refusals(searcher.found.values())
         serving = tuple(name for name in serving if name not in left_out)
     searcher.sweep(tuple(algorithms))
