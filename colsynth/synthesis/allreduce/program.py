@@ -108,8 +108,9 @@ class RootProgram:
         self._add_columns(highspy)
         self._balances = [list(self._add_balances(i)) for i in range(len(halves.sides))]
         self._pairs = list(self._add_sharing())
-        self._total = self._highs.getNumRow()
-        self._row(-self._infinity, self._infinity, np.arange(len(self._roots)), None)
+        self._sum = len(self._roots) + len(halves.sides) * self._links
+        roots = np.arange(len(self._roots))
+        self._row(0, 0, np.append(roots, self._sum), np.append(np.ones(len(roots)), -1.0))
         for number, side in enumerate(halves.sides):
             for inside in _first_cuts(side):
                 self._add_cut(number, inside)
@@ -129,7 +130,7 @@ class RootProgram:
         self.stay_near(None)
         for row, link in self._pairs:
             self._highs.changeRowBounds(row, -self._infinity, capacity[link])
-        self._highs.changeRowBounds(self._total, count, count)
+        self._highs.changeColBounds(self._sum, count, count)
         costs = [-depth[self._roots]]
         for side in self._halves.sides:
             growth = depth[side.network.head] - depth[side.network.tail]
@@ -184,10 +185,11 @@ class RootProgram:
 
     def _add_columns(self, highspy: Any) -> None:
         sides = len(self._halves.sides)
-        count = len(self._roots) + sides * self._links
+        count = len(self._roots) + sides * self._links + 1
         upper = np.concatenate(
             (np.full(len(self._roots), self._infinity), np.tile(self._capacity, sides))
         )
+        upper = np.append(upper, self._infinity)
         self._highs.addVars(count, np.zeros(count), upper)
         roots = np.arange(len(self._roots), dtype=np.int32)
         self._highs.changeColsCost(len(roots), roots, np.ones(len(roots)))
@@ -236,9 +238,16 @@ class RootProgram:
         self._cuts.append((number, inside, self._highs.getNumRow()))
         network = self._halves.sides[number].network
         leaving = np.nonzero(inside[network.tail] & ~inside[network.head])[0]
-        within = np.nonzero(inside[self._roots])[0]
-        columns = np.concatenate((within, self._column(number) + leaving))
-        entries = np.concatenate((-np.ones(len(within)), np.ones(len(leaving))))
+        within = inside[self._roots]
+        # Most sets leave few roots out. All shares together, less theirs, is the shorter row.
+        if 2 * np.count_nonzero(within) > len(within):
+            shares = np.append(np.nonzero(~within)[0], self._sum)
+            signs = np.append(np.ones(len(shares) - 1), -1.0)
+        else:
+            shares = np.nonzero(within)[0]
+            signs = -np.ones(len(shares))
+        columns = np.concatenate((shares, self._column(number) + leaving))
+        entries = np.concatenate((signs, np.ones(len(leaving))))
         self._row(0, self._infinity, columns, entries)
         return True
 

@@ -30,8 +30,10 @@ from colsynth.synthesis.bound import bound
 
 Ints = NDArray[np.int64]
 
-MOST_GPUS = 256
-"""GPUs up to which the linear program is solved."""
+_MOST_WORK = 16_000_000
+"""GPUs times links up to which the linear program is solved. Each of its rounds sends a flow
+into every GPU. At the limit a mesh of 45x45 GPUs takes some seconds, and 1024 GPUs in boxes
+whose links all differ take under ten: as long as the cut bound of such clusters."""
 _MULTIPLES = (*range(1, 41), 60, 84, 120, 360, 840, 2520, 10**6, 10**8)
 """The highest price, as a whole number, when prices are rounded to whole numbers."""
 _REACHED = 1e-9
@@ -55,7 +57,7 @@ def allreduce_bound(problem: Problem) -> AllreduceBound:
     limit = first_limit(problem, composition.cuts)
     places = capable(problem.topology)
     found = AllreduceBound(composition, None, limit)
-    if problem.topology.size > MOST_GPUS:
+    if not is_solved(problem):
         return found
     if any(places.values()):
         program = Proposal(problem, halves_of(problem, places), in_network=True)
@@ -67,6 +69,12 @@ def allreduce_bound(problem: Problem) -> AllreduceBound:
     if rooted is None:
         return found
     return replace(found, rooted=rooted, limit=priced_limit(problem, program.prices(), limit))
+
+
+def is_solved(problem: Problem) -> bool:
+    """Return whether a topology is small enough for the linear program."""
+    topology = problem.topology
+    return topology.size * len(topology.links) <= _MOST_WORK
 
 
 def prices_of(problem: Problem, rooted: RootedBound) -> tuple[Ints, int]:

@@ -20,7 +20,7 @@ from colsynth.model import (
     RootedBound,
 )
 from colsynth.synthesis.allreduce.limits import cut_limit
-from colsynth.synthesis.allreduce.rooted import MOST_GPUS, Proposal, allreduce_bound
+from colsynth.synthesis.allreduce.rooted import Proposal, allreduce_bound, is_solved
 from colsynth.synthesis.allreduce.sides import CAPABILITY, capable, halves_of
 from colsynth.synthesis.bound import bound
 from colsynth.synthesis.groups.joint import together
@@ -141,7 +141,7 @@ def relayed_bound(group: Communicator) -> AllreduceBound:
     composition = bound(problem)
     limit: Limit = cut_limit(problem, composition.cuts)
     found = AllreduceBound(composition, None, limit)
-    if problem.topology.size > MOST_GPUS:
+    if not is_solved(problem):
         return found
     found = replace(found, rooted=_branching(problem))
     if capable(group.problem.topology) != capable(problem.topology):
