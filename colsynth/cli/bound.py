@@ -7,37 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from colsynth.cli._allreduce import allreduce_fields, allreduce_rows
-from colsynth.cli._common import (
-    BandwidthOption,
-    JsonOption,
-    LatencyOption,
-    NodesOption,
-    SetOption,
-    TopologyArgument,
-    answer_console,
-    emit_json,
-    load_topology,
-)
+from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._groups import Reached, group_fields, is_optimum, reached, reached_text
-from colsynth.cli._options import (
-    AnyCollectiveOption,
-    CustomOption,
-    GroupOption,
-    GroupsOption,
-    RootsOption,
-    ShardsOption,
-    TransitOption,
-    asked_ranks,
-    make_problem,
-)
-from colsynth.cli.damage import (
-    DegradeOption,
-    DropGpuOption,
-    DropLinkOption,
-    DropNicOption,
-    damaged,
-    failures_field,
-)
+from colsynth.cli._options import AnyCollectiveOption
+from colsynth.cli.bundles import bundled
+from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
+from colsynth.cli.members import MembersOptions, ShardsOption, asked_ranks
 from colsynth.cli.progress import progress
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound
 from colsynth.text import listed
@@ -57,31 +32,19 @@ _SHOWN = 8
 """Names that are listed before the rest is counted."""
 
 
+@bundled
 def bound_(
+    *,
     topology: TopologyArgument,
     collective: AnyCollectiveOption = None,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
-    root: RootsOption = None,
-    group: GroupOption = None,
-    groups: GroupsOption = None,
-    transit: TransitOption = False,
-    custom: CustomOption = None,
+    machine: MachineOptions,
+    members: MembersOptions,
     shards: ShardsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print the proven optimum and the cut that proves it."""
-    value = load_topology(topology, nodes, settings, bandwidth, latency)
-    damage = damaged(value, drop_link, drop_gpu, drop_nic, degrade)
-    problem = make_problem(
-        damage.topology, collective, root, group, groups, transit, custom, shards
-    )
+    damage = machine.read(topology)
+    problem = members.problem(damage.topology, collective, shards)
     with progress():
         found = _solved(problem)
         trees = reached(problem, found)

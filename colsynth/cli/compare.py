@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colsynth.cli import complete
-from colsynth.cli._common import (
-    BandwidthOption,
-    JsonOption,
-    LatencyOption,
-    NodesOption,
-    SetOption,
-    TopologyArgument,
-    answer_console,
-    emit_json,
-    load_topology,
-)
-from colsynth.cli._help import SEARCH
-from colsynth.cli._options import (
-    CollectiveOption,
-    GroupOption,
-    RootOption,
-    RuntimeOption,
-    SeedOption,
-    grouped,
-)
-from colsynth.cli.damage import (
-    DegradeOption,
-    DropGpuOption,
-    DropLinkOption,
-    DropNicOption,
-    damaged,
-    failures_field,
-)
+from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._options import CollectiveOption, RuntimeOption
+from colsynth.cli.bundles import bundled
+from colsynth.cli.evaluations import DEFAULT_SIZES, EvaluationOptions, SizesOption, cores
+from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
+from colsynth.cli.members import OneGroupOptions, grouped
 from colsynth.cli.places import PLOT, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
@@ -47,80 +23,16 @@ from colsynth.writing import write_files
 if TYPE_CHECKING:
     from colsynth.tuning import Comparison
 
-SizesOption = Annotated[
-    str,
-    typer.Option(
-        "--sizes",
-        metavar="LIST",
-        help="Message sizes, e.g. 1KiB,1MiB, or a range that doubles, e.g. 1KiB..4GiB.",
-    ),
-]
-AlgorithmsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--algorithms",
-        metavar="NAMES",
-        autocompletion=complete.several(complete.algorithms),
-        help="Algorithms to try, e.g. forest,ring.",
-        rich_help_panel=SEARCH,
-        show_default="all",
-    ),
-]
-EvaluationsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--budget",
-        metavar="N",
-        help="Maximum number of programs that are compiled and simulated.",
-        rich_help_panel=SEARCH,
-        show_default="128 per collective",
-    ),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
-        help="Number of worker processes, e.g. 4.",
-        rich_help_panel=SEARCH,
-        show_default="all cores",
-    ),
-]
-DEFAULT_SIZES = "1KiB..4GiB"
 
-
-def split(text: str) -> tuple[str, ...]:
-    """Return the names of a list separated by commas."""
-    return tuple(name for part in text.split(",") if (name := part.strip()))
-
-
-def cores(jobs: int | None) -> int:
-    """Return the number of processes asked for (else CS210), or the cores there are to use."""
-    from colsynth.jobs.workers import require_jobs
-
-    if jobs is not None:
-        require_jobs(jobs)
-        return jobs
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable is not None else os.cpu_count() or 1
-
-
+@bundled
 def compare(
+    *,
     topology: TopologyArgument,
     collective: CollectiveOption,
     runtime: RuntimeOption = "msccl",
     sizes: SizesOption = DEFAULT_SIZES,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
-    root: RootOption = None,
-    group: GroupOption = None,
-    algorithms: AlgorithmsOption = None,
+    machine: MachineOptions,
+    members: OneGroupOptions,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -130,9 +42,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    budget: EvaluationsOption = None,
-    jobs: JobsOption = None,
-    seed: SeedOption = 0,
+    evaluations: EvaluationOptions,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing plot.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -142,25 +52,24 @@ def compare(
     wanted = read_sizes("--sizes", sizes)
     if plot is not None:
         check_file("--plot", plot, PLOT, force)
-    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
-    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
-    machine, members = grouped(damage.topology, group)
-    problem = api.make_problem(machine, collective, root)
+    damage = machine.read(topology)
+    group, told = grouped(damage.topology, members.group)
+    problem = api.make_problem(group, collective, members.root)
     with progress() as show:
         found = api.compare(
             problem,
             wanted,
             runtime=runtime,
-            algorithms=None if algorithms is None else split(algorithms),
-            budget=budget,
-            jobs=cores(jobs),
-            seed=seed,
+            algorithms=evaluations.names(),
+            budget=evaluations.budget,
+            jobs=cores(evaluations.jobs),
+            seed=evaluations.seed,
             progress=show,
         )
     if plot is not None:
         write_files({plot: _plot(found).encode()}, replace=force)
     if json:
-        emit_json({**_as_object(found), **failures_field(damage), **members})
+        emit_json({**_as_object(found), **failures_field(damage), **told})
     else:
         _show(found)
 

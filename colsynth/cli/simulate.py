@@ -9,28 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import (
-    BandwidthOption,
-    JsonOption,
-    LatencyOption,
-    NodesOption,
-    SetOption,
-    answer_console,
-    emit_json,
-    load_topology,
-)
-from colsynth.cli._options import GroupOption, grouped
+from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli.breakdown import breakdown_object, micro_or_milli, show_breakdown
-from colsynth.cli.compare import DEFAULT_SIZES, SizesOption
+from colsynth.cli.bundles import bundled
 from colsynth.cli.constants import read_constants, show_constants
-from colsynth.cli.damage import (
-    DegradeOption,
-    DropGpuOption,
-    DropLinkOption,
-    DropNicOption,
-    damaged,
-    failures_field,
-)
+from colsynth.cli.evaluations import DEFAULT_SIZES, SizesOption
+from colsynth.cli.machine import MachineOptions, failures_field
+from colsynth.cli.members import GroupOption, grouped
 from colsynth.cli.places import TIMELINE, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
@@ -68,7 +53,9 @@ OnOption = Annotated[
 ]
 
 
+@bundled
 def simulate(
+    *,
     file: FileArgument = None,
     topology: OnOption = None,
     runtime: Annotated[
@@ -83,14 +70,7 @@ def simulate(
         ),
     ] = None,
     sizes: SizesOption = DEFAULT_SIZES,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
+    machine: MachineOptions,
     group: GroupOption = None,
     model: Annotated[
         Path | None,
@@ -151,20 +131,19 @@ def simulate(
     source = _read(data, runtime, subject)
     target = source.profile
     constants = read_constants(target, model)
-    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
-    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
-    machine, members = grouped(damage.topology, group)
+    damage = machine.read(topology)
+    place, members = grouped(damage.topology, group)
     with progress("no time was predicted") as show:
         show(f"verify {Path(subject).name}", 0, 0)
-        program = executable(source, machine, anyway=anyway)
-        _warn_of_another_topology(program, machine)
+        program = executable(source, place, anyway=anyway)
+        _warn_of_another_topology(program, place)
         show("simulating", 0, 0)
-        points = execute(program, machine, target, wanted, constants)
+        points = execute(program, place, target, wanted, constants)
         needed = breakdown or timeline is not None
-        traced = trace(program, machine, target, wanted[-1], constants) if needed else None
+        traced = trace(program, place, target, wanted[-1], constants) if needed else None
     header, law = program.header, taken_sizes(program.header, target)
     selected = tuple(law.takes(size) for size in wanted)
-    names = (subject, target.name, machine.name)
+    names = (subject, target.name, place.name)
     answer = Simulation(*names, header.ranks, header.collective, points, selected)
     if timeline is not None and traced is not None:
         _write_timeline(timeline, traced, force)

@@ -8,38 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import (
-    BandwidthOption,
-    JsonOption,
-    LatencyOption,
-    NodesOption,
-    SetOption,
-    TopologyArgument,
-    answer_console,
-    emit_json,
-    load_topology,
-)
+from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._help import SEARCH
 from colsynth.cli._options import (
     CollectiveOption,
-    GroupOption,
     ProtocolOption,
-    RootOption,
     RuntimeOption,
     SeedOption,
     TreesOption,
-    grouped,
 )
-from colsynth.cli.compare import JobsOption, cores
-from colsynth.cli.damage import (
-    DegradeOption,
-    DropGpuOption,
-    DropLinkOption,
-    DropNicOption,
-    damaged,
-    failures_field,
-)
+from colsynth.cli.bundles import bundled
+from colsynth.cli.evaluations import JobsOption, cores
 from colsynth.cli.failure import report
+from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
+from colsynth.cli.members import OneGroupOptions, grouped
 from colsynth.cli.places import check_folder
 from colsynth.cli.progress import RESUMES, progress
 from colsynth.errors import Diagnostic, NegativeFinding
@@ -56,7 +38,9 @@ _SHOWN = 2
 """Names that a cell lists before the rest is counted."""
 
 
+@bundled
 def survey(
+    *,
     topology: TopologyArgument,
     collective: CollectiveOption,
     failures: Annotated[
@@ -81,16 +65,8 @@ def survey(
             show_default=False,
         ),
     ] = None,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
-    root: RootOption = None,
-    group: GroupOption = None,
+    machine: MachineOptions,
+    members: OneGroupOptions,
     algorithm: Annotated[
         str,
         typer.Option(
@@ -116,14 +92,13 @@ def survey(
 
     if output is not None:
         check_folder("--output", output)
-    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
-    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
-    machine, members = grouped(damage.topology, group)
+    damage = machine.read(topology)
+    group, told = grouped(damage.topology, members.group)
     kept = "nothing was kept; a survey with --output DIR can be resumed"
     outcome = kept if output is None else RESUMES
     with progress(outcome) as show:
         found = api.survey(
-            api.make_problem(machine, collective, root),
+            api.make_problem(group, collective, members.root),
             failures,
             runtime=runtime,
             algorithm=algorithm,
@@ -137,7 +112,7 @@ def survey(
         )
     if json:
         place = {"folder": None if output is None else str(output)}
-        emit_json({**found.describe(), **place, **failures_field(damage), **members})
+        emit_json({**found.describe(), **place, **failures_field(damage), **told})
     else:
         _show(found, output)
     without = tuple(row for row in (found.healthy, *found.rows) if row.refusal is not None)

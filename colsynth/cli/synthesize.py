@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colsynth.cli._common import (
-    BandwidthOption,
-    JsonOption,
-    LatencyOption,
-    NodesOption,
-    SetOption,
-    TopologyArgument,
-    answer_console,
-    emit_json,
-    load_topology,
-)
+from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._options import (
     AnyCollectiveOption,
     BudgetOption,
-    ChunksOption,
-    CustomOption,
-    GroupOption,
-    GroupsOption,
-    PolicyOption,
-    RootsOption,
     SeedOption,
-    ShardsOption,
     SizeOption,
-    TransitOption,
-    TriesOption,
-    asked_ranks,
-    make_problem,
+    TimedOptions,
     read_size,
 )
-from colsynth.cli.damage import (
-    DegradeOption,
-    DropGpuOption,
-    DropLinkOption,
-    DropNicOption,
-    damaged,
-    failures_field,
-)
+from colsynth.cli.bundles import bundled
+from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
+from colsynth.cli.members import MembersOptions, ShardsOption, asked_ranks
 from colsynth.cli.places import TIMED, check_file
 from colsynth.cli.progress import progress
 from colsynth.units import format_duration, plural
@@ -54,16 +30,13 @@ if TYPE_CHECKING:
     from colsynth.model import Problem, TimedSchedule
 
 
+@bundled
 def synthesize(
+    *,
     topology: TopologyArgument,
     collective: AnyCollectiveOption = None,
     size: SizeOption = None,
-    chunks_per_gpu: ChunksOption = None,
-    root: RootsOption = None,
-    group: GroupOption = None,
-    groups: GroupsOption = None,
-    transit: TransitOption = False,
-    custom: CustomOption = None,
+    members: MembersOptions,
     shards: ShardsOption = None,
     schedule: Annotated[
         Path | None,
@@ -75,18 +48,10 @@ def synthesize(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    policy: PolicyOption = None,
-    tries: TriesOption = None,
+    timed: TimedOptions,
     budget: BudgetOption = None,
     seed: SeedOption = 0,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
+    machine: MachineOptions,
     json: JsonOption = False,
 ) -> None:
     """Find a timed schedule for any collective, group and size, and check it."""
@@ -94,18 +59,13 @@ def synthesize(
 
     if schedule is not None:
         check_file("--schedule", schedule, TIMED, force)
-    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
-    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
-    problem = make_problem(
-        damage.topology, collective, root, group, groups, transit, custom, shards
-    )
+    damage = machine.read(topology)
+    problem = members.problem(damage.topology, collective, shards)
     with progress() as show:
         done = api.synthesize(
             problem,
             size=read_size("--size", size),
-            chunks_per_gpu=chunks_per_gpu,
-            policy=policy,
-            tries=tries,
+            **asdict(timed),
             budget=budget,
             seed=seed,
             progress=show,

@@ -8,27 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colsynth.cli._common import (
-    BandwidthOption,
-    JsonOption,
-    LatencyOption,
-    NodesOption,
-    SetOption,
-    SuggestingGroup,
-    TopologyArgument,
-    answer_console,
-    emit_json,
-    load_topology,
-)
+from colsynth.cli._common import JsonOption, SuggestingGroup, answer_console, emit_json
 from colsynth.cli._help import Command
-from colsynth.cli.damage import (
-    DegradeOption,
-    DropGpuOption,
-    DropLinkOption,
-    DropNicOption,
-    damaged,
-    failures_field,
-)
+from colsynth.cli.bundles import bundled
+from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.model import Kind, Topology
 from colsynth.units import gb_per_s
 
@@ -79,16 +62,11 @@ def list_(json: JsonOption = False) -> None:
 
 
 @app.command(cls=Command)
+@bundled
 def show(
+    *,
     topology: TopologyArgument,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
+    machine: MachineOptions,
     everything: Annotated[
         bool, typer.Option("--all", help="Show every GPU, not only the first 16.")
     ] = False,
@@ -97,8 +75,7 @@ def show(
     """Show the link matrix and the totals per GPU."""
     from colsynth.topology.summary import headline, totals
 
-    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
-    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    damage = machine.read(topology)
     value = damage.topology
     sums = totals(value)
     if json:
@@ -116,23 +93,17 @@ def show(
 
 
 @app.command(cls=Command)
+@bundled
 def export(
+    *,
     topology: TopologyArgument,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
+    machine: MachineOptions,
     json: JsonOption = False,
 ) -> None:
     """Write a topology in the flat form, as YAML or as JSON (either can be read back)."""
     from colsynth.topology.export import export_flat, flat_form
 
-    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
-    value = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade).topology
+    value = machine.read(topology).topology
     if json:
         emit_json(flat_form(value))
     else:
@@ -148,23 +119,17 @@ def schema(_json: JsonOption = False) -> None:
 
 
 @app.command(cls=Command)
+@bundled
 def check(
+    *,
     topology: TopologyArgument,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
+    machine: MachineOptions,
     json: JsonOption = False,
 ) -> None:
     """Check a description; a mistake is reported with its line and column."""
     from colsynth.topology.summary import headline
 
-    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
-    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
+    damage = machine.read(topology)
     value = damage.topology
     if json:
         emit_json({"ok": True, **_facts(value), **failures_field(damage)})

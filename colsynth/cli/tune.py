@@ -9,35 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import (
-    BandwidthOption,
-    JsonOption,
-    LatencyOption,
-    NodesOption,
-    SetOption,
-    TopologyArgument,
-    answer_console,
-    emit_json,
-    load_topology,
-)
-from colsynth.cli._options import GroupOption, RootOption, RuntimeOption, SeedOption, grouped
-from colsynth.cli.compare import (
-    DEFAULT_SIZES,
-    AlgorithmsOption,
-    EvaluationsOption,
-    JobsOption,
-    SizesOption,
-    cores,
-    split,
-)
-from colsynth.cli.damage import (
-    DegradeOption,
-    DropGpuOption,
-    DropLinkOption,
-    DropNicOption,
-    damaged,
-    failures_field,
-)
+from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._options import RuntimeOption
+from colsynth.cli.bundles import bundled
+from colsynth.cli.evaluations import DEFAULT_SIZES, EvaluationOptions, SizesOption, cores, split
+from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
+from colsynth.cli.members import OneGroupOptions, grouped
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.places import check_folder
 from colsynth.cli.progress import RESUMES, progress
@@ -49,7 +26,9 @@ if TYPE_CHECKING:
     from colsynth.tuning import Bundle
 
 
+@bundled
 def tune(
+    *,
     topology: TopologyArgument,
     collectives: Annotated[
         str,
@@ -74,20 +53,9 @@ def tune(
         ),
     ],
     sizes: SizesOption = DEFAULT_SIZES,
-    nodes: NodesOption = None,
-    settings: SetOption = None,
-    bandwidth: BandwidthOption = None,
-    latency: LatencyOption = None,
-    drop_link: DropLinkOption = None,
-    drop_gpu: DropGpuOption = None,
-    drop_nic: DropNicOption = None,
-    degrade: DegradeOption = None,
-    root: RootOption = None,
-    group: GroupOption = None,
-    algorithms: AlgorithmsOption = None,
-    budget: EvaluationsOption = None,
-    jobs: JobsOption = None,
-    seed: SeedOption = 0,
+    machine: MachineOptions,
+    members: OneGroupOptions,
+    evaluations: EvaluationOptions,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing bundle.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -101,21 +69,20 @@ def tune(
     check_folder("--output", output)
     refuse_to_overwrite((output.absolute(),), force)
     require_listable(output, profile(runtime))
-    healthy = load_topology(topology, nodes, settings, bandwidth, latency)
-    damage = damaged(healthy, drop_link, drop_gpu, drop_nic, degrade)
-    machine, members = grouped(damage.topology, group)
+    damage = machine.read(topology)
+    group, told = grouped(damage.topology, members.group)
     try:
         with progress(RESUMES) as show:
             bundle = api.tune(
-                machine,
+                group,
                 split(collectives),
                 runtime,
                 wanted,
-                root=root,
-                algorithms=None if algorithms is None else split(algorithms),
-                budget=budget,
-                jobs=cores(jobs),
-                seed=seed,
+                root=members.root,
+                algorithms=evaluations.names(),
+                budget=evaluations.budget,
+                jobs=cores(evaluations.jobs),
+                seed=evaluations.seed,
                 journal=journal_of(output),
                 progress=show,
             )
@@ -124,7 +91,7 @@ def tune(
         raise
     api.write_bundle(bundle, output, force=force)
     if json:
-        emit_json({**_as_object(bundle, output), **failures_field(damage), **members})
+        emit_json({**_as_object(bundle, output), **failures_field(damage), **told})
     else:
         _show(bundle, output)
 

@@ -1,0 +1,103 @@
+"""What ``colsynth compile`` prints of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from colsynth.cli.streams import tell
+from colsynth.cli.synthesize import nearness
+from colsynth.units import format_size, plural
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from colsynth.api import Compilation
+    from colsynth.runtimes.limits import Usage
+
+_SIZES = ("chunk", "channel", "threadblock", "step")
+
+
+def show(summary: dict[str, Any], done: Compilation, console: Console) -> None:
+    """Print the figures as a small table."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    root = "" if summary["root"] is None else f" from rank {summary['root']}"
+    modes = " and ".join(summary["modes"]).replace("both", "in-place and out-of-place")
+    rows = {
+        "schedule": f"{summary['collective']}{root} on {summary['topology']}",
+        "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
+        "algorithm": " ".join([summary["algorithm"], *_settings(summary["settings"])]),
+        **_of_schedule(summary),
+        **_of_prediction(summary),
+        "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
+        "messages": f"{done.taken()}; the library runs others itself",
+        "limits": "\n".join(_lines_of_limits(done.limits())),
+        "verified": "yes",
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    for path in summary["files"]:
+        table.add_row("file", path)
+    console.print(table)
+
+
+def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:
+    """Yield what is used of every limit, a few to a line; what only repeats one is left out."""
+    pairs = zip((None, *limits[:-1]), limits, strict=True)
+    told = [
+        item
+        for before, item in pairs
+        if not (item.advisory and before is not None and item.limit == before.limit)
+    ]
+    for first in range(0, len(told), 4):
+        some = told[first : first + 4]
+        yield ", ".join(f"{item.title} {item.used} of {item.limit}" for item in some)
+
+
+def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
+    """Return rows on what the algorithm knows of its schedule, which may be nothing."""
+    if summary["algbw_gb_per_s"] is None:
+        return {"transfers": f"as -a {summary['algorithm']} has them; their speed is not proven"}
+    figures = f"{summary['algbw_gb_per_s']:.3f} GB/s, {nearness(summary['gap'])} "
+    rows = _of_trees(summary) if summary["trees"] is not None else _of_time(summary)
+    return {**rows, "links": f"{figures}{summary['bound_gb_per_s']:.3f}"}
+
+
+def _settings(settings: dict[str, Any]) -> Iterator[str]:
+    """Yield the options that differ from those of the algorithm."""
+    for name, value in settings.items():
+        yield f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def _of_prediction(summary: dict[str, Any]) -> dict[str, str]:
+    """Return a row on what the simulator says of the file, the largest message first."""
+    points = [
+        f"{point['algbw_gb_per_s']:.4g} GB/s at {format_size(point['size_bytes'])}"
+        for point in reversed(summary["predicted"])
+    ]
+    return {"predicted": ", ".join(points)} if points else {}
+
+
+def _of_trees(summary: dict[str, Any]) -> dict[str, str]:
+    height = f"height {summary['max_height']} at most, {summary['mean_height']:.2f} on average"
+    if summary["trees_per_gpu"] is None:
+        return {"trees": f"{summary['trees']} with {plural(summary['roots'], 'root')}, {height}"}
+    different, whole = summary["different_trees"], summary["trees_per_gpu"]
+    number = f"{whole} per GPU"
+    if different < whole:
+        number = f"{different} per GPU with weights that add up to {whole}"
+    return {"trees": f"{number}, {height}"}
+
+
+def _of_time(summary: dict[str, Any]) -> dict[str, str]:
+    cut = f"{plural(summary['chunks_per_gpu'], 'chunk')} per GPU"
+    times = f"{summary['time_us']:.6g} us, at least {summary['bound_us']:.6g} us are needed"
+    return {"time": f"{times} ({summary['size_bytes']} bytes, {cut})"}
+
+
+def show_times(seconds: dict[str, float]) -> None:
+    """Print the seconds of every pass on stderr."""
+    for name, value in seconds.items():
+        tell(f"{value:10.4f} s  {name}")
