@@ -22,8 +22,8 @@ from colsynth.kernels.distances import FAR, spread, total_distance
 from colsynth.model import Cut, Direction, FlowBound, Problem, Topology
 from colsynth.synthesis.flow_lp import Concurrent, solve
 from colsynth.synthesis.network import refuse_unreachable
-from colsynth.synthesis.ten.gpu_sets import sets_of, sweeps, tightest
-from colsynth.synthesis.ten.wires import Wires, csr
+from colsynth.synthesis.timed.gpu_sets import sets_of, sweeps, tightest
+from colsynth.synthesis.timed.wires import Wires, csr
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -6,7 +6,7 @@ import pytest
 from colsynth.model import Kind
 from colsynth.topology.load import load
 from colsynth.topology.routes import MOST_ROUTES, routes
-from tests.synthesis.ten.problems import both_ways, network, roads, wild_problem
+from tests.synthesis.timed.problems import both_ways, network, roads, wild_problem
 
 
 def routes_of(topology, groups=()):

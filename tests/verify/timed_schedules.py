@@ -21,8 +21,8 @@ from colsynth.model import (
     TimedSchedule,
     Topology,
 )
-from colsynth.synthesis.ten.hops import hops_of, reverse
-from colsynth.synthesis.ten.ticks import choose_ticks
+from colsynth.synthesis.timed.hops import hops_of, reverse
+from colsynth.synthesis.timed.ticks import choose_ticks
 from tests.reference.graphs import random_topology
 from tests.reference.timed import conditions, transfers
 
