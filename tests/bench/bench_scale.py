@@ -92,7 +92,7 @@ def measure(case: Case) -> dict[str, Any]:
     from colsynth import api, runtimes
     from colsynth.runtimes.target import Target
     from colsynth.synthesis.bound import bound
-    from colsynth.synthesis.forest.pack_trees import PackTrees
+    from colsynth.synthesis.pack_trees import PackTrees
     from colsynth.verify import check_forest
 
     target = Target(runtimes.profile("msccl"))

@@ -10,7 +10,7 @@ from colsynth.lowering.lower_forest import LowerForest
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.simulate import default_model
-from colsynth.synthesis.allreduce.pack_roots import PackRoots
+from colsynth.synthesis.pack_roots import PackRoots
 
 TARGET = Target(runtimes.profile("msccl"))
 PACE = default_model(TARGET.profile).rate["Simple"] * 10**9

@@ -10,8 +10,9 @@ from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem, Tree
 from colsynth.synthesis.allreduce.sides import Side
 from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
-from colsynth.synthesis.forest.pack_trees import merge_equal, pack, turned
+from colsynth.synthesis.forest.pack import pack
 from colsynth.synthesis.forest.switches import remove_switches
+from colsynth.synthesis.forest.trees import merge_equal, turned
 from colsynth.synthesis.network import Ints
 
 MOST_GIVEN_UP = Fraction(5, 100)
@@ -27,7 +28,7 @@ def free_forest(problem: Problem, found: AllreduceBound, trees: str) -> Forest |
     found : AllreduceBound
         Of the problem; without `rooted` there is no such forest.
     trees : str
-        ``"auto"``, ``"optimal"`` or the number of trees in all, as in `PackTrees`.
+        ``"auto"``, ``"optimal"`` or the number of trees in all, as in `PackRoots`.
     """
     if found.rooted is None:
         return None

@@ -10,7 +10,7 @@ the rate. Such programs over roots are proposed for allreduce by Zhao et al., Fo
 
 There are exponentially many sets, so those that a solution violates are added until none
 is, each found by a maximum flow to a GPU. HiGHS works in doubles: its answers are
-proposals, for `rooted` to prove and for `whole` to make whole trees of.
+proposals, for `rooted` to prove and for `synthesis` to make whole trees of.
 """
 
 from __future__ import annotations
@@ -41,10 +41,6 @@ _STEPS = 2**28
 _SLACK = 2**8
 """Steps by which a cut must fall short to be added: the solver's own tolerance."""
 _MOST_ROUNDS = 200
-_MOST_WHOLE_ROUNDS = 12
-"""Rounds of cuts in the search for whole numbers, after those for fractions."""
-_MOST_ANYWHERE = 150
-"""Links up to which whole numbers are also sought far from the fractions."""
 _WORTH = 1e-3
 """What a unit of capacity is worth beside the height of a root."""
 _WHOLE = 1e-6
@@ -262,35 +258,6 @@ class RootProgram:
             potentials.append(prices)
             row += len(nodes)
         return Solution(shares, used, cuts, tuple(potentials), settled)
-
-
-def whole_solution(
-    fractions: RootProgram, numbers: RootProgram, capacity: Floats, count: int, depth: Floats
-) -> Solution | None:
-    """Return whole numbers of `count` trees; None where none were found.
-
-    Fractions are quick to find, and few of them are no whole numbers: those are rounded
-    first, up or down; only on small topologies is everything tried.
-
-    Parameters
-    ----------
-    fractions, numbers : RootProgram
-        For the same halves; the second one is `whole`.
-    capacity, count, depth
-        As `RootProgram.demand` takes them.
-    """
-    fractions.demand(capacity, count, depth)
-    loose = fractions.solve()
-    if loose is None or not loose.settled:
-        return None
-    numbers.adopt(loose)
-    numbers.demand(capacity, count, depth)
-    numbers.stay_near(loose)
-    found = numbers.solve(_MOST_WHOLE_ROUNDS)
-    if (found is None or not found.settled) and len(capacity) <= _MOST_ANYWHERE:
-        numbers.stay_near(None)
-        found = numbers.solve(_MOST_WHOLE_ROUNDS)
-    return found if found is not None and found.settled else None
 
 
 def _first_cuts(side: Side) -> Iterator[Flags]:

@@ -16,11 +16,12 @@ from fractions import Fraction
 import numpy as np
 
 from colsynth.model import Problem, RootedBound
-from colsynth.synthesis.allreduce.program import Floats, RootProgram, whole_solution
+from colsynth.synthesis.allreduce.program import Floats, RootProgram
 from colsynth.synthesis.allreduce.rooted import prices_of
 from colsynth.synthesis.allreduce.sides import Halves, halves_of
 from colsynth.synthesis.forest.rate import TOLERANCE
 from colsynth.synthesis.network import Ints, common_divisor
+from colsynth.synthesis.whole_numbers import next_scale, whole_solution
 
 MOST_TREES = 128
 """Largest number of trees in all that is tried."""
@@ -124,7 +125,7 @@ class WholeSearch:
         rates = sorted({link.bandwidth for link in self._topology.links})
         scale = least
         for _ in range(_MOST_STEPS - 1):
-            scale = min(Fraction(int(rate * scale) + 1) / rate for rate in rates)
+            scale = next_scale(rates, scale)
             if scale > least * (1 + tolerance):
                 return
             yield scale

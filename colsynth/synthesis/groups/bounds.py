@@ -23,8 +23,8 @@ from colsynth.synthesis.allreduce.limits import cut_limit
 from colsynth.synthesis.allreduce.rooted import MOST_GPUS, Proposal, allreduce_bound
 from colsynth.synthesis.allreduce.sides import CAPABILITY, capable, halves_of
 from colsynth.synthesis.bound import bound
+from colsynth.synthesis.groups.cuts import Outward
 from colsynth.synthesis.groups.joint import together
-from colsynth.synthesis.groups.outward import Outward
 from colsynth.topology.communicator import Communicator, communicators
 
 _Found = TypeVar("_Found")

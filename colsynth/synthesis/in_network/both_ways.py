@@ -15,7 +15,7 @@ from colsynth.synthesis.allreduce.pack import packed
 from colsynth.synthesis.allreduce.rooted import Proposal
 from colsynth.synthesis.allreduce.sides import Branching, Halves, Side, halves_of
 from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
-from colsynth.synthesis.forest.pack_trees import turned
+from colsynth.synthesis.forest.trees import turned
 from colsynth.synthesis.in_network.widen import choices, narrowed, widened
 from colsynth.synthesis.network import Ints
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, InfeasibleError
-from colsynth.model import Collective, Forest, Problem
+from colsynth.model import Forest, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.allreduce.rooted import allreduce_bound
 from colsynth.synthesis.forest.rate import require_trees
-from colsynth.synthesis.in_network.both_ways import allreduce_forest
-from colsynth.synthesis.in_network.one_way import one_way_forest
+from colsynth.synthesis.groups.pack import group_in_network
+from colsynth.synthesis.in_network.pack import forest_in_network, nothing_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +38,18 @@ class PackInNetwork:
         require_trees(self.trees)
 
     def run(self, value: Problem, target: Target) -> Forest:
-        """Return the forest of a problem.
+        """Return the forest of a problem; a process group is taken for itself first.
 
         Raises
         ------
         InfeasibleError
             CS324: no switch can do what the collective needs, or there are too many GPUs.
+        InputError
+            CS303: there are several process groups.
         """
         if value.groups:
-            from colsynth.synthesis.groups.pack import forest_in_network
-
-            return forest_in_network(value, self.trees, target)
-        if value.collective is Collective.ALLREDUCE:
-            target.progress("sharing out roots", 0, 2)
-            forest = allreduce_forest(value, allreduce_bound(value), self.trees)
-        else:
-            forest = one_way_forest(value, self.trees, target)
-        if forest is not None:
-            return forest
-        phrase = f"no {value.collective} in the network was found on {value.topology.name}"
-        note = "it takes switches that multicast outwards and reduce inwards"
-        advice = "give switches capabilities, or take -a forest"
-        raise InfeasibleError(Diagnostic("CS324", phrase, notes=(note,), help=advice))
+            return group_in_network(value, self.trees, target)
+        forest = forest_in_network(value, self.trees, target)
+        if forest is None:
+            raise nothing_found(value)
+        return forest
