@@ -101,6 +101,7 @@ def compile(  # noqa: A001 - the verb of this package
     DefectError
         colsynth made a wrong program and kept it from you.
     """
+    from colsynth.bounds.groups.bounds import advised
     from colsynth.compile.advice import with_advice
     from colsynth.compile.groups import group_notes, machines_of
     from colsynth.compile.request import Request
@@ -108,7 +109,6 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.pipeline.target import aim
     from colsynth.runtimes.catalog import profile
     from colsynth.search.levels import LEVELS, check_level
-    from colsynth.synthesis.groups.bounds import advised
 
     given = {
         "trees": trees,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from colsynth.bounds.allreduce.rooted import allreduce_bound
 from colsynth.errors import Diagnostic, InfeasibleError
 from colsynth.model import AllreduceBound, Forest, Problem
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.allreduce.pack import free_forest
-from colsynth.synthesis.allreduce.rooted import allreduce_bound
 from colsynth.synthesis.forest.rate import require_trees
 
 
@@ -27,9 +27,9 @@ class PackRoots:
 
     Notes
     -----
-    A linear program shares out roots and links (`program`), an integer program makes whole
-    trees of it (`whole`); they are packed as in `PackTrees`, inwards and outwards into
-    different parts of the links. Nothing beats reduce-scatter and allgather where GPUs are
+    A linear program shares out roots and links (`bounds.allreduce`), an integer program makes
+    whole trees of it (`allreduce.whole`); they are packed as in `PackTrees`, inwards and outwards
+    into different parts of the links. Nothing beats reduce-scatter and allgather where GPUs are
     alike; on meshes, stars and lopsided machines this does.
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from colsynth.synthesis.allreduce.program import Floats, RootProgram, Solution
+from colsynth.bounds.allreduce.program import Floats, RootProgram, Solution
 
 _MOST_WHOLE_ROUNDS = 12
 """Rounds of cuts in the search for whole numbers, after those for fractions."""

@@ -5,11 +5,11 @@ from fractions import Fraction
 import pytest
 
 from colsynth import api, runtimes, topology
+from colsynth.bounds.allreduce.rooted import allreduce_bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.allreduce.pack import MOST_GIVEN_UP
-from colsynth.synthesis.allreduce.rooted import allreduce_bound
 from colsynth.synthesis.pack_roots import PackRoots
 from colsynth.verify import check_forest
 from tests.reference.graphs import forwarding_topology, random_topology

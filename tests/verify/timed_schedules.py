@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import (
     Collective,
     Demand,
@@ -22,7 +23,6 @@ from colsynth.model import (
     Topology,
 )
 from colsynth.synthesis.timed.hops import hops_of, reverse
-from colsynth.synthesis.timed.ticks import choose_ticks
 from tests.reference.graphs import random_topology
 from tests.reference.timed import conditions, transfers
 

@@ -1,5 +1,4 @@
 """Allreduce beyond reduce-scatter and allgather: roots with shares of their own.
 
-`rooted` says what that can gain and proves it, `limits` what no allreduce can beat,
-`pack` makes the forest.
+`whole` makes whole trees of what `bounds.allreduce` proves, `pack` makes the forest.
 """

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
+from colsynth.bounds.allreduce.halves import Side
+from colsynth.bounds.network import Ints
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem, Tree
-from colsynth.synthesis.allreduce.sides import Side
 from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
 from colsynth.synthesis.forest.pack import pack
 from colsynth.synthesis.forest.switches import remove_switches
 from colsynth.synthesis.forest.trees import merge_equal, turned
-from colsynth.synthesis.network import Ints
 
 MOST_GIVEN_UP = Fraction(5, 100)
 """How far below the optimum ``auto`` may stay; nor does it give up half of what is gained."""

@@ -12,18 +12,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from colsynth.model import Direction, Problem, Topology
-from colsynth.synthesis.bound import least_ratio
-from colsynth.synthesis.forest.forwarding import forwarding_of
-from colsynth.synthesis.forest.rate import Rate, fixed_rate
-from colsynth.synthesis.forest.routes import Arc
-from colsynth.synthesis.forest.switches import remove_switches
-from colsynth.synthesis.network import (
+from colsynth.bounds.network import (
     Ints,
     Network,
     refuse_unforwarded,
     to_int64,
 )
+from colsynth.bounds.trees import least_ratio
+from colsynth.model import Direction, Problem, Topology
+from colsynth.synthesis.forest.forwarding import forwarding_of
+from colsynth.synthesis.forest.rate import Rate, fixed_rate
+from colsynth.synthesis.forest.routes import Arc
+from colsynth.synthesis.forest.switches import remove_switches
 
 _REFINEMENT = 16
 """How much finer capacities are cut where switches cannot forward all that enters."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from colsynth.bounds.network import network_of
+from colsynth.bounds.trees import bound
 from colsynth.model import Bound, Direction, Forest, Phase, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.bound import bound
 from colsynth.synthesis.forest.capacities import fitted
 from colsynth.synthesis.forest.forwarding import counts_forwarded
 from colsynth.synthesis.forest.pack import pack
 from colsynth.synthesis.forest.rate import trees_per_root
 from colsynth.synthesis.forest.trees import merge_equal, turned
-from colsynth.synthesis.network import network_of
 
 
 def equal_forest(problem: Problem, trees: str, prefer: str, target: Target) -> Forest:
@@ -30,7 +30,7 @@ def equal_forest(problem: Problem, trees: str, prefer: str, target: Target) -> F
     Raises
     ------
     InfeasibleError, InputError
-        As `synthesis.bound.bound`.
+        As `bounds.trees.bound`.
     """
     optimum = bound(problem)
     tried: list[Forest] = []

@@ -21,11 +21,11 @@ from math import lcm
 
 import numpy as np
 
+from colsynth.bounds.allreduce.halves import Halves, Side
+from colsynth.bounds.allreduce.program import Floats, RootProgram
+from colsynth.bounds.network import Ints, Network, common_divisor, network_of
+from colsynth.bounds.trees import phases_of
 from colsynth.model import Direction, Kind, Problem, Topology
-from colsynth.synthesis.allreduce.program import Floats, RootProgram
-from colsynth.synthesis.allreduce.sides import Halves, Side
-from colsynth.synthesis.bound import phases_of
-from colsynth.synthesis.network import Ints, Network, common_divisor, network_of
 from colsynth.synthesis.whole_numbers import next_scale, whole_solution
 
 MOST_LINKS = 2000

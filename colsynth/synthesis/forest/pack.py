@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from colsynth.bounds.network import Network
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Direction, Problem, Tree, TreeEdge
 from colsynth.synthesis.forest.choose import pack_best
 from colsynth.synthesis.forest.digraph import Digraph, Packed, by_level
 from colsynth.synthesis.forest.routes import Arc, Bundle, Supply, bundled
-from colsynth.synthesis.network import Network
 
 
 def pack(

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from colsynth.bounds.allreduce.rooted import allreduce_bound
+from colsynth.bounds.groups.bounds import advised, forwarding, relayed_bound
+from colsynth.bounds.groups.outward import Outward
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Bound, Collective, Forest, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.allreduce.pack import free_forest
-from colsynth.synthesis.allreduce.rooted import allreduce_bound
 from colsynth.synthesis.forest.equal_roots import equal_forest
-from colsynth.synthesis.groups.bounds import advised, forwarding, relayed_bound
-from colsynth.synthesis.groups.cuts import Outward
 from colsynth.synthesis.groups.outward import OutwardTrees
 from colsynth.synthesis.groups.several import forest_of_several
 from colsynth.synthesis.in_network.both_ways import allreduce_forest

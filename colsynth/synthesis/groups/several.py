@@ -14,11 +14,11 @@ from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
+from colsynth.bounds.groups.bounds import bound_of_groups, forwarding
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Forest, Phase, Problem, Tree
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.forest.equal_roots import equal_forest
-from colsynth.synthesis.groups.bounds import bound_of_groups, forwarding
 from colsynth.synthesis.groups.outward import OutwardTrees
 from colsynth.topology.communicator import Communicator, communicators
 

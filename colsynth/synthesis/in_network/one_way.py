@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from colsynth.bounds.trees import bound
 from colsynth.model import Forest, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.bound import bound
 from colsynth.synthesis.forest.equal_roots import equal_forest
 from colsynth.synthesis.in_network.widen import choices, narrowed, widened
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from colsynth.bounds.allreduce.rooted import allreduce_bound
 from colsynth.errors import Diagnostic, InfeasibleError
 from colsynth.model import Collective, Forest, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.allreduce.rooted import allreduce_bound
 from colsynth.synthesis.in_network.both_ways import allreduce_forest
 from colsynth.synthesis.in_network.one_way import one_way_forest
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.timed.ticks import Ticks, choose_ticks
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Collective, Direction, Hops, Problem, TimedPhase
 from colsynth.synthesis.timed.demands import Wants, chunk_size, count_transfers, wants
@@ -26,7 +27,6 @@ from colsynth.synthesis.timed.play import is_uniform, play
 from colsynth.synthesis.timed.reach import refuse_unreachable
 from colsynth.synthesis.timed.regions import Region, held_together, regions
 from colsynth.synthesis.timed.route import Trees, route, send_along
-from colsynth.synthesis.timed.ticks import Ticks, choose_ticks
 
 Ints = NDArray[np.int64]
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.offsets import offsets
 from colsynth.model import Collective, Demand, Direction, Problem
 from colsynth.model.problem import PHASES
-from colsynth.synthesis.timed.offsets import offsets
 
 Ints = NDArray[np.int32]
 

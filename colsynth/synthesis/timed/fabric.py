@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.offsets import group_by, offsets
 from colsynth.kernels.events import Agenda, Fabric, push_all
 from colsynth.model import Hops
-from colsynth.synthesis.timed.offsets import group_by, offsets
 
 Ints = NDArray[np.int64]
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.offsets import offsets
+from colsynth.bounds.timed.ticks import Ticks, link_kinds
 from colsynth.model import Hops, Kind, Topology
-from colsynth.synthesis.timed.offsets import offsets
-from colsynth.synthesis.timed.ticks import Ticks, link_kinds
 from colsynth.topology.routes import Route, routes
 
 STORE_AND_FORWARD = "store-and-forward"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.offsets import offsets
 from colsynth.kernels.events import NOW, SENT
 from colsynth.kernels.matching import EARLIEST, OLDEST, RAREST, Levels, Logs, hold_born, match
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.timed.demands import Wants
 from colsynth.synthesis.timed.fabric import agenda_of, fabric_of
-from colsynth.synthesis.timed.offsets import offsets
 from colsynth.synthesis.timed.pace import STEP, Pace
 from colsynth.synthesis.timed.phases import phase_of
 from colsynth.synthesis.timed.regions import Region

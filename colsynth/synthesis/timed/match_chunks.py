@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from colsynth.bounds.timed.time_bound import time_bound
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.model import Problem, TimeBound, TimedPhase, TimedSchedule
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.timed.attempt import AUTO, Setting, attempt, choose
 from colsynth.synthesis.timed.demands import count_chunks, count_transfers
-from colsynth.synthesis.timed.lower_bound import time_bound
 from colsynth.synthesis.timed.match import POLICIES
 from colsynth.synthesis.timed.pace import Pace
 from colsynth.synthesis.timed.phases import last_end

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.offsets import group_by, offsets
 from colsynth.kernels.sequences import reverse_sequences
 from colsynth.model import Direction, Hops, TimedPhase
-from colsynth.synthesis.timed.offsets import group_by, offsets
 
 Ints = NDArray[np.int64]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from colsynth.bounds.offsets import group_by, offsets
 from colsynth.kernels.rounds import play_rounds, start_rows
 from colsynth.kernels.sequences import find_runs, sort_by_port
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.timed.demands import Lists, Wants
-from colsynth.synthesis.timed.offsets import group_by, offsets
 from colsynth.synthesis.timed.pace import Pace
 from colsynth.synthesis.timed.phases import chunk_type
 

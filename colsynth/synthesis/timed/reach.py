@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from colsynth.bounds.offsets import group_by
 from colsynth.errors import Diagnostic, InfeasibleError
 from colsynth.kernels.reach import first_unreached, reach
 from colsynth.model import Direction, Hops, Problem
 from colsynth.synthesis.timed.demands import Wants
-from colsynth.synthesis.timed.offsets import group_by
 
 
 def refuse_unreachable(problem: Problem, hops: Hops, wants: Wants) -> None:

@@ -7,9 +7,9 @@ from itertools import groupby
 
 import numpy as np
 
+from colsynth.bounds.network import common_divisor, to_int64
 from colsynth.kernels.maxflow import max_flow, residual_index
 from colsynth.model import Hops, Topology
-from colsynth.synthesis.network import common_divisor, to_int64
 
 TIGHT = Fraction(1, 2)
 """How near the cut around a region must be to the tightest around one GPU to matter."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.offsets import group_by
 from colsynth.kernels.events import NOW, SENT
 from colsynth.kernels.routing import Ways, route_pass
 from colsynth.kernels.sending import Piles, Tasks, send_tasks
@@ -14,7 +15,6 @@ from colsynth.kernels.trees import link_tasks
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import agenda_of, fabric_of
-from colsynth.synthesis.timed.offsets import group_by
 from colsynth.synthesis.timed.pace import STEP, Pace
 from colsynth.synthesis.timed.phases import phase_of
 

@@ -6,10 +6,10 @@ from fractions import Fraction
 import pytest
 
 from colsynth import topology
+from colsynth.bounds.trees import bound
 from colsynth.model import Collective, Direction, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Context
-from colsynth.synthesis.bound import bound
 from colsynth.synthesis.forest import forwarding
 from colsynth.synthesis.forest.forwarding import forwarding_of, is_lopsided
 from colsynth.synthesis.forest.rate import TOLERANCE, candidates

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from colsynth import topology
+from colsynth.bounds.optimum import allreduce_optimum, optimum
 from colsynth.errors import InfeasibleError, InputError, VerificationError
 from colsynth.model import Collective, Kind, Link, Node, Problem, Topology
-from colsynth.synthesis.optimum import allreduce_optimum, optimum
 from colsynth.synthesis.pack_in_network import PackInNetwork
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest

@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from colsynth.bounds.timed.ticks import Ticks, choose_ticks
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Context
 from colsynth.synthesis.timed.hops import hops_of, reverse, select
 from colsynth.synthesis.timed.match_chunks import MatchChunks
-from colsynth.synthesis.timed.ticks import Ticks, choose_ticks
 from colsynth.verify import check_timed
 from tests.synthesis.timed.problems import both_ways, network, wild_topology
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import Direction
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import fabric_of
@@ -14,7 +15,6 @@ from colsynth.synthesis.timed.match import POLICIES, Choice, Spread, match_event
 from colsynth.synthesis.timed.pace import Pace
 from colsynth.synthesis.timed.phases import last_uses
 from colsynth.synthesis.timed.regions import held_together
-from colsynth.synthesis.timed.ticks import choose_ticks
 from tests.reference.matching import Matching
 from tests.verify.timed_schedules import moves_of, random_fabric
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import Direction
 from colsynth.synthesis.timed.hops import hops_of, reverse
 from colsynth.synthesis.timed.phases import (
@@ -17,7 +18,6 @@ from colsynth.synthesis.timed.phases import (
     last_uses,
     phase_of,
 )
-from colsynth.synthesis.timed.ticks import choose_ticks
 from tests.reference.timed import transfers
 from tests.verify.timed_schedules import moves_of, random_fabric
 

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import Direction, Kind, Link, Node, Topology
 from colsynth.synthesis.timed import play as module
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.hops import hops_of
 from colsynth.synthesis.timed.pace import Pace
 from colsynth.synthesis.timed.play import is_uniform, play
-from colsynth.synthesis.timed.ticks import choose_ticks
 from tests.reference.matching import rounds
 from tests.verify.timed_schedules import moves_of
 

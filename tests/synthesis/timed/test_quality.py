@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from colsynth.bounds.flows import flow_bound
+from colsynth.bounds.trees import bound
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Context
-from colsynth.synthesis.bound import bound
-from colsynth.synthesis.flow_bound import flow_bound
 from colsynth.synthesis.timed.match_chunks import MatchChunks
 from colsynth.topology.load import load
 from colsynth.verify import check_timed

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
+from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.synthesis.timed.hops import hops_of
 from colsynth.synthesis.timed.regions import held_together, regions
-from colsynth.synthesis.timed.ticks import choose_ticks
 from colsynth.topology.load import load
 from tests.synthesis.timed.problems import both_ways, network, wild_topology
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import Direction
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import fabric_of
@@ -13,7 +14,6 @@ from colsynth.synthesis.timed.hops import hops_of, reverse
 from colsynth.synthesis.timed.pace import Pace
 from colsynth.synthesis.timed.phases import last_uses
 from colsynth.synthesis.timed.route import route, send_along
-from colsynth.synthesis.timed.ticks import choose_ticks
 from colsynth.topology.load import load
 from tests.reference.matching import Sending
 from tests.verify.timed_schedules import moves_of, random_fabric

@@ -7,10 +7,10 @@ from itertools import combinations
 import pytest
 
 from colsynth import api, topology
+from colsynth.bounds.custom import custom_bound
+from colsynth.bounds.optimum import optimum
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Demand, Problem
-from colsynth.synthesis.custom_bound import custom_bound
-from colsynth.synthesis.optimum import optimum
 from tests.reference.graphs import random_topology
 
 GIGA = 10**9

@@ -13,11 +13,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.network import to_int64
+from colsynth.bounds.offsets import group_by
+from colsynth.bounds.timed.ticks import Ticks
 from colsynth.kernels.distances import FAR, spread
 from colsynth.model import Hops, Kind, Problem
-from colsynth.synthesis.network import to_int64
-from colsynth.synthesis.timed.offsets import group_by
-from colsynth.synthesis.timed.ticks import Ticks
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 
 from colsynth import topology
+from colsynth.bounds.timed.ticks import choose_ticks
+from colsynth.bounds.timed.time_bound import time_bound
+from colsynth.bounds.trees import bound
 from colsynth.errors import InfeasibleError
 from colsynth.model import Collective, Demand, Kind, Link, Node, Problem, Topology
-from colsynth.synthesis.bound import bound
 from colsynth.synthesis.timed.hops import hops_of
-from colsynth.synthesis.timed.lower_bound import time_bound
-from colsynth.synthesis.timed.ticks import choose_ticks
 from tests.reference.graphs import random_topology
 from tests.reference.steps import copies_of, fewest_steps
 

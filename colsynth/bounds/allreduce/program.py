@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.allreduce.halves import Halves, Side
+from colsynth.bounds.network import Ints
 from colsynth.kernels.maxflow import (
     max_flow,
     reset,
@@ -30,8 +32,6 @@ from colsynth.kernels.maxflow import (
     source_side,
     with_returns,
 )
-from colsynth.synthesis.allreduce.sides import Halves, Side
-from colsynth.synthesis.network import Ints
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -18,12 +18,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.concurrent_flow import Concurrent, solve
+from colsynth.bounds.network import refuse_unreachable
+from colsynth.bounds.timed.gpu_sets import sets_of, sweeps, tightest
+from colsynth.bounds.timed.wires import Wires, csr
 from colsynth.kernels.distances import FAR, spread, total_distance
 from colsynth.model import Cut, Direction, FlowBound, Problem, Topology
-from colsynth.synthesis.flow_lp import Concurrent, solve
-from colsynth.synthesis.network import refuse_unreachable
-from colsynth.synthesis.timed.gpu_sets import sets_of, sweeps, tightest
-from colsynth.synthesis.timed.wires import Wires, csr
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

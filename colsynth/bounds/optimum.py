@@ -18,19 +18,19 @@ def optimum(problem: Problem) -> Bound | FlowBound:
         No bound is known for such a problem, or its numbers do not fit 64 bits.
     """
     if problem.collective is Collective.CUSTOM:
-        from colsynth.synthesis.custom_bound import custom_bound
+        from colsynth.bounds.custom import custom_bound
 
         return custom_bound(problem)
     if problem.groups:
-        from colsynth.synthesis.groups.bounds import bound_of_groups, flow_bound_of_group
+        from colsynth.bounds.groups.bounds import bound_of_groups, flow_bound_of_group
 
         of_pairs = problem.collective in _OF_FLOWS
         return flow_bound_of_group(problem) if of_pairs else bound_of_groups(problem)
     if problem.collective in _OF_FLOWS:
-        from colsynth.synthesis.flow_bound import flow_bound
+        from colsynth.bounds.flows import flow_bound
 
         return flow_bound(problem)
-    from colsynth.synthesis.bound import bound
+    from colsynth.bounds.trees import bound
 
     return bound(problem)
 
@@ -57,9 +57,9 @@ def allreduce_optimum(problem: Problem) -> AllreduceBound:
         As `optimum`; CS321 for another collective, CS303 for several process groups.
     """
     if problem.groups:
-        from colsynth.synthesis.groups.bounds import allreduce_bound_of_group
+        from colsynth.bounds.groups.bounds import allreduce_bound_of_group
 
         return allreduce_bound_of_group(problem)
-    from colsynth.synthesis.allreduce.rooted import allreduce_bound
+    from colsynth.bounds.allreduce.rooted import allreduce_bound
 
     return allreduce_bound(problem)

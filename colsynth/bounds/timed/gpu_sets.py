@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.timed.wires import Wires, csr
 from colsynth.kernels.distances import FAR, spread
 from colsynth.kernels.maxflow import max_flow, reset, residual_index, source_side
 from colsynth.model import Kind, Topology
-from colsynth.synthesis.timed.wires import Wires, csr
 from colsynth.units import plural
 
 Ints = NDArray[np.int64]

@@ -8,9 +8,9 @@ import networkx as nx
 import pytest
 
 from colsynth import topology
+from colsynth.bounds.flows import flow_bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Kind, Link, Node, Problem, Topology
-from colsynth.synthesis.flow_bound import flow_bound
 from tests.reference.graphs import random_topology, three_tiers
 
 GIGA = 10**9

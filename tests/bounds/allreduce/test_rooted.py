@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from colsynth import api, topology
+from colsynth.bounds.allreduce.rooted import allreduce_bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
-from colsynth.synthesis.allreduce.rooted import allreduce_bound
 from colsynth.verify.allreduce import check_limit, check_rooted
 from tests.reference.allreduce import best_rooted, fewest_messages
 from tests.reference.graphs import forwarding_topology, random_topology

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from colsynth import topology
+from colsynth.bounds.timed.cut_demand import cut_demands
 from colsynth.model import Collective, Demand, Problem
-from colsynth.synthesis.timed.crossings import crossings_of
 from tests.reference.timed import conditions
 
 RANKS = 5
@@ -55,7 +55,7 @@ def plainly(problem, inside):
     "problem", list(problems()), ids=lambda p: f"{p.collective}-{p.groups}-{p.root}"
 )
 def test_every_set_is_crossed_as_often_as_its_chunks_say(problem):
-    phases = crossings_of(problem, CHUNKS)
+    phases = cut_demands(problem, CHUNKS)
     for bits in product((False, True), repeat=RANKS):
         inside = {rank for rank in range(RANKS) if bits[rank]}
         ways = [phase.of_ranks(np.array(bits)) for phase in phases]

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from colsynth.bounds.network import Ints, Network, network_of
 from colsynth.model import Direction, Kind, Problem, Topology
-from colsynth.synthesis.network import Ints, Network, network_of
 
 Branching = Mapping[Direction, Collection[int]]
 """Nodes other than GPUs where trees of a direction may branch."""

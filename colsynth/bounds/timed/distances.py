@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.network import refuse_pair
+from colsynth.bounds.timed.cut_demand import group_of
+from colsynth.bounds.timed.wires import csr, open_ranks
 from colsynth.kernels.distances import FAR, farthest, spread
 from colsynth.model import Collective, Demand, Hops, Problem
-from colsynth.synthesis.network import refuse_pair
-from colsynth.synthesis.timed.crossings import group_of
-from colsynth.synthesis.timed.wires import csr, open_ranks
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

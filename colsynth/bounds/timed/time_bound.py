@@ -5,7 +5,7 @@ time. So a set of GPUs that m chunks must enter needs the least T for which its 
 links together have passed m whole chunks (`least_times`); where a set begins after its
 first chunk can arrive, or data has a way to go after it, that time is added link by link.
 Cuts tried: every GPU, every box, what hangs together below each tier of switches, the
-GPUs of each switch, the least ratio over all cuts (`synthesis.bound`), and for
+GPUs of each switch, the least ratio over all cuts (`bounds.trees`), and for
 all-to-all the sets that sweeps over the topology find. Beside cuts there are the links of
 all parts of a partition together, the distances of all pairs together, and the longest
 way that some chunk has to go.
@@ -23,14 +23,11 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.kernels.cuts import smallest_cut_ratio
-from colsynth.kernels.distances import total_distance
-from colsynth.model import Collective, Hops, Problem, TimeBound
-from colsynth.model.problem import PHASES, Direction
-from colsynth.synthesis.network import refuse_unreachable
-from colsynth.synthesis.timed.crossings import Crossing, Crossings, crossings_of, group_of
-from colsynth.synthesis.timed.distances import HopGraph, hop_graph, largest_distance
-from colsynth.synthesis.timed.gpu_sets import (
+from colsynth.bounds.network import refuse_unreachable
+from colsynth.bounds.offsets import offsets
+from colsynth.bounds.timed.cut_demand import CutDemand, PhaseDemand, cut_demands, group_of
+from colsynth.bounds.timed.distances import HopGraph, hop_graph, largest_distance
+from colsynth.bounds.timed.gpu_sets import (
     Named,
     describe,
     partitions,
@@ -38,9 +35,12 @@ from colsynth.synthesis.timed.gpu_sets import (
     sweeps,
     tightest,
 )
-from colsynth.synthesis.timed.offsets import offsets
-from colsynth.synthesis.timed.ticks import Ticks
-from colsynth.synthesis.timed.wires import Wires, csr, least_times, open_ranks, wires_of
+from colsynth.bounds.timed.ticks import Ticks
+from colsynth.bounds.timed.wires import Wires, csr, least_times, open_ranks, wires_of
+from colsynth.kernels.cuts import smallest_cut_ratio
+from colsynth.kernels.distances import total_distance
+from colsynth.model import Collective, Hops, Problem, TimeBound
+from colsynth.model.problem import PHASES, Direction
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -83,7 +83,7 @@ def time_bound(
     InputError
         Numbers do not fit 64 bits (CS301).
     """
-    phases = crossings_of(problem, chunks_per_gpu)
+    phases = cut_demands(problem, chunks_per_gpu)
     graph = hop_graph(problem, hops)
     distance = largest_distance(problem, graph)
     names = [problem.topology.nodes[problem.topology.ranks[rank]].name for rank in distance.ranks]
@@ -103,18 +103,18 @@ def time_bound(
     return TimeBound(most * ticks.unit, reason if most else "nothing has to move")
 
 
-def _edges(phases: tuple[Crossings, ...], graph: HopGraph) -> tuple[Ints, Ints]:
+def _edges(phases: tuple[PhaseDemand, ...], graph: HopGraph) -> tuple[Ints, Ints]:
     """Return the ticks before each rank can have data, and from it to where data is wanted."""
     starts = np.any([phase.starts for phase in phases], axis=0)
     ends = np.any([phase.ends for phase in phases], axis=0)
     return graph.reach(starts), graph.reach(ends, backward=True)
 
 
-def _sum(crossings: list[Crossing]) -> Crossing:
-    return Crossing(*(np.sum(ways, axis=0) for ways in zip(*crossings, strict=True)))
+def _sum(demands: list[CutDemand]) -> CutDemand:
+    return CutDemand(*(np.sum(ways, axis=0) for ways in zip(*demands, strict=True)))
 
 
-def _each_rank(problem: Problem, phases: tuple[Crossings, ...], wires: Wires) -> Iterator[Found]:
+def _each_rank(problem: Problem, phases: tuple[PhaseDemand, ...], wires: Wires) -> Iterator[Found]:
     """Yield the slowest ingress and the slowest egress of a GPU."""
     topology = problem.topology
     need = _sum([phase.of_each_rank() for phase in phases])
@@ -137,7 +137,7 @@ def _each_rank(problem: Problem, phases: tuple[Crossings, ...], wires: Wires) ->
             yield int(times[worst]), f"{word} of {topology.nodes[chosen[worst]].name}"
 
 
-def _each_set(problem: Problem, phases: tuple[Crossings, ...], wires: Wires) -> Iterator[Found]:
+def _each_set(problem: Problem, phases: tuple[PhaseDemand, ...], wires: Wires) -> Iterator[Found]:
     """Yield what every candidate set of GPUs needs, inwards and outwards."""
     topology = problem.topology
     ranks = np.array(topology.ranks, np.int64)
@@ -192,7 +192,7 @@ def _least_ratio(problem: Problem, wires: Wires) -> Iterator[Named]:
         yield describe(problem.topology, inside), inside
 
 
-def _together(problem: Problem, phases: tuple[Crossings, ...], wires: Wires) -> Iterator[Found]:
+def _together(problem: Problem, phases: tuple[PhaseDemand, ...], wires: Wires) -> Iterator[Found]:
     """Yield what all parts of a partition need together.
 
     Nothing is copied between the parts, so what enters some part has left another.
@@ -203,7 +203,7 @@ def _together(problem: Problem, phases: tuple[Crossings, ...], wires: Wires) -> 
     each[ranks] = np.arange(len(ranks))
     families = [("GPU", each), *partitions(topology, wires)]
     for word, part in families:
-        need = _crossings_of_parts(phases, part[ranks])
+        need = _demand_of_parts(phases, part[ranks])
         crosses = part[wires.tail] != part[wires.head]
         for way, ends in (("into", wires.head), ("out of", wires.tail)):
             links = np.nonzero(crosses & (part[ends] >= 0))[0]
@@ -213,7 +213,7 @@ def _together(problem: Problem, phases: tuple[Crossings, ...], wires: Wires) -> 
                 yield int(ticks[0]), f"links {way} every {word or 'part'} together"
 
 
-def _crossings_of_parts(phases: tuple[Crossings, ...], part: Ints) -> int:
+def _demand_of_parts(phases: tuple[PhaseDemand, ...], part: Ints) -> int:
     """Return how often chunks must pass from part to part, at least."""
     values = np.unique(part)
     total = 0

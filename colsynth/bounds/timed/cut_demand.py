@@ -1,4 +1,4 @@
-"""How many chunks must pass into and out of a set of GPUs, whatever the schedule.
+"""Cut demand: how many chunks must pass into and out of a set of GPUs, whatever the schedule.
 
 Reductions mirror copies: what must leave a set there must enter it here, since a sum of
 contributions crosses a cut as one chunk. In an allreduce both halves cross every set.
@@ -18,14 +18,14 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-class Crossing(NamedTuple):
+class CutDemand(NamedTuple):
     """Chunks that must enter and leave; int64, one per set."""
 
     entering: Ints
     leaving: Ints
 
 
-class Crossings(Protocol):
+class PhaseDemand(Protocol):
     """The chunks of one phase.
 
     Attributes
@@ -37,14 +37,14 @@ class Crossings(Protocol):
     starts: Flags
     ends: Flags
 
-    def of_each_rank(self) -> Crossing:
-        """Return the crossings of every rank by itself, (N,)."""
+    def of_each_rank(self) -> CutDemand:
+        """Return the demand of every rank by itself, (N,)."""
 
-    def of_ranks(self, inside: Flags) -> Crossing:
-        """Return the crossings of one set of ranks, (1,)."""
+    def of_ranks(self, inside: Flags) -> CutDemand:
+        """Return the demand of one set of ranks, (1,)."""
 
 
-def crossings_of(problem: Problem, chunks_per_gpu: int) -> tuple[Crossings, ...]:
+def cut_demands(problem: Problem, chunks_per_gpu: int) -> tuple[PhaseDemand, ...]:
     """Return the chunks of each phase of a problem, in order."""
     if problem.collective is Collective.CUSTOM:
         return (_Custom(problem, chunks_per_gpu),)
@@ -114,24 +114,24 @@ class _Grouped:
             else:
                 self.starts = self._is_root
 
-    def _count(self, a: Ints, n: Ints, rooted: Flags) -> Crossing:
+    def _count(self, a: Ints, n: Ints, rooted: Flags) -> CutDemand:
         entering, leaving = self._rule(a, n, rooted)
         if self._mirrored:
             entering, leaving = leaving, entering
-        return Crossing(entering * self._chunks, leaving * self._chunks)
+        return CutDemand(entering * self._chunks, leaving * self._chunks)
 
-    def of_each_rank(self) -> Crossing:
+    def of_each_rank(self) -> CutDemand:
         member = self._group >= 0
         sizes = np.where(member, self._sizes[self._group], 0)
         return self._count(member * np.int64(1), sizes, self._is_root)
 
-    def of_ranks(self, inside: Flags) -> Crossing:
+    def of_ranks(self, inside: Flags) -> CutDemand:
         groups = len(self._sizes)
         counted = np.bincount(self._group[inside & (self._group >= 0)], minlength=groups)
         rooted = np.zeros(groups, np.bool_)
         rooted[self._group[inside & self._is_root]] = True
         every = self._count(counted, self._sizes, rooted)
-        return Crossing(every.entering.sum(keepdims=True), every.leaving.sum(keepdims=True))
+        return CutDemand(every.entering.sum(keepdims=True), every.leaving.sum(keepdims=True))
 
 
 class _Custom:
@@ -152,7 +152,7 @@ class _Custom:
         found[ranks] = True
         return found
 
-    def of_each_rank(self) -> Crossing:
+    def of_each_rank(self) -> CutDemand:
         entering, leaving = np.zeros((2, self._ranks), np.int64)
         held, wants = self._held * self._ranks, self._wants * self._ranks
         alone = np.bincount(self._held, minlength=len(self._count)) == 1
@@ -168,9 +168,9 @@ class _Custom:
         stays = wants_itself & single[self._held]
         goes = np.where(summed, ~wants_itself, alone[self._held] & ~stays)
         np.add.at(leaving, self._holders, goes * self._count[self._held])
-        return Crossing(entering, leaving)
+        return CutDemand(entering, leaving)
 
-    def of_ranks(self, inside: Flags) -> Crossing:
+    def of_ranks(self, inside: Flags) -> CutDemand:
         size = len(self._count)
         held = np.bincount(self._held[inside[self._holders]], minlength=size)
         wanted = np.bincount(self._wants[inside[self._wanted]], minlength=size)
@@ -179,7 +179,7 @@ class _Custom:
         summed = self._reduces
         enters = (wanted > 0) & np.where(summed, held_out > 0, held == 0)
         leaves = (wanted_out > 0) & np.where(summed, held > 0, held_out == 0)
-        return Crossing(
+        return CutDemand(
             self._count[enters].sum(keepdims=True), self._count[leaves].sum(keepdims=True)
         )
 

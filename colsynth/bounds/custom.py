@@ -15,9 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from colsynth.bounds.network import refuse_pair
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Cut, Direction, FlowBound, Problem, Topology
-from colsynth.synthesis.network import refuse_pair
 
 _STARTS = 4
 """Sets that are improved."""

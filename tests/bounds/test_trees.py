@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 from colsynth import topology
+from colsynth.bounds.trees import bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
 from colsynth.model.problem import PHASES
-from colsynth.synthesis.bound import bound
 from tests.reference.flows import least_cut_ratio
 from tests.reference.graphs import random_topology
 

@@ -14,6 +14,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.allreduce.halves import Halves, capable, halves_of
+from colsynth.bounds.allreduce.limits import first_limit, priced_limit
+from colsynth.bounds.allreduce.program import Floats, RootProgram, Solution
+from colsynth.bounds.trees import bound
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import (
     AllreduceBound,
@@ -23,10 +27,6 @@ from colsynth.model import (
     Problem,
     RootedBound,
 )
-from colsynth.synthesis.allreduce.limits import first_limit, priced_limit
-from colsynth.synthesis.allreduce.program import Floats, RootProgram, Solution
-from colsynth.synthesis.allreduce.sides import Halves, capable, halves_of
-from colsynth.synthesis.bound import bound
 
 Ints = NDArray[np.int64]
 
@@ -46,7 +46,7 @@ def allreduce_bound(problem: Problem) -> AllreduceBound:
     InfeasibleError
         Some GPU cannot be reached (CS302).
     InputError
-        CS321: not an allreduce; and as `synthesis.bound.bound`.
+        CS321: not an allreduce; and as `bounds.trees.bound`.
     """
     if problem.collective is not Collective.ALLREDUCE:
         phrase = f"free roots are for allreduce, not for {problem.collective}"

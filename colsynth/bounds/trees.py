@@ -14,17 +14,17 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.errors import Diagnostic, InputError
-from colsynth.kernels.cuts import smallest_cut_ratio
-from colsynth.model import Bound, Cut, Direction, Problem
-from colsynth.model.problem import PHASES
-from colsynth.synthesis.network import (
+from colsynth.bounds.network import (
     Network,
     common_divisor,
     network_of,
     refuse_unreachable,
     to_int64,
 )
+from colsynth.errors import Diagnostic, InputError
+from colsynth.kernels.cuts import smallest_cut_ratio
+from colsynth.model import Bound, Cut, Direction, Problem
+from colsynth.model.problem import PHASES
 
 
 def phases_of(problem: Problem) -> tuple[Direction, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
+from colsynth.bounds.network import common_divisor
 from colsynth.model import Topology
-from colsynth.synthesis.network import common_divisor
 
 _MOST_TICKS = 2**40
 """Ticks in the longest single transfer; leaves room for 2**22 of them one after another."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from colsynth.bounds.alltoall import alltoall_bound
+from colsynth.bounds.one_root import root_bound
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective, FlowBound, Problem
-from colsynth.synthesis.alltoall import alltoall_bound
-from colsynth.synthesis.root_flow import root_bound
 
 
 def flow_bound(problem: Problem) -> FlowBound:

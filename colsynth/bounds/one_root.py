@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.network import Network, network_of, refuse_unreachable, to_int64
+from colsynth.bounds.trees import cut_of
 from colsynth.kernels.maxflow import max_flow, reset, residual_index, source_side
 from colsynth.model import Collective, Direction, FlowBound, Problem
-from colsynth.synthesis.bound import cut_of
-from colsynth.synthesis.network import Network, network_of, refuse_unreachable, to_int64
 
 
 def root_bound(problem: Problem) -> FlowBound:

@@ -8,6 +8,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
+from colsynth.bounds.allreduce.halves import CAPABILITY, capable, halves_of
+from colsynth.bounds.allreduce.limits import cut_limit
+from colsynth.bounds.allreduce.rooted import MOST_GPUS, Proposal, allreduce_bound
+from colsynth.bounds.groups.joint import together
+from colsynth.bounds.groups.outward import Outward
+from colsynth.bounds.trees import bound
 from colsynth.errors import Diagnostic, InfeasibleError, InputError
 from colsynth.model import (
     AllreduceBound,
@@ -19,12 +25,6 @@ from colsynth.model import (
     Problem,
     RootedBound,
 )
-from colsynth.synthesis.allreduce.limits import cut_limit
-from colsynth.synthesis.allreduce.rooted import MOST_GPUS, Proposal, allreduce_bound
-from colsynth.synthesis.allreduce.sides import CAPABILITY, capable, halves_of
-from colsynth.synthesis.bound import bound
-from colsynth.synthesis.groups.cuts import Outward
-from colsynth.synthesis.groups.joint import together
 from colsynth.topology.communicator import Communicator, communicators
 
 _Found = TypeVar("_Found")
@@ -64,7 +64,7 @@ def bound_of_groups(problem: Problem) -> Bound:
     Raises
     ------
     InfeasibleError, InputError
-        As `synthesis.bound.bound`.
+        As `bounds.trees.bound`.
     """
     found = [outward.bound(alone) for outward, alone in _each(problem, bound)]
     return found[0] if len(found) == 1 else together(problem, [*found], _merged(problem))
@@ -80,7 +80,7 @@ def flow_bound_of_group(problem: Problem) -> FlowBound:
     InfeasibleError
         CS302.
     """
-    from colsynth.synthesis.flow_bound import flow_bound
+    from colsynth.bounds.flows import flow_bound
 
     if len(problem.groups) > 1:
         phrase = f"bandwidth bounds of {problem.collective} are for one group at a time"
