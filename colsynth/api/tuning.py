@@ -11,8 +11,8 @@ from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
+    from colsynth.cost import Model
     from colsynth.pipeline.target import Progress
-    from colsynth.simulate import Model
     from colsynth.tuning import Bundle, Comparison
 
 

@@ -127,7 +127,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
 
 def _segment_bytes(basis: Basis) -> Fraction:
     """Return the bytes that a threadblock moves in the time a segment should take."""
-    from colsynth.simulate import default_model
+    from colsynth.cost import default_model
 
     rate = default_model(basis.profile).rate[basis.protocol]
     return Fraction(rate).limit_denominator() * 10**9 * _SEGMENT_SECONDS

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from colsynth.bounds.offsets import offsets
 from colsynth.bounds.timed.ticks import Ticks, link_kinds
+from colsynth.cost.routes import Route, routes
 from colsynth.model import Hops, Kind, Topology
-from colsynth.topology.routes import Route, routes
 
 STORE_AND_FORWARD = "store-and-forward"
 """Capability of a switch or NIC that sends a chunk on only when all of it is there."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from colsynth.cost.model import NAMES, PROTOCOLS, Model
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.simulate.model import NAMES, PROTOCOLS, Model
 from colsynth.topology.document import Document, Wording, read_document
 
 WORDING = Wording(

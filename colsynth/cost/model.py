@@ -1,4 +1,4 @@
-"""What the simulator assumes about the hardware and the runtime's protocols, as data."""
+"""What lowering and the simulator assume about the hardware and the runtime's protocols, as data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROTOCOLS = ("Simple", "LL", "LL128")
 
 @dataclass(frozen=True)
 class Model:
-    """Every constant of the simulator; values and sources are in ``models.yaml``.
+    """Every constant; values and sources are in ``models.yaml``.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def ideal_model() -> Model:
 def _models() -> dict[str, Model]:
     from colsynth.runtimes.data import read_data
 
-    document = read_data("simulate", "models.yaml")
+    document = read_data("cost", "models.yaml")
     return {name: _model(entry) for name, entry in document.items()}
 
 

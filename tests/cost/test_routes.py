@@ -3,9 +3,9 @@
 import networkx as nx
 import pytest
 
+from colsynth.cost.routes import MOST_ROUTES, routes
 from colsynth.model import Kind
 from colsynth.topology.load import load
-from colsynth.topology.routes import MOST_ROUTES, routes
 from tests.synthesis.timed.problems import both_ways, network, roads, wild_problem
 
 

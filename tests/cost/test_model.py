@@ -7,11 +7,11 @@ from dataclasses import fields
 
 import pytest
 
+from colsynth.cost import NAMES, Model, default_model, ideal_model
+from colsynth.cost.model import PROTOCOLS
+from colsynth.cost.model_file import read_model
 from colsynth.errors import InputError
 from colsynth.runtimes import profile, profiles
-from colsynth.simulate import NAMES, Model, default_model, ideal_model
-from colsynth.simulate.model import PROTOCOLS
-from colsynth.simulate.model_file import read_model
 
 BASE = default_model(profile("msccl"))
 

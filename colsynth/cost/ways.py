@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from colsynth.cost.routes import Route, routes
 from colsynth.errors import Diagnostic, InfeasibleError
 from colsynth.model import Kind, Topology
-from colsynth.topology.routes import Route, routes
 
 Pair = tuple[int, int]
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from colsynth import api
+from colsynth.cost.ways import is_network, ways
 from colsynth.errors import InfeasibleError
 from colsynth.model import Kind, Link, Node, Topology
-from colsynth.simulate.ways import is_network, ways
 
 
 def names(topology, route):
