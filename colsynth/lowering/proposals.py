@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from colsynth.lowering.orders import ORDERS
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 
 ORDER, PIECES = "order-transfers.order", "lower-forest.pieces"
@@ -51,8 +52,6 @@ def spread_out(basis: Basis) -> Iterator[Proposal]:
 
 def orders(basis: Basis) -> Iterator[Proposal]:
     """Yield other orders of transfers, where threadblocks hold several steps in a row."""
-    from colsynth.lowering.order_transfers import ORDERS
-
     if basis.shape.trees and basis.shape.block_steps > 1:
         for order in ORDERS:
             if order != basis.values[ORDER]:
