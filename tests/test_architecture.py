@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from colsynth.cli.explain import explanations
+from colsynth.cli.codes import explanations
 from colsynth.pipeline.registry import DEFAULT
 
 ROOT = Path(__file__).resolve().parent.parent

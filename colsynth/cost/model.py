@@ -1,4 +1,4 @@
-"""What lowering and the simulator assume about the hardware and the runtime's protocols, as data."""
+"""What hardware and protocols cost: the constants of lowering and the simulator, as data."""
 
 from __future__ import annotations
 

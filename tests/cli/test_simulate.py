@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from colsynth import api
-from colsynth.cli.explain import explanations
+from colsynth.cli.codes import explanations
 from colsynth.cli.main import run
 from colsynth.cost import NAMES, ideal_model
 from colsynth.errors import VerificationError

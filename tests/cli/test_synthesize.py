@@ -3,7 +3,7 @@ import json
 import pytest
 
 from colsynth import api
-from colsynth.cli.explain import explanations
+from colsynth.cli.codes import explanations
 from colsynth.cli.main import run
 from colsynth.synthesis.timed.match_chunks import MatchChunks
 
