@@ -54,6 +54,18 @@ if TYPE_CHECKING:
     from colsynth.model import Problem, TimedSchedule
 
 
+ScheduleOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--schedule",
+        metavar="FILE.npz",
+        help="Write the timed schedule to this file, e.g. schedule.npz.",
+        show_default=False,
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+
+
 def synthesize(
     topology: TopologyArgument,
     collective: AnyCollectiveOption = None,
@@ -65,16 +77,8 @@ def synthesize(
     transit: TransitOption = False,
     custom: CustomOption = None,
     shards: ShardsOption = None,
-    schedule: Annotated[
-        Path | None,
-        typer.Option(
-            "--schedule",
-            metavar="FILE.npz",
-            help="Write the timed schedule to this file, e.g. schedule.npz.",
-            show_default=False,
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    schedule: ScheduleOption = None,
+    force: ForceOption = False,
     policy: PolicyOption = None,
     tries: TriesOption = None,
     budget: BudgetOption = None,
