@@ -42,7 +42,7 @@ check: lint test run ## All that continuous integration does
 bench: $(VENV)/.run ## Time both synthesizers beside their bounds and published figures; plot growth
 	$(BIN)/python -m tests.bench.bench
 	$(BIN)/python -m tests.bench.bench_scale --svg $(OUT)/bench-scale.svg
-	$(BIN)/python -m tests.bench.bench_ten --svg $(OUT)/bench-ten.svg
+	$(BIN)/python -m tests.bench.bench_timed --svg $(OUT)/bench-timed.svg
 	$(BIN)/python -m tests.bench.bench_simulate
 	$(BIN)/python -m tests.bench.bench_predictions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
@@ -12,7 +12,9 @@ from colsynth.model import Problem
 
 if TYPE_CHECKING:
     from colsynth.compile.files import Watch
+    from colsynth.compile.request import Request
     from colsynth.pipeline.target import Progress
+    from colsynth.runtimes.target import Target
 
 AUTO = "auto"
 """The algorithm that stands for the highest level of search."""
@@ -101,41 +103,21 @@ def compile(  # noqa: A001 - the verb of this package
     DefectError
         colsynth made a wrong program and kept it from you.
     """
-    from colsynth.compile.advice import with_advice
-    from colsynth.compile.groups import group_notes, machines_of
+    from colsynth.compile.groups import machines_of
     from colsynth.compile.request import Request
-    from colsynth.compile.run import compile_problem
     from colsynth.pipeline.target import aim
     from colsynth.runtimes.catalog import profile
     from colsynth.search.levels import LEVELS, check_level
-    from colsynth.synthesis.groups.bounds import advised
 
-    given = {
-        "trees": trees,
-        "instances": instances,
-        "channels": channels,
-        "chunks_per_gpu": chunks_per_gpu,
-        "policy": policy,
-        "tries": tries,
-    }
-    settings = {name: value for name, value in given.items() if value is not None}
-    if algorithm in _TIMED:
-        settings |= {n: v for n, v in (("size", size), ("budget", budget)) if v is not None}
-    if size is not None:
-        require_least("--size", size, 1)
-    if budget is not None and algorithm not in _TIMED:
-        require_least("--budget", budget, 1)
-    asked, problem = problem, machines_of(problem, profile(runtime))[0].problem
+    of_all = {"trees": trees, "instances": instances, "channels": channels}
+    of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
+    settings = _settings(algorithm, {**of_all, **of_timed}, size, budget)
+    library = profile(runtime)
+    machine = machines_of(problem, library)[0].problem
     level = len(LEVELS) - 1 if algorithm == AUTO else level
     check_level(level)
     target = aim(
-        problem,
-        profile(runtime),
-        protocol or "Simple",
-        min_bytes,
-        max_bytes,
-        seed=seed,
-        progress=progress,
+        machine, library, protocol or "Simple", min_bytes, max_bytes, seed=seed, progress=progress
     )
     request = Request(
         algorithm=None if algorithm == AUTO or passes is not None else algorithm,
@@ -148,11 +130,37 @@ def compile(  # noqa: A001 - the verb of this package
         any_protocol=protocol is None and LEVELS[level].everything and passes is None,
         evaluations=None if algorithm in _TIMED else budget,
     )
+    return _compiled(problem, machine, target, request, watch)
+
+
+def _settings(
+    algorithm: str | None, given: dict[str, Any], size: int | None, budget: int | None
+) -> dict[str, Any]:
+    """Return the options of passes that were given; refuse sizes and budgets below one."""
+    settings = {name: value for name, value in given.items() if value is not None}
+    if algorithm in _TIMED:
+        settings |= {n: v for n, v in (("size", size), ("budget", budget)) if v is not None}
+    if size is not None:
+        require_least("--size", size, 1)
+    if budget is not None and algorithm not in _TIMED:
+        require_least("--budget", budget, 1)
+    return settings
+
+
+def _compiled(
+    asked: Problem, machine: Problem, target: Target, request: Request, watch: Watch | None
+) -> Compilation:
+    """Return the files for the machine of the first group, with notes on the others."""
+    from colsynth.bounds.groups.bounds import advised
+    from colsynth.compile.advice import with_advice
+    from colsynth.compile.groups import group_notes
+    from colsynth.compile.run import compile_problem
+
     with advised(asked, "take GPUs that join them into the group"):
         try:
-            done = compile_problem(problem, target, request, watch)
+            done = compile_problem(machine, target, request, watch)
         except LimitError as refusal:
-            raise with_advice(refusal, problem, target, request) from refusal
+            raise with_advice(refusal, machine, target, request) from refusal
     told = group_notes(asked, done.artefacts[0].program, target.profile)
     return replace(done, notes=(*told, *done.notes))
 

@@ -10,8 +10,9 @@ from colsynth.model import Finding, Report, Topology
 from colsynth.units import plural
 
 if TYPE_CHECKING:
+    from colsynth.cost import Model
     from colsynth.model import ThreadblockProgram
-    from colsynth.simulate import Model, Simulation, Source
+    from colsynth.simulate import Simulation, Source
 
 _NAMED = 3
 """Errors that a refusal names; `verify` lists all."""

@@ -250,7 +250,7 @@ def bound(problem: Problem) -> Bound | FlowBound:
     InputError
         No bound is known for such a problem, or its numbers do not fit 64 bits.
     """
-    from colsynth.synthesis.optimum import optimum
+    from colsynth.bounds.optimum import optimum
 
     return optimum(problem)
 
@@ -266,6 +266,6 @@ def allreduce_bound(problem: Problem) -> AllreduceBound:
         CS321: another collective; CS303: several process groups; CS301: numbers do not fit
         64 bits.
     """
-    from colsynth.synthesis.optimum import allreduce_optimum
+    from colsynth.bounds.optimum import allreduce_optimum
 
     return allreduce_optimum(problem)

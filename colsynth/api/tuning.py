@@ -11,8 +11,8 @@ from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
+    from colsynth.cost import Model
     from colsynth.pipeline.target import Progress
-    from colsynth.simulate import Model
     from colsynth.tuning import Bundle, Comparison
 
 
@@ -55,10 +55,10 @@ def compare(
         The runtime serves no such problem, or no algorithm gives a program (CS611); CS404:
         several process groups, or transit.
     """
+    from colsynth.bounds.optimum import best_optimum
     from colsynth.compile.groups import machine_of
     from colsynth.jobs.workers import Workers
     from colsynth.runtimes.catalog import profile
-    from colsynth.synthesis.optimum import best_optimum
     from colsynth.tuning import Case, Means
     from colsynth.tuning import compare as measure
 

@@ -40,7 +40,7 @@ def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reac
 
 
 def _by_theorem(problem: Problem, found: Bound | AllreduceBound) -> bool:
-    from colsynth.synthesis.groups.bounds import forwarding_suffices
+    from colsynth.bounds.groups.bounds import forwarding_suffices
 
     best = found.composition.algbw if isinstance(found, AllreduceBound) else found.algbw
     return best == found.algbw and forwarding_suffices(problem)

@@ -83,7 +83,7 @@ def passes() -> Words:
 
 def codes() -> Words:
     """Return the codes of diagnostics and rules with their titles."""
-    from colsynth.cli.explain import explanations
+    from colsynth.cli.codes import explanations
 
     return [(code, brief(page["title"])) for code, page in explanations().items()]
 

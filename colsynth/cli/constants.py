@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from colsynth.cli._common import answer_console, emit_json
 
 if TYPE_CHECKING:
+    from colsynth.cost import Model
     from colsynth.runtimes import Profile
-    from colsynth.simulate import Model
 
 _UNITS = {
     "rate": "GB/s",
@@ -25,8 +25,8 @@ _UNITS = {
 
 def read_constants(target: Profile, path: Path | None) -> Model:
     """Return the model of a runtime, with what a file of ``--model`` replaces."""
-    from colsynth.simulate import default_model
-    from colsynth.simulate.model_file import read_model
+    from colsynth.cost import default_model
+    from colsynth.cost.model_file import read_model
 
     base = default_model(target)
     return base if path is None else read_model(path, base)
@@ -47,7 +47,7 @@ def show_constants(runtime: str | None, path: Path | None, json: bool) -> None:
 
 
 def _as_object(runtime: str, found: Model) -> dict[str, Any]:
-    from colsynth.simulate import NAMES
+    from colsynth.cost import NAMES
 
     constants = {
         name: {
@@ -63,7 +63,7 @@ def _as_object(runtime: str, found: Model) -> dict[str, Any]:
 def _show(runtime: str, found: Model) -> None:
     from rich.table import Table
 
-    from colsynth.simulate import NAMES
+    from colsynth.cost import NAMES
 
     table = Table.grid(padding=(0, 2))
     for name in NAMES:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Annotated, Any
 
 import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli.codes import explanations, pages_by_room
 from colsynth.errors import Diagnostic, InputError, close_names
 
-_RULES = "rules.yaml"
 _PARTS = (("meaning", "What it means"), ("why", "Why"), ("fix", "How to fix"))
 
 
@@ -50,26 +49,11 @@ def _advice(code: str, known: list[str]) -> str:
     return f"there are {', '.join(family)}" if family else "codes look like CS101 or B04"
 
 
-def explanations() -> dict[str, dict[str, Any]]:
-    """Return every page by code, from all files of ``colsynth/explanations``."""
-    return {code: page for pages in _rooms().values() for code, page in pages.items()}
-
-
-def _rooms() -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the pages by room, the part of colsynth that gives their codes; rules come last."""
-    from colsynth.runtimes.data import read_data
-
-    folder = files("colsynth").joinpath("explanations")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-    names.sort(key=lambda name: name == _RULES)
-    return {name.removesuffix(".yaml"): read_data("explanations", name) or {} for name in names}
-
-
 def _list(json: bool) -> None:
     """Print every code with its title, by room."""
     rows = [
         (room, code, page["title"])
-        for room, pages in _rooms().items()
+        for room, pages in pages_by_room().items()
         for code, page in pages.items()
     ]
     if json:

@@ -10,8 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from colsynth.cli._common import emit_json
-from colsynth.cli.interrupts import settled
-from colsynth.cli.streams import tell
 from colsynth.errors import (
     EXIT_DEFECT,
     ColsynthError,
@@ -30,27 +28,6 @@ _REPORT_IT = (
     f"this is a defect of colsynth: please report it with the command; "
     f"{DEBUG_VARIABLE}=1 shows the traceback"
 )
-
-
-class Interrupted(BaseException):
-    """Ctrl-C, with how far the work had come and what has become of it.
-
-    No KeyboardInterrupt, since typer ends a command on one without a word.
-    """
-
-    def __init__(self, reached: str = "", outcome: str = "nothing was written") -> None:
-        super().__init__(reached)
-        self.outcome = outcome
-
-
-def interrupted(stop: BaseException | None = None) -> None:
-    """Say in one line that the user ended the command, and what was reached."""
-    text = "interrupted"
-    if isinstance(stop, Interrupted):
-        text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
-    settled()
-    with suppress(OSError):
-        tell(text)
 
 
 def usage_error(phrase: str, command: str) -> InputError:

@@ -21,6 +21,7 @@ from threading import Thread
 from time import sleep
 from typing import Any
 
+from colsynth.cli.streams import tell
 from colsynth.writing.stage import discard_stages
 
 GRACE = 0.3
@@ -36,6 +37,17 @@ _SIGNALLED = 128
 _arrived: list[int] = []
 _settled: list[bool] = []
 _last_words: list[Callable[[], None]] = []
+
+
+class Interrupted(BaseException):
+    """Ctrl-C, with how far the work had come and what has become of it.
+
+    No KeyboardInterrupt, since typer ends a command on one without a word.
+    """
+
+    def __init__(self, reached: str = "", outcome: str = "nothing was written") -> None:
+        super().__init__(reached)
+        self.outcome = outcome
 
 
 def watch() -> None:
@@ -70,9 +82,14 @@ def last_words(say: Callable[[], None]) -> Iterator[None]:
         _last_words.remove(say)
 
 
-def settled() -> None:
-    """Say that the user has been told; the thread then ends the program without a word."""
-    _settled.append(True)
+def interrupted(stop: BaseException | None = None) -> None:
+    """Say in one line that the user ended the command, and what was reached."""
+    text = "interrupted"
+    if isinstance(stop, Interrupted):
+        text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
+    _settled.append(True)  # the thread then ends the program without a word
+    with suppress(OSError):
+        tell(text)
 
 
 def _interrupt(number: int, _frame: Any) -> None:

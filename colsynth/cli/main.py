@@ -19,8 +19,8 @@ from colsynth import __version__
 from colsynth.cli._common import SuggestingGroup, UsageError
 from colsynth.cli._help import Command
 from colsynth.cli.complete import InstallOption, ShowOption, prepare_completion, with_shell
-from colsynth.cli.failure import Interrupted, interrupted, report, system_error, usage_error
-from colsynth.cli.interrupts import INTERRUPTED, arrived, exit_code
+from colsynth.cli.failure import report, system_error, usage_error
+from colsynth.cli.interrupts import INTERRUPTED, Interrupted, arrived, exit_code, interrupted
 from colsynth.cli.notices import notices
 from colsynth.cli.streams import hush_warnings, prepare_streams, settle_streams
 from colsynth.errors import EXIT_DONE

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from colsynth.cli.failure import Interrupted, interrupted
-from colsynth.cli.interrupts import arrived, last_words
+from colsynth.cli.interrupts import Interrupted, arrived, interrupted, last_words
 from colsynth.errors import is_interrupt
 from colsynth.text import printable
 

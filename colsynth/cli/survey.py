@@ -37,54 +37,59 @@ _COLUMNS = ("failure", "bound", "algbw", "loss", "bottleneck")
 _SHOWN = 2
 """Names that a cell lists before the rest is counted."""
 
+FailuresOption = Annotated[
+    str,
+    typer.Option(
+        "--failures",
+        metavar="KIND:1",
+        autocompletion=complete.several(complete.words("links:1", "gpus:1", "nics:1")),
+        help="Kinds of parts that fail, one part at a time: links:1, gpus:1, nics:1, or "
+        "several, e.g. links:1,gpus:1.",
+    ),
+]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="Directory for schedules and table; the same command resumes an interrupted "
+        "survey from it.",
+        show_default=False,
+    ),
+]
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(
+        "-a",
+        "--algorithm",
+        metavar="ALGORITHM",
+        autocompletion=complete.algorithms,
+        help="Algorithm, as for compile, e.g. ring.",
+        rich_help_panel=SEARCH,
+    ),
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace a survey of another case in --output.")
+]
+
 
 @bundled
 def survey(
     *,
     topology: TopologyArgument,
     collective: CollectiveOption,
-    failures: Annotated[
-        str,
-        typer.Option(
-            "--failures",
-            metavar="KIND:1",
-            autocompletion=complete.several(complete.words("links:1", "gpus:1", "nics:1")),
-            help="Kinds of parts that fail, one part at a time: links:1, gpus:1, nics:1, or "
-            "several, e.g. links:1,gpus:1.",
-        ),
-    ] = "links:1",
+    failures: FailuresOption = "links:1",
     runtime: RuntimeOption = "msccl",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Directory for schedules and table; the same command resumes an interrupted "
-            "survey from it.",
-            show_default=False,
-        ),
-    ] = None,
+    output: FolderOption = None,
     machine: MachineOptions,
     members: OneGroupOptions,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            "-a",
-            "--algorithm",
-            metavar="ALGORITHM",
-            autocompletion=complete.algorithms,
-            help="Algorithm, as for compile, e.g. ring.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = "forest",
+    algorithm: AlgorithmOption = "forest",
     trees: TreesOption = None,
     protocol: ProtocolOption = None,
     jobs: JobsOption = None,
     seed: SeedOption = 0,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a survey of another case in --output.")
-    ] = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Compile a schedule for every single failure; print what each costs, worst first."""

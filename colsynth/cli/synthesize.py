@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from colsynth.model import Problem, TimedSchedule
 
 
+ScheduleOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--schedule",
+        metavar="FILE.npz",
+        help="Write the timed schedule to this file, e.g. schedule.npz.",
+        show_default=False,
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+
+
 @bundled
 def synthesize(
     *,
@@ -38,16 +50,8 @@ def synthesize(
     size: SizeOption = None,
     members: MembersOptions,
     shards: ShardsOption = None,
-    schedule: Annotated[
-        Path | None,
-        typer.Option(
-            "--schedule",
-            metavar="FILE.npz",
-            help="Write the timed schedule to this file, e.g. schedule.npz.",
-            show_default=False,
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    schedule: ScheduleOption = None,
+    force: ForceOption = False,
     timed: TimedOptions,
     budget: BudgetOption = None,
     seed: SeedOption = 0,

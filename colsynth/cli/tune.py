@@ -25,38 +25,42 @@ from colsynth.units import plural
 if TYPE_CHECKING:
     from colsynth.tuning import Bundle
 
+CollectivesOption = Annotated[
+    str,
+    typer.Option(
+        "-c",
+        "--collective",
+        metavar="COLLECTIVES",
+        autocompletion=complete.several(complete.collectives),
+        help="One or several collectives, e.g. allreduce,allgather.",
+        show_default=False,
+    ),
+]
+BundleOption = Annotated[
+    Path,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="Directory of the bundle; the same command resumes an interrupted search for it.",
+        show_default=False,
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing bundle.")]
+
 
 @bundled
 def tune(
     *,
     topology: TopologyArgument,
-    collectives: Annotated[
-        str,
-        typer.Option(
-            "-c",
-            "--collective",
-            metavar="COLLECTIVES",
-            autocompletion=complete.several(complete.collectives),
-            help="One or several collectives, e.g. allreduce,allgather.",
-            show_default=False,
-        ),
-    ],
+    collectives: CollectivesOption,
     runtime: RuntimeOption,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Directory of the bundle; the same command resumes an interrupted search for it.",
-            show_default=False,
-        ),
-    ],
+    output: BundleOption,
     sizes: SizesOption = DEFAULT_SIZES,
     machine: MachineOptions,
     members: OneGroupOptions,
     evaluations: EvaluationOptions,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing bundle.")] = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Tune algorithm and settings by message size; write files, env.sh and a manifest."""

@@ -13,7 +13,7 @@ _SHOWN = 2
 
 def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
     """Return a note where switches could multicast or reduce for a collective of trees."""
-    from colsynth.synthesis.allreduce.sides import CAPABILITY, capable
+    from colsynth.bounds.allreduce.halves import CAPABILITY, capable
 
     places = capable(problem.topology)
     ways = [way for way in PHASES.get(problem.collective, ()) if places[way]]
@@ -31,7 +31,7 @@ def _worth(problem: Problem) -> str:
     """Return what the capabilities would change of the bound."""
     if problem.collective is not Collective.ALLREDUCE:
         return "the bound is the same with it"
-    from colsynth.synthesis.allreduce.rooted import allreduce_bound
+    from colsynth.bounds.allreduce.rooted import allreduce_bound
 
     found = allreduce_bound(problem)
     if found.in_network is None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from colsynth.bounds.optimum import optimum
 from colsynth.errors import Diagnostic, InfeasibleError, LimitError
 from colsynth.model import Collective, Problem, ThreadblockProgram
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.target import SYNTHESIZE
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import LARGE, usual_size
-from colsynth.synthesis.optimum import optimum
 from colsynth.topology.communicator import Communicator, communicators, spell_ranks
 from colsynth.units import format_bandwidth, format_size, percent
 

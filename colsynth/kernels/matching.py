@@ -7,7 +7,7 @@ when). Regions are sets of GPUs that every chunk should enter once: a hop into a
 first looks for a chunk new to all of it, each level with a cursor of its own.
 
 Time O(transfers * (log events + hops per GPU) + hops * chunks).
-Method: TACOS (arXiv 2304.05301), with switches. Twin: tests/reference/ten.py.
+Method: TACOS (arXiv 2304.05301), with switches. Twin: tests/reference/matching.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ ports of a GPU take turns to choose first. A hop writes only to its target's row
 so targets are matched in parallel, with the same result on any number of threads.
 
 Time O(hops * chunks), memory per (GPU, chunk) one bit, a log entry and a port byte.
-Method: TACOS (arXiv 2304.05301) without its random search. Twin: tests/reference/ten.py.
+Method: TACOS (arXiv 2304.05301) without its random search. Twin: tests/reference/matching.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ spirit, with whole chunks), pass after pass while the largest load falls.
 Loads and prices are int64: a link's load is the sum of its occupied times; its price is
 its own time times 1 + (load / reference)^4 * `STEEP`, in fixed point. Distances from one
 source are used for up to `share` chunks that follow each other before they are computed
-afresh. Time O(passes * chunks / share * hops log GPUs). Twin: tests/reference/ten.py.
+afresh. Time O(passes * chunks / share * hops log GPUs). Twin: tests/reference/matching.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ rule, Mekkittikul and McKeown 1998). That decides between hops that compete for 
 more urgent, then the one that was ready first. That is list scheduling: no link idles
 while a task could use it.
 
-Time O(T * (log T + hops per GPU)). Twin: tests/reference/ten.py.
+Time O(T * (log T + hops per GPU)). Twin: tests/reference/matching.py.
 """
 
 from __future__ import annotations

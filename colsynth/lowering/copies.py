@@ -16,7 +16,7 @@ def copies(forest: Forest, target: Target) -> int:
     power of two, since its chunks divide more messages; as many as leave every connection
     a threadblock of its own among those that may be resident.
     """
-    from colsynth.simulate import default_model
+    from colsynth.cost import default_model
 
     profile = target.profile
     turns = 1 if profile.fuses else 2  # it receives, then adds or sends

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
+from colsynth.cost import Model, default_model
+from colsynth.cost.ways import is_network, ways
 from colsynth.model import Topology
 from colsynth.runtimes.target import Target
-from colsynth.simulate import Model, default_model
-from colsynth.simulate.ways import is_network, ways
 
 Way = tuple[int, ...]
 """Links from one rank to another."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
+from colsynth.lowering.orders import CHAINS, COPIES, ORDERS, PACED, WAVES
 from colsynth.lowering.paced import paced
 from colsynth.lowering.proposals import orders
 from colsynth.lowering.renumbered import reordered
@@ -15,8 +16,6 @@ from colsynth.model import ChunkProgram, Transfer
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
-CHAINS, COPIES, PACED, WAVES = "chains", "copies", "paced", "waves"
-ORDERS = (CHAINS, COPIES, PACED, WAVES)
 _KEPT = PACED, WAVES
 """Orders that later passes keep."""
 

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from math import lcm
 
+from colsynth.cost.ways import ways
 from colsynth.model import Topology, Transfer
-from colsynth.simulate.ways import ways
 
 Way = tuple[int, ...]
 

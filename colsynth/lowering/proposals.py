@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from colsynth.lowering.orders import ORDERS
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 
 ORDER, PIECES = "order-transfers.order", "lower-forest.pieces"
@@ -51,8 +52,6 @@ def spread_out(basis: Basis) -> Iterator[Proposal]:
 
 def orders(basis: Basis) -> Iterator[Proposal]:
     """Yield other orders of transfers, where threadblocks hold several steps in a row."""
-    from colsynth.lowering.order_transfers import ORDERS
-
     if basis.shape.trees and basis.shape.block_steps > 1:
         for order in ORDERS:
             if order != basis.values[ORDER]:
@@ -127,7 +126,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
 
 def _segment_bytes(basis: Basis) -> Fraction:
     """Return the bytes that a threadblock moves in the time a segment should take."""
-    from colsynth.simulate import default_model
+    from colsynth.cost import default_model
 
     rate = default_model(basis.profile).rate[basis.protocol]
     return Fraction(rate).limit_denominator() * 10**9 * _SEGMENT_SECONDS

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
+from colsynth.cost import default_model
+from colsynth.cost.ways import is_network, ways
 from colsynth.lowering.demand import bandwidth, pace
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target
-from colsynth.simulate import default_model
-from colsynth.simulate.ways import is_network, ways
 
 
 def in_turns(

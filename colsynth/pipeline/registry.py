@@ -16,10 +16,10 @@ from colsynth.pipeline.options import Option, options_of
 from colsynth.pipeline.spec import TEXT_NAME, OptionSpec, PassSpec
 
 _PASSES = {
-    "pack-trees": "colsynth.synthesis.forest.pack_trees:PackTrees",
-    "pack-roots": "colsynth.synthesis.allreduce.pack_roots:PackRoots",
-    "pack-in-network": "colsynth.synthesis.in_network.pack_in_network:PackInNetwork",
-    "match-chunks": "colsynth.synthesis.ten.match_chunks:MatchChunks",
+    "pack-trees": "colsynth.synthesis.pack_trees:PackTrees",
+    "pack-roots": "colsynth.synthesis.pack_roots:PackRoots",
+    "pack-in-network": "colsynth.synthesis.pack_in_network:PackInNetwork",
+    "match-chunks": "colsynth.synthesis.timed.match_chunks:MatchChunks",
     "build-ring": "colsynth.synthesis.baselines.build_ring:BuildRing",
     "build-tree": "colsynth.synthesis.baselines.build_tree:BuildTree",
     "build-halving": "colsynth.synthesis.baselines.build_halving:BuildHalving",

@@ -73,7 +73,7 @@ class Case:
 
     def key(self, plan: Plan) -> str:
         """Return a hash of everything that the measurement of a plan depends on."""
-        from colsynth.simulate import default_model
+        from colsynth.cost import default_model
 
         model = default_model(self.profile) if self.model is None else self.model
         text = "\n".join(map(repr, (__version__, self.profile, replace(self, model=model), plan)))

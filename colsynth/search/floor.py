@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from colsynth.cost import Model, default_model
+from colsynth.cost.ways import is_network
 from colsynth.model import AllreduceBound, Bound, Cut, FlowBound, Problem
 from colsynth.search.case import Case
-from colsynth.simulate import default_model
-from colsynth.simulate.model import Model
-from colsynth.simulate.ways import is_network
 
 
 def floors(case: Case, optimum: Bound | FlowBound | AllreduceBound) -> tuple[float, ...]:

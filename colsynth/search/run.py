@@ -109,8 +109,8 @@ class _Quest:
 
     @classmethod
     def of(cls, workshop: Workshop, objective: Objective, wish: Wish, means: Means) -> _Quest:
+        from colsynth.bounds.optimum import best_optimum
         from colsynth.synthesis.forest.rate import TOLERANCE
-        from colsynth.synthesis.optimum import best_optimum
 
         case = workshop.case
         protocols: tuple[str, ...] = (wish.protocol or "Simple",)

@@ -4,21 +4,16 @@
 them slice by slice; `break_down` and `timeline` say more about a trace.
 """
 
-from colsynth.simulate.model import NAMES, Model, default_model, ideal_model
 from colsynth.simulate.points import Point, Simulation, bus_factor
 from colsynth.simulate.simulate import simulate
 from colsynth.simulate.source import Source, find_runtime, read_source
 
 __all__ = [
-    "NAMES",
-    "Model",
     "Point",
     "Simulation",
     "Source",
     "bus_factor",
-    "default_model",
     "find_runtime",
-    "ideal_model",
     "read_source",
     "simulate",
 ]

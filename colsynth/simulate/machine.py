@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.cost import Model
+from colsynth.cost.ways import is_network, ways
 from colsynth.model import ThreadblockProgram, Topology
-from colsynth.simulate.model import Model
 from colsynth.simulate.steps import RECEIVES, SENDS, Steps, Unit, check, steps_of
-from colsynth.simulate.ways import is_network, ways
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from colsynth.cost import Model, default_model
 from colsynth.errors import Diagnostic, InputError
 from colsynth.garbage import no_cycles
-from colsynth.simulate.model import Model, default_model
 from colsynth.simulate.points import Point
 
 if TYPE_CHECKING:

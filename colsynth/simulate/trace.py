@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from colsynth.cost import Model, default_model
 from colsynth.simulate.machine import Machine, build
-from colsynth.simulate.model import Model, default_model
 from colsynth.simulate.run import Run, run
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ def examine(case: Case, failures: Failures) -> Found:
     InputError
         Wrong options, where there are no failures.
     """
-    from colsynth.synthesis.optimum import best_optimum
+    from colsynth.bounds.optimum import best_optimum
 
     before = case.problem.topology
     label = label_of(before, failures)

@@ -90,9 +90,9 @@ def machine(case: Case) -> Topology:
 def measure(case: Case) -> dict[str, Any]:
     """Return the figures of an allgather, measured in this process."""
     from colsynth import api, runtimes
+    from colsynth.bounds.trees import bound
     from colsynth.runtimes.target import Target
-    from colsynth.synthesis.bound import bound
-    from colsynth.synthesis.forest.pack_trees import PackTrees
+    from colsynth.synthesis.pack_trees import PackTrees
     from colsynth.verify import check_forest
 
     target = Target(runtimes.profile("msccl"))

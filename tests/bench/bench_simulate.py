@@ -35,8 +35,9 @@ CASES = (
 def measure(preset: str, boxes: int, algorithm: str, instances: int) -> dict[str, Any]:
     """Simulate one case in this process and return its figures."""
     from colsynth import api
+    from colsynth.cost import default_model
     from colsynth.runtimes import profile
-    from colsynth.simulate import Point, default_model, simulate
+    from colsynth.simulate import Point, simulate
     from colsynth.simulate.machine import build
     from colsynth.simulate.run import run
 

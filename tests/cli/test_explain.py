@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from colsynth.cli.explain import explanations
+from colsynth.cli.codes import explanations
 from colsynth.cli.main import run
 
 

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from colsynth.cli import main
-from colsynth.cli.failure import Interrupted
+from colsynth.cli.interrupts import Interrupted
 from colsynth.cli.main import run
 from colsynth.cli.notices import notices
 from colsynth.cli.progress import progress

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from colsynth import api
-from colsynth.cli.explain import explanations
+from colsynth.cli.codes import explanations
 from colsynth.cli.main import run
+from colsynth.cost import NAMES, ideal_model
 from colsynth.errors import VerificationError
 from colsynth.runtimes import profile
-from colsynth.simulate import NAMES, ideal_model
 
 XML = Path(__file__).parents[1] / "corpus" / "xml"
 

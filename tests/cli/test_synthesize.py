@@ -3,9 +3,9 @@ import json
 import pytest
 
 from colsynth import api
-from colsynth.cli.explain import explanations
+from colsynth.cli.codes import explanations
 from colsynth.cli.main import run
-from colsynth.synthesis.ten.match_chunks import MatchChunks
+from colsynth.synthesis.timed.match_chunks import MatchChunks
 
 CASE = ["synthesize", "ring:4", "-c", "allgather"]
 KEYS = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from colsynth.cli.explain import explanations
+from colsynth.cli.codes import explanations
 from colsynth.cli.main import run
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "xml"

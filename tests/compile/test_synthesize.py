@@ -101,7 +101,7 @@ def test_a_schedule_that_is_not_what_it_claims_is_a_defect():
 
 
 def test_a_pass_that_makes_something_else_is_refused():
-    other = Registry({"match-chunks": "colsynth.synthesis.forest.pack_trees:PackTrees"})
+    other = Registry({"match-chunks": "colsynth.synthesis.pack_trees:PackTrees"})
     with pytest.raises(InputError) as caught:
         synthesize_problem(PAIR, Context(), {}, other)
     assert caught.value.diagnostic.code == "CS205"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colsynth.kernels.routing import STEEP, Search, Ways, dijkstra, route_pass, set_prices
-from tests.reference.ten import prices
+from tests.reference.matching import prices
 
 FULL = 2**12
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from colsynth.kernels.trees import link_tasks
-from tests.reference.ten import tree_links
+from tests.reference.matching import tree_links
 
 
 def random_trees(rng):

@@ -11,7 +11,7 @@ from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.spell_dependencies import SpellDependencies
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.pack_trees import PackTrees
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from colsynth import runtimes, topology
+from colsynth.cost import default_model
 from colsynth.lowering.copies import copies
 from colsynth.lowering.lower_forest import LowerForest
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
-from colsynth.simulate import default_model
-from colsynth.synthesis.allreduce.pack_roots import PackRoots
+from colsynth.synthesis.pack_roots import PackRoots
 
 TARGET = Target(runtimes.profile("msccl"))
 PACE = default_model(TARGET.profile).rate["Simple"] * 10**9

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import Collective, Direction, Hops, TimeBound, TimedPhase, TimedSchedule
-from colsynth.synthesis.ten.hops import hops_of, reverse
-from colsynth.synthesis.ten.ticks import choose_ticks
+from colsynth.synthesis.timed.hops import hops_of, reverse
 
 IN, OUT = Direction.IN, Direction.OUT
 REDUCING = (Collective.REDUCE_SCATTER, Collective.REDUCE, Collective.ALLREDUCE)

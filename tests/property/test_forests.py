@@ -13,12 +13,12 @@ import networkx as nx
 import pytest
 
 from colsynth import runtimes
+from colsynth.bounds.trees import bound
 from colsynth.errors import InfeasibleError
 from colsynth.model import Collective, Kind, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.bound import bound
-from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from tests.reference.flows import least_flow_ratio
 from tests.reference.forests import reached

@@ -9,11 +9,11 @@ from math import gcd
 import networkx as nx
 import pytest
 
+from colsynth.bounds.optimum import optimum
 from colsynth.errors import InfeasibleError
 from colsynth.model import Collective, Direction, Problem
 from colsynth.model.problem import PHASES
-from colsynth.synthesis.forest.pack_trees import PackTrees
-from colsynth.synthesis.optimum import optimum
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from tests.reference.graphs import clustered_topology, forwarding_topology, random_topology
 from tests.reference.groups import graph_of, least_joint_ratio, least_ratio, reached

@@ -16,7 +16,7 @@ from colsynth.lowering.spell_dependencies import SpellDependencies
 from colsynth.model import Collective, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest, verify_bytes
 from tests.reference.graphs import random_topology
 

@@ -7,9 +7,10 @@ from fractions import Fraction
 import pytest
 
 from colsynth import api
+from colsynth.cost import default_model
 from colsynth.model import Wait
 from colsynth.runtimes import profile
-from colsynth.simulate import default_model, run
+from colsynth.simulate import run
 from colsynth.simulate.breakdown import CLASSES, break_down
 from colsynth.simulate.trace import trace
 from tests.simulate.programs import nccl_ring, program_of, star_topology, step

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colsynth import api
+from colsynth.cost import default_model, ideal_model
 from colsynth.model import Collective
 from colsynth.runtimes import profile, profiles
-from colsynth.simulate import default_model, ideal_model, simulate
+from colsynth.simulate import simulate
 from colsynth.simulate.breakdown import break_down
 from colsynth.simulate.trace import BEGIN, CAUSING, END, START, trace
 from tests.simulate.programs import (

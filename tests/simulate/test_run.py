@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from colsynth import api
+from colsynth.cost import default_model, ideal_model
 from colsynth.errors import InfeasibleError, InputError, VerificationError
 from colsynth.model import Topology, Wait
 from colsynth.runtimes import profile
-from colsynth.simulate import default_model, ideal_model, run, simulate
+from colsynth.simulate import run, simulate
 from colsynth.simulate.machine import build
 from tests.simulate.programs import nccl_ring, program_of, star_topology, step
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colsynth import api
+from colsynth.cost import default_model, ideal_model
 from colsynth.runtimes import profile, profiles
-from colsynth.simulate import default_model, ideal_model, simulate
+from colsynth.simulate import simulate
 from tests.reference.simulate import simulate as twin
 from tests.simulate.programs import nccl_ring, random_program, random_topology
 

@@ -4,10 +4,10 @@ from fractions import Fraction
 import pytest
 
 from colsynth import api
+from colsynth.bounds.optimum import best_optimum
 from colsynth.model import Bound, FlowBound, Topology
 from colsynth.survey import Bottleneck
 from colsynth.survey.bottleneck import bottleneck_of
-from colsynth.synthesis.optimum import best_optimum
 from tests.reference.graphs import random_topology
 
 

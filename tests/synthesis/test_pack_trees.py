@@ -5,13 +5,12 @@ from fractions import Fraction
 import pytest
 
 from colsynth import runtimes, topology
+from colsynth.bounds.trees import bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.bound import bound
-from colsynth.synthesis.forest import candidates
-from colsynth.synthesis.forest.pack_trees import PackTrees
-from colsynth.synthesis.forest.rate import TOLERANCE, algbw_of
+from colsynth.synthesis.forest.rate import TOLERANCE, algbw_of, candidates
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from tests.reference.graphs import forwarding_topology, three_tiers
 

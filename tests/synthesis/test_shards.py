@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from colsynth.bounds.trees import bound
 from colsynth.errors import VerificationError
 from colsynth.model import Collective, Problem
-from colsynth.synthesis.bound import bound
-from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.topology import load
 from colsynth.verify.forest import check_forest
 from tests.reference.graphs import random_topology

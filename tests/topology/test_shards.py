@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from colsynth.cli.explain import explanations
+from colsynth.cli.codes import explanations
 from colsynth.errors import InputError
 from colsynth.topology import load
 from colsynth.topology.shards import read_shards

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from colsynth import api
 from colsynth.cli.main import run
+from colsynth.cost.routes import routes
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology import export_flat, load, presets
 from colsynth.topology.document import parse_document
 from colsynth.topology.load import read_topology
-from colsynth.topology.routes import routes
 from colsynth.topology.wires import choose_wires
 
 GB = 10**9

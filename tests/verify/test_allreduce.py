@@ -6,12 +6,12 @@ from fractions import Fraction
 import pytest
 
 from colsynth import runtimes, topology
+from colsynth.bounds.allreduce.rooted import allreduce_bound
+from colsynth.bounds.trees import bound
 from colsynth.errors import VerificationError
 from colsynth.model import Collective, Direction, Forest, Phase, PricedCut, Problem, Tree, TreeEdge
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.allreduce.pack_roots import PackRoots
-from colsynth.synthesis.allreduce.rooted import allreduce_bound
-from colsynth.synthesis.bound import bound
+from colsynth.synthesis.pack_roots import PackRoots
 from colsynth.verify import check_forest
 from colsynth.verify.allreduce import check_limit, check_rooted
 

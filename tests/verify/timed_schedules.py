@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import (
     Collective,
     Demand,
@@ -21,8 +22,7 @@ from colsynth.model import (
     TimedSchedule,
     Topology,
 )
-from colsynth.synthesis.ten.hops import hops_of, reverse
-from colsynth.synthesis.ten.ticks import choose_ticks
+from colsynth.synthesis.timed.hops import hops_of, reverse
 from tests.reference.graphs import random_topology
 from tests.reference.timed import conditions, transfers
 

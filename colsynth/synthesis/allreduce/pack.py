@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
+from colsynth.bounds.allreduce.halves import Side
+from colsynth.bounds.network import Ints
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem, Tree
-from colsynth.synthesis.allreduce.sides import Side
 from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
-from colsynth.synthesis.forest.pack_trees import merge_equal, pack, turned
+from colsynth.synthesis.forest.pack import pack
 from colsynth.synthesis.forest.switches import remove_switches
-from colsynth.synthesis.network import Ints
+from colsynth.synthesis.forest.trees import merge_equal, turned
 
 MOST_GIVEN_UP = Fraction(5, 100)
 """How far below the optimum ``auto`` may stay; nor does it give up half of what is gained."""
@@ -27,7 +28,7 @@ def free_forest(problem: Problem, found: AllreduceBound, trees: str) -> Forest |
     found : AllreduceBound
         Of the problem; without `rooted` there is no such forest.
     trees : str
-        ``"auto"``, ``"optimal"`` or the number of trees in all, as in `PackTrees`.
+        ``"auto"``, ``"optimal"`` or the number of trees in all, as in `PackRoots`.
     """
     if found.rooted is None:
         return None

@@ -2,9 +2,10 @@
 
 With K trees in all, each given y bytes/s on its links, a link holds floor(b / y) of them.
 The least 1 / y is K over the rate that prices prove; it grows where some link comes to
-hold one tree more. At each such step an integer program, its cuts found as in `program`,
-says whether the K trees fit. Prices, rounded down with the capacities, rule out most steps
-before that. Where K trees fit at the least 1 / y, they reach the optimum.
+hold one tree more. At each such step an integer program, its cuts found as in
+`bounds.allreduce.program`, says whether the K trees fit. Prices, rounded down with the
+capacities, rule out most steps before that. Where K trees fit at the least 1 / y, they reach
+the optimum.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from colsynth.bounds.allreduce.halves import Halves, halves_of
+from colsynth.bounds.allreduce.program import Floats, RootProgram
+from colsynth.bounds.allreduce.rooted import prices_of
+from colsynth.bounds.network import Ints, common_divisor
 from colsynth.model import Problem, RootedBound
-from colsynth.synthesis.allreduce.program import Floats, RootProgram, whole_solution
-from colsynth.synthesis.allreduce.rooted import prices_of
-from colsynth.synthesis.allreduce.sides import Halves, halves_of
 from colsynth.synthesis.forest.rate import TOLERANCE
-from colsynth.synthesis.network import Ints, common_divisor
+from colsynth.synthesis.whole_numbers import next_scale, whole_solution
 
 MOST_TREES = 128
 """Largest number of trees in all that is tried."""
@@ -124,7 +126,7 @@ class WholeSearch:
         rates = sorted({link.bandwidth for link in self._topology.links})
         scale = least
         for _ in range(_MOST_STEPS - 1):
-            scale = min(Fraction(int(rate * scale) + 1) / rate for rate in rates)
+            scale = next_scale(rates, scale)
             if scale > least * (1 + tolerance):
                 return
             yield scale

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
+from colsynth.bounds.trees import bound
 from colsynth.model import Direction, Forest, Phase, Problem, Tree
-from colsynth.synthesis.bound import bound
 
 
 def forest_of(problem: Problem, trees: dict[Direction, tuple[Tree, ...]]) -> Forest:

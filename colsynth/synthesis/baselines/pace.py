@@ -45,7 +45,7 @@ def pace_of(profile: Profile) -> Pace:
 
     Libraries choose channels once for all protocols, too.
     """
-    from colsynth.simulate import default_model
+    from colsynth.cost import default_model
 
     model = default_model(profile)
     rate = Fraction(model.rate["Simple"]).limit_denominator(10**6) * 10**9 * _BUSY

@@ -7,11 +7,11 @@ from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
+from colsynth.cost.routes import Route
 from colsynth.model import Topology
 from colsynth.synthesis.baselines.pace import UNLIMITED, Pace, fewest
 from colsynth.synthesis.baselines.paths import visit_all
 from colsynth.synthesis.baselines.ways import Ways, boxes
-from colsynth.topology.routes import Route
 
 MOST = 32
 """Rings tried where their number is left open."""

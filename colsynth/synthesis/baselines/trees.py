@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from colsynth.bounds.network import refuse_pair
 from colsynth.model import Direction, Tree, TreeEdge
 from colsynth.synthesis.baselines.ways import Ways
-from colsynth.synthesis.network import refuse_pair
 
 
 def near_tree(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
+from colsynth.cost.routes import Route, routes
 from colsynth.model import Topology
-from colsynth.topology.routes import Route, routes
 
 
 class Ways:

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from colsynth.bounds.network import Ints
 from colsynth.synthesis.forest.digraph import Digraph, Packed, lowered, pack_flat, quality
 from colsynth.synthesis.forest.merging import merged
 from colsynth.synthesis.forest.nested import packings
-from colsynth.synthesis.network import Ints
 
 SMALL = 64
 """Number of nodes up to which more than one packing is made."""

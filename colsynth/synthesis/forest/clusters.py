@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from colsynth.bounds.network import Ints
 from colsynth.synthesis.forest.digraph import Digraph
-from colsynth.synthesis.network import Ints
 
 
 def partitions_of(graph: Digraph) -> list[Ints]:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.network import Ints
 from colsynth.kernels.heights import lower_trees
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.kernels.packing import pack_arborescences
-from colsynth.synthesis.network import Ints
 
 _PASSES = 3
 """How often all nodes are gone through for the sake of lower trees."""

@@ -21,11 +21,12 @@ from math import lcm
 
 import numpy as np
 
+from colsynth.bounds.allreduce.halves import Halves, Side
+from colsynth.bounds.allreduce.program import Floats, RootProgram
+from colsynth.bounds.network import Ints, Network, common_divisor, network_of
+from colsynth.bounds.trees import phases_of
 from colsynth.model import Direction, Kind, Problem, Topology
-from colsynth.synthesis.allreduce.program import Floats, RootProgram, whole_solution
-from colsynth.synthesis.allreduce.sides import Halves, Side
-from colsynth.synthesis.bound import phases_of
-from colsynth.synthesis.network import Ints, Network, common_divisor, network_of
+from colsynth.synthesis.whole_numbers import next_scale, whole_solution
 
 MOST_LINKS = 2000
 """Links up to which the programs are solved."""
@@ -125,7 +126,7 @@ class Forwarding:
             if found is not None:
                 units = np.rint(np.minimum(found.used[0], held)).astype(np.int64)
                 return Forwarded(units, 1 / scale)
-            scale = min(Fraction(int(rate * scale) + 1) / rate for rate in rates)
+            scale = next_scale(rates, scale)
         return None
 
     @cached_property

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from colsynth.bounds.network import Ints
 from colsynth.synthesis.forest.clusters import partitions_of
 from colsynth.synthesis.forest.digraph import Digraph, Packed, missing, pack_flat
-from colsynth.synthesis.network import Ints
 
 _ROUNDS = 12
 """How often clusters are split before all is packed as one."""

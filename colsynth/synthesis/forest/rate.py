@@ -17,13 +17,13 @@ from math import lcm
 
 import numpy as np
 
+from colsynth.bounds.network import Ints, Network, network_of, to_int64
+from colsynth.bounds.trees import bound, phases_of
 from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.model import Bound, Cut, Problem
 from colsynth.runtimes.choice import Basis, Proposal
-from colsynth.synthesis.bound import bound, phases_of
 from colsynth.synthesis.forest.forwarding import forwardings, is_lopsided
-from colsynth.synthesis.network import Ints, Network, network_of, to_int64
 
 TOLERANCE = Fraction(2, 100)
 """How far below the optimum ``auto`` may stay for the sake of fewer trees."""

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from colsynth.synthesis.network import Ints
+from colsynth.bounds.network import Ints
 
 Way = TypeVar("Way")
 

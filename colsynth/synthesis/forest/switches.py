@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from colsynth.bounds.network import Ints, Network
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.model import Kind, Topology
 from colsynth.synthesis.forest.routes import Arc, ArcLike, Bundle, Logical, Supply, ends_of
 from colsynth.synthesis.forest.spread import Pairing, proposals
-from colsynth.synthesis.network import Ints, Network
 
 
 def remove_switches(

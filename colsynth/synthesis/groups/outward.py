@@ -1,32 +1,20 @@
-"""What was found on a group's own machine, told of the whole one."""
+"""Trees found on a group's own machine, told of the whole one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from colsynth.model import (
-    Bound,
-    Cut,
-    Direction,
-    FlowBound,
-    Limit,
-    Phase,
-    Problem,
-    RootedBound,
-    Topology,
-    Tree,
-    TreeEdge,
-)
-from colsynth.synthesis.forest.pack_trees import merge_equal
+from colsynth.model import Direction, Phase, Problem, Topology, Tree, TreeEdge
+from colsynth.synthesis.forest.trees import merge_equal
 from colsynth.topology.communicator import Communicator
 
 _Hop = tuple[int, int]
 """A link of the whole topology, and the node it leads to away from the root."""
 
 
-class Outward:
-    """Cuts, bounds and trees of one group.
+class OutwardTrees:
+    """Trees of one group; equal edges of all its phases are the same object.
 
     Parameters
     ----------
@@ -38,42 +26,10 @@ class Outward:
         self._whole, self._group = whole, group
         self._edges: dict[TreeEdge, TreeEdge] = {}
 
-    def cut(self, cut: Cut) -> Cut:
-        """Return a cut; its GPUs are all that are inside, relays too."""
-        nodes = self._nodes(cut.nodes)
-        gpus = (rank for rank, node in enumerate(self._whole.ranks) if node in set(nodes))
-        links = tuple(self._group.links[i] for i in cut.links)
-        return replace(cut, nodes=nodes, gpus=tuple(gpus), links=links)
-
-    def bound(self, found: Bound) -> Bound:
-        """Return the bound of trees."""
-        return replace(found, cuts=tuple(self.cut(cut) for cut in found.cuts))
-
-    def flow_bound(self, found: FlowBound) -> FlowBound:
-        """Return the bound of a collective of pairs."""
-        prices: tuple[int, ...] = ()
-        if found.prices:
-            of_link = dict(zip(self._group.links, found.prices, strict=True))
-            prices = tuple(of_link.get(i, 0) for i in range(len(self._whole.links)))
-        return replace(found, cut=self.cut(found.cut), prices=prices)
-
-    def rooted(self, found: RootedBound, *, in_network: bool) -> RootedBound:
-        """Return the bound of an allreduce with free roots."""
-        cuts = tuple(replace(cut, nodes=self._nodes(cut.nodes)) for cut in found.cuts)
-        refunds = tuple((way, self._group.nodes[v], value) for way, v, value in found.potentials)
-        return replace(found, cuts=cuts, potentials=refunds, in_network=in_network)
-
-    def limit(self, found: Limit) -> Limit:
-        """Return the bound of any allreduce."""
-        return replace(found, parts=tuple(self._nodes(part) for part in found.parts))
-
     def phase(self, phase: Phase, inner: Problem) -> Phase:
         """Return the trees of a phase between GPUs of the whole, relays among them."""
         trees = (self._tree(tree, phase.direction, inner.topology) for tree in phase.trees)
         return replace(phase, trees=merge_equal(trees))
-
-    def _nodes(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(self._group.nodes[node] for node in nodes)
 
     def _tree(self, tree: Tree, direction: Direction, inner: Topology) -> Tree:
         """Return a tree whose routes are broken up where they pass a relay.

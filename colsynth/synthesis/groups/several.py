@@ -14,12 +14,12 @@ from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
+from colsynth.bounds.groups.bounds import bound_of_groups, forwarding
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Forest, Phase, Problem, Tree
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.forest.pack_trees import PackTrees
-from colsynth.synthesis.groups.bounds import bound_of_groups, forwarding
-from colsynth.synthesis.groups.outward import Outward
+from colsynth.synthesis.forest.equal_roots import equal_forest
+from colsynth.synthesis.groups.outward import OutwardTrees
 from colsynth.topology.communicator import Communicator, communicators
 
 _HALVES = {Direction.IN: Collective.REDUCE_SCATTER, Direction.OUT: Collective.ALLGATHER}
@@ -41,15 +41,16 @@ Packed = tuple[int, tuple[Tree, ...]]
 """Trees per root, and the trees of all groups."""
 
 
-def forest_of_several(problem: Problem, packer: PackTrees, target: Target) -> Forest:
+def forest_of_several(problem: Problem, trees: str, prefer: str, target: Target) -> Forest:
     """Return the trees of several groups, and the pace that all of them keep together.
 
     Parameters
     ----------
     problem : Problem
         With groups.
-    packer : PackTrees
-        Of the trees of every group.
+    trees, prefer : str
+        As in `PackTrees`, for every group.
+    target : Target
 
     Raises
     ------
@@ -61,7 +62,8 @@ def forest_of_several(problem: Problem, packer: PackTrees, target: Target) -> Fo
     for cut, rate in zip(optimum.cuts, optimum.rates, strict=True):
         whole = problem.collective is Collective.ALLREDUCE
         kind = _HALVES[cut.direction] if whole else problem.collective
-        found.append(_Turns(replace(problem, collective=kind), packer, target).best(rate))
+        turns = _Turns(replace(problem, collective=kind), trees, prefer, target)
+        found.append(turns.best(rate))
     count = lcm(*(number for number, _ in found))
     phases = []
     for cut, (number, grown) in zip(optimum.cuts, found, strict=True):
@@ -93,8 +95,9 @@ def _pace(problem: Problem, trees: Iterable[Tree]) -> Fraction:
 class _Turns:
     """Several groups in one phase."""
 
-    def __init__(self, problem: Problem, packer: PackTrees, target: Target) -> None:
-        self._problem, self._packer, self._target = problem, packer, target
+    def __init__(self, problem: Problem, trees: str, prefer: str, target: Target) -> None:
+        self._problem, self._trees, self._prefer = problem, trees, prefer
+        self._target = target
         self._groups = communicators(problem)
         self._parts = len(problem.roots) // len(self._groups)
 
@@ -102,8 +105,7 @@ class _Turns:
         """Return the best trees found; `bound` is the most that there can be, bytes/s."""
         best = self._alone()
         count = best[0]
-        given = self._packer.trees
-        fine = given if given.isdigit() else str(count * -(-_FINE // count))
+        fine = self._trees if self._trees.isdigit() else str(count * -(-_FINE // count))
         low, high = self._algbw(best), bound
         aim = high
         for _ in range(_ROUNDS):
@@ -123,7 +125,7 @@ class _Turns:
         return count * self._parts * _pace(self._problem, trees)
 
     def _alone(self) -> Packed:
-        found = [self._forest(group, self._packer.trees) for group in self._groups]
+        found = [self._forest(group, self._trees) for group in self._groups]
         if lcm(*(forest.trees_per_root for forest in found)) > _MOST:
             found = [self._forest(group, str(_MANY)) for group in self._groups]
         return self._joined(found)
@@ -147,8 +149,8 @@ class _Turns:
     def _forest(self, group: Communicator, trees: str) -> Forest:
         """Return a group's trees, with the links of the whole topology."""
         group = forwarding(group) if group.relays else group
-        forest = replace(self._packer, trees=trees).run(group.problem, self._target)
-        outward = Outward(self._problem.topology, group)
+        forest = equal_forest(group.problem, trees, self._prefer, self._target)
+        outward = OutwardTrees(self._problem.topology, group)
         phases = tuple(outward.phase(phase, group.problem) for phase in forest.phases)
         return replace(forest, phases=phases)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from colsynth.bounds.allreduce.halves import Branching, Halves, Side, halves_of
+from colsynth.bounds.allreduce.rooted import Proposal
+from colsynth.bounds.network import Ints
 from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem, RootedBound
 from colsynth.synthesis.allreduce.pack import packed
-from colsynth.synthesis.allreduce.rooted import Proposal
-from colsynth.synthesis.allreduce.sides import Branching, Halves, Side, halves_of
 from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
-from colsynth.synthesis.forest.pack_trees import turned
+from colsynth.synthesis.forest.trees import turned
 from colsynth.synthesis.in_network.widen import choices, narrowed, widened
-from colsynth.synthesis.network import Ints
 
 
 def allreduce_forest(problem: Problem, found: AllreduceBound, trees: str) -> Forest | None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from colsynth.bounds.trees import bound
 from colsynth.model import Forest, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.bound import bound
-from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.forest.equal_roots import equal_forest
 from colsynth.synthesis.in_network.widen import choices, narrowed, widened
 
 
 def one_way_forest(problem: Problem, trees: str, target: Target) -> Forest | None:
     """Return a forest of one phase whose trees branch at switches; None where none can.
 
-    The best of the choices of switches, each packed by `PackTrees` on a topology with GPUs
+    The best of the choices of switches, each packed by `equal_forest` on a topology with GPUs
     in their place that are root of nothing.
     """
     optimum = bound(problem)
@@ -28,7 +28,7 @@ def one_way_forest(problem: Problem, trees: str, target: Target) -> Forest | Non
         if problem.root is None:
             shards = (*problem.weights, *(0 for _ in places))
         wider = replace(problem, topology=widened(problem.topology, places), shards=shards)
-        packed = PackTrees(trees).run(wider, target)
+        packed = equal_forest(wider, trees, "low", target)
         [phase] = packed.phases
         held = packed.weights[: len(problem.roots)]
         tried.append(

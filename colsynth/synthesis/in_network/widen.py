@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from colsynth.bounds.allreduce.halves import Branching, capable
 from colsynth.model import Direction, Kind, Phase, Topology, Tree, TreeEdge
-from colsynth.synthesis.allreduce.sides import Branching, capable
-from colsynth.synthesis.forest.pack_trees import merge_equal
+from colsynth.synthesis.forest.trees import merge_equal
 
 
 def choices(topology: Topology) -> Iterator[Branching]:

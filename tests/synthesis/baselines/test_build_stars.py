@@ -23,7 +23,7 @@ def test_stars_reach_the_optimum_where_all_are_joined(schedule, name, collective
 def test_pairs_without_a_way_take_as_few_hops_as_there_are(schedule, name, boxes):
     import networkx as nx
 
-    from colsynth.topology.routes import routes
+    from colsynth.cost.routes import routes
 
     forest = schedule("allpairs2", name, "allreduce", boxes)
     check_forest(forest)

@@ -11,7 +11,7 @@ from colsynth.synthesis.forest import choose
 from colsynth.synthesis.forest.choose import pack_best
 from colsynth.synthesis.forest.digraph import Digraph, Packed, quality
 from colsynth.synthesis.forest.merging import merged
-from colsynth.synthesis.forest.pack_trees import PackTrees
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from tests.reference.fewest import TooManyTreesError, TreeProgram
 from tests.reference.graphs import clustered_topology, random_topology

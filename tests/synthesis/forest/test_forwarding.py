@@ -6,14 +6,14 @@ from fractions import Fraction
 import pytest
 
 from colsynth import topology
+from colsynth.bounds.trees import bound
 from colsynth.model import Collective, Direction, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Context
-from colsynth.synthesis.bound import bound
 from colsynth.synthesis.forest import forwarding
 from colsynth.synthesis.forest.forwarding import forwarding_of, is_lopsided
-from colsynth.synthesis.forest.pack_trees import PackTrees
 from colsynth.synthesis.forest.rate import TOLERANCE, candidates
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from tests.reference.forwarding import best_forwarded
 from tests.reference.graphs import clustered_topology, lopsided, random_topology

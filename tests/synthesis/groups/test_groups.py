@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 from colsynth import topology
+from colsynth.bounds.optimum import allreduce_optimum, optimum
 from colsynth.errors import InfeasibleError, InputError, VerificationError
 from colsynth.model import Collective, Kind, Link, Node, Problem, Topology
-from colsynth.synthesis.forest.pack_trees import PackTrees
-from colsynth.synthesis.in_network.pack_in_network import PackInNetwork
-from colsynth.synthesis.optimum import allreduce_optimum, optimum
+from colsynth.synthesis.pack_in_network import PackInNetwork
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from colsynth.verify.allreduce import check_limit, check_rooted
 from tests.reference.allreduce import best_rooted
@@ -129,6 +129,14 @@ def test_groups_on_rails_do_not_disturb_each_other(target):
     check_forest(forest)
     alone = optimum(replace(pairs, groups=((0, 8),))).algbw
     assert forest.algbw == optimum(pairs).algbw == alone
+
+
+def test_trees_in_the_network_are_for_one_group(target):
+    machine = topology.load("dgx-h100")
+    several = Problem(machine, Collective.ALLGATHER, groups=((0, 1), (2, 3)))
+    with pytest.raises(InputError, match="one process group at a time") as caught:
+        PackInNetwork().run(several, target)
+    assert caught.value.diagnostic.code == "CS303"
 
 
 def test_pairs_of_gpus_have_no_bound_for_several_groups():

@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 from colsynth import api, runtimes, topology
+from colsynth.bounds.allreduce.rooted import allreduce_bound
 from colsynth.errors import InfeasibleError, LimitError, VerificationError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.allreduce.rooted import allreduce_bound
-from colsynth.synthesis.in_network.pack_in_network import PackInNetwork
+from colsynth.synthesis.pack_in_network import PackInNetwork
 from colsynth.verify import check_forest
 from colsynth.verify.allreduce import check_rooted
 from tests.reference.allreduce import best_rooted

@@ -9,8 +9,8 @@ from colsynth import api, runtimes, topology
 from colsynth.errors import InfeasibleError, VerificationError
 from colsynth.model import Collective, Kind, Link, Node, Problem, Topology
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.forest.pack_trees import PackTrees
-from colsynth.synthesis.in_network.pack_in_network import PackInNetwork
+from colsynth.synthesis.pack_in_network import PackInNetwork
+from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from tests.synthesis.in_network.test_both_ways import capable_topology
 

@@ -1,0 +1,1 @@
+"""What no schedule can beat, and what proves it: cuts, flows, prices, times."""

@@ -1,0 +1,1 @@
+"""Allreduce: what free roots reach (`rooted`), and what no allreduce can beat (`limits`)."""

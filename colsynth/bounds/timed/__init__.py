@@ -1,0 +1,1 @@
+"""Times that no timed schedule can beat, in whole ticks."""

@@ -1,0 +1,62 @@
+"""Pass pack-trees: Problem -> Forest at the exact rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.model import Forest, Problem
+from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.forest.choose import PREFERENCES
+from colsynth.synthesis.forest.equal_roots import equal_forest
+from colsynth.synthesis.forest.rate import numbers_of_trees, require_trees
+from colsynth.synthesis.groups.pack import forest_of_groups
+
+
+@dataclass(frozen=True, slots=True)
+class PackTrees:
+    """Pack spanning trees at the best rate for their number.
+
+    Parameters
+    ----------
+    trees : str
+        ``"optimal"``: the fewest per root that reach the exact optimum. ``"auto"``: the
+        fewest within 2 % of it. A number K: the best rate that K trees per root can have.
+    prefer : str
+        Which trees to take at that rate, up to 64 GPUs: ``"low"`` ones, or as ``"few"``
+        different ones as are found, which take fewer threadblocks and may be higher;
+        ``"plain"`` ones come from one order of packing.
+
+    Notes
+    -----
+    Rate from cuts, switches removed under certificates, arborescences packed by the
+    constructive form of Edmonds' theorem; see the modules `rate`, `switches` and
+    ``kernels/packing``. On graphs whose switches have as much ingress as egress the rate
+    is reached exactly; elsewhere the gap to the cut bound is measured and kept in the
+    forest. Polynomial: some maximum flows per GPU and level of the trees.
+    """
+
+    trees: str = "auto"
+    prefer: str = "low"
+
+    name: ClassVar[str] = "pack-trees"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = Forest
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("trees", propose=numbers_of_trees),
+        Choice("prefer", ("low", "few")),
+    )
+
+    def __post_init__(self) -> None:
+        require_trees(self.trees)
+        if self.prefer not in PREFERENCES:
+            phrase = f"prefer {self.prefer}: expected {' or '.join(PREFERENCES)}"
+            raise InputError(Diagnostic("CS210", phrase))
+
+    def run(self, value: Problem, target: Target) -> Forest:
+        """Return the forest of a problem; process groups are told apart first."""
+        if value.groups:
+            return forest_of_groups(value, self.trees, self.prefer, target)
+        return equal_forest(value, self.trees, self.prefer, target)

@@ -1,0 +1,209 @@
+"""One try at a problem: every phase in turn, on what the ones before leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.bounds.timed.ticks import Ticks, choose_ticks
+from colsynth.errors import DefectError, Diagnostic
+from colsynth.model import Collective, Direction, Hops, Problem, TimedPhase
+from colsynth.synthesis.timed.demands import Wants, chunk_size, count_transfers, wants
+from colsynth.synthesis.timed.hops import hops_of, reverse, select
+from colsynth.synthesis.timed.match import Choice, Spread, match_events
+from colsynth.synthesis.timed.pace import Pace
+from colsynth.synthesis.timed.phases import (
+    backwards,
+    delayed,
+    last_arrivals,
+    last_end,
+    last_uses,
+)
+from colsynth.synthesis.timed.play import is_uniform, play
+from colsynth.synthesis.timed.reach import refuse_unreachable
+from colsynth.synthesis.timed.regions import Region, held_together, regions
+from colsynth.synthesis.timed.route import Trees, route, send_along
+
+Ints = NDArray[np.int64]
+
+_TURNS = 2**31
+"""Seeds that differ; above, they are the same again."""
+
+AUTO = "auto"
+"""The policy that leaves the choice to the tries."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One phase: what is wanted, on which hops, and what all tries share.
+
+    Parameters
+    ----------
+    wants : Wants
+    hops : Hops
+        Outwards: reversed where the phase reduces.
+    was : int64 (H,)
+        Which hop in data direction each of `hops` is.
+    regions : tuple of Region
+    trees : Trees or None
+        Where not everybody wants everything.
+    """
+
+    wants: Wants
+    hops: Hops
+    was: Ints
+    regions: tuple[Region, ...]
+    trees: Trees | None
+
+
+class Setting:
+    """A problem with its hops and ticks.
+
+    Parameters
+    ----------
+    problem : Problem
+    size : int
+        Bytes of the message.
+    chunks_per_gpu : int
+    """
+
+    def __init__(self, problem: Problem, size: int, chunks_per_gpu: int) -> None:
+        self.problem, self.topology = problem, problem.topology
+        self.gpus, self.links = self.topology.size, len(self.topology.links)
+        self.chunk_bytes: Fraction = chunk_size(problem, size, chunks_per_gpu)
+        self.ticks: Ticks = choose_ticks(self.topology, self.chunk_bytes)
+        self._confined = () if problem.transit else problem.groups
+        self.all_hops: Hops = hops_of(self.topology, self.chunk_bytes, self.ticks, self._confined)
+        self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
+        self.transfers = count_transfers(problem, chunks_per_gpu)
+
+    @cached_property
+    def hops(self) -> Hops:
+        """Hops that the problem may use."""
+        if not self._confined:
+            return self.all_hops
+        group = np.full(self.gpus, -1)
+        for number, ranks in enumerate(self._confined):
+            group[list(ranks)] = number
+        source, target = group[self.all_hops.source], group[self.all_hops.target]
+        return select(self.all_hops, (source == target) & (source >= 0))
+
+    def tasks(self, pace: Pace) -> tuple[Task, ...]:
+        """Return the phases, with trees where chunks need them.
+
+        Raises
+        ------
+        InfeasibleError
+            CS302: some chunk cannot reach somebody who wants it.
+        """
+        for item in self.wants:
+            refuse_unreachable(self.problem, self._outwards(item)[0], item)
+        return tuple(self._task(item, pace) for item in self.wants)
+
+    def _outwards(self, item: Wants) -> tuple[Hops, Ints]:
+        """Return the hops as chunks of a phase take them outwards, and which each was."""
+        if item.direction is Direction.IN:
+            return reverse(self.hops)
+        return self.hops, np.arange(len(self.hops))
+
+    def _task(self, item: Wants, pace: Pace) -> Task:
+        hops, was = self._outwards(item)
+        if item.wanted is not None:
+            trees = route(hops, self.gpus, self.links, item, item.wanted, pace)
+            return Task(item, hops, was, (), trees)
+        if self.rounds(hops):
+            return Task(item, hops, was, (), None)
+        inwards = item.direction is Direction.IN
+        topology = self.topology.reversed() if inwards else self.topology
+        found = _within(self.problem, regions(topology, hops))
+        return Task(item, hops, was, held_together(found, hops), None)
+
+    def rounds(self, hops: Hops) -> bool:
+        """Whether everybody can be served round by round."""
+        return not self.problem.groups and is_uniform(hops)
+
+
+def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
+    """Return the parts of regions that lie in one group, short of the whole group."""
+    groups = [set(group) for group in problem.members]
+    parts = {
+        part: None
+        for region in found
+        for group in groups
+        if 1 < len(part := tuple(rank for rank in region if rank in group)) < len(group)
+    }
+    return tuple(parts)
+
+
+def choose(
+    problem: Problem, tasks: tuple[Task, ...], policy: str, number: int, seed: int
+) -> Choice:
+    """Return how a try chooses: by each policy in turn, strictly first where that differs.
+
+    On networks whose links all take equally long oldest-first meets the bound most often;
+    elsewhere rarest-first does (16x16 to 32x32 meshes with slow and missing links). So it
+    does where a root has all chunks: oldest-first sends each over every link of the root.
+
+    Parameters
+    ----------
+    problem : Problem
+    tasks : tuple of Task
+    policy : str
+        `AUTO` or a key of `match.POLICIES`.
+    number, seed : int
+        Of the try.
+    """
+    matched = [task for task in tasks if task.trees is None]
+    even = not problem.collective.rooted and all(is_uniform(task.hops) for task in matched)
+    both = ("oldest", "rarest") if even else ("rarest", "oldest")
+    policies = both if policy == AUTO else (policy,)
+    strictness = (True, False) if any(task.regions for task in matched) else (False,)
+    ways = [(p, strict) for strict in strictness for p in policies][: None if matched else 1]
+    turn, place = divmod(number, len(ways))
+    return Choice(*ways[place], turn=(seed + turn) % _TURNS)
+
+
+def attempt(
+    setting: Setting, tasks: tuple[Task, ...], choice: Choice, pace: Pace
+) -> tuple[TimedPhase, ...]:
+    """Return the phases of one try."""
+    done: list[TimedPhase] = []
+    for task in tasks:
+        phase = _phase(setting, task, done, choice, pace)
+        # Where everybody wants everything, all phases have equally many transfers.
+        if task.trees is None and phase.transfers * len(tasks) < setting.transfers:
+            raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
+        if task.wants.direction is Direction.IN:
+            phase = backwards(phase, setting.hops, task.was, last_end(phase))
+        done.append(phase)
+    return tuple(done)
+
+
+def _phase(
+    setting: Setting, task: Task, before: list[TimedPhase], choice: Choice, pace: Pace
+) -> TimedPhase:
+    """Return one phase, outwards."""
+    item, turn = task.wants, choice.turn
+    if task.trees is None and choice.policy == "oldest" and setting.rounds(task.hops):
+        phase = play(task.hops, setting.gpus, item, turn, pace)
+        return delayed(phase, max((last_end(other) for other in before), default=0))
+    start = _start(setting, item, before)
+    if task.trees is not None:
+        return send_along(task.hops, setting.gpus, item, task.trees, start, turn, pace)
+    spread = Spread(task.hops, setting.problem.members, setting.gpus, item, task.regions)
+    return match_events(spread, start, choice, pace)
+
+
+def _start(setting: Setting, item: Wants, before: list[TimedPhase]) -> tuple[Ints, Ints]:
+    """Return when each link falls free, and when each chunk of a phase is there."""
+    busy = np.zeros(setting.links, np.int64)
+    born = np.zeros(len(item.number), np.int64)
+    for phase in before:
+        np.maximum(busy, last_uses(phase, setting.links), out=busy)
+        if setting.problem.collective is Collective.ALLREDUCE:
+            np.maximum(born, last_arrivals(phase, item.holders.items), out=born)
+    return busy, born

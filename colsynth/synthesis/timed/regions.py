@@ -1,0 +1,117 @@
+"""Regions: sets of GPUs that every chunk should enter only once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import groupby
+
+import numpy as np
+
+from colsynth.bounds.network import common_divisor, to_int64
+from colsynth.kernels.maxflow import max_flow, residual_index
+from colsynth.model import Hops, Topology
+
+TIGHT = Fraction(1, 2)
+"""How near the cut around a region must be to the tightest around one GPU to matter."""
+
+Region = tuple[int, ...]
+"""Ranks, ascending."""
+
+
+def regions(topology: Topology, hops: Hops) -> tuple[Region, ...]:
+    """Return regions, widest first; any two are nested or apart.
+
+    Hops are joined from the fastest to the slowest; every set of GPUs that hops of one
+    speed and better hold together is a candidate (a card, a box). It is a region where
+    the cut around it is nearly as tight as the tightest around a single GPU: a chunk that
+    enters it twice costs time there, while inside it spreads over faster hops.
+    """
+    candidates = _candidates(topology.size, hops)
+    if not candidates:
+        return ()
+    measure = _Cuts(topology)
+    alone = max(measure.tightness((rank,)) for rank in range(topology.size))
+    tight = (part for part in candidates if measure.tightness(part) >= TIGHT * alone)
+    return tuple(sorted(tight, key=lambda part: (-len(part), part)))
+
+
+def _candidates(size: int, hops: Hops) -> tuple[Region, ...]:
+    """Return what hops of each speed and better hold together, short of everything."""
+    parent = list(range(size))
+    found: dict[Region, None] = {}
+    speed = [int(d) for d in hops.duration]
+    order = sorted(range(len(hops)), key=lambda h: speed[h])
+    for _, batch in groupby(order, key=lambda h: speed[h]):
+        for h in batch:
+            a, b = _root(parent, int(hops.source[h])), _root(parent, int(hops.target[h]))
+            parent[max(a, b)] = min(a, b)
+        parts: dict[int, list[int]] = {}
+        for rank in range(size):
+            parts.setdefault(_root(parent, rank), []).append(rank)
+        if len(parts) == 1:
+            break
+        found.update((tuple(part), None) for part in parts.values() if len(part) > 1)
+    return tuple(found)
+
+
+def held_together(found: tuple[Region, ...], hops: Hops) -> tuple[Region, ...]:
+    """Return the regions inside which every GPU reaches every other one.
+
+    Only then does a chunk that enters a region once get to all of it.
+    """
+    leaving: dict[int, list[int]] = {}
+    for source, target in zip(hops.source.tolist(), hops.target.tolist(), strict=True):
+        leaving.setdefault(source, []).append(target)
+    entering: dict[int, list[int]] = {}
+    for source, targets in leaving.items():
+        for target in targets:
+            entering.setdefault(target, []).append(source)
+    return tuple(
+        part
+        for part in found
+        if all(_spans(set(part), part[0], ways) for ways in (leaving, entering))
+    )
+
+
+def _spans(part: set[int], start: int, ways: dict[int, list[int]]) -> bool:
+    """Whether `ways` lead from one rank to all of a part without leaving it."""
+    seen, stack = {start}, [start]
+    while stack:
+        new = [rank for rank in ways.get(stack.pop(), ()) if rank in part and rank not in seen]
+        seen.update(new)
+        stack += new
+    return seen == part
+
+
+def _root(parent: list[int], x: int) -> int:
+    while parent[x] != x:
+        parent[x] = x = parent[parent[x]]
+    return x
+
+
+class _Cuts:
+    """Least bandwidth from the GPUs outside a set to those inside."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        links, nodes = topology.links, len(topology.nodes)
+        self._unit = common_divisor(link.bandwidth for link in links)
+        self._capacity = to_int64([int(x.bandwidth / self._unit) for x in links], "link bandwidths")
+        gpus = list(topology.ranks)
+        # Two more nodes: all GPUs outside send, all inside receive.
+        self._source, self._sink = nodes, nodes + 1
+        tail = [x.source for x in links] + [self._source] * len(gpus) + gpus
+        head = [x.target for x in links] + gpus + [self._sink] * len(gpus)
+        self._index = residual_index(nodes + 2, np.array(tail), np.array(head))
+
+    def tightness(self, ranks: Region) -> Fraction:
+        """Return GPUs outside per bytes/s into the set, 0 where nothing can enter."""
+        size, total = self._topology.size, int(self._capacity.sum())
+        inside = np.zeros(size, np.bool_)
+        inside[list(ranks)] = True
+        ends = np.where(np.concatenate((~inside, inside)), total, 0)
+        residual = np.zeros(2 * (len(self._capacity) + 2 * size), np.int64)
+        residual[::2] = np.concatenate((self._capacity, ends))
+        first, arcs, to = self._index
+        flow = max_flow(first, arcs, to, residual, self._source, self._sink, total)
+        return Fraction(size - len(ranks)) / (int(flow) * self._unit) if flow else Fraction(0)

@@ -1,0 +1,194 @@
+"""Chunks that not everybody wants: a tree for each, then who goes first on every hop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.bounds.offsets import group_by
+from colsynth.kernels.events import NOW, SENT
+from colsynth.kernels.routing import Ways, route_pass
+from colsynth.kernels.sending import Piles, Tasks, send_tasks
+from colsynth.kernels.trees import link_tasks
+from colsynth.model import Hops, TimedPhase
+from colsynth.synthesis.timed.demands import Lists, Wants
+from colsynth.synthesis.timed.fabric import agenda_of, fabric_of
+from colsynth.synthesis.timed.pace import STEP, Pace
+from colsynth.synthesis.timed.phases import phase_of
+
+Ints = NDArray[np.int64]
+
+_FINE = 2**20
+"""The longest time of a link, in the units that routing counts in."""
+
+_NEVER_FULL = 2**50
+
+_PASSES = 24
+"""Most passes over all chunks; routing stops as soon as passes no longer help."""
+
+_WORK = 2**26
+"""Hops that the searches of one pass may look at; above, chunks share searches."""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The hops of every chunk's tree, each after the one that reaches its source.
+
+    Parameters
+    ----------
+    first : int64 (C + 1,)
+    hop : int32 (T,)
+    """
+
+    first: Ints
+    hop: NDArray[np.int32]
+
+
+def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: Pace) -> Trees:
+    """Return trees that load all links as evenly as passes of rerouting can.
+
+    Parameters
+    ----------
+    hops : Hops
+    gpus, links : int
+    wants : Wants
+        Of which everyone can be reached.
+    wanted : Lists
+        Who wants each chunk.
+    pace : Pace
+        Told of every pass.
+    """
+    ways = _ways(hops, gpus)
+    turned = _turned(ways)
+    holders = wants.holders
+    chunks = len(wants.number)
+    # A tree reaches no GPU twice; pages that no tree needs are never touched.
+    room = chunks * (gpus - 1)
+    share = max(1, chunks * len(hops) // _WORK)
+    load = np.zeros(links, np.int64)
+    old = np.zeros(chunks + 1, np.int64), np.empty(0, np.int32)
+    best: Trees | None = None
+    least, idle = 0, 0
+    for number in range(_PASSES):
+        new = np.zeros(chunks + 1, np.int64), np.empty(room, np.int32)
+        # Shortest ways first; from then on full is what the last pass filled most.
+        reference = max(1, int(load.max())) if number else _NEVER_FULL
+        edges = route_pass(
+            turned if idle % 2 else ways,
+            hops.source,
+            holders.first,
+            holders.items,
+            wanted.first,
+            wanted.items,
+            load,
+            reference,
+            share,
+            old,
+            new,
+        )
+        old = new[0], new[1][:edges].copy()
+        pace.tell(f"routing, pass {number + 1}", 0, 0)
+        most = int(load.max())
+        idle += 1
+        if best is None or most < least:
+            idle = 0 if best is None or most * 200 < least * 199 else idle
+            best, least = Trees(*old), most
+        if idle >= 3:
+            break
+    return best or Trees(*old)
+
+
+def _ways(hops: Hops, gpus: int) -> Ways:
+    out_first, out = group_by(hops.source, gpus)
+    times = hops.end - hops.begin
+    weight = np.maximum(1, times * _FINE // int(times.max()))
+    return Ways(out_first, out.astype(np.int32), hops.target, hops.first, hops.links, weight)
+
+
+def _turned(ways: Ways) -> Ways:
+    """Return the ways with those out of every GPU the other way round.
+
+    Of equal paths the one seen first is taken. A pass that sees them the other way round
+    moves chunks between equals, which leads on where no chunk by itself can do better.
+    """
+    begin, end = ways.out_first[:-1], ways.out_first[1:]
+    place = np.repeat(begin + end - 1, end - begin) - np.arange(len(ways.out))
+    return ways._replace(out=ways.out[place])
+
+
+def send_along(
+    hops: Hops,
+    gpus: int,
+    wants: Wants,
+    trees: Trees,
+    start: tuple[Ints, Ints],
+    turn: int,
+    pace: Pace,
+) -> TimedPhase:
+    """Return the phase in which every chunk takes its tree.
+
+    Parameters
+    ----------
+    hops : Hops
+    gpus : int
+    wants : Wants
+    trees : Trees
+    start : (int64 (links,), int64 (C,))
+        When each link falls free, and when each chunk is there.
+    turn : int
+        Which target is served first.
+    pace : Pace
+    """
+    busy, born = start
+    fabric = fabric_of(hops, gpus, len(busy))
+    first, _ = group_by(trees.hop, len(hops))
+    total = len(trees.hop)
+    left = np.zeros(len(busy), np.int64)
+    uses = np.repeat(np.diff(first), np.diff(fabric.first))
+    np.add.at(left, fabric.links, uses * (fabric.end - fabric.begin))
+    load = np.add.reduceat(left[fabric.links], fabric.first[:-1]) // np.diff(fabric.first)
+    tasks, chunk = _tasks(hops, gpus, trees, load)
+    piles = Piles(
+        first=first,
+        size=np.zeros(len(hops), np.int64),
+        task=np.empty(total, np.int32),
+        place=np.empty(total, np.int64),
+        made=np.zeros(1, np.int64),
+        left=left,
+    )
+    agenda = agenda_of(fabric, busy, total, born, turn)
+    before = -1
+    while before < agenda.scalars[SENT]:
+        before = int(agenda.scalars[SENT])
+        send_tasks(fabric, agenda, tasks, piles, STEP)
+        pace.add(int(agenda.scalars[SENT]) - before, int(agenda.scalars[NOW]))
+    number = wants.number[chunk[agenda.chunk]]
+    return phase_of(wants.direction, hops, agenda.start, agenda.hop, number)
+
+
+def _tasks(hops: Hops, gpus: int, trees: Trees, load: Ints) -> tuple[Tasks, NDArray[np.int64]]:
+    """Return the edges as tasks, and the chunk of each."""
+    chunk = np.repeat(np.arange(len(trees.first) - 1), np.diff(trees.first))
+    parent, tail, lead, crux = link_tasks(
+        trees.first, trees.hop, hops.source, hops.target, hops.duration, load, gpus
+    )
+    rooted = parent < 0
+    child_first, child = group_by(parent[~rooted], len(parent))
+    root_first, root = group_by(chunk[rooted], len(trees.first) - 1)
+    below, roots = np.nonzero(~rooted)[0][child], np.nonzero(rooted)[0][root]
+    return (
+        Tasks(
+            hop=trees.hop,
+            tail=tail,
+            lead=lead,
+            crux=crux,
+            urgency=lead + load[crux],
+            child_first=child_first,
+            child=below.astype(np.int32),
+            root_first=root_first,
+            root=roots.astype(np.int32),
+        ),
+        chunk,
+    )
