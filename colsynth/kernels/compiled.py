@@ -11,6 +11,7 @@ from numba import types
 
 from colsynth.garbage import no_cycles
 from colsynth.kernels.kept import Kept
+from colsynth.kernels.linking import compile_less
 
 _numba_njit: Any = numba.njit  # its types leave out some options
 
@@ -19,7 +20,8 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a kernel when it is first called.
 
     A kernel whose name begins with an underscore is called by kernels alone. It gets no entry
-    for Python and no file, which halves what it costs to compile.
+    for Python and no file, which halves what it costs to compile. Of any other kernel, Python
+    calls one version and kernels another, and only what is called is compiled.
 
     Parameters
     ----------
@@ -30,13 +32,17 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        private = function.__name__.startswith("_")
-        kernel = _numba_njit(no_cfunc_wrapper=True, no_cpython_wrapper=private, **options)(function)
-        if kernel is function:  # NUMBA_DISABLE_JIT is set
-            return kernel
-        if cache and not private:
+        inner = _numba_njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, **options)(function)
+        if inner is function:  # NUMBA_DISABLE_JIT is set
+            return function
+        compile_less()
+        inner.get_call_template = partial(_template, inner.get_call_template)
+        if function.__name__.startswith("_"):
+            return inner
+        kernel = _numba_njit(no_cfunc_wrapper=True, **options)(function)
+        if cache:
             kernel._cache = Kept(function)  # noqa: SLF001 - numba has no public way
-        kernel.get_call_template = partial(_template, kernel.get_call_template)
+        kernel.get_call_template, kernel.get_overload = inner.get_call_template, inner.get_overload
         kernel._compile_for_args = no_cycles()(kernel._compile_for_args)  # noqa: SLF001 - 5 %
         return kernel
 

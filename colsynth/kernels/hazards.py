@@ -61,8 +61,27 @@ def conflicts(read_first, read, write_first, write, cells):
                 used += 1
             writer[cell] = n
         first[n + 1] = used
-        other[first[n] : used].sort()
+        _sort(other, first[n], used)
     return first, other[:used]
+
+
+@njit(cache=True, nogil=True)
+def _sort(values, begin, end):
+    """Sort values in place: Shell's method with Knuth's gaps, O(n^1.5).
+
+    numba takes half a second to compile numpy's.
+    """
+    gap = 1
+    while 3 * gap < end - begin:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(begin + gap, end):
+            value, j = values[i], i
+            while j - gap >= begin and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap //= 3
 
 
 @njit(cache=True, nogil=True)

@@ -146,7 +146,8 @@ def _place_parts(lanes, rules, work, chain, length):
     part = np.empty((2, 8), np.int64)
     for k in range(length - 1):
         send, receive = part[0], part[1]
-        send[:], receive[:] = chain[k], chain[k + 1]
+        for i in range(part.shape[1]):  # numba compiles the assignment of arrays for a second
+            send[i], receive[i] = chain[k, i], chain[k + 1, i]
         if send[SECOND] != NONE:
             send[FIRST] = send[SECOND]
         send[INTO], send[SECOND] = NONE, NONE

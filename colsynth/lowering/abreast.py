@@ -9,12 +9,12 @@ a call each way round a ring; whether they have it, the verifier's execution dec
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from itertools import pairwise
 
 from colsynth.lowering.hazards import Op
 from colsynth.lowering.lanes import Hop
+from colsynth.lowering.sorting import sort_after
 from colsynth.model import Transfer
 
 
@@ -64,28 +64,10 @@ def in_turn(hops: Sequence[Hop], needed: tuple[tuple[int, ...], ...]) -> list[Ho
     for queue in (arriving, leaving):
         for (_, first), (_, second) in pairwise(queue):
             before[second].add(first)
-    return _sorted_hops(hops, before)
 
+    def place(number: int) -> tuple[bool, int]:
+        """Put sends first, by their order."""
+        return hops[number].send is None, hops[number].ops[-1]
 
-def _sorted_hops(hops: Sequence[Hop], before: list[set[int]]) -> list[Hop] | None:
-    """Return the hops, each after those before it; of several, sends by their order first."""
-
-    def place(number: int) -> tuple[bool, int, int]:
-        return hops[number].send is None, hops[number].ops[-1], number
-
-    after: list[list[int]] = [[] for _ in hops]
-    for number, others in enumerate(before):
-        for other in sorted(others):
-            after[other].append(number)
-    missing = [len(others) for others in before]
-    ready = [place(n) for n, left in enumerate(missing) if not left]
-    heapq.heapify(ready)
-    done = []
-    while ready:
-        *_, number = heapq.heappop(ready)
-        done.append(hops[number])
-        for other in after[number]:
-            missing[other] -= 1
-            if not missing[other]:
-                heapq.heappush(ready, place(other))
-    return done if len(done) == len(hops) else None
+    order = sort_after(before, place)
+    return None if order is None else [hops[number] for number in order]

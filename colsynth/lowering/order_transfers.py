@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ from colsynth.lowering.orders import CHAINS, COPIES, ORDERS, PACED, WAVES
 from colsynth.lowering.paced import paced
 from colsynth.lowering.proposals import orders
 from colsynth.lowering.renumbered import reordered
+from colsynth.lowering.sorting import sort_after
 from colsynth.lowering.waves import waves
 from colsynth.model import ChunkProgram, Transfer
 from colsynth.runtimes.choice import Choice
@@ -156,26 +156,13 @@ def _sorted_chains(transfers: tuple[Transfer, ...], chains: list[list[int]]) -> 
     what they pass on, so that no threadblock waits for others while it could receive.
     """
     home = {t: number for number, chain in enumerate(chains) for t in chain}
-    needs: list[set[int]] = []
-    feeds: list[list[int]] = [[] for _ in chains]
-    for number, chain in enumerate(chains):
-        needed = {home[p] for t in chain for p in transfers[t].after} - {number}
-        needs.append(needed)
-        for other in sorted(needed):
-            feeds[other].append(number)
-    missing = [len(needed) for needed in needs]
-    ready = [(chains[n][-1], n) for n, left in enumerate(missing) if left == 0]
-    heapq.heapify(ready)
-    done = []
-    while ready:
-        _, number = heapq.heappop(ready)
-        done.append(chains[number])
-        for other in feeds[number]:
-            missing[other] -= 1
-            if missing[other] == 0:
-                heapq.heappush(ready, (chains[other][-1], other))
-    if len(done) < len(chains):
+    needs = [
+        {home[p] for t in chain for p in transfers[t].after} - {number}
+        for number, chain in enumerate(chains)
+    ]
+    order = sort_after(needs, lambda number: chains[number][-1])
+    if order is None:
         raise DefectError(
             Diagnostic("CS902", "chains of transfers wait for each other in a circle")
         )
-    return done
+    return [chains[number] for number in order]

@@ -14,6 +14,7 @@ from colsynth.simulate.machine import Machine
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from colsynth.kernels.machine import Passes
     from colsynth.runtimes.profile import Profile
 
 SLICES = 200_000
@@ -111,6 +112,7 @@ def run(machine: Machine, profile: Profile, size: int, *, trace: bool = False) -
         CS603: the program does not finish.
     """
     from colsynth.kernels.execution import INTEGERS, TIMES, execute
+    from colsynth.kernels.machine import Network, Units
 
     cut = cut_message(machine, profile, size)
     calls = int(np.maximum(1, -(-machine.pieces // cut.group)).sum())
@@ -118,22 +120,28 @@ def run(machine: Machine, profile: Profile, size: int, *, trace: bool = False) -
     block_end = np.full(len(machine.blocks), -1.0)
     tile_end = np.full(cut.simulated, -1.0)
     integers, times = np.zeros((rows, INTEGERS), np.int32), np.zeros((rows, TIMES))
-    stuck = execute(
-        machine.block_first, machine.receives, machine.sends, machine.pieces, machine.signals,
-        machine.ordinal, machine.busy, machine.speed,
-        machine.wait_first, machine.wait_block, machine.wait_ordinal, 1e3 * machine.model.wait,
-        cut.group, cut.chunk, cut.tile, cut.last, cut.simulated, cut.slices,
-        float(machine.model.least_slice[machine.protocol] if cut.slices > 1 else 0), cut.depth,
-        machine.latency, machine.give_back, machine.cap,
-        machine.route_first, machine.route, machine.owner, machine.capacity,
-        block_end, tile_end, integers, times,
-    )  # fmt: skip
+    units, network = (
+        kind(*(getattr(machine, name) for name in kind._fields)) for kind in (Units, Network)
+    )
+    passes = _passes(machine, cut)
+    stuck = execute(units, network, passes, block_end, tile_end, integers, times)
     if stuck:
         raise _hangs(machine, size, block_end)
     whole = float(block_end.max(initial=0.0)) + _left_out(cut, tile_end)
     used = int(np.count_nonzero(_completed(times, integers))) if trace else 0
     launch = machine.model.launch[machine.protocol] / 1e6
     return Run(size, cut, whole / 1e9 + launch, block_end, integers[:used], times[:used])
+
+
+def _passes(machine: Machine, cut: Cut) -> Passes:
+    """Return what the kernel needs to know of a message."""
+    from colsynth.kernels.machine import Passes
+
+    least = machine.model.least_slice[machine.protocol] if cut.slices > 1 else 0
+    return Passes(
+        cut.group, cut.chunk, cut.tile, cut.last, cut.simulated, cut.slices,
+        float(least), cut.depth, 1e3 * machine.model.wait,
+    )  # fmt: skip
 
 
 def _completed(times: NDArray[Any], integers: NDArray[Any]) -> NDArray[np.bool_]:

@@ -159,15 +159,15 @@ def test_code_is_made_again_when_a_kernel_it_calls_has_changed(
 
 def test_a_constant_argument_makes_no_version_of_its_own():
     @njit(cache=False)
-    def inner(x):
+    def _inner(x):
         return x + 1
 
     @njit(cache=False)
     def outer(n):
         found = 0
         for _ in range(n):
-            found = inner(found)
-        return found + inner(7)
+            found = _inner(found)
+        return found + _inner(7)
 
     assert outer(3) == 11
-    assert len(inner.overloads) == 1
+    assert len(_inner.overloads) == 1

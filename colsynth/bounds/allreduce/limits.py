@@ -125,19 +125,15 @@ def _boxes(topology: Topology) -> list[tuple[int, ...]] | None:
 
 def _joined_by(topology: Topology, free: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     """Return the sets with GPUs that the chosen links join, whichever way they point."""
-    label = list(range(len(topology.nodes)))
+    import networkx as nx
 
-    def root(node: int) -> int:
-        while label[node] != node:
-            label[node] = label[label[node]]
-            node = label[node]
-        return node
-
-    for link, chosen in zip(topology.links, free, strict=True):
-        if chosen:
-            label[root(link.source)] = root(link.target)
-    parts: dict[int, list[int]] = {}
-    for node in range(len(topology.nodes)):
-        parts.setdefault(root(node), []).append(node)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(topology.nodes)))
+    graph.add_edges_from(
+        (link.source, link.target)
+        for link, chosen in zip(topology.links, free, strict=True)
+        if chosen
+    )
+    parts = map(sorted, nx.connected_components(graph))  # by their first node
     gpu = Kind.GPU
-    return [tuple(x) for x in parts.values() if any(topology.nodes[v].kind is gpu for v in x)]
+    return [tuple(x) for x in parts if any(topology.nodes[v].kind is gpu for v in x)]

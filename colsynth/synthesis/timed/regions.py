@@ -37,17 +37,18 @@ def regions(topology: Topology, hops: Hops) -> tuple[Region, ...]:
 
 def _candidates(size: int, hops: Hops) -> tuple[Region, ...]:
     """Return what hops of each speed and better hold together, short of everything."""
-    parent = list(range(size))
+    from networkx.utils import UnionFind
+
+    joined = UnionFind(range(size))
     found: dict[Region, None] = {}
     speed = [int(d) for d in hops.duration]
     order = sorted(range(len(hops)), key=lambda h: speed[h])
     for _, batch in groupby(order, key=lambda h: speed[h]):
         for h in batch:
-            a, b = _root(parent, int(hops.source[h])), _root(parent, int(hops.target[h]))
-            parent[max(a, b)] = min(a, b)
+            joined.union(int(hops.source[h]), int(hops.target[h]))
         parts: dict[int, list[int]] = {}
         for rank in range(size):
-            parts.setdefault(_root(parent, rank), []).append(rank)
+            parts.setdefault(joined[rank], []).append(rank)
         if len(parts) == 1:
             break
         found.update((tuple(part), None) for part in parts.values() if len(part) > 1)
@@ -59,34 +60,10 @@ def held_together(found: tuple[Region, ...], hops: Hops) -> tuple[Region, ...]:
 
     Only then does a chunk that enters a region once get to all of it.
     """
-    leaving: dict[int, list[int]] = {}
-    for source, target in zip(hops.source.tolist(), hops.target.tolist(), strict=True):
-        leaving.setdefault(source, []).append(target)
-    entering: dict[int, list[int]] = {}
-    for source, targets in leaving.items():
-        for target in targets:
-            entering.setdefault(target, []).append(source)
-    return tuple(
-        part
-        for part in found
-        if all(_spans(set(part), part[0], ways) for ways in (leaving, entering))
-    )
+    import networkx as nx
 
-
-def _spans(part: set[int], start: int, ways: dict[int, list[int]]) -> bool:
-    """Whether `ways` lead from one rank to all of a part without leaving it."""
-    seen, stack = {start}, [start]
-    while stack:
-        new = [rank for rank in ways.get(stack.pop(), ()) if rank in part and rank not in seen]
-        seen.update(new)
-        stack += new
-    return seen == part
-
-
-def _root(parent: list[int], x: int) -> int:
-    while parent[x] != x:
-        parent[x] = x = parent[parent[x]]
-    return x
+    graph = nx.DiGraph(zip(hops.source.tolist(), hops.target.tolist(), strict=True))
+    return tuple(part for part in found if nx.is_strongly_connected(graph.subgraph(part)))
 
 
 class _Cuts:
