@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from colsynth.bounds.allreduce.halves import CAPABILITY, capable, halves_of
 from colsynth.bounds.allreduce.limits import cut_limit
-from colsynth.bounds.allreduce.rooted import Proposal, allreduce_bound
+from colsynth.bounds.allreduce.rooted import Proposal, allreduce_bound, is_solved
 from colsynth.bounds.groups.joint import together
 from colsynth.bounds.groups.outward import Outward
 from colsynth.bounds.trees import bound
