@@ -215,6 +215,8 @@ def main() -> None:
     parser.add_argument("--seed", default="1", help="of the moments")
     parser.add_argument("--only", choices=COMMANDS, action="append", help="these commands alone")
     options = parser.parse_args()
+    # A shell starts what runs in the background with Ctrl-C ignored, and so would we.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     names = options.only or list(COMMANDS)
     wrong = 0
     print(f"seed {options.seed}; seconds from the signal to the end of the last process")
