@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from colsynth.cli._common import emit_json
-from colsynth.cli.interrupts import settled
+from colsynth.cli.interrupts import telling
 from colsynth.cli.streams import tell
 from colsynth.errors import (
     EXIT_DEFECT,
@@ -48,8 +48,7 @@ def interrupted(stop: BaseException | None = None) -> None:
     text = "interrupted"
     if isinstance(stop, Interrupted):
         text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
-    settled()
-    with suppress(OSError):
+    with telling(), suppress(OSError):
         tell(text)
 
 
