@@ -111,8 +111,10 @@ def executable(source: Source, topology: Topology, *, anyway: bool = False) -> T
     VerificationError
         CS609: the file is bad.
     """
+    from colsynth.verify import verify_reading
+
     if not anyway:
-        _refuse_bad(verify(source.data, source.profile.name, subject=source.subject))
+        _refuse_bad(verify_reading(source.reading, source.profile, subject=source.subject))
     source.require_fit(topology)
     return source.program
 

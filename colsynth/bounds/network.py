@@ -52,7 +52,8 @@ class Network:
     @cached_property
     def integers(self) -> Ints:
         """Capacities in multiples of `unit`."""
-        return to_int64([int(c / self.unit) for c in self.capacity], "link bandwidths")
+        scaled = {c: int(c / self.unit) for c in set(self.capacity)}  # few differ
+        return to_int64([scaled[c] for c in self.capacity], "link bandwidths")
 
     @property
     def roots(self) -> Ints:
@@ -62,7 +63,7 @@ class Network:
 
 def common_divisor(values: Any) -> Fraction:
     """Return the greatest Fraction of which every value is an integer multiple."""
-    fractions = [Fraction(v) for v in values]
+    fractions = {Fraction(v) for v in set(values)}
     bottom = lcm(*(v.denominator for v in fractions))
     return Fraction(gcd(*(int(v * bottom) for v in fractions)), bottom)
 

@@ -17,9 +17,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Thread
+from threading import RLock, Thread
 from time import sleep
-from typing import Any
+from types import FrameType
 
 from colsynth.cli.streams import tell
 from colsynth.writing.stage import discard_stages
@@ -34,8 +34,12 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNALLED = 128
 """What shells add to the number of the signal that ended a command."""
 
+_UNPICKLES = "numba.core.serialize"
+"""Module of numba whose functions kernels call."""
+
 _arrived: list[int] = []
 _settled: list[bool] = []
+_speech = RLock()
 _last_words: list[Callable[[], None]] = []
 
 
@@ -82,22 +86,43 @@ def last_words(say: Callable[[], None]) -> Iterator[None]:
         _last_words.remove(say)
 
 
+@contextmanager
+def telling() -> Iterator[None]:
+    """Tell the user in the block; the thread waits for its end, and then does not say it again."""
+    with _speech:
+        yield
+        _settled.append(True)
+
+
 def interrupted(stop: BaseException | None = None) -> None:
     """Say in one line that the user ended the command, and what was reached."""
     text = "interrupted"
     if isinstance(stop, Interrupted):
         text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
-    _settled.append(True)  # the thread then ends the program without a word
-    with suppress(OSError):
+    with telling(), suppress(OSError):
         tell(text)
 
 
-def _interrupt(number: int, _frame: Any) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, once: a second one would cut off what the first one set right."""
     if not _arrived:
         _arrived.append(number)
         sys.unraisablehook = lambda _: None  # an interrupt in a callback is lost with a traceback
-        raise KeyboardInterrupt
+        if not _in_a_kernel(frame):
+            raise KeyboardInterrupt
+
+
+def _in_a_kernel(frame: FrameType | None) -> bool:
+    """Whether the interrupted function was called by a kernel, which then leaves it to the thread.
+
+    A kernel that returns arrays asks numba for their type in Python. It does not expect that to
+    fail: the process would die of a segmentation fault, or report a defect.
+    """
+    while frame is not None:
+        if frame.f_globals.get("__name__") == _UNPICKLES:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _follow(reader: int, heeded: frozenset[int]) -> None:
@@ -106,7 +131,7 @@ def _follow(reader: int, heeded: frozenset[int]) -> None:
     sleep(GRACE)
     discard_stages()
     with suppress(Exception):
-        if not _settled:
+        if _speech.acquire(timeout=GRACE) and not _settled:
             (_last_words[-1] if _last_words else _say)()
             sys.stderr.flush()
     os._exit(_SIGNALLED + number)

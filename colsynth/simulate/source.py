@@ -24,8 +24,6 @@ class Source:
     ----------
     subject : str
         Name of the file.
-    data : bytes
-        The file.
     profile : Profile
         Of the runtime that reads it.
     program : ThreadblockProgram
@@ -33,7 +31,6 @@ class Source:
     """
 
     subject: str
-    data: bytes
     profile: Profile
     program: ThreadblockProgram
     reading: Reading
@@ -66,7 +63,7 @@ def read_source(data: bytes, profile: Profile, subject: str) -> Source:
 
     reading = read(data, profile, file=subject)
     if reading.program is not None:
-        return Source(subject, data, profile, reading.program, reading)
+        return Source(subject, profile, reading.program, reading)
     phrase = f"{profile.name} would read no schedule from this file"
     raise _unreadable(subject, phrase, _first_fault(reading))
 
@@ -95,7 +92,7 @@ def find_runtime(data: bytes, subject: str) -> Source:
         elif obstacle := _obstacle(reading.program, profile):
             reasons.append(f"{profile.name}: {obstacle}")
         else:
-            found.append(Source(subject, data, profile, reading.program, reading))
+            found.append(Source(subject, profile, reading.program, reading))
     if not found:
         raise _unreadable(subject, "no runtime can run this file as it is", None, reasons)
     if len(found) > 1:

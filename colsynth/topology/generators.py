@@ -100,10 +100,10 @@ def generate(spec: str, bandwidth: str | None = None, latency: str | None = None
     builder = Builder()
     for i in range(prod(grid)):
         builder.add_node(Node(f"gpu{i}", Kind.GPU, box=0))
+    number = {place: i for i, place in enumerate(product(*map(range, grid)))}
     for here, there in _MAKERS[kind][0](shape):
         axis = next(i for i, x in enumerate(here) if x != there[i])
-        ends = _number(here, grid), _number(there, grid)
-        builder.add_link(Link(*ends, speeds[axis], delays[axis]))
+        builder.add_link(Link(number[here], number[there], speeds[axis], delays[axis]))
     return builder.finish(f"{kind}:{'x'.join(map(str, shape))}")
 
 
@@ -139,10 +139,3 @@ def _shape(spec: str, kind: str, text: str) -> Shape:
         limits = f"at most {MAX_NODES} GPUs and {MAX_LINKS} links"
         raise InputError(Diagnostic("CS125", f"{spec!r} is too large", notes=(limits,)))
     return shape
-
-
-def _number(place: Shape, shape: Shape) -> int:
-    number = 0
-    for x, size in zip(place, shape, strict=True):
-        number = number * size + x
-    return number

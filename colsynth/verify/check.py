@@ -46,18 +46,30 @@ def verify_bytes(
         All findings, not the first; `Report.ok` is the verdict.
     """
     with no_cycles():
-        return _verify_bytes(data, profile, subject, single_node)
+        reading = read(data, profile, file=subject)
+        return verify_reading(reading, profile, subject=subject, single_node=single_node)
 
 
-def _verify_bytes(data: bytes, profile: Profile, subject: str, single_node: bool | None) -> Report:
-    reading = read(data, profile, file=subject)
+def verify_reading(
+    reading: Reading, profile: Profile, *, subject: str, single_node: bool | None = None
+) -> Report:
+    """Check a schedule file that was read already, as `verify_bytes` does.
+
+    Parameters
+    ----------
+    reading : Reading
+        What the runtime of `profile` makes of the file.
+    profile, subject, single_node
+        As for `verify_bytes`.
+    """
     if reading.program is None:
         facts = (("content", "not checked: the header says too little"),)
         return Report(subject, profile.name, reading.findings, facts)
-    report = _verify(
-        reading.program, profile, subject, custom=reading.custom, single_node=single_node
-    )
-    located = tuple(_located(finding, reading) for finding in report.findings)
+    with no_cycles():
+        report = _verify(
+            reading.program, profile, subject, custom=reading.custom, single_node=single_node
+        )
+        located = tuple(_located(finding, reading) for finding in report.findings)
     return replace(report, findings=reading.findings + located)
 
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from colsynth.writing.locks import NEW
+from colsynth.writing.locks import NEW, alone
 from colsynth.writing.refusals import exists, unwritable
 from colsynth.writing.stage import stage
 from colsynth.writing.streams import open_stream
@@ -23,6 +23,8 @@ _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
 
 def write_files(contents: Mapping[Path, Content], *, replace: bool = True) -> None:
     """Write every file whole: all drafts are completed first, then put in their places.
+
+    Of two processes that write several files of the same names, one goes after the other.
 
     Parameters
     ----------
@@ -55,8 +57,11 @@ def write_files(contents: Mapping[Path, Content], *, replace: bool = True) -> No
             for path in contents:
                 if not replace and path.is_file() and drafts:
                     raise exists(path)
-            for draft, place in drafts:
+            for _, place in drafts:
                 place.parent.mkdir(parents=True, exist_ok=True)
+            if len(drafts) > 1:
+                stages.enter_context(alone(drafts[0][1].parent))
+            for draft, place in drafts:
                 _move(draft, place, replace)
     except BrokenPipeError:
         raise  # the reader has seen enough, which is no fault

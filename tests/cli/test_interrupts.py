@@ -49,6 +49,25 @@ def test_ctrl_c_ends_what_does_not_listen(work, tmp_path):
     assert (code, shown) == (130, "interrupted\n")
 
 
+def test_a_kernel_that_returns_arrays_survives_ctrl_c(tmp_path):
+    probe = (
+        "import time\n"
+        "import numpy as np\n"
+        "from colsynth.cli import interrupts\n"
+        "from colsynth.kernels.distances import farthest\n"
+        "interrupts.GRACE = 2\n"
+        "n = 2 * 10**5\n"
+        "ring = np.arange(n + 1), np.roll(np.arange(n), -1), np.ones(n, np.int64)\n"
+        "group = np.zeros(n, np.int64)\n"
+        "farthest(*ring, np.arange(1), group)\n"
+        "interrupts.watch()\n"
+        "ready.touch()\n"
+        "farthest(*ring, np.arange(40), group)\n"
+        "time.sleep(60)\n"
+    )
+    assert interrupted(probe, tmp_path) == (130, "interrupted\n")
+
+
 def test_nothing_half_written_stays(tmp_path):
     probe = (
         "from colsynth.cli.interrupts import watch\n"
