@@ -18,7 +18,7 @@ PACKAGE = ROOT / "colsynth"
 
 LADDER = [
     {"text"},
-    {"errors", "units", "garbage"},
+    {"errors", "units", "gc_pause"},
     {"model", "kernels", "writing", "reading"},
     {"runtimes", "store"},
     {"topology", "verify", "simulate"},

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 from numba import types
 
-from colsynth.garbage import no_cycles
+from colsynth.gc_pause import gc_paused
 from colsynth.kernels.kept import Kept
 
 _numba_njit: Any = numba.njit  # its types leave out some options
@@ -37,7 +37,7 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
         if cache and not private:
             kernel._cache = Kept(function)  # noqa: SLF001 - numba has no public way
         kernel.get_call_template = partial(_template, kernel.get_call_template)
-        kernel._compile_for_args = no_cycles()(kernel._compile_for_args)  # noqa: SLF001 - 5 %
+        kernel._compile_for_args = gc_paused()(kernel._compile_for_args)  # noqa: SLF001 - 5 %
         return kernel
 
     return decorate

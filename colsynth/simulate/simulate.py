@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.garbage import no_cycles
+from colsynth.gc_pause import gc_paused
 from colsynth.simulate.model import Model, default_model
 from colsynth.simulate.points import Point
 
@@ -52,7 +52,7 @@ def simulate(
     for size in sizes:
         if size < 1:
             raise InputError(Diagnostic("CS604", f"a message of {size} bytes is no message"))
-    with no_cycles():
+    with gc_paused():
         machine = build(program, topology, model or default_model(profile))
     header = program.header
     return tuple(
