@@ -20,7 +20,7 @@ class CoalesceChunks:
     Trees of one root that share their first edges (outwards) or their last leaves
     (inwards) need fewer steps this way; the number of bytes and their routes stay.
 
-    Pieces of a tree (`lower-forest{pieces=...}`) stay apart.
+    Segments of a tree (`lower-forest{segments=...}`) stay apart.
 
     Who waits for one of the chunks then waits for all. A program with an order of its own
     (`ChunkProgram.ordered`) was timed without that and holds together already what loses
@@ -62,7 +62,7 @@ class CoalesceChunks:
             origin = transfer.origin
             key = (
                 *(transfer.source, transfer.target, transfer.reduces),
-                *(origin.phase, origin.instance, origin.piece, after),
+                *(origin.phase, origin.instance, origin.segment, after),
             )
             last = latest.get(key)
             if last is not None and _continues(merged[last], transfer, most):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from colsynth.errors import Diagnostic, LimitError
+from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lanes import Lane
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.segments import Segments
 from colsynth.lowering.staffing import Staffing
 from colsynth.model import (
     ChunkProgram,
@@ -44,8 +44,8 @@ def emit(
     transfer = [op[0] for op in staffing.ops]
     fused = {transfer[s[0]]: transfer[s[1]] for lane in lanes for s in lane.steps if len(s) > 1}
     channels = {c: n for n, c in enumerate(sorted({lane.channel for lane in lanes}))}
-    segments = Segments(program.transfers, layout.grain)
-    passing = _passing_sums(program.transfers, segments, fused)
+    ranges = ChunkRanges(program.transfers, layout.grain)
+    passing = _passing_sums(program.transfers, ranges, fused)
     spell = _Speller(program.transfers, staffing.ops, staffing.needed, passing)
     gpus = tuple(
         Gpu(
@@ -148,7 +148,7 @@ class _Speller:
 
 
 def _passing_sums(
-    transfers: tuple[Transfer, ...], segments: Segments, fused: dict[int, int]
+    transfers: tuple[Transfer, ...], ranges: ChunkRanges, fused: dict[int, int]
 ) -> frozenset[int]:
     """Return reducing transfers whose sum nobody needs but the send in the same step.
 
@@ -160,11 +160,11 @@ def _passing_sums(
     readers: dict[int, set[int]] = {}
     writer: dict[tuple[int, Slot], int] = {}
     for number, transfer in enumerate(transfers):
-        for slot in segments.slots(transfer, transfer.read):
+        for slot in ranges.slots(transfer, transfer.read):
             readers.setdefault(writer.get((transfer.source, slot), -1), set()).add(number)
-        for slot in segments.slots(transfer, transfer.operand):
+        for slot in ranges.slots(transfer, transfer.operand):
             readers.setdefault(writer.get((transfer.target, slot), -1), set()).add(number)
-        for slot in segments.slots(transfer, transfer.write):
+        for slot in ranges.slots(transfer, transfer.write):
             writer[transfer.target, slot] = number
     lasting = {number for (_, slot), number in writer.items() if slot.buffer != "s"}
     return frozenset(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar
 
+from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, arriving, behind
-from colsynth.lowering.segments import Segments
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Slot, Transfer
 from colsynth.runtimes.target import Target
 
@@ -73,7 +73,7 @@ class PlaceSlots:
 class _Placer:
     """The state of one run: what has been placed, and where sums are kept.
 
-    All chunks of a segment (`colsynth.lowering.segments`) share their fate and lie side by
+    All chunks of a range (`colsynth.lowering.chunk_ranges`) share their fate and lie side by
     side, so the first one stands for all of them wherever a rank and a chunk are a key.
     """
 
@@ -82,7 +82,7 @@ class _Placer:
     transfers: tuple[Transfer, ...]
     most: int
     fuses: bool = False
-    segments: Segments = field(init=False)
+    ranges: ChunkRanges = field(init=False)
     placed: list[Transfer] = field(default_factory=list)
     scratch: list[int] = field(default_factory=list)
     sums: dict[Place, Slot] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class _Placer:
 
     def __post_init__(self) -> None:
         self.fuses = self.target.profile.fuses
-        self.segments = Segments(self.transfers, self.layout.grain)
+        self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         alone: set[Place] = set()
         lower: Counter[Place] = Counter()
@@ -104,7 +104,7 @@ class _Placer:
             if not transfer.reduces:
                 continue
             source, target = transfer.source, transfer.target
-            for chunk in self.segments.within(transfer.chunk, transfer.count):
+            for chunk in self.ranges.within(transfer.chunk, transfer.count):
                 self.arrivals.setdefault((target, chunk), [0, 0])[1] += 1
                 (self.passed if transfer.after else alone).add((source, chunk))
                 if source < target:
@@ -115,7 +115,7 @@ class _Placer:
             if self.fuses and in_output and (rank, chunk) not in self.apart:
                 self.sums[rank, chunk] = self.layout.output(rank, chunk)
             else:
-                place = self._reserve(rank, self.segments.length(chunk))
+                place = self._reserve(rank, self.ranges.length(chunk))
                 self.sums[rank, chunk] = Slot("s", place)
 
     def _reserve(self, rank: int, count: int) -> int:
@@ -147,7 +147,7 @@ class _Placer:
     def begin_sums(self) -> None:
         """Save contributions that leave by themselves from being overwritten."""
         if self._weak:
-            length = self.segments.length
+            length = self.ranges.length
             chunks = [(r, c) for r, c0 in self.apart for c in range(c0, c0 + length(c0))]
             self._set_aside(chunks)
 
@@ -210,7 +210,7 @@ class _Placer:
 
     def _uniform_parts(self, transfer: Transfer) -> list[tuple[int, int]]:
         """Return (chunk, count) of the runs that one step can serve on both ends."""
-        firsts = self.segments.within(transfer.chunk, transfer.count)
+        firsts = self.ranges.within(transfer.chunk, transfer.count)
         if len(firsts) == 1:
             return [(transfer.chunk, transfer.count)]
         states = [self._state(transfer, chunk) for chunk in firsts]
@@ -258,7 +258,7 @@ class _Placer:
         return [self._append(arriving(part, self._lands(part, part.chunk)))]
 
     def _reduce(self, part: Part) -> list[int]:
-        for chunk in self.segments.within(part.chunk, part.count):
+        for chunk in self.ranges.within(part.chunk, part.count):
             self.arrivals[part.target, chunk][0] += 1
         key = part.target, part.chunk
         number, expected = self.arrivals[key]

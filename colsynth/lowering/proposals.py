@@ -4,7 +4,7 @@ A large message takes as long as its busiest links are busy, and as long as they
 the first data arrives and others work after the last. With few chunks per tree that is a tenth
 to a third of all time. Two things shorten it: all boxes send round-robin
 (`order-transfers{order=waves}`), with threadblocks by load or with turns on the links that leave
-a box; and trees carry their chunks in several segments (`lower-forest{pieces=...}`), small ones
+a box; and trees carry their chunks in several segments (`lower-forest{segments=...}`), small ones
 first where a collective begins by reducing, small ones last where it ends by copying. In between
 segments are as large as the steps and nodes of a file ask.
 """
@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 
-ORDER, PIECES = "order-transfers.order", "lower-forest.pieces"
+ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
 EVEN, SHARE = "assign-threadblocks.even", "assign-threadblocks.share"
 MOST = "lower-forest.most"
 TURNS, APART, LAG = "assign-threadblocks.turns", "assign-threadblocks.apart", "order-transfers.lag"
@@ -57,7 +57,7 @@ def orders(basis: Basis) -> Iterator[Proposal]:
         for order in ORDERS:
             if order != basis.values[ORDER]:
                 yield ({ORDER: order},)
-    if basis.shape.height < 2 or basis.values[PIECES] != "1":
+    if basis.shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
     cut = [0, 1] if basis.shape.weight > 1 else [0]
     for most in cut:  # neither round-robin nor smaller transfers may be faster alone
@@ -80,10 +80,10 @@ def coarser_weights(basis: Basis) -> Iterator[Proposal]:
         parts //= 2
 
 
-def segments(basis: Basis) -> Iterator[Proposal]:
+def segmentations(basis: Basis) -> Iterator[Proposal]:
     """Yield numbers and sizes of segments, where GPUs pass on what they receive."""
     shape = basis.shape
-    if shape.height < 2 or basis.values[PIECES] != "1":
+    if shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
     yield tuple(_segmented(basis))
     if not basis.profile.fuses and shape.rises:
@@ -100,7 +100,7 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     fixed = {**BY_LOAD, TURNS: _TURNS, APART: not both}
     while number > 1:
         sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
-        yield {**fixed, PIECES: sizes}
+        yield {**fixed, SEGMENTS: sizes}
         number = number * 3 // 4
 
 
@@ -122,7 +122,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
             return
         lag = number if shape.falls else 0
         fixed = {**BY_LOAD, SHARE: True, TURNS: _TURNS, LAG: lag}
-        yield {**fixed, PIECES: ones_and_twos(number)}
+        yield {**fixed, SEGMENTS: ones_and_twos(number)}
 
 
 def _segment_bytes(basis: Basis) -> Fraction:
@@ -161,7 +161,7 @@ def _room(basis: Basis) -> int:
 
 
 def sizes_of(number: int, chunks: int, *, rises: bool, falls: bool) -> str:
-    """Return the sizes of segments as `lower-forest{pieces}` has them.
+    """Return the sizes of segments as `lower-forest{segments}` has them.
 
     The further from an end that is to be small, the larger; chunks are divided as d'Hondt
     divides seats.

@@ -1,6 +1,6 @@
 """The order of waves: every rank turns to the next box when all others do.
 
-Transfers come by the time at which they could begin if each took one beat and each piece of a
+Transfers come by the time at which they could begin if each took one beat and each segment of a
 tree followed the one before it by a beat. Those of one beat come by how many boxes further, in a
 circle, lies what their data is for or comes from: so no two boxes send to one at a time, sums
 begin with the same boxes everywhere, and what is on its way to other boxes goes before what
@@ -39,7 +39,7 @@ def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> li
     keys = []
     for place, transfer in enumerate(transfers):
         source, target, origin = transfer.source, transfer.target, transfer.origin
-        phase, _, tree, _, piece = origin
+        phase, _, tree, _, segment = origin
         begun = 0
         for other in transfer.after:
             beat = beats[other] + 1 + (lag if phases[other] < phase else 0)
@@ -51,7 +51,7 @@ def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> li
             shift = (root - box[source]) % count or count
         else:
             shift = (box[target] - root) % count
-        keys.append((begun + piece, shift, (target - source) % size, place))
+        keys.append((begun + segment, shift, (target - source) % size, place))
     return [key[-1] for key in sorted(keys)]
 
 

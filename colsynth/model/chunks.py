@@ -18,7 +18,7 @@ class Slot(NamedTuple):
 class Origin(NamedTuple):
     """Where a transfer comes from: a phase of the schedule, a tree of it, a copy of both.
 
-    A tree's chunks may travel in pieces, one after the other; `piece` is their place.
+    A tree's chunks may travel in segments, one after the other; `segment` is their place.
     In a timed schedule `tree` is the chunk (the first of several), whose way through the
     phase it identifies. It is -1 for local copies that no schedule asked for.
     """
@@ -27,7 +27,7 @@ class Origin(NamedTuple):
     direction: Direction
     tree: int
     instance: int = 0
-    piece: int = 0
+    segment: int = 0
 
 
 @dataclass(frozen=True, slots=True)

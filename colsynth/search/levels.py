@@ -18,7 +18,7 @@ LIBRARY = ("channels", "instances")
 
 SWEEP = (
     *("pack-trees.trees", "round-weights.parts", "lower-forest.most", "coalesce-chunks.spread"),
-    *("order-transfers.order", "lower-forest.pieces", "pack-trees.prefer"),
+    *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
     *("lower-forest.instances", "pack-trees.trees"),
 )
 """What -O1 varies, one after the other, each from the best so far."""

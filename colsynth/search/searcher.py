@@ -272,8 +272,8 @@ _REPEATED = ("lower-forest.instances",)
 def _copies(plan: Plan) -> int:
     """Return how often a plan has every transfer of its schedule: about its share of steps."""
     values = plan.values()
-    pieces = str(values.get("lower-forest.pieces", "1")).count("-") + 1
-    return pieces * int(values.get("lower-forest.instances", 1))
+    segments = str(values.get("lower-forest.segments", "1")).count("-") + 1
+    return segments * int(values.get("lower-forest.instances", 1))
 
 
 def _ends(known: Sequence[Measured]) -> bool:

@@ -19,17 +19,17 @@ from colsynth.simulate import simulate
 from colsynth.verify import verify_program
 
 RCCL = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=False)
-PIECES = "1-2-2-1"
+SEGMENTS = "1-2-2-1"
 
 
 @pytest.fixture
 def ordered(lowered):
     """Return a function that orders and places four boxes in waves."""
 
-    def made(collective, pieces=PIECES):
+    def made(collective, segments=SEGMENTS):
         value = lowered(
             "dgx-a100", collective, boxes=4, runtime="rccl", until=OrderTransfers,
-            pieces=pieces, order="waves",
+            segments=segments, order="waves",
         )  # fmt: skip
         return PlaceSlots(spread=True).run(value, RCCL)
 

@@ -10,7 +10,7 @@ from colsynth.search.case import Case
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
 
-PIECES, LAG = "lower-forest.pieces", "order-transfers.lag"
+SEGMENTS, LAG = "lower-forest.segments", "order-transfers.lag"
 
 
 def basis(collective, runtime, boxes, size=2**30):
@@ -54,7 +54,7 @@ def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
     for proposal in segments(seen):
         counts = []
         for changes in proposal:
-            sizes = numbers(changes[PIECES])
+            sizes = numbers(changes[SEGMENTS])
             assert sum(sizes).bit_count() == 1  # else round messages do not use the file
             assert len(sizes) * seen.shape.gpu_steps < limits.max_steps * limits.max_threadblocks
             counts.append(len(sizes))
@@ -78,7 +78,7 @@ def test_rounds_are_for_sums_that_are_steps():
         shared = [c for c in proposals if c.get("assign-threadblocks.share")]
         assert bool(shared) == found
         for changes in shared:
-            sizes = numbers(changes[PIECES])
+            sizes = numbers(changes[SEGMENTS])
             assert max(sizes) <= profile(runtime).fifo_calls["Simple"]
             assert sizes == sizes[::-1]
             assert (changes[LAG] > 0) == (collective == "allreduce")

@@ -25,10 +25,10 @@ def target_of(runtime):
 def staffed(lowered):
     """Return a function that staffs four boxes in the order of waves."""
 
-    def made(collective, runtime="msccl", pieces="1", **options):
+    def made(collective, runtime="msccl", segments="1", **options):
         value = lowered(
             "dgx-a100", collective, boxes=4, runtime=runtime, until=OrderTransfers,
-            pieces=pieces, order="waves",
+            segments=segments, order="waves",
         )  # fmt: skip
         assign = AssignThreadblocks(even=True, **options)
         for step in (PlaceSlots(spread=True), assign, SpellDependencies()):
@@ -60,16 +60,16 @@ def test_a_send_waits_for_one_before_it(lowered, turns):
 
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
-def test_programs_with_pieces_and_turns_are_right(staffed, collective, runtime):
-    program = staffed(collective, runtime, pieces="1-2-1", turns=2)
+def test_programs_with_segments_and_turns_are_right(staffed, collective, runtime):
+    program = staffed(collective, runtime, segments="1-2-1", turns=2)
     report = verify_program(program, runtimes.profile(runtime), subject="test")
     assert report.ok, report.findings
 
 
-def test_pieces_and_turns_shorten_the_beginning(staffed):
+def test_segments_and_turns_shorten_the_beginning(staffed):
     """Sums reach the NIC sooner, and it carries them one by one."""
     plain = staffed("reduce-scatter")
-    better = staffed("reduce-scatter", pieces="1-1-2-4-4-4", turns=1)
+    better = staffed("reduce-scatter", segments="1-1-2-4-4-4", turns=1)
     from colsynth import topology
 
     seconds = [

@@ -1,4 +1,4 @@
-"""The order of waves: boxes take turns, pieces follow each other, nothing comes too early."""
+"""The order of waves: boxes take turns, segments follow each other, nothing comes too early."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from colsynth.lowering.waves import waves
 
 @pytest.fixture
 def transfers(lowered):
-    def made(collective, pieces="1"):
-        program = lowered("dgx-a100", collective, boxes=4, until=LowerForest, pieces=pieces)
+    def made(collective, segments="1"):
+        program = lowered("dgx-a100", collective, boxes=4, until=LowerForest, segments=segments)
         return program.transfers, program.problem.topology
 
     return made
@@ -51,23 +51,23 @@ def test_sums_for_other_boxes_come_first(transfers):
     assert set(map(tuple, shifts.values())) == {(1, 2, 3, 0)}
 
 
-def test_pieces_follow_each_other_by_one_beat(transfers):
+def test_segments_follow_each_other_by_one_beat(transfers):
     found, topology = transfers("allgather", "1-1-1")
     order = [found[number] for number in waves(found, topology)]
     first = {}
     for at, transfer in enumerate(order):
-        first.setdefault((transfer.origin.piece, bool(transfer.after)), at)
+        first.setdefault((transfer.origin.segment, bool(transfer.after)), at)
     assert first[0, False] < first[1, False] < first[0, True] < first[2, False] < first[1, True]
 
 
 def test_a_second_phase_may_lag_behind(transfers):
-    """Before the first copies, as many pieces more as the lag has beats begin to be added up."""
+    """Before the first copies, as many segments more as the lag has beats begin to be added up."""
     found, topology = transfers("allreduce", "1-1-1-1-1-1")
 
     def begun(lag):
         order = [found[number] for number in waves(found, topology, lag)]
         copies = next(at for at, transfer in enumerate(order) if transfer.origin.phase == 1)
-        return {transfer.origin.piece for transfer in order[:copies] if not transfer.after}
+        return {transfer.origin.segment for transfer in order[:copies] if not transfer.after}
 
     assert begun(0) == {0, 1}
     assert begun(2) == {0, 1, 2, 3}

@@ -143,8 +143,8 @@ def test_sixty_four_gpus_come_near_the_bound():
     )
     assert 1 < float(api.bound(problem).algbw) / large.predicted[-1].algbw < 1.15
     assert large.artefacts[0].report.ok
-    assert "pieces=" in large.pipeline
-    assert "pieces=" not in small.pipeline
+    assert "segments=" in large.pipeline
+    assert "segments=" not in small.pipeline
 
 
 def test_wishes_that_no_algorithm_grants_are_refused():
