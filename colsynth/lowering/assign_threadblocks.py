@@ -13,7 +13,7 @@ from colsynth.lowering.lanes import MANY, Lane, Limits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.spread import Work
 from colsynth.lowering.staffing import Staffing
-from colsynth.lowering.turns import in_turns
+from colsynth.lowering.nic_window import with_nic_window
 from colsynth.model import ChunkProgram, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
@@ -56,9 +56,9 @@ class AssignThreadblocks:
     even : bool
         Whether every connection gets as many threadblocks as its load needs, which share it
         evenly (`colsynth.lowering.demand`), instead of what `spread` says.
-    turns : int
-        How many sends at a time a link takes that leaves a box, in multiples of as many as
-        fill it; the others wait (`colsynth.lowering.turns`). 0: all at once.
+    nic_window : int
+        Sends in flight on each link that leaves a box, in multiples of as many as fill it;
+        the others wait (`colsynth.lowering.nic_window`). 0: no limit.
     """
 
     max_channels: int = 0
@@ -70,7 +70,7 @@ class AssignThreadblocks:
     apart: bool = True
     spread: bool = False
     even: bool = False
-    turns: int = 0
+    nic_window: int = 0
 
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
@@ -84,7 +84,7 @@ class AssignThreadblocks:
         require_least("max-channels", self.max_channels, 0)
         require_least("max-threadblocks", self.max_threadblocks, 0)
         require_least("max-steps", self.max_steps, 0)
-        require_least("turns", self.turns, 0)
+        require_least("nic-window", self.nic_window, 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ThreadblockProgram:
         """Return the program with threadblocks; its steps may have several waits.
@@ -107,8 +107,8 @@ class AssignThreadblocks:
         ops = operations(value.transfers)
         layout = Layout(value.problem, value.chunks)
         needed = waits(value.transfers, ops, layout, target.in_place)
-        if self.turns:
-            needed = in_turns(value, ops, needed, self.turns, target)
+        if self.nic_window:
+            needed = with_nic_window(value, ops, needed, self.nic_window, target)
         even = target if self.even else None
         allowed = self.abreast or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed

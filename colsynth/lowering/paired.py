@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import ceil
 
 from colsynth.lowering.demand import Connection
-from colsynth.lowering.waves import boxes
+from colsynth.lowering.round_robin import box_numbers
 from colsynth.model import Topology
 
 Partners = Mapping[tuple[int, int], int]
@@ -26,7 +26,7 @@ Partners = Mapping[tuple[int, int], int]
 def partners(topology: Topology) -> Partners:
     """Return for all pairs of ranks in a box who is as far away in the other direction."""
     members: defaultdict[int, list[int]] = defaultdict(list)
-    for rank, box in enumerate(boxes(topology)):
+    for rank, box in enumerate(box_numbers(topology)):
         members[box].append(rank)
     return {
         (rank, ranks[(place + away) % len(ranks)]): ranks[(place - away) % len(ranks)]

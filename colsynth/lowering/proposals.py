@@ -1,12 +1,12 @@
 """What to try so that a program fills and drains quickly: round-robin order and segments.
 
-A large message takes as long as its busiest links are busy, and as long as they wait before
-the first data arrives and others work after the last. With few chunks per tree that is a tenth
-to a third of all time. Two things shorten it: all boxes send round-robin
-(`order-transfers{order=waves}`), with threadblocks by load or with turns on the links that leave
-a box; and trees carry their chunks in several segments (`lower-forest{segments=...}`), small ones
-first where a collective begins by reducing, small ones last where it ends by copying. In between
-segments are as large as the steps and nodes of a file ask.
+A large message takes as long as its busiest links are busy, plus the time until the first data
+reaches them and the time that others need after their last. With few chunks per tree, these are
+a tenth to a third of the total. Two things shorten them. All boxes send round-robin
+(`order-transfers{order=round-robin}`), with threadblocks in proportion to load or with a window
+on the NICs. And trees carry their chunks in several segments (`lower-forest{segments=...}`):
+small ones first where a collective begins by reducing, small ones last where it ends by copying.
+In between, segments are as large as the steps and nodes of a file require.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from colsynth.runtimes.choice import Basis, Changes, Proposal
 ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
 EVEN, SHARE = "assign-threadblocks.even", "assign-threadblocks.share"
 MOST = "lower-forest.most"
-TURNS, APART, LAG = "assign-threadblocks.turns", "assign-threadblocks.apart", "order-transfers.lag"
+NIC_WINDOW = "assign-threadblocks.nic_window"
+APART, LAG = "assign-threadblocks.apart", "order-transfers.lag"
 
 _SEGMENT_SECONDS = Fraction(20, 10**6)
 """Time that a threadblock should take for a segment: about ten times what a step costs it."""
@@ -36,10 +37,10 @@ _LEAST = 5
 _TRIES = 4
 """How many numbers of segments are tried: threadblock allocation decides what fits."""
 
-_TURNS = 2
-"""Sends that share a NIC at a time: with one it is idle between any two, with more all end late."""
+_NIC_WINDOW = 2
+"""Sends in flight per NIC. With one, the NIC idles between two; with more, all of them end late."""
 
-BY_LOAD: Changes = {ORDER: "waves", EVEN: True, MOST: 0}
+BY_LOAD: Changes = {ORDER: "round-robin", EVEN: True, MOST: 0}
 """Round-robin with threadblocks by load, and no tree cut."""
 
 
@@ -62,7 +63,7 @@ def orders(basis: Basis) -> Iterator[Proposal]:
     cut = [0, 1] if basis.shape.weight > 1 else [0]
     for most in cut:  # neither round-robin nor smaller transfers may be faster alone
         yield ({**BY_LOAD, MOST: most},)
-        yield ({ORDER: "waves", TURNS: _TURNS, MOST: most},)
+        yield ({ORDER: "round-robin", NIC_WINDOW: _NIC_WINDOW, MOST: most},)
 
 
 def smaller_transfers(basis: Basis) -> Iterator[Proposal]:
@@ -97,7 +98,7 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     chunks = 1 << max(0, int(basis.size / (_segment_bytes(basis) * trees)).bit_length() - 1)
     number = min(_room(basis), chunks * 3 // 8)
     both = shape.rises and shape.falls
-    fixed = {**BY_LOAD, TURNS: _TURNS, APART: not both}
+    fixed = {**BY_LOAD, NIC_WINDOW: _NIC_WINDOW, APART: not both}
     while number > 1:
         sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
         yield {**fixed, SEGMENTS: sizes}
@@ -121,7 +122,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         if number < _LEAST:
             return
         lag = number if shape.falls else 0
-        fixed = {**BY_LOAD, SHARE: True, TURNS: _TURNS, LAG: lag}
+        fixed = {**BY_LOAD, SHARE: True, NIC_WINDOW: _NIC_WINDOW, LAG: lag}
         yield {**fixed, SEGMENTS: ones_and_twos(number)}
 
 

@@ -24,12 +24,12 @@ SEGMENTS = "1-2-2-1"
 
 @pytest.fixture
 def ordered(lowered):
-    """Return a function that orders and places four boxes in waves."""
+    """Return a function that orders and places four boxes round-robin."""
 
     def made(collective, segments=SEGMENTS):
         value = lowered(
             "dgx-a100", collective, boxes=4, runtime="rccl", until=OrderTransfers,
-            segments=segments, order="waves",
+            segments=segments, order="round-robin",
         )  # fmt: skip
         return PlaceSlots(spread=True).run(value, RCCL)
 
@@ -37,7 +37,7 @@ def ordered(lowered):
 
 
 def staffed(value, **options):
-    assign = AssignThreadblocks(even=True, turns=2, **options)
+    assign = AssignThreadblocks(even=True, nic_window=2, **options)
     return SpellDependencies().run(assign.run(value, RCCL), RCCL)
 
 

@@ -110,9 +110,9 @@ def test_a_ladder_is_climbed_step_by_step():
 
 
 def test_a_plan_tells_what_differs_from_its_algorithm():
-    plan = FOREST.changed({"lower-forest.instances": 4, "order-transfers.order": "waves"})
-    assert plan.settings() == {"instances": 4, "order": "waves"}
-    assert str(plan) == "forest Simple instances=4 order=waves"
+    plan = FOREST.changed({"lower-forest.instances": 4, "order-transfers.order": "round-robin"})
+    assert plan.settings() == {"instances": 4, "order": "round-robin"}
+    assert str(plan) == "forest Simple instances=4 order=round-robin"
     assert plan.option("instances") == 4
     assert FOREST.changed({"build-ring.channels": 2}) is None
 
