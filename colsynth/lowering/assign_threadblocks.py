@@ -11,9 +11,9 @@ from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.lanes import MANY, Lane, Limits
 from colsynth.lowering.layout import Layout
+from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.spread import Work
 from colsynth.lowering.staffing import Staffing
-from colsynth.lowering.nic_window import with_nic_window
 from colsynth.model import ChunkProgram, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
@@ -37,15 +37,15 @@ class AssignThreadblocks:
     fuse : bool
         Whether receive-and-send steps may be used where the runtime has them. They tie
         two connections to one threadblock, so programs with an order of their own
-        (`ChunkProgram.ordered`) have none unless `abreast`.
+        (`ChunkProgram.ordered`) have none unless `lockstep`.
     share : bool
         Whether a threadblock that fuses relays may from the start serve one connection in
         each direction, as it does on a ring; else only where the limits ask for it. With
         `even`, threadblocks that fuse nothing do so in pairs, as many as there may be
         (`colsynth.lowering.paired`).
-    abreast : bool
+    lockstep : bool
         Whether programs with an order of their own have fused steps all the same, where the
-        order of each connection allows (`colsynth.lowering.abreast`).
+        order of each connection allows (`colsynth.lowering.lockstep`).
     apart : bool
         Whether each phase has threadblocks of its own where they suffice and do not `share`.
         A threadblock ends a tile before it begins the next (contract 4.3): one that serves
@@ -66,7 +66,7 @@ class AssignThreadblocks:
     max_steps: int = 0
     fuse: bool = True
     share: bool = False
-    abreast: bool = False
+    lockstep: bool = False
     apart: bool = True
     spread: bool = False
     even: bool = False
@@ -110,9 +110,9 @@ class AssignThreadblocks:
         if self.nic_window:
             needed = with_nic_window(value, ops, needed, self.nic_window, target)
         even = target if self.even else None
-        allowed = self.abreast or not value.ordered
+        allowed = self.lockstep or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed
-        staffing = Staffing(value, ops, needed, self.abreast, even)
+        staffing = Staffing(value, ops, needed, self.lockstep, even)
         lanes = self._staff(staffing, target, fuses)
         return emit(value, staffing, lanes, layout, target)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colsynth.lowering.abreast import relays
 from colsynth.lowering.columns import Bools, Columns, Ints, rows
 from colsynth.lowering.demand import Connection
 from colsynth.lowering.hazards import Op, Waits
+from colsynth.lowering.lockstep import relays
 
 if TYPE_CHECKING:
     from colsynth.kernels.staffing import Work
@@ -106,15 +106,15 @@ class Operations:
             stride=phases * (1 + int(columns.instance.max())),
         )
 
-    def departures(self, abreast: bool) -> Ints:
+    def departures(self, lockstep: bool) -> Ints:
         """Return the send that may share the step of each arrival; -1 for none.
 
-        It is one wherever it stands (`colsynth.lowering.abreast`), else one right behind the
+        It is one wherever it stands (`colsynth.lowering.lockstep`), else one right behind the
         arrival: all its other waits are behind it too.
         """
         found = np.full(len(self.ops), -1)
         columns = self.columns
-        if abreast:
+        if lockstep:
             known = relays(columns.transfers, self.ops, self.needed)
             found[list(known)] = list(known.values())
             return found

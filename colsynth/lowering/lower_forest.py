@@ -10,10 +10,10 @@ from itertools import accumulate
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
-from colsynth.lowering.copies import copies
 from colsynth.lowering.proposals import BY_LOAD, segmentations, smaller_transfers
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.renumbered import reordered
+from colsynth.lowering.replicas import replicas
 from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
@@ -34,7 +34,7 @@ class LowerForest:
     apart : bool
         Whether the first trees of all roots, the second ones and so on have channels of
         their own, as parallel copies do.
-    abreast : bool
+    lockstep : bool
         Whether all trees advance level by level, an order that later passes keep.
     fill : bool
         Whether one copy becomes several where threadblocks need them to fill the links.
@@ -50,7 +50,7 @@ class LowerForest:
 
     instances: int = 1
     apart: bool = False
-    abreast: bool = False
+    lockstep: bool = False
     fill: bool = False
     segments: str = "1"
     most: int = 0
@@ -82,7 +82,7 @@ class LowerForest:
         if value.in_network:
             raise _unspeakable(target.profile.name)
         if self.fill and self.instances == 1:
-            return replace(self, instances=copies(value, target), fill=False).run(value, target)
+            return replace(self, instances=replicas(value, target), fill=False).run(value, target)
         sizes = tuple(map(int, self.segments.split("-")))
         chunks = value.chunks * self.instances * sum(sizes)
         room = target.profile.max_offset + 1
@@ -98,7 +98,7 @@ class LowerForest:
                 for part in _cut(segment, most, cuts):
                     _lower_tree(part, transfers, ready, arrived)
         order = _by_level(transfers)
-        return ChunkProgram(value.problem, chunks, order, ordered=self.abreast)
+        return ChunkProgram(value.problem, chunks, order, ordered=self.lockstep)
 
     def _segments(
         self, forest: Forest, phase: Phase, number: int, sizes: tuple[int, ...]

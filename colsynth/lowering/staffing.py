@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colsynth.lowering.abreast import in_turn
 from colsynth.lowering.chains import Chains, Operations
 from colsynth.lowering.columns import Columns
 from colsynth.lowering.demand import lanes
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lanes import Hop, Lane, Limits
+from colsynth.lowering.lockstep import in_turn
 from colsynth.lowering.paired import paired_lanes, partners
 from colsynth.lowering.rounds import in_rounds, places
 from colsynth.model import ChunkProgram
@@ -33,7 +33,7 @@ class Staffing:
         Its operations, `colsynth.lowering.hazards.operations`.
     needed : tuple of tuple of int
         The waits of each operation, `colsynth.lowering.hazards.waits`.
-    abreast : bool
+    lockstep : bool
         Whether a relay may share a step with its arrival wherever it stands, else right behind
         it. What a threadblock does for several transfers is then sorted once more, so that
         it sends what it can before it receives.
@@ -48,13 +48,13 @@ class Staffing:
         program: ChunkProgram,
         ops: tuple[Op, ...],
         needed: Waits,
-        abreast: bool = False,
+        lockstep: bool = False,
         even: Target | None = None,
     ) -> None:
         self.program = program
         self.ops = ops
         self.needed = needed
-        self._abreast = abreast
+        self._lockstep = lockstep
         self._even = even
         size = program.problem.topology.size
         self._operations = Operations(Columns.of(program.transfers), ops, needed, size)
@@ -80,7 +80,7 @@ class Staffing:
         if not fits:
             return None
         result = _lanes(found, list(chains.pairs))
-        if self._abreast and not self._take_turns(result):
+        if self._lockstep and not self._take_turns(result):
             return None
         if limits.paired and self._even is not None and self._is_short(self._even):
             order = places(self.program.transfers, self.ops, self.needed)
@@ -92,7 +92,7 @@ class Staffing:
         if (fuse, apart) not in self._chains:
             operations = self._operations
             alone = np.full(len(self.ops), -1)
-            departure = operations.departures(self._abreast) if fuse else alone
+            departure = operations.departures(self._lockstep) if fuse else alone
             self._chains[fuse, apart] = operations.chains(departure, apart)
         return self._chains[fuse, apart]
 

@@ -8,10 +8,10 @@ from colsynth import runtimes
 from colsynth.errors import InputError
 from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.hazards import operations
+from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.spell_dependencies import SpellDependencies
-from colsynth.lowering.nic_window import with_nic_window
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
 from colsynth.verify import verify_program

@@ -133,7 +133,8 @@ def test_rings_between_boxes_fill_the_nics():
 def test_small_messages_are_for_all_pairs():
     for protocol in ("Simple", "LL"):
         small = {
-            name: predicted(name, 1, 2**13, protocol=protocol) for name in ("ring", "tree", "rhd")
+            name: predicted(name, 1, 2**13, protocol=protocol)
+            for name in ("ring", "tree", "halving-doubling")
         }
         assert predicted("allpairs2", 1, 2**13, protocol=protocol) > 1.2 * max(small.values())
     assert predicted("allpairs", 1, 2**30) < predicted("ring", 1, 2**30)

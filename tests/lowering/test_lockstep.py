@@ -1,10 +1,10 @@
-"""Chains abreast: every rank sends its own data first, then passes on what the others sent."""
+"""Lockstep: every rank sends its own data first, then passes on what the others sent."""
 
 import pytest
 
-from colsynth.lowering.abreast import in_turn, relays
 from colsynth.lowering.hazards import operations
 from colsynth.lowering.lanes import Hop
+from colsynth.lowering.lockstep import in_turn, relays
 from colsynth.model import Direction, Origin, Slot, Transfer
 
 ORIGIN = Origin(0, Direction.OUT, 0)

@@ -1,10 +1,10 @@
-"""Fused steps for chains that advance abreast, as the rings of libraries do.
+"""Fused steps for chains that advance in lockstep, as the rings of libraries do.
 
-There, every rank sends its own data first, then passes on what the rank before it sent
-first, and so on: no order of whole chains says that, since every chain begins before
-another one ends. Transfers stand level by level, a relay behind others of its threadblock,
-and its arrival moves there from its own place. Such threadblocks need room in their FIFOs,
-a call each way round a ring; whether they have it, the verifier's execution decides.
+In such a ring, every rank first sends its own data, then forwards what its predecessor sent
+first, and so on. No order of whole chains expresses that, since every chain begins before
+another one ends. So transfers are ordered level by level. A relay follows other transfers of
+its threadblock, and its arrival moves next to it. This needs FIFOs that hold one call for every
+rank of a ring; the verifier's abstract execution decides whether they do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def relays(
 
 
 def in_turn(hops: Sequence[Hop], needed: tuple[tuple[int, ...], ...]) -> list[Hop] | None:
-    """Return the hops of a threadblock so that nothing overtakes, sends before receives.
+    """Return the hops of a threadblock so that nothing overtakes, sends first.
 
     What is received from a peer stays in its order, and so does what is sent; a hop comes
     after what it needs. None where that is a circle.
