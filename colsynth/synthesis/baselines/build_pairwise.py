@@ -9,10 +9,10 @@ from typing import ClassVar
 from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Problem, Tree
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.refusals import require_collective
 from colsynth.synthesis.baselines.script import Script
 from colsynth.synthesis.baselines.trees import near_tree
-from colsynth.synthesis.baselines.ways import Ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class BuildPairwise:
         require_collective("pairwise", value, (Collective.ALLTOALL,))
         size = value.topology.size
         script = Script(value, size, self.instances)
-        ways = Ways(value.topology)
+        ways = LoadedRoutes(value.topology)
         paths = [_paths(near_tree(ways, root, Direction.OUT)) for root in range(size)]
         left = [(source * size + sink, paths[source][sink]) for source, sink in rounds(size)]
         arrived: dict[int, int] = {}

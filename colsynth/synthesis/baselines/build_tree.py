@@ -11,7 +11,12 @@ from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.pace import fewest, most_trees, pace_of, require_channels
+from colsynth.synthesis.baselines.channel_rate import (
+    channel_rate,
+    fewest,
+    most_trees,
+    require_channels,
+)
 from colsynth.synthesis.baselines.pairs_of_trees import Edge, Grower
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.script import Script
@@ -82,13 +87,13 @@ class BuildTree:
         grower = Grower(problem)
         trees: list[tuple[Edge, ...]] = []
         speeds = []
-        pace = pace_of(target.profile)
+        rate = channel_rate(target.profile)
         for _ in range(self.channels or most_trees(target.profile)):
             pair = grower.pair()
             if pair is None:
                 return None
             trees += pair
-            speeds.append(pace.of(len(trees), len(trees) / grower.fullest))
+            speeds.append(rate.of(len(trees), len(trees) / grower.fullest))
         return trees[: 2 * (self.channels or fewest(speeds))]
 
 

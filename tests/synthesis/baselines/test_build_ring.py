@@ -11,7 +11,7 @@ from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
 from colsynth.synthesis.baselines.build_ring import BuildRing
-from colsynth.synthesis.baselines.pace import fewest
+from colsynth.synthesis.baselines.channel_rate import fewest
 from colsynth.synthesis.baselines.rings import find_rings
 from colsynth.verify import check_forest
 from tests.synthesis.baselines.reading import circle, connections
