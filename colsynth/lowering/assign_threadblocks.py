@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
+from colsynth.lowering.allocate_threadblocks import Allocator
+from colsynth.lowering.allocation import MANY, Limits, PlacedThreadblock
 from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
-from colsynth.lowering.lanes import MANY, Lane, Limits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.nic_window import with_nic_window
-from colsynth.lowering.spread import Work
-from colsynth.lowering.staffing import Staffing
+from colsynth.lowering.threadblock_load import RankLoads
 from colsynth.model import ChunkProgram, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
@@ -55,7 +55,7 @@ class AssignThreadblocks:
         instead of as few as suffice; of those that `share`, as few as suffice.
     even : bool
         Whether every connection gets as many threadblocks as its load needs, which share it
-        evenly (`colsynth.lowering.demand`), instead of what `spread` says.
+        evenly (`colsynth.lowering.balanced`), instead of what `spread` says.
     nic_window : int
         Sends in flight on each link that leaves a box, in multiples of as many as fill it;
         the others wait (`colsynth.lowering.nic_window`). 0: no limit.
@@ -112,28 +112,30 @@ class AssignThreadblocks:
         even = target if self.even else None
         allowed = self.lockstep or not value.ordered
         fuses = self.fuse and target.profile.fuses and allowed
-        staffing = Staffing(value, ops, needed, self.lockstep, even)
-        lanes = self._staff(staffing, target, fuses)
-        return emit(value, staffing, lanes, layout, target)
+        allocator = Allocator(value, ops, needed, self.lockstep, even)
+        blocks = self._allocate(allocator, target, fuses)
+        return emit(value, allocator, blocks, layout, target)
 
-    def _staff(self, staffing: Staffing, target: Target, fuses: bool) -> list[Lane]:
-        """Return the lanes that are preferred among those that fit."""
-        program, limits = staffing.program, self._limits(target.profile)
+    def _allocate(
+        self, allocator: Allocator, target: Target, fuses: bool
+    ) -> list[PlacedThreadblock]:
+        """Return the preferred allocation among those that fit."""
+        program, limits = allocator.program, self._limits(target.profile)
         if self.even and self.share and not fuses:
-            found = staffing.staff(replace(limits, share=True, paired=True), False, False)
+            found = allocator.allocate(replace(limits, share=True, paired=True), False, False)
             if found is None:
                 raise _too_many(program, limits, target)
             return found
         for apart in (True, False) if self.apart and not self.share else (False,):
-            work = Work.of(program.transfers, apart)
-            found = self._lightest(work, limits, fuses, apart, staffing)
+            work = RankLoads.of(program.transfers, apart)
+            found = self._lightest(work, limits, fuses, apart, allocator)
             if found is not None:
                 return found
         most = target.profile.max_threadblocks
         hard = min(self.max_threadblocks or most, most)
         for threadblocks in (limits.threadblocks, hard):
             limits = replace(limits, share=True, threadblocks=threadblocks)
-            found = staffing.staff(limits, False, False)
+            found = allocator.allocate(limits, False, False)
             if found is not None:
                 return found
         raise _too_many(program, limits, target)
@@ -149,11 +151,11 @@ class AssignThreadblocks:
         )
 
     def _lightest(
-        self, work: Work, limits: Limits, fuses: bool, apart: bool, staffing: Staffing
-    ) -> list[Lane] | None:
-        """Return the staffing with the fewest chunks per threadblock, fused where as few.
+        self, work: RankLoads, limits: Limits, fuses: bool, apart: bool, allocator: Allocator
+    ) -> list[PlacedThreadblock] | None:
+        """Return the allocation with the fewest chunks per threadblock, fused where as few.
 
-        Which loads fit without fusing is nearly known beforehand (`Work.least`), so they are
+        Which loads fit without fusing is nearly known beforehand (`RankLoads.least`), so they are
         tried one by one; with fusing it is not, and they are bisected.
         """
         loads = [MANY]
@@ -162,7 +164,7 @@ class AssignThreadblocks:
         plain = None
         for number, most in enumerate(loads):
             if work.least(most, limits.steps, fused=False) <= limits.threadblocks:
-                plain = staffing.staff(replace(limits, chunks=most), False, apart)
+                plain = allocator.allocate(replace(limits, chunks=most), False, apart)
                 if plain is not None:
                     loads = loads[: number + 1]
                     break
@@ -171,20 +173,20 @@ class AssignThreadblocks:
             for most in loads
             if fuses and work.least(most, limits.steps, fused=True) <= limits.threadblocks
         ]
-        return _first(fused, lambda most: staffing.staff(most, True, apart)) or plain
+        return _first(fused, lambda most: allocator.allocate(most, True, apart)) or plain
 
 
 def _first(
-    ladder: Sequence[Limits], staff: Callable[[Limits], list[Lane] | None]
-) -> list[Lane] | None:
-    """Return the first staffing of a ladder of ever wider limits that fits, by bisection."""
-    best = staff(ladder[-1]) if ladder else None
+    ladder: Sequence[Limits], allocate: Callable[[Limits], list[PlacedThreadblock] | None]
+) -> list[PlacedThreadblock] | None:
+    """Return the first allocation of a ladder of ever wider limits that fits, by bisection."""
+    best = allocate(ladder[-1]) if ladder else None
     if best is None:
         return None
     low, high = -1, len(ladder) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        found = staff(ladder[middle])
+        found = allocate(ladder[middle])
         if found is None:
             low = middle
         else:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from colsynth.lowering.balanced import Connection
 from colsynth.lowering.columns import Bools, Columns, Ints, rows
-from colsynth.lowering.demand import Connection
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lockstep import relays
 
@@ -41,9 +41,9 @@ class Chains:
     transfers: dict[Connection, int]
     stride: int
 
-    def needs(self, lanes: dict[Connection, int]) -> Ints:
-        """Return how many lanes each way needs."""
-        return np.array([lanes.get(way, 0) for way in self.ways], dtype=np.int64)
+    def needs(self, blocks: dict[Connection, int]) -> Ints:
+        """Return how many blocks each way needs."""
+        return np.array([blocks.get(way, 0) for way in self.ways], dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import heapq
 from collections.abc import Sequence
 from itertools import pairwise
 
+from colsynth.lowering.allocation import PlacedStep
 from colsynth.lowering.hazards import Op
-from colsynth.lowering.lanes import Hop
 from colsynth.model import Transfer
 
 
@@ -48,32 +48,34 @@ def relays(
     return found
 
 
-def in_turn(hops: Sequence[Hop], needed: tuple[tuple[int, ...], ...]) -> list[Hop] | None:
-    """Return the hops of a threadblock so that nothing overtakes, sends first.
+def in_send_order(
+    steps: Sequence[PlacedStep], needed: tuple[tuple[int, ...], ...]
+) -> list[PlacedStep] | None:
+    """Return the steps of a threadblock so that nothing overtakes, sends first.
 
-    What is received from a peer stays in its order, and so does what is sent; a hop comes
+    What is received from a peer stays in its order, and so does what is sent; a step comes
     after what it needs. None where that is a circle.
     """
-    home = {op: number for number, hop in enumerate(hops) for op in hop.ops}
+    home = {op: number for number, step in enumerate(steps) for op in step.ops}
     before: list[set[int]] = [
-        {home[p] for op in hop.ops for p in needed[op] if p in home} - {number}
-        for number, hop in enumerate(hops)
+        {home[p] for op in step.ops for p in needed[op] if p in home} - {number}
+        for number, step in enumerate(steps)
     ]
-    arriving = sorted((hop.ops[0], n) for n, hop in enumerate(hops) if hop.recv is not None)
-    leaving = sorted((hop.ops[-1], n) for n, hop in enumerate(hops) if hop.send is not None)
+    arriving = sorted((step.ops[0], n) for n, step in enumerate(steps) if step.recv is not None)
+    leaving = sorted((step.ops[-1], n) for n, step in enumerate(steps) if step.send is not None)
     for queue in (arriving, leaving):
         for (_, first), (_, second) in pairwise(queue):
             before[second].add(first)
-    return _sorted_hops(hops, before)
+    return _sorted_steps(steps, before)
 
 
-def _sorted_hops(hops: Sequence[Hop], before: list[set[int]]) -> list[Hop] | None:
-    """Return the hops, each after those before it; of several, sends by their order first."""
+def _sorted_steps(steps: Sequence[PlacedStep], before: list[set[int]]) -> list[PlacedStep] | None:
+    """Return the steps, each after those before it; of several, sends by their order first."""
 
     def place(number: int) -> tuple[bool, int, int]:
-        return hops[number].send is None, hops[number].ops[-1], number
+        return steps[number].send is None, steps[number].ops[-1], number
 
-    after: list[list[int]] = [[] for _ in hops]
+    after: list[list[int]] = [[] for _ in steps]
     for number, others in enumerate(before):
         for other in sorted(others):
             after[other].append(number)
@@ -83,9 +85,9 @@ def _sorted_hops(hops: Sequence[Hop], before: list[set[int]]) -> list[Hop] | Non
     done = []
     while ready:
         *_, number = heapq.heappop(ready)
-        done.append(hops[number])
+        done.append(steps[number])
         for other in after[number]:
             missing[other] -= 1
             if not missing[other]:
                 heapq.heappush(ready, place(other))
-    return done if len(done) == len(hops) else None
+    return done if len(done) == len(steps) else None

@@ -108,7 +108,7 @@ class LowerForest:
         before = accumulate(weight.values(), initial=0)
         cut = self.instances * sum(sizes)
         first = {root: at * cut for root, at in zip(weight, before, strict=False)}
-        lanes = Counter(tree.root for tree in phase.trees)
+        of_root = Counter(tree.root for tree in phase.trees)
         for instance in range(self.instances):
             for part, size in enumerate(sizes):
                 used = dict.fromkeys(weight, 0)
@@ -116,10 +116,10 @@ class LowerForest:
                 for tree_id, tree in enumerate(phase.trees):
                     place = used[tree.root]
                     used[tree.root] += tree.weight
-                    lane = instance * lanes[tree.root] + grown[tree.root]
+                    own = instance * of_root[tree.root] + grown[tree.root]
                     grown[tree.root] += 1
                     origin = Origin(
-                        number, phase.direction, tree_id, lane if self.apart else instance, part
+                        number, phase.direction, tree_id, own if self.apart else instance, part
                     )
                     chunk = first[tree.root] + place * size
                     yield _Segment(tree, origin, chunk, tree.weight * size)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
-from colsynth.lowering.demand import bandwidth, pace
+from colsynth.lowering.balanced import bandwidth, pace
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
-from colsynth.lowering.demand import Connection
+from colsynth.lowering.balanced import Connection
 from colsynth.lowering.round_robin import box_numbers
 from colsynth.model import Topology
 
@@ -36,10 +36,10 @@ def partners(topology: Topology) -> Partners:
     }
 
 
-def paired_lanes(
+def paired_threadblocks(
     loads: Mapping[Connection, int], pairs: Partners, threadblocks: int
 ) -> dict[Connection, int]:
-    """Return how many lanes each connection needs so that none has more to do than it must.
+    """Return how many threadblocks each connection needs so that the most loaded does least.
 
     Parameters
     ----------

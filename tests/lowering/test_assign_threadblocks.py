@@ -147,7 +147,7 @@ def test_work_is_spread_over_the_threadblocks_that_may_be_resident(lowered, runt
     placed = lowered(name, "allreduce", until=PlaceSlots, runtime=runtime, trees="1")
     target = Target(runtimes.profile(runtime), "Simple", in_place=True, out_of_place=False)
 
-    def staffed(**options):
+    def allocated(**options):
         program = AssignThreadblocks(**options).run(placed, target)
         moved = [
             sum(s.count for s in tb.steps if s.op not in ("nop", "re", "cpy"))
@@ -156,12 +156,12 @@ def test_work_is_spread_over_the_threadblocks_that_may_be_resident(lowered, runt
         ]
         return program, max(moved)
 
-    few, heaviest = staffed()
-    many, lighter = staffed(spread=True)
+    few, heaviest = allocated()
+    many, lighter = allocated(spread=True)
     assert few.max_threadblocks < many.max_threadblocks <= target.profile.resident_threadblocks
     assert lighter < heaviest
     assert verify_program(SpellDependencies().run(many, target), target.profile, subject="x").ok
-    assert staffed(spread=True, share=True) == staffed(share=True)
+    assert allocated(spread=True, share=True) == allocated(share=True)
 
 
 def test_local_copies_are_spread_too(lowered):
@@ -171,10 +171,10 @@ def test_local_copies_are_spread_too(lowered):
 
     def copied(spread):
         program = PlaceSlots(spread=spread).run(placed, target)
-        staffed = AssignThreadblocks(spread=spread).run(program, target)
+        allocated = AssignThreadblocks(spread=spread).run(program, target)
         return max(
             sum(s.count for s in tb.steps if s.op == "cpy")
-            for gpu in staffed.gpus
+            for gpu in allocated.gpus
             for tb in gpu.threadblocks
         )
 

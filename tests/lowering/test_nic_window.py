@@ -22,8 +22,8 @@ def target_of(runtime):
 
 
 @pytest.fixture
-def staffed(lowered):
-    """Return a function that staffs four boxes in round-robin order."""
+def allocated(lowered):
+    """Return a function that allocates threadblocks of four boxes in round-robin order."""
 
     def made(collective, runtime="msccl", segments="1", **options):
         value = lowered(
@@ -60,16 +60,16 @@ def test_a_send_waits_for_one_before_it(lowered, nic_window):
 
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
-def test_programs_with_segments_and_a_nic_window_are_right(staffed, collective, runtime):
-    program = staffed(collective, runtime, segments="1-2-1", nic_window=2)
+def test_programs_with_segments_and_a_nic_window_are_right(allocated, collective, runtime):
+    program = allocated(collective, runtime, segments="1-2-1", nic_window=2)
     report = verify_program(program, runtimes.profile(runtime), subject="test")
     assert report.ok, report.findings
 
 
-def test_segments_and_a_nic_window_shorten_the_beginning(staffed):
+def test_segments_and_a_nic_window_shorten_the_beginning(allocated):
     """Sums reach the NIC sooner, and it carries them one by one."""
-    plain = staffed("reduce-scatter")
-    better = staffed("reduce-scatter", segments="1-1-2-4-4-4", nic_window=1)
+    plain = allocated("reduce-scatter")
+    better = allocated("reduce-scatter", segments="1-1-2-4-4-4", nic_window=1)
     from colsynth import topology
 
     seconds = [
@@ -79,9 +79,9 @@ def test_segments_and_a_nic_window_shorten_the_beginning(staffed):
     assert seconds[1][0].seconds < 0.9 * seconds[0][0].seconds
 
 
-def test_lanes_of_a_connection_share_its_chunks(staffed):
+def test_lanes_of_a_connection_share_its_chunks(allocated):
     """In a box, 4 chunks go to each peer: more than one threadblock moves in time."""
-    program = staffed("allgather")
+    program = allocated("allgather")
     chunks = defaultdict(list)
     for gpu in program.gpus:
         for block in gpu.threadblocks:

@@ -1,8 +1,8 @@
-"""Lanes: the threadblocks of every rank, and what they must respect.
+"""Values of threadblock allocation: threadblocks with their steps, and limits.
 
-A lane is one threadblock: a rank, a channel, at most one peer to send to and one to
-receive from. A connection (channel, source, target) belongs to exactly one lane at each
-end (contract 4.7). Every lane keeps its operations in the global order.
+A placed threadblock is a rank, a channel, at most one peer to send to and one to receive from.
+A connection (channel, source, target) belongs to exactly one threadblock at each end (contract
+4.7). Every threadblock keeps its operations in the global order.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 MANY = 2**31
-"""Chunks of a lane where nothing limits them."""
+"""Chunks of a threadblock where nothing limits them."""
 
 
-class Hop(NamedTuple):
-    """One step of a lane: fused when it both receives and sends.
+class PlacedStep(NamedTuple):
+    """A step of a threadblock: fused if it both receives and sends.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Hop(NamedTuple):
 
 
 @dataclass(slots=True)
-class Lane:
+class PlacedThreadblock:
     """A threadblock with the operations of each of its steps."""
 
     rank: int
@@ -43,11 +43,11 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What lanes must respect; see `colsynth.runtimes.profile.Profile`.
+    """What threadblocks must respect; see `colsynth.runtimes.profile.Profile`.
 
-    With `share`, one lane may serve two unrelated connections, one in each direction.
-    That halves the threadblocks and is as free of deadlock as two lanes, since both
-    directions follow the global order; but they take turns. A lane that moves something
+    With `share`, one threadblock may serve two unrelated connections, one in each direction.
+    That halves the threadblocks and is as free of deadlock as two, since both directions
+    follow the global order; but only one of them moves at a time. A threadblock with peers
     takes no more than `chunks`. With `paired`, the two have to be partners
     (`colsynth.lowering.paired`).
     """

@@ -1,4 +1,4 @@
-"""Staffing: every chain of the global order finds its threadblocks."""
+"""Threadblock allocation: every chain of the global order gets its threadblocks."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from colsynth.lowering.allocation import Limits, PlacedStep, PlacedThreadblock
+from colsynth.lowering.balanced import balanced_threadblocks
 from colsynth.lowering.chains import Chains, Operations
 from colsynth.lowering.columns import Columns
-from colsynth.lowering.demand import lanes
 from colsynth.lowering.hazards import Op, Waits
-from colsynth.lowering.lanes import Hop, Lane, Limits
-from colsynth.lowering.lockstep import in_turn
-from colsynth.lowering.paired import paired_lanes, partners
+from colsynth.lowering.lockstep import in_send_order
+from colsynth.lowering.paired import paired_threadblocks, partners
 from colsynth.lowering.rounds import in_rounds, places
 from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from colsynth.kernels.lanes import Lanes, Rules
 
 
-class Staffing:
-    """Fills lanes with the chains of a program, for as many limits as are tried.
+class Allocator:
+    """Allocates threadblocks to the chains of a program, for as many limits as are tried.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Staffing:
         it sends what it can before it receives.
     even : Target or None
         What for connections get as many threadblocks as their load needs
-        (`colsynth.lowering.demand`); None: as few as suffice. With `Limits.paired`, where
+        (`colsynth.lowering.balanced`); None: as few as suffice. With `Limits.paired`, where
         nothing is fused, all that there may be share it, in rounds (`colsynth.lowering.rounds`).
     """
 
@@ -60,8 +60,8 @@ class Staffing:
         self._operations = Operations(Columns.of(program.transfers), ops, needed, size)
         self._chains: dict[tuple[bool, bool], Chains] = {}
 
-    def staff(self, limits: Limits, fuse: bool, apart: bool) -> list[Lane] | None:
-        """Return the lanes of all ranks, None where the limits do not allow it.
+    def allocate(self, limits: Limits, fuse: bool, apart: bool) -> list[PlacedThreadblock] | None:
+        """Return the threadblocks of all ranks; None where the limits do not allow it.
 
         Parameters
         ----------
@@ -79,13 +79,13 @@ class Staffing:
         found, fits = fill(chains.work, rules, size, len(chains.pairs), len(chains.ways))
         if not fits:
             return None
-        result = _lanes(found, list(chains.pairs))
-        if self._lockstep and not self._take_turns(result):
+        result = _blocks(found, list(chains.pairs))
+        if self._lockstep and not self._sort_steps(result):
             return None
         if limits.paired and self._even is not None and self._is_short(self._even):
             order = places(self.program.transfers, self.ops, self.needed)
-            for lane in result:
-                lane.steps = in_rounds(lane.steps, order)
+            for block in result:
+                block.steps = in_rounds(block.steps, order)
         return result
 
     def _chains_of(self, fuse: bool, apart: bool) -> Chains:
@@ -103,12 +103,15 @@ class Staffing:
         topology = self.program.problem.topology
         if self._even is not None and limits.paired:
             pairs, mode = partners(topology), PAIRED
-            needs = chains.needs(paired_lanes(chains.chunks, pairs, limits.threadblocks))
+            needs = chains.needs(paired_threadblocks(chains.chunks, pairs, limits.threadblocks))
             back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]
             partner = np.array([chains.pairs.get(pair, -1) for pair in back], dtype=np.int64)
         elif self._even is not None:
             load = chains.chunks, chains.transfers
-            mode, needs = EVEN, chains.needs(lanes(*load, limits.steps, topology, self._even))
+            mode, needs = (
+                EVEN,
+                chains.needs(balanced_threadblocks(*load, limits.steps, topology, self._even)),
+            )
         numbers = (
             *(limits.threadblocks, limits.steps, limits.chunks, limits.channels),
             *(limits.per_channel, chains.stride, limits.share),
@@ -120,22 +123,24 @@ class Staffing:
         depth = target.profile.fifo_calls[target.protocol]
         return max(transfer.count for transfer in self.program.transfers) <= depth
 
-    def _take_turns(self, lanes: list[Lane]) -> bool:
-        """Sort the steps of every lane; return whether that was possible."""
-        for lane in lanes:
-            hops = in_turn([self._hop(lane, step) for step in lane.steps], self.needed)
-            if hops is None:
+    def _sort_steps(self, blocks: list[PlacedThreadblock]) -> bool:
+        """Sort the steps of every threadblock; return whether that was possible."""
+        for block in blocks:
+            steps = in_send_order(
+                [self._placed_step(block, step) for step in block.steps], self.needed
+            )
+            if steps is None:
                 return False
-            lane.steps = [hop.ops for hop in hops]
+            block.steps = [step.ops for step in steps]
         return True
 
-    def _hop(self, lane: Lane, step: tuple[int, ...]) -> Hop:
+    def _placed_step(self, block: PlacedThreadblock, step: tuple[int, ...]) -> PlacedStep:
         receives, sends = self.ops[step[0]].receives, self.ops[step[-1]].sends
-        return Hop(lane.recv if receives else None, lane.send if sends else None, step)
+        return PlacedStep(block.recv if receives else None, block.send if sends else None, step)
 
 
-def _lanes(found: Lanes, pairs: list[tuple[int, int]]) -> list[Lane]:
-    """Return lanes with the operations of each of their steps, in the order they were opened."""
+def _blocks(found: Lanes, pairs: list[tuple[int, int]]) -> list[PlacedThreadblock]:
+    """Return threadblocks with the operations of their steps, in the order they were opened."""
     from colsynth.kernels.lanes import AT, CHANNEL, FROM, TO
 
     size, count = found.size.tolist()
@@ -147,7 +152,7 @@ def _lanes(found: Lanes, pairs: list[tuple[int, int]]) -> list[Lane]:
     ]
     rows = found.lane[:size, [AT, CHANNEL, FROM, TO]].tolist()
     return [
-        Lane(
+        PlacedThreadblock(
             rank,
             channel,
             None if into < 0 else pairs[into][0],

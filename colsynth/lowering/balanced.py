@@ -18,7 +18,7 @@ Connection = tuple[int, int, int]
 """First channel, source and target: what may be shared among threadblocks."""
 
 
-def lanes(
+def balanced_threadblocks(
     chunks: Mapping[Connection, int],
     transfers: Mapping[Connection, int],
     steps: int,
