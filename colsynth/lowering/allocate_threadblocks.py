@@ -15,7 +15,8 @@ from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lockstep import in_send_order
 from colsynth.lowering.paired import paired_threadblocks, partners
 from colsynth.lowering.rounds import in_rounds, places
-from colsynth.model import ChunkProgram
+from colsynth.lowering.strategies import Quota
+from colsynth.model import ChunkProgram, Ordering
 from colsynth.runtimes.target import Target
 
 if TYPE_CHECKING:
@@ -25,22 +26,22 @@ if TYPE_CHECKING:
 class Allocator:
     """Allocates threadblocks to the chains of a program, for as many limits as are tried.
 
+    In a program in lockstep, a relay may share a step with its arrival wherever it stands,
+    elsewhere only right behind it. The steps of a threadblock are then sorted once more, so that
+    it sends what it can before it receives.
+
     Parameters
     ----------
     program : ChunkProgram
-        Ordered, with slots.
+        In its final order, with slots.
     ops : tuple of Op
         Its operations, `colsynth.lowering.hazards.operations`.
     needed : tuple of tuple of int
         The waits of each operation, `colsynth.lowering.hazards.waits`.
-    lockstep : bool
-        Whether a relay may share a step with its arrival wherever it stands, else right behind
-        it. What a threadblock does for several transfers is then sorted once more, so that
-        it sends what it can before it receives.
-    even : Target or None
-        What for connections get as many threadblocks as their load needs
-        (`colsynth.lowering.balanced`); None: as few as suffice. With `Limits.paired`, where
-        nothing is fused, all that there may be share it, in rounds (`colsynth.lowering.rounds`).
+    quota : Quota
+        How many threadblocks each connection gets. With ``PAIRS``, threadblocks work in rounds
+        (`colsynth.lowering.rounds`) where FIFOs allow.
+    target : Target
     """
 
     def __init__(
@@ -48,19 +49,22 @@ class Allocator:
         program: ChunkProgram,
         ops: tuple[Op, ...],
         needed: Waits,
-        lockstep: bool = False,
-        even: Target | None = None,
+        quota: Quota,
+        target: Target,
     ) -> None:
         self.program = program
         self.ops = ops
         self.needed = needed
-        self._lockstep = lockstep
-        self._even = even
+        self._quota = quota
+        self._target = target
+        self._lockstep = program.ordering is Ordering.LOCKSTEP
         size = program.problem.topology.size
         self._operations = Operations(Columns.of(program.transfers), ops, needed, size)
         self._chains: dict[tuple[bool, bool], Chains] = {}
 
-    def allocate(self, limits: Limits, fuse: bool, apart: bool) -> list[PlacedThreadblock] | None:
+    def allocate(
+        self, limits: Limits, *, fuse: bool = False, separate: bool = False
+    ) -> list[PlacedThreadblock] | None:
         """Return the threadblocks of all ranks; None where the limits do not allow it.
 
         Parameters
@@ -68,12 +72,12 @@ class Allocator:
         limits : Limits
         fuse : bool
             Whether relays share a step with their arrival.
-        apart : bool
+        separate : bool
             Whether phases have threadblocks of their own.
         """
         from colsynth.kernels.staffing import fill
 
-        chains = self._chains_of(fuse, apart)
+        chains = self._chains_of(fuse, separate)
         rules = self._rules(limits, chains)
         size = self.program.problem.topology.size
         found, fits = fill(chains.work, rules, size, len(chains.pairs), len(chains.ways))
@@ -82,45 +86,43 @@ class Allocator:
         result = _blocks(found, list(chains.pairs))
         if self._lockstep and not self._sort_steps(result):
             return None
-        if limits.paired and self._even is not None and self._is_short(self._even):
+        if self._quota is Quota.PAIRS and self._is_short():
             order = places(self.program.transfers, self.ops, self.needed)
             for block in result:
                 block.steps = in_rounds(block.steps, order)
         return result
 
-    def _chains_of(self, fuse: bool, apart: bool) -> Chains:
-        if (fuse, apart) not in self._chains:
+    def _chains_of(self, fuse: bool, separate: bool) -> Chains:
+        if (fuse, separate) not in self._chains:
             operations = self._operations
             alone = np.full(len(self.ops), -1)
             departure = operations.departures(self._lockstep) if fuse else alone
-            self._chains[fuse, apart] = operations.chains(departure, apart)
-        return self._chains[fuse, apart]
+            self._chains[fuse, separate] = operations.chains(departure, separate)
+        return self._chains[fuse, separate]
 
     def _rules(self, limits: Limits, chains: Chains) -> Rules:
         from colsynth.kernels.lanes import EVEN, FEWEST, PAIRED, Rules
 
         mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
         topology = self.program.problem.topology
-        if self._even is not None and limits.paired:
+        if self._quota is Quota.PAIRS:
             pairs, mode = partners(topology), PAIRED
             needs = chains.needs(paired_threadblocks(chains.chunks, pairs, limits.threadblocks))
             back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]
             partner = np.array([chains.pairs.get(pair, -1) for pair in back], dtype=np.int64)
-        elif self._even is not None:
+        elif self._quota is Quota.LOAD:
             load = chains.chunks, chains.transfers
-            mode, needs = (
-                EVEN,
-                chains.needs(balanced_threadblocks(*load, limits.steps, topology, self._even)),
-            )
+            wanted = balanced_threadblocks(*load, limits.steps, topology, self._target)
+            mode, needs = EVEN, chains.needs(wanted)
         numbers = (
             *(limits.threadblocks, limits.steps, limits.chunks, limits.channels),
-            *(limits.per_channel, chains.stride, limits.share),
+            *(limits.per_channel, chains.stride, limits.duplex),
         )
         return Rules(np.array(numbers, dtype=np.int64), mode, needs, partner)
 
-    def _is_short(self, target: Target) -> bool:
+    def _is_short(self) -> bool:
         """Return whether a FIFO holds all calls of every step."""
-        depth = target.profile.fifo_calls[target.protocol]
+        depth = self._target.profile.fifo_calls[self._target.protocol]
         return max(transfer.count for transfer in self.program.transfers) <= depth
 
     def _sort_steps(self, blocks: list[PlacedThreadblock]) -> bool:

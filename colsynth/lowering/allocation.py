@@ -45,17 +45,15 @@ class PlacedThreadblock:
 class Limits:
     """What threadblocks must respect; see `colsynth.runtimes.profile.Profile`.
 
-    With `share`, one threadblock may serve two unrelated connections, one in each direction.
+    With `duplex`, one threadblock may serve two unrelated connections, one in each direction.
     That halves the threadblocks and is as free of deadlock as two, since both directions
     follow the global order; but only one of them moves at a time. A threadblock with peers
-    takes no more than `chunks`. With `paired`, the two have to be partners
-    (`colsynth.lowering.paired`).
+    takes no more than `chunks`.
     """
 
     threadblocks: int
     steps: int
     channels: int
     per_channel: int
-    share: bool = False
+    duplex: bool = False
     chunks: int = MANY
-    paired: bool = False

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, InputError, LimitError, require_least
+from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
 from colsynth.lowering.allocate_threadblocks import Allocator
 from colsynth.lowering.allocation import MANY, Limits, PlacedThreadblock
 from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
+from colsynth.lowering.local_copies import split_own_copies
 from colsynth.lowering.nic_window import with_nic_window
+from colsynth.lowering.strategies import STRATEGIES, Name, Quota
 from colsynth.lowering.threadblock_load import RankLoads
-from colsynth.model import ChunkProgram, ThreadblockProgram
+from colsynth.model import ChunkProgram, Ordering, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
@@ -22,69 +25,53 @@ from colsynth.runtimes.target import Target
 
 @dataclass(frozen=True, slots=True)
 class AssignThreadblocks:
-    """Staff every transfer with a threadblock at each end, and fuse relays.
+    """Give every transfer a threadblock at each end, and fuse relays with their arrivals.
 
-    Chains of the global order are placed one after the other, each on the channel where
-    it needs the fewest new threadblocks; a chain that fits nowhere whole is cut into its
-    transfers. Where that exceeds a limit, relays are not fused, then threadblocks serve a
-    connection in each direction. Fewest threadblocks win: parallel copies are asked for by
-    name (``lower-forest{instances=...}``) and get channels of their own.
+    Chains of the global order are placed one after the other, each on the channel where it
+    needs the fewest new threadblocks; a chain that fits nowhere whole is divided into its
+    transfers. Where that exceeds a limit, relays are not fused, then phases share threadblocks,
+    then threadblocks serve a connection in each direction, then all are used that the runtime
+    allows.
 
     Parameters
     ----------
-    max_channels, max_threadblocks, max_steps : int
-        Limits of its own, within the runtime's; 0 takes what colsynth aims at.
-    fuse : bool
-        Whether receive-and-send steps may be used where the runtime has them. They tie
-        two connections to one threadblock, so programs with an order of their own
-        (`ChunkProgram.ordered`) have none unless `lockstep`.
-    share : bool
-        Whether a threadblock that fuses relays may from the start serve one connection in
-        each direction, as it does on a ring; else only where the limits ask for it. With
-        `even`, threadblocks that fuse nothing do so in pairs, as many as there may be
-        (`colsynth.lowering.paired`).
-    lockstep : bool
-        Whether programs with an order of their own have fused steps all the same, where the
-        order of each connection allows (`colsynth.lowering.lockstep`).
-    apart : bool
-        Whether each phase has threadblocks of its own where they suffice and do not `share`.
-        A threadblock ends a tile before it begins the next (contract 4.3): one that serves
-        both phases of an allreduce adds nothing of a tile while it waits for sums of the last.
-    spread : bool
-        Whether to take as many threadblocks as may be resident, each for as few chunks,
-        instead of as few as suffice; of those that `share`, as few as suffice.
-    even : bool
-        Whether every connection gets as many threadblocks as its load needs, which share it
-        evenly (`colsynth.lowering.balanced`), instead of what `spread` says.
+    strategy : str
+        ``"fewest"``: as few threadblocks as suffice. ``"spread"``: as many as may be resident,
+        each for as few chunks. ``"balanced"``: each connection gets threadblocks in proportion
+        to its load. ``"pooled"``: balanced, and phases share threadblocks. ``"paired"``: by load
+        as well, and within a box each threadblock also serves the opposite connection, in
+        rounds; nothing is fused. ``"duplex"``: as few as suffice, each with one connection in
+        each direction, as on a ring.
     nic_window : int
         Sends in flight on each link that leaves a box, in multiples of as many as fill it;
         the others wait (`colsynth.lowering.nic_window`). 0: no limit.
+    fuse : bool
+        Whether receive-and-send steps may be used where the runtime has them. They tie two
+        connections to one threadblock, so programs whose order is fixed have none, unless
+        that order is lockstep (`Ordering`).
+    max_channels, max_threadblocks, max_steps : int
+        Limits of its own, within the runtime's; 0 takes what colsynth aims at.
     """
 
+    strategy: Name = "fewest"
+    nic_window: int = 0
+    fuse: bool = True
     max_channels: int = 0
     max_threadblocks: int = 0
     max_steps: int = 0
-    fuse: bool = True
-    share: bool = False
-    lockstep: bool = False
-    apart: bool = True
-    spread: bool = False
-    even: bool = False
-    nic_window: int = 0
 
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ThreadblockProgram
-    choices: ClassVar[tuple[Choice, ...]] = (
-        Choice("spread", (True, False)),
-        Choice("even", (False, True)),
-    )
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("strategy", ("spread", "fewest", "balanced")),)
 
     def __post_init__(self) -> None:
-        require_least("max-channels", self.max_channels, 0)
-        require_least("max-threadblocks", self.max_threadblocks, 0)
-        require_least("max-steps", self.max_steps, 0)
-        require_least("nic-window", self.nic_window, 0)
+        if self.strategy not in STRATEGIES:
+            advice = did_you_mean(self.strategy, STRATEGIES)
+            phrase = f"there is no strategy {self.strategy!r}"
+            raise InputError(Diagnostic("CS213", phrase, help=advice))
+        for option in ("nic-window", "max-channels", "max-threadblocks", "max-steps"):
+            require_least(option, getattr(self, option.replace("-", "_")), 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ThreadblockProgram:
         """Return the program with threadblocks; its steps may have several waits.
@@ -104,41 +91,39 @@ class AssignThreadblocks:
                     help="give the passes in the order that `colsynth passes` lists",
                 )
             )
+        strategy = STRATEGIES[self.strategy]
+        if strategy.shares_work:
+            value = replace(value, transfers=split_own_copies(value.transfers))
         ops = operations(value.transfers)
         layout = Layout(value.problem, value.chunks)
         needed = waits(value.transfers, ops, layout, target.in_place)
         if self.nic_window:
             needed = with_nic_window(value, ops, needed, self.nic_window, target)
-        even = target if self.even else None
-        allowed = self.lockstep or not value.ordered
-        fuses = self.fuse and target.profile.fuses and allowed
-        allocator = Allocator(value, ops, needed, self.lockstep, even)
-        blocks = self._allocate(allocator, target, fuses)
+        allocator = Allocator(value, ops, needed, strategy.quota, target)
+        blocks = self._allocate(allocator, target)
         return emit(value, allocator, blocks, layout, target)
 
-    def _allocate(
-        self, allocator: Allocator, target: Target, fuses: bool
-    ) -> list[PlacedThreadblock]:
+    def _allocate(self, allocator: Allocator, target: Target) -> list[PlacedThreadblock]:
         """Return the preferred allocation among those that fit."""
-        program, limits = allocator.program, self._limits(target.profile)
-        if self.even and self.share and not fuses:
-            found = allocator.allocate(replace(limits, share=True, paired=True), False, False)
+        strategy, limits = STRATEGIES[self.strategy], self._limits(target.profile)
+        limits = replace(limits, duplex=strategy.duplex)
+        if strategy.quota is Quota.PAIRS:
+            found = allocator.allocate(limits)
             if found is None:
-                raise _too_many(program, limits, target)
+                raise _too_many(allocator.program, limits, target)
             return found
-        for apart in (True, False) if self.apart and not self.share else (False,):
-            work = RankLoads.of(program.transfers, apart)
-            found = self._lightest(work, limits, fuses, apart, allocator)
+        for separate in (True, False) if strategy.separates else (False,):
+            found = self._lightest(allocator, limits, target.profile, separate)
             if found is not None:
                 return found
         most = target.profile.max_threadblocks
         hard = min(self.max_threadblocks or most, most)
         for threadblocks in (limits.threadblocks, hard):
-            limits = replace(limits, share=True, threadblocks=threadblocks)
-            found = allocator.allocate(limits, False, False)
+            limits = replace(limits, duplex=True, threadblocks=threadblocks)
+            found = allocator.allocate(limits)
             if found is not None:
                 return found
-        raise _too_many(program, limits, target)
+        raise _too_many(allocator.program, limits, target)
 
     def _limits(self, profile: Profile) -> Limits:
         """Return limits within what is resident on any GPU."""
@@ -151,29 +136,32 @@ class AssignThreadblocks:
         )
 
     def _lightest(
-        self, work: RankLoads, limits: Limits, fuses: bool, apart: bool, allocator: Allocator
+        self, allocator: Allocator, limits: Limits, profile: Profile, separate: bool
     ) -> list[PlacedThreadblock] | None:
         """Return the allocation with the fewest chunks per threadblock, fused where as few.
 
-        Which loads fit without fusing is nearly known beforehand (`RankLoads.least`), so they are
-        tried one by one; with fusing it is not, and they are bisected.
+        Which loads fit without fusing is nearly known beforehand (`RankLoads.least`), so they
+        are tried one by one; with fusing it is not, and they are bisected.
         """
+        program = allocator.program
+        work = RankLoads.of(program.transfers, separate)
         loads = [MANY]
-        if self.spread and not self.share and not self.even:
+        if STRATEGIES[self.strategy].spreads:
             loads[:0] = work.loads(limits.threadblocks)
-        plain = None
+        plain, unfused = None, replace(limits, duplex=False)
         for number, most in enumerate(loads):
             if work.least(most, limits.steps, fused=False) <= limits.threadblocks:
-                plain = allocator.allocate(replace(limits, chunks=most), False, apart)
+                plain = allocator.allocate(replace(unfused, chunks=most), separate=separate)
                 if plain is not None:
                     loads = loads[: number + 1]
                     break
+        fuses = self.fuse and profile.fuses and program.ordering is not Ordering.FIXED
         fused = [
-            replace(limits, share=self.share, chunks=most)
+            replace(limits, chunks=most)
             for most in loads
             if fuses and work.least(most, limits.steps, fused=True) <= limits.threadblocks
         ]
-        return _first(fused, lambda most: allocator.allocate(most, True, apart)) or plain
+        return _first(fused, partial(allocator.allocate, fuse=True, separate=separate)) or plain
 
 
 def _first(

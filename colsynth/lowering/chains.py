@@ -42,7 +42,7 @@ class Chains:
     stride: int
 
     def needs(self, blocks: dict[Connection, int]) -> Ints:
-        """Return how many blocks each way needs."""
+        """Return how many threadblocks each way needs."""
         return np.array([blocks.get(way, 0) for way in self.ways], dtype=np.int64)
 
 
@@ -66,20 +66,20 @@ class Operations:
     needed: Waits
     size: int
 
-    def chains(self, departure: Ints, apart: bool) -> Chains:
+    def chains(self, departure: Ints, separate: bool) -> Chains:
         """Return the chains.
 
         Parameters
         ----------
         departure : int array
             The send that shares the step of each arrival; -1 for none.
-        apart : bool
+        separate : bool
             Whether phases have channels of their own.
         """
         from colsynth.kernels.staffing import Work
 
         columns, of, size = self.columns, self.transfer, self.size
-        phases = 1 + int(columns.phase.max()) if apart else 1
+        phases = 1 + int(columns.phase.max()) if separate else 1
         channel = columns.instance * phases + columns.phase % phases
         ends = columns.source * size + columns.target
         pairs, pair = np.unique(ends, return_inverse=True)

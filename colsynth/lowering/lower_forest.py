@@ -14,7 +14,7 @@ from colsynth.lowering.proposals import BY_LOAD, segmentations, smaller_transfer
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.renumbered import reordered
 from colsynth.lowering.replicas import replicas
-from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
+from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
@@ -31,11 +31,10 @@ class LowerForest:
     ----------
     instances : int
         Parallel copies of the whole program, each with its own part of every shard.
-    apart : bool
-        Whether the first trees of all roots, the second ones and so on have channels of
-        their own, as parallel copies do.
     lockstep : bool
-        Whether all trees advance level by level, an order that later passes keep.
+        Whether trees advance in lockstep, as parallel rings do: level by level, in an order
+        that later passes keep (`Ordering.LOCKSTEP`). The first trees of all roots then have
+        channels of their own, as have the second ones and so on.
     fill : bool
         Whether one copy becomes several where threadblocks need them to fill the links.
     segments : str
@@ -49,7 +48,6 @@ class LowerForest:
     """
 
     instances: int = 1
-    apart: bool = False
     lockstep: bool = False
     fill: bool = False
     segments: str = "1"
@@ -98,7 +96,8 @@ class LowerForest:
                 for part in _cut(segment, most, cuts):
                     _lower_tree(part, transfers, ready, arrived)
         order = _by_level(transfers)
-        return ChunkProgram(value.problem, chunks, order, ordered=self.lockstep)
+        ordering = Ordering.LOCKSTEP if self.lockstep else Ordering.FREE
+        return ChunkProgram(value.problem, chunks, order, ordering=ordering)
 
     def _segments(
         self, forest: Forest, phase: Phase, number: int, sizes: tuple[int, ...]
@@ -119,7 +118,7 @@ class LowerForest:
                     own = instance * of_root[tree.root] + grown[tree.root]
                     grown[tree.root] += 1
                     origin = Origin(
-                        number, phase.direction, tree_id, own if self.apart else instance, part
+                        number, phase.direction, tree_id, own if self.lockstep else instance, part
                     )
                     chunk = first[tree.root] + place * size
                     yield _Segment(tree, origin, chunk, tree.weight * size)

@@ -11,7 +11,7 @@ from colsynth.lowering.list_schedule import list_schedule
 from colsynth.lowering.proposals import orders
 from colsynth.lowering.renumbered import reordered
 from colsynth.lowering.round_robin import round_robin
-from colsynth.model import ChunkProgram, Transfer
+from colsynth.model import ChunkProgram, Ordering, Transfer
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
@@ -95,7 +95,8 @@ class OrderTransfers:
         else:
             order = self._chained(transfers, target.profile.fuses and not value.ordered)
         moved = reordered(transfers, order)
-        return replace(value, transfers=moved, ordered=value.ordered or self.order in _KEPT)
+        ordering = Ordering.FIXED if self.order in _KEPT else value.ordering
+        return replace(value, transfers=moved, ordering=ordering)
 
     def _chained(self, transfers: tuple[Transfer, ...], threads: bool) -> list[int]:
         """Return the order of whole chains."""

@@ -41,14 +41,7 @@ class PlaceSlots:
     local step adds them to a partial sum, also in scratch: the first arrival itself, to
     which the rank's own input is added; the owner's sum is copied to the output (contract
     4.1, 4.5, 6.2).
-
-    Parameters
-    ----------
-    spread : bool
-        Whether chunks are copied one by one, so that threadblocks can share the work.
     """
-
-    spread: bool = False
 
     name: ClassVar[str] = "place-slots"
     takes: ClassVar[type] = ChunkProgram
@@ -57,8 +50,7 @@ class PlaceSlots:
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program with slots, local copies and local reductions."""
         layout = Layout(value.problem, value.chunks)
-        most = 1 if self.spread else target.profile.max_count
-        placer = _Placer(layout, target, value.transfers, most)
+        placer = _Placer(layout, target, value.transfers, target.profile.max_count)
         placer.publish_own_data()
         placer.begin_sums()
         placer.begin_exchange()
@@ -91,7 +83,7 @@ class _Placer:
     copies: dict[Place, int] = field(default_factory=dict)
     rests: dict[Place, Slot] = field(default_factory=dict)
     passed: set[Place] = field(default_factory=set)
-    apart: dict[Place, int] = field(default_factory=dict)
+    own_after: dict[Place, int] = field(default_factory=dict)
     unpublished: list[tuple[Part, Slot, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -109,10 +101,10 @@ class _Placer:
                 (self.passed if transfer.after else alone).add((source, chunk))
                 if source < target:
                     lower[target, chunk] += 1
-        self.apart = {key: max(1, lower[key]) for key in sorted(alone & self.arrivals.keys())}
+        self.own_after = {key: max(1, lower[key]) for key in sorted(alone & self.arrivals.keys())}
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
-            if self.fuses and in_output and (rank, chunk) not in self.apart:
+            if self.fuses and in_output and (rank, chunk) not in self.own_after:
                 self.sums[rank, chunk] = self.layout.output(rank, chunk)
             else:
                 place = self._reserve(rank, self.ranges.length(chunk))
@@ -148,7 +140,7 @@ class _Placer:
         """Save contributions that leave by themselves from being overwritten."""
         if self._weak:
             length = self.ranges.length
-            chunks = [(r, c) for r, c0 in self.apart for c in range(c0, c0 + length(c0))]
+            chunks = [(r, c) for r, c0 in self.own_after for c in range(c0, c0 + length(c0))]
             self._set_aside(chunks)
 
     def begin_exchange(self) -> None:
@@ -228,7 +220,7 @@ class _Placer:
         key = transfer.target, chunk
         done, total = self.arrivals[key]
         where, place = self.sums[key]
-        own = self.apart.get(key, 0)
+        own = self.own_after.get(key, 0)
         published = own > 0 or (key not in self.passed and not self.fuses)
         ends = done == 0, done + 1 == own, done + 1 == total and published
         return buffer, offset - chunk, where, place - chunk, *ends
@@ -236,7 +228,7 @@ class _Placer:
     def _read(self, transfer: Transfer, chunk: int) -> Slot:
         """Return where the source keeps a chunk of a transfer."""
         rank = transfer.source
-        if transfer.reduces and (rank, chunk) not in self.apart:
+        if transfer.reduces and (rank, chunk) not in self.own_after:
             return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
         if (rank, chunk) in self.rests:
             return self.rests[rank, chunk]
@@ -264,7 +256,7 @@ class _Placer:
         number, expected = self.arrivals[key]
         done = number - 1
         total = self.sums[key]
-        if key in self.apart:
+        if key in self.own_after:
             return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
         if self.fuses:
@@ -283,7 +275,7 @@ class _Placer:
             added = self._append(arriving(part, total, total))
         else:
             added = self._add_landed(part, total)
-        if number == self.apart[part.target, part.chunk]:
+        if number == self.own_after[part.target, part.chunk]:
             own = self.layout.input(part.target, part.chunk)
             added = self._append(behind(part, added, own, total, total))
         if number == expected:

@@ -17,10 +17,10 @@ from fractions import Fraction
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 
 ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
-EVEN, SHARE = "assign-threadblocks.even", "assign-threadblocks.share"
+STRATEGY, MERGE = "assign-threadblocks.strategy", "coalesce-chunks.merge"
 MOST = "lower-forest.most"
 NIC_WINDOW = "assign-threadblocks.nic_window"
-APART, LAG = "assign-threadblocks.apart", "order-transfers.lag"
+LAG = "order-transfers.lag"
 
 _SEGMENT_SECONDS = Fraction(20, 10**6)
 """Time that a threadblock should take for a segment: about ten times what a step costs it."""
@@ -40,14 +40,14 @@ _TRIES = 4
 _NIC_WINDOW = 2
 """Sends in flight per NIC. With one, the NIC idles between two; with more, all of them end late."""
 
-BY_LOAD: Changes = {ORDER: "round-robin", EVEN: True, MOST: 0}
+BY_LOAD: Changes = {ORDER: "round-robin", STRATEGY: "balanced", MOST: 0}
 """Round-robin with threadblocks by load, and no tree cut."""
 
 
-def spread_out(basis: Basis) -> Iterator[Proposal]:
+def unmerged(basis: Basis) -> Iterator[Proposal]:
     """Yield smaller steps, where some move several chunks."""
-    if basis.shape.trees and basis.shape.count > 1 and not basis.values["coalesce-chunks.spread"]:
-        yield ({"coalesce-chunks.spread": True},)
+    if basis.shape.trees and basis.shape.count > 1 and basis.values[MERGE] != 1:
+        yield ({MERGE: 1},)
 
 
 def orders(basis: Basis) -> Iterator[Proposal]:
@@ -98,7 +98,8 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     chunks = 1 << max(0, int(basis.size / (_segment_bytes(basis) * trees)).bit_length() - 1)
     number = min(_room(basis), chunks * 3 // 8)
     both = shape.rises and shape.falls
-    fixed = {**BY_LOAD, NIC_WINDOW: _NIC_WINDOW, APART: not both}
+    strategy = "pooled" if both else "balanced"
+    fixed = {**BY_LOAD, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
         sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
         yield {**fixed, SEGMENTS: sizes}
@@ -122,7 +123,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         if number < _LEAST:
             return
         lag = number if shape.falls else 0
-        fixed = {**BY_LOAD, SHARE: True, NIC_WINDOW: _NIC_WINDOW, LAG: lag}
+        fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, LAG: lag}
         yield {**fixed, SEGMENTS: ones_and_twos(number)}
 
 

@@ -25,13 +25,13 @@ class RankLoads:
     ranks: frozenset[Totals]
 
     @staticmethod
-    def of(transfers: tuple[Transfer, ...], apart: bool) -> RankLoads:
+    def of(transfers: tuple[Transfer, ...], separate: bool) -> RankLoads:
         """Return the work of transfers, with phases on connections of their own or not."""
         chunks: Counter[tuple[int, int, int]] = Counter()
         steps: Counter[tuple[int, int, int]] = Counter()
         for transfer in transfers:
             if not transfer.is_local:
-                phase = transfer.origin.phase if apart else 0
+                phase = transfer.origin.phase if separate else 0
                 connection = phase, transfer.source, transfer.target
                 chunks[connection] += transfer.count
                 steps[connection] += 1

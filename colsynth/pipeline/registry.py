@@ -41,19 +41,15 @@ _PASSES = {
 }
 
 _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
-_SPREAD = _LOWERING.replace(
-    "place-slots,assign-threadblocks", "place-slots{spread=true},assign-threadblocks{spread=true}"
-)
-_LOCKSTEP = _LOWERING.replace(
-    "assign-threadblocks", "assign-threadblocks{share=true,lockstep=true}"
-)
-_MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{most=4096}")
+_SPREAD = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=spread}")
+_DUPLEX = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=duplex}")
+_MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{merge=4096}")
 
 ALGORITHMS = {
     "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",
     "roots": f"pack-roots,round-weights,lower-forest{{fill=true}},{_SPREAD}",
     "ten": f"match-chunks,lower-timed,{_SPREAD}",
-    "ring": f"build-ring,lower-forest{{apart=true,lockstep=true}},{_LOCKSTEP}",
+    "ring": f"build-ring,lower-forest{{lockstep=true}},{_DUPLEX}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",
     "halving-doubling": f"build-halving-doubling,{_MERGED}",
     "hierarchical": f"build-hierarchical,lower-forest,{_LOWERING}",

@@ -17,7 +17,7 @@ LIBRARY = ("channels", "instances")
 """What is varied of a baseline: what a library varies."""
 
 SWEEP = (
-    *("pack-trees.trees", "round-weights.parts", "lower-forest.most", "coalesce-chunks.spread"),
+    *("pack-trees.trees", "round-weights.parts", "lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
     *("lower-forest.instances", "pack-trees.trees"),
 )

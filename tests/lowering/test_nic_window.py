@@ -30,8 +30,8 @@ def allocated(lowered):
             "dgx-a100", collective, boxes=4, runtime=runtime, until=OrderTransfers,
             segments=segments, order="round-robin",
         )  # fmt: skip
-        assign = AssignThreadblocks(even=True, **options)
-        for step in (PlaceSlots(spread=True), assign, SpellDependencies()):
+        assign = AssignThreadblocks("balanced", **options)
+        for step in (PlaceSlots(), assign, SpellDependencies()):
             value = step.run(value, target_of(runtime))
         return value
 
@@ -79,7 +79,7 @@ def test_segments_and_a_nic_window_shorten_the_beginning(allocated):
     assert seconds[1][0].seconds < 0.9 * seconds[0][0].seconds
 
 
-def test_lanes_of_a_connection_share_its_chunks(allocated):
+def test_threadblocks_of_a_connection_share_its_chunks(allocated):
     """In a box, 4 chunks go to each peer: more than one threadblock moves in time."""
     program = allocated("allgather")
     chunks = defaultdict(list)
@@ -94,10 +94,10 @@ def test_lanes_of_a_connection_share_its_chunks(allocated):
     assert Counter(map(tuple, between)) == {(1,): 32 * 3}
 
 
-def test_lanes_have_room_for_all_steps(lowered):
+def test_threadblocks_have_room_for_all_steps(lowered):
     """Of few steps per threadblock, more threadblocks serve a connection."""
     value = lowered("dgx-a100", "allgather", boxes=4, until=PlaceSlots, order="round-robin")
-    program = AssignThreadblocks(even=True, max_steps=1).run(value, target_of("msccl"))
+    program = AssignThreadblocks("balanced", max_steps=1).run(value, target_of("msccl"))
     assert program.max_steps == 1
 
 

@@ -70,7 +70,7 @@ def test_programs_without_chains_of_sums_are_right():
     problem = api.make_problem(topology.load("mi250"), "allreduce")
     passes = (
         "pack-trees,lower-forest,coalesce-chunks,order-transfers{order=copy-chains},place-slots,"
-        "assign-threadblocks{spread=true},spell-dependencies"
+        "assign-threadblocks{strategy=spread},spell-dependencies"
     )
     done = api.compile(problem, "msccl", passes=passes)
     assert done.verified

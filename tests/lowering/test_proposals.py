@@ -75,7 +75,7 @@ def test_rounds_are_for_sums_that_are_steps():
         ("reduce-scatter", "msccl", False),
     ):
         proposals = [c for p in segmentations(basis(collective, runtime, 2)) for c in p]
-        shared = [c for c in proposals if c.get("assign-threadblocks.share")]
+        shared = [c for c in proposals if c["assign-threadblocks.strategy"] == "paired"]
         assert bool(shared) == found
         for changes in shared:
             sizes = numbers(changes[SEGMENTS])

@@ -15,7 +15,7 @@ def transfer(source, target, count, phase=0):
 
 
 def test_a_connection_is_divided_by_its_chunks_and_by_its_steps():
-    work = RankLoads.of(tuple(transfer(0, 1, 2) for _ in range(5)), apart=False)
+    work = RankLoads.of(tuple(transfer(0, 1, 2) for _ in range(5)), separate=False)
     assert work.busiest == 10
     assert work.least(10, 64, fused=False) == 1
     assert work.least(4, 64, fused=False) == 3
@@ -23,15 +23,15 @@ def test_a_connection_is_divided_by_its_chunks_and_by_its_steps():
 
 
 def test_fused_threadblocks_serve_a_connection_each_way():
-    work = RankLoads.of((transfer(0, 1, 1), transfer(1, 2, 1), transfer(1, 3, 1)), apart=False)
+    work = RankLoads.of((transfer(0, 1, 1), transfer(1, 2, 1), transfer(1, 3, 1)), separate=False)
     assert work.least(1, 64, fused=False) == 3
     assert work.least(1, 64, fused=True) == 2
 
 
-def test_phases_have_connections_of_their_own_where_they_are_apart():
+def test_phases_have_connections_of_their_own_where_they_are_separate():
     transfers = (transfer(0, 1, 1), transfer(0, 1, 1, phase=1))
-    assert RankLoads.of(transfers, apart=True).least(8, 64, fused=False) == 2
-    assert RankLoads.of(transfers, apart=False).least(8, 64, fused=False) == 1
+    assert RankLoads.of(transfers, separate=True).least(8, 64, fused=False) == 2
+    assert RankLoads.of(transfers, separate=False).least(8, 64, fused=False) == 1
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
@@ -41,13 +41,13 @@ def test_no_allocation_takes_fewer_than_the_least(lowered, machine, collective, 
     program = lowered(machine, collective, runtime=runtime, until=PlaceSlots)
     profile = runtimes.profile(runtime)
     for fuse in {False, profile.fuses}:
-        for spread in (False, True):
-            allocated = AssignThreadblocks(fuse=fuse, spread=spread).run(program, Target(profile))
+        for strategy in ("fewest", "spread"):
+            allocated = AssignThreadblocks(strategy, fuse=fuse).run(program, Target(profile))
             loads = [
                 sum(step.count for step in block.steps if step.op != "nop")
                 for gpu in allocated.gpus
                 for block in gpu.threadblocks
             ]
-            work = RankLoads.of(program.transfers, apart=False)
+            work = RankLoads.of(program.transfers, separate=False)
             least = work.least(max(loads), profile.max_steps, fused=True)
             assert least <= allocated.max_threadblocks <= profile.max_threadblocks

@@ -61,7 +61,7 @@ def test_the_time_of_a_size_does_not_depend_on_the_others():
 
 def test_what_plans_have_in_common_is_made_once_and_changes_nothing():
     shop = Workshop(case("mi250"))
-    plans = [FOREST, FOREST.changed({"coalesce-chunks.spread": True}), FOREST]
+    plans = [FOREST, FOREST.changed({"coalesce-chunks.merge": 1}), FOREST]
     together = [shop.measure((plan,))[0] for plan in plans]
     assert together == [measured(case("mi250"), plan) for plan in plans]
     assert together[0] == together[2]

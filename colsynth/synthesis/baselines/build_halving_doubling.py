@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import require_collective, require_ways, unfit
@@ -65,7 +65,7 @@ class BuildHalvingDoubling:
         for phase, direction in enumerate(PHASES[value.collective]):
             for exchange in _exchanges(size, value.collective, direction):
                 _send(script, exchange, Origin(phase, direction, 0), arrived)
-        return script.program(ordered=True)
+        return script.program(Ordering.FIXED)
 
 
 Exchange = list[tuple[int, int, int]]

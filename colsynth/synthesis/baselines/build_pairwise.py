@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Direction, Problem, Tree
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Problem, Tree
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.refusals import require_collective
@@ -63,7 +63,7 @@ class BuildPairwise:
                 after = (arrived[chunk],) if chunk in arrived else ()
                 arrived[chunk] = script.send(path[0], path[1], chunk, after)
             left = [(chunk, path[1:]) for chunk, path in left if len(path) > 2]
-        return script.program(ordered=True)
+        return script.program(Ordering.FIXED)
 
 
 def _paths(tree: Tree) -> dict[int, tuple[int, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
@@ -80,7 +80,7 @@ class BuildTree:
             for phase, direction in enumerate(PHASES[value.collective]):
                 origin = Origin(phase, direction, tree, tree)
                 _walk(script, trees[tree], chunk, origin, arrived)
-        return script.program(ordered=False)
+        return script.program(Ordering.FREE)
 
     def _trees(self, problem: Problem, target: Target) -> list[tuple[Edge, ...]] | None:
         """Return the trees of all pairs, as many as asked for or as are enough."""
