@@ -1,4 +1,4 @@
-"""What connections carry, and how many threadblocks that takes at the pace of the links."""
+"""Threadblocks in proportion to the load of each connection."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Threadblocks that serve a connection in each direction, as many as share the work evenly.
+"""Threadblocks that serve a connection in each direction and share the work evenly.
 
-Where sums are steps of their own (RCCL), the threadblock that receives has twice the work of
-the one that sends; one that does both, and adds up, has as much as any other. Within a box it
-sends as far round as what it receives came from, so that all GPUs do the same at a time and
-sums pass from threadblock to threadblock at the same beat. What leaves a box shares a NIC: it
-has threadblocks of its own, since such a send would hold up what else its threadblock does.
+Where reductions are steps of their own (RCCL), a threadblock that receives has twice the work of
+one that sends. A threadblock that does both, and reduces, has as much as any other. Within a box
+it sends as far round the box as its data comes from. All GPUs then do the same at a time, and
+sums pass from threadblock to threadblock at the same beat. Data that leaves a box shares a NIC,
+and a send that waits for it would delay the other work of its threadblock, so such sends have
+threadblocks of their own.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Totals = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True, slots=True)
 class RankLoads:
-    """What the connections of each rank carry.
+    """What the connections of each rank carry, and how few threadblocks suffice for it.
 
     Parameters
     ----------
