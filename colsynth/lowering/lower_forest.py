@@ -36,12 +36,12 @@ class LowerForest:
         that later passes keep (`Ordering.LOCKSTEP`). The first trees of all roots then have
         channels of their own, as have the second ones and so on.
     fill : bool
-        Whether one copy becomes several where threadblocks need them to fill the links.
+        Whether a single instance becomes as many as threadblocks need to fill the links.
     segments : str
         Sizes of the segments that every tree carries one after the other on the same channels,
         in chunks per unit of its weight: ``"1-1-2"`` cuts a shard into four times as many chunks
-        and sends a quarter, a quarter, a half. Whoever passes data on begins when it has the
-        first segment, and ends soon after the last: small ones shorten both, and cost steps.
+        and sends a quarter, a quarter, a half. A GPU that passes data on begins when it has the
+        first segment and ends soon after the last. Small segments shorten both, and cost steps.
     most : int
         Chunks of a tree in one transfer; a tree of a larger weight, or a larger segment, is cut
         into segments of so many. 0 takes the runtime's largest ``cnt``.
