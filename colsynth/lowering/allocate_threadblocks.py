@@ -20,7 +20,7 @@ from colsynth.model import ChunkProgram, Ordering
 from colsynth.runtimes.target import Target
 
 if TYPE_CHECKING:
-    from colsynth.kernels.lanes import Lanes, Rules
+    from colsynth.kernels.threadblocks import Rules, Threadblocks
 
 
 class Allocator:
@@ -75,7 +75,7 @@ class Allocator:
         separate : bool
             Whether phases have threadblocks of their own.
         """
-        from colsynth.kernels.staffing import fill
+        from colsynth.kernels.allocation import fill
 
         chains = self._chains_of(fuse, separate)
         rules = self._rules(limits, chains)
@@ -101,7 +101,7 @@ class Allocator:
         return self._chains[fuse, separate]
 
     def _rules(self, limits: Limits, chains: Chains) -> Rules:
-        from colsynth.kernels.lanes import EVEN, FEWEST, PAIRED, Rules
+        from colsynth.kernels.threadblocks import BALANCED, FEWEST, PAIRED, Rules
 
         mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
         topology = self.program.problem.topology
@@ -113,7 +113,7 @@ class Allocator:
         elif self._quota is Quota.LOAD:
             load = chains.chunks, chains.transfers
             wanted = balanced_threadblocks(*load, limits.steps, topology, self._target)
-            mode, needs = EVEN, chains.needs(wanted)
+            mode, needs = BALANCED, chains.needs(wanted)
         numbers = (
             *(limits.threadblocks, limits.steps, limits.chunks, limits.channels),
             *(limits.per_channel, chains.stride, limits.duplex),
@@ -141,18 +141,18 @@ class Allocator:
         return PlacedStep(block.recv if receives else None, block.send if sends else None, step)
 
 
-def _blocks(found: Lanes, pairs: list[tuple[int, int]]) -> list[PlacedThreadblock]:
+def _blocks(found: Threadblocks, pairs: list[tuple[int, int]]) -> list[PlacedThreadblock]:
     """Return threadblocks with the operations of their steps, in the order they were opened."""
-    from colsynth.kernels.lanes import AT, CHANNEL, FROM, TO
+    from colsynth.kernels.threadblocks import AT, CHANNEL, FROM, TO
 
     size, count = found.size.tolist()
-    hops = found.hops[np.argsort(found.hops[:count, 0], kind="stable")]
-    ends = np.searchsorted(hops[:, 0], np.arange(size + 1)).tolist()
-    both = hops[:, 1:].tolist()
+    sorted_steps = found.steps[np.argsort(found.steps[:count, 0], kind="stable")]
+    ends = np.searchsorted(sorted_steps[:, 0], np.arange(size + 1)).tolist()
+    both = sorted_steps[:, 1:].tolist()
     steps: list[tuple[int, ...]] = [
         (first,) if second < 0 else (first, second) for first, second in both
     ]
-    rows = found.lane[:size, [AT, CHANNEL, FROM, TO]].tolist()
+    rows = found.table[:size, [AT, CHANNEL, FROM, TO]].tolist()
     return [
         PlacedThreadblock(
             rank,

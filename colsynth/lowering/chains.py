@@ -14,7 +14,7 @@ from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lockstep import relays
 
 if TYPE_CHECKING:
-    from colsynth.kernels.staffing import Work
+    from colsynth.kernels.allocation import Work
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Chains:
 
     Parameters
     ----------
-    work : colsynth.kernels.staffing.Work
+    work : colsynth.kernels.allocation.Work
     pairs : dict
         Numbers of the pairs of ranks.
     ways : list
@@ -76,7 +76,7 @@ class Operations:
         separate : bool
             Whether phases have channels of their own.
         """
-        from colsynth.kernels.staffing import Work
+        from colsynth.kernels.allocation import Work
 
         columns, of, size = self.columns, self.transfer, self.size
         phases = 1 + int(columns.phase.max()) if separate else 1
