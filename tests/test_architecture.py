@@ -19,7 +19,7 @@ PACKAGE = ROOT / "colsynth"
 
 LADDER = [
     {"text"},
-    {"errors", "units", "garbage"},
+    {"errors", "units", "gc_pause"},
     {"model", "kernels", "writing", "reading"},
     {"runtimes", "store"},
     {"topology", "verify"},

@@ -101,14 +101,14 @@ def survey(
     from colsynth.compile.groups import machine_of
     from colsynth.jobs.workers import Workers, require_jobs
     from colsynth.runtimes.catalog import profile
-    from colsynth.survey import Case
+    from colsynth.survey import SurveyCase
     from colsynth.survey import survey as examine_all
     from colsynth.topology.single_failures import read_kinds
 
     require_jobs(jobs)
     kinds = read_kinds(failures)
     problem = machine_of(problem, profile(runtime))
-    case = Case(problem, kinds, runtime, algorithm, protocol, trees, seed)
+    case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, seed)
     place = None if folder is None else Path(folder)
     with Workers(jobs) as workers:
         return examine_all(case, place, workers, progress, force=force)

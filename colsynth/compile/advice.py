@@ -25,7 +25,7 @@ _ENOUGH = 2
 _TRIALS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("tree", {"channels": 1}),
     ("ring", {"channels": 1}),
-    ("rhd", {}),
+    ("halving-doubling", {}),
     ("two-level", {}),
     ("pairwise", {}),
     ("hierarchical", {}),

@@ -169,7 +169,7 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
             f"{before} trees per GPU have the better bound, but are predicted "
             f"to take {times:.2f} times as long at {format_size(case.sizes[-1])}"
         )
-    segments = 1 + str(best.plan.values().get("lower-forest.pieces", "1")).count("-")
+    segments = 1 + str(best.plan.values().get("lower-forest.segments", "1")).count("-")
     if segments > 1:
         notes.append(
             f"trees carry their chunks in {segments} segments, which helps large messages; a file "

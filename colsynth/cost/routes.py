@@ -35,11 +35,11 @@ def routes(
         node: _routes_from(topology, staying, node, rank)
         for rank, node in enumerate(topology.ranks)
     }
-    piece = _pieces(inside, [[topology.ranks[rank] for rank in group] for group in groups])
+    component = _components(inside, [[topology.ranks[rank] for rank in group] for group in groups])
     for rank, node in enumerate(topology.ranks):
         found = _routes_from(topology, leaving, node, rank)
         for target in sorted(found):
-            within = piece[node] == piece[target]
+            within = component[node] == component[target]
             for route in _useful(inside[node].get(target, []) if within else found[target]):
                 yield rank, topology.rank_of[target], route
 
@@ -56,7 +56,9 @@ def _links_from(topology: Topology) -> tuple[list[list[int]], list[list[int]]]:
     return leaving, staying
 
 
-def _pieces(inside: dict[int, dict[int, list[Route]]], groups: list[list[int]]) -> dict[int, int]:
+def _components(
+    inside: dict[int, dict[int, list[Route]]], groups: list[list[int]]
+) -> dict[int, int]:
     """Return a number for every GPU, equal for those that routes in their box join."""
     import networkx as nx
 

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 from numba import types
 
-from colsynth.garbage import no_cycles
+from colsynth.gc_pause import gc_paused
 from colsynth.kernels.kept import Kept
 from colsynth.kernels.linking import compile_less
 
@@ -43,7 +43,7 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
         if cache:
             kernel._cache = Kept(function)  # noqa: SLF001 - numba has no public way
         kernel.get_call_template, kernel.get_overload = inner.get_call_template, inner.get_overload
-        kernel._compile_for_args = no_cycles()(kernel._compile_for_args)  # noqa: SLF001 - 5 %
+        kernel._compile_for_args = gc_paused()(kernel._compile_for_args)  # noqa: SLF001 - 5 %
         return kernel
 
     return decorate

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, InputError, LimitError, require_least
+from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
+from colsynth.lowering.allocate_threadblocks import Allocator
+from colsynth.lowering.allocation import MANY, Limits, PlacedThreadblock
 from colsynth.lowering.emit import emit
 from colsynth.lowering.hazards import operations, waits
-from colsynth.lowering.lanes import MANY, Lane, Limits
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.spread import Work
-from colsynth.lowering.staffing import Staffing
-from colsynth.lowering.turns import in_turns
-from colsynth.model import ChunkProgram, ThreadblockProgram
+from colsynth.lowering.local_copies import split_own_copies
+from colsynth.lowering.nic_window import with_nic_window
+from colsynth.lowering.strategies import STRATEGIES, Name, Quota
+from colsynth.lowering.threadblock_load import RankLoads
+from colsynth.model import ChunkProgram, Ordering, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
@@ -22,69 +25,53 @@ from colsynth.runtimes.target import Target
 
 @dataclass(frozen=True, slots=True)
 class AssignThreadblocks:
-    """Staff every transfer with a threadblock at each end, and fuse relays.
+    """Give every transfer a threadblock at each end, and fuse relays with their arrivals.
 
-    Chains of the global order are placed one after the other, each on the channel where
-    it needs the fewest new threadblocks; a chain that fits nowhere whole is cut into its
-    transfers. Where that exceeds a limit, relays are not fused, then threadblocks serve a
-    connection in each direction. Fewest threadblocks win: parallel copies are asked for by
-    name (``lower-forest{instances=...}``) and get channels of their own.
+    Chains of the global order are placed one after the other, each on the channel where it
+    needs the fewest new threadblocks; a chain that fits nowhere whole is divided into its
+    transfers. Where that exceeds a limit, relays are not fused, then phases share threadblocks,
+    then threadblocks serve a connection in each direction, then all are used that the runtime
+    allows.
 
     Parameters
     ----------
+    strategy : str
+        ``"fewest"``: as few threadblocks as suffice. ``"spread"``: as many as may be resident,
+        each for as few chunks. ``"balanced"``: each connection gets threadblocks in proportion
+        to its load. ``"pooled"``: balanced, and phases share threadblocks. ``"paired"``: by load
+        as well, and within a box each threadblock also serves the opposite connection, in
+        rounds; nothing is fused. ``"duplex"``: as few as suffice, each with one connection in
+        each direction, as on a ring.
+    nic_window : int
+        Sends in flight on each link that leaves a box, in multiples of as many as fill it;
+        the others wait (`colsynth.lowering.nic_window`). 0: no limit.
+    fuse : bool
+        Whether receive-and-send steps may be used where the runtime has them. They tie two
+        connections to one threadblock, so programs whose order is fixed have none, unless
+        that order is lockstep (`Ordering`).
     max_channels, max_threadblocks, max_steps : int
         Limits of its own, within the runtime's; 0 takes what colsynth aims at.
-    fuse : bool
-        Whether receive-and-send steps may be used where the runtime has them. They tie
-        two connections to one threadblock, so programs with an order of their own
-        (`ChunkProgram.ordered`) have none unless `abreast`.
-    share : bool
-        Whether a threadblock that fuses relays may from the start serve one connection in
-        each direction, as it does on a ring; else only where the limits ask for it. With
-        `even`, threadblocks that fuse nothing do so in pairs, as many as there may be
-        (`colsynth.lowering.paired`).
-    abreast : bool
-        Whether programs with an order of their own have fused steps all the same, where the
-        order of each connection allows (`colsynth.lowering.abreast`).
-    apart : bool
-        Whether each phase has threadblocks of its own where they suffice and do not `share`.
-        A threadblock ends a tile before it begins the next (contract 4.3): one that serves
-        both phases of an allreduce adds nothing of a tile while it waits for sums of the last.
-    spread : bool
-        Whether to take as many threadblocks as may be resident, each for as few chunks,
-        instead of as few as suffice; of those that `share`, as few as suffice.
-    even : bool
-        Whether every connection gets as many threadblocks as its load needs, which share it
-        evenly (`colsynth.lowering.demand`), instead of what `spread` says.
-    turns : int
-        How many sends at a time a link takes that leaves a box, in multiples of as many as
-        fill it; the others wait (`colsynth.lowering.turns`). 0: all at once.
     """
 
+    strategy: Name = "fewest"
+    nic_window: int = 0
+    fuse: bool = True
     max_channels: int = 0
     max_threadblocks: int = 0
     max_steps: int = 0
-    fuse: bool = True
-    share: bool = False
-    abreast: bool = False
-    apart: bool = True
-    spread: bool = False
-    even: bool = False
-    turns: int = 0
 
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ThreadblockProgram
-    choices: ClassVar[tuple[Choice, ...]] = (
-        Choice("spread", (True, False)),
-        Choice("even", (False, True)),
-    )
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("strategy", ("spread", "fewest", "balanced")),)
 
     def __post_init__(self) -> None:
-        require_least("max-channels", self.max_channels, 0)
-        require_least("max-threadblocks", self.max_threadblocks, 0)
-        require_least("max-steps", self.max_steps, 0)
-        require_least("turns", self.turns, 0)
+        if self.strategy not in STRATEGIES:
+            advice = did_you_mean(self.strategy, STRATEGIES)
+            phrase = f"there is no strategy {self.strategy!r}"
+            raise InputError(Diagnostic("CS213", phrase, help=advice))
+        for option in ("nic-window", "max-channels", "max-threadblocks", "max-steps"):
+            require_least(option, getattr(self, option.replace("-", "_")), 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ThreadblockProgram:
         """Return the program with threadblocks; its steps may have several waits.
@@ -104,39 +91,39 @@ class AssignThreadblocks:
                     help="give the passes in the order that `colsynth passes` lists",
                 )
             )
+        strategy = STRATEGIES[self.strategy]
+        if strategy.shares_work:
+            value = replace(value, transfers=split_own_copies(value.transfers))
         ops = operations(value.transfers)
         layout = Layout(value.problem, value.chunks)
         needed = waits(value.transfers, ops, layout, target.in_place)
-        if self.turns:
-            needed = in_turns(value, ops, needed, self.turns, target)
-        even = target if self.even else None
-        allowed = self.abreast or not value.ordered
-        fuses = self.fuse and target.profile.fuses and allowed
-        staffing = Staffing(value, ops, needed, self.abreast, even)
-        lanes = self._staff(staffing, target, fuses)
-        return emit(value, staffing, lanes, layout, target)
+        if self.nic_window:
+            needed = with_nic_window(value, ops, needed, self.nic_window, target)
+        allocator = Allocator(value, ops, needed, strategy.quota, target)
+        blocks = self._allocate(allocator, target)
+        return emit(value, allocator, blocks, layout, target)
 
-    def _staff(self, staffing: Staffing, target: Target, fuses: bool) -> list[Lane]:
-        """Return the lanes that are preferred among those that fit."""
-        program, limits = staffing.program, self._limits(target.profile)
-        if self.even and self.share and not fuses:
-            found = staffing.staff(replace(limits, share=True, paired=True), False, False)
+    def _allocate(self, allocator: Allocator, target: Target) -> list[PlacedThreadblock]:
+        """Return the preferred allocation among those that fit."""
+        strategy, limits = STRATEGIES[self.strategy], self._limits(target.profile)
+        limits = replace(limits, duplex=strategy.duplex)
+        if strategy.quota is Quota.PAIRS:
+            found = allocator.allocate(limits)
             if found is None:
-                raise _too_many(program, limits, target)
+                raise _too_many(allocator.program, limits, target)
             return found
-        for apart in (True, False) if self.apart and not self.share else (False,):
-            work = Work.of(program.transfers, apart)
-            found = self._lightest(work, limits, fuses, apart, staffing)
+        for separate in (True, False) if strategy.separates else (False,):
+            found = self._lightest(allocator, limits, target.profile, separate)
             if found is not None:
                 return found
         most = target.profile.max_threadblocks
         hard = min(self.max_threadblocks or most, most)
         for threadblocks in (limits.threadblocks, hard):
-            limits = replace(limits, share=True, threadblocks=threadblocks)
-            found = staffing.staff(limits, False, False)
+            limits = replace(limits, duplex=True, threadblocks=threadblocks)
+            found = allocator.allocate(limits)
             if found is not None:
                 return found
-        raise _too_many(program, limits, target)
+        raise _too_many(allocator.program, limits, target)
 
     def _limits(self, profile: Profile) -> Limits:
         """Return limits within what is resident on any GPU."""
@@ -149,42 +136,45 @@ class AssignThreadblocks:
         )
 
     def _lightest(
-        self, work: Work, limits: Limits, fuses: bool, apart: bool, staffing: Staffing
-    ) -> list[Lane] | None:
-        """Return the staffing with the fewest chunks per threadblock, fused where as few.
+        self, allocator: Allocator, limits: Limits, profile: Profile, separate: bool
+    ) -> list[PlacedThreadblock] | None:
+        """Return the allocation with the fewest chunks per threadblock, fused where as few.
 
-        Which loads fit without fusing is nearly known beforehand (`Work.least`), so they are
-        tried one by one; with fusing it is not, and they are bisected.
+        Which loads fit without fusing is nearly known beforehand (`RankLoads.least`), so they
+        are tried one by one; with fusing it is not, and they are bisected.
         """
+        program = allocator.program
+        work = RankLoads.of(program.transfers, separate)
         loads = [MANY]
-        if self.spread and not self.share and not self.even:
+        if STRATEGIES[self.strategy].spreads:
             loads[:0] = work.loads(limits.threadblocks)
-        plain = None
+        plain, unfused = None, replace(limits, duplex=False)
         for number, most in enumerate(loads):
             if work.least(most, limits.steps, fused=False) <= limits.threadblocks:
-                plain = staffing.staff(replace(limits, chunks=most), False, apart)
+                plain = allocator.allocate(replace(unfused, chunks=most), separate=separate)
                 if plain is not None:
                     loads = loads[: number + 1]
                     break
+        fuses = self.fuse and profile.fuses and program.ordering is not Ordering.FIXED
         fused = [
-            replace(limits, share=self.share, chunks=most)
+            replace(limits, chunks=most)
             for most in loads
             if fuses and work.least(most, limits.steps, fused=True) <= limits.threadblocks
         ]
-        return _first(fused, lambda most: staffing.staff(most, True, apart)) or plain
+        return _first(fused, partial(allocator.allocate, fuse=True, separate=separate)) or plain
 
 
 def _first(
-    ladder: Sequence[Limits], staff: Callable[[Limits], list[Lane] | None]
-) -> list[Lane] | None:
-    """Return the first staffing of a ladder of ever wider limits that fits, by bisection."""
-    best = staff(ladder[-1]) if ladder else None
+    ladder: Sequence[Limits], allocate: Callable[[Limits], list[PlacedThreadblock] | None]
+) -> list[PlacedThreadblock] | None:
+    """Return the first allocation of a ladder of ever wider limits that fits, by bisection."""
+    best = allocate(ladder[-1]) if ladder else None
     if best is None:
         return None
     low, high = -1, len(ladder) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        found = staff(ladder[middle])
+        found = allocate(ladder[middle])
         if found is None:
             low = middle
         else:

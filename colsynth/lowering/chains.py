@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colsynth.lowering.abreast import relays
+from colsynth.lowering.balanced import Connection
 from colsynth.lowering.columns import Bools, Columns, Ints, rows
-from colsynth.lowering.demand import Connection
 from colsynth.lowering.hazards import Op, Waits
+from colsynth.lowering.lockstep import relays
 
 if TYPE_CHECKING:
-    from colsynth.kernels.staffing import Work
+    from colsynth.kernels.allocation import Work
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Chains:
 
     Parameters
     ----------
-    work : colsynth.kernels.staffing.Work
+    work : colsynth.kernels.allocation.Work
     pairs : dict
         Numbers of the pairs of ranks.
     ways : list
@@ -41,9 +41,9 @@ class Chains:
     transfers: dict[Connection, int]
     stride: int
 
-    def needs(self, lanes: dict[Connection, int]) -> Ints:
-        """Return how many lanes each way needs."""
-        return np.array([lanes.get(way, 0) for way in self.ways], dtype=np.int64)
+    def needs(self, blocks: dict[Connection, int]) -> Ints:
+        """Return how many threadblocks each way needs."""
+        return np.array([blocks.get(way, 0) for way in self.ways], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -66,20 +66,20 @@ class Operations:
     needed: Waits
     size: int
 
-    def chains(self, departure: Ints, apart: bool) -> Chains:
+    def chains(self, departure: Ints, separate: bool) -> Chains:
         """Return the chains.
 
         Parameters
         ----------
         departure : int array
             The send that shares the step of each arrival; -1 for none.
-        apart : bool
+        separate : bool
             Whether phases have channels of their own.
         """
-        from colsynth.kernels.staffing import Work
+        from colsynth.kernels.allocation import Work
 
         columns, of, size = self.columns, self.transfer, self.size
-        phases = 1 + int(columns.phase.max()) if apart else 1
+        phases = 1 + int(columns.phase.max()) if separate else 1
         channel = columns.instance * phases + columns.phase % phases
         ends = columns.source * size + columns.target
         pairs, pair = np.unique(ends, return_inverse=True)
@@ -106,15 +106,15 @@ class Operations:
             stride=phases * (1 + int(columns.instance.max())),
         )
 
-    def departures(self, abreast: bool) -> Ints:
+    def departures(self, lockstep: bool) -> Ints:
         """Return the send that may share the step of each arrival; -1 for none.
 
-        It is one wherever it stands (`colsynth.lowering.abreast`), else one right behind the
+        It is one wherever it stands (`colsynth.lowering.lockstep`), else one right behind the
         arrival: all its other waits are behind it too.
         """
         found = np.full(len(self.ops), -1)
         columns = self.columns
-        if abreast:
+        if lockstep:
             known = relays(columns.transfers, self.ops, self.needed)
             found[list(known)] = list(known.values())
             return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.lowering.proposals import spread_out
+from colsynth.lowering.proposals import unmerged
 from colsynth.lowering.renumbered import with_after
 from colsynth.model import ChunkProgram, Transfer
 from colsynth.runtimes.choice import Choice
@@ -20,38 +20,35 @@ class CoalesceChunks:
     Trees of one root that share their first edges (outwards) or their last leaves
     (inwards) need fewer steps this way; the number of bytes and their routes stay.
 
-    Pieces of a tree (`lower-forest{pieces=...}`) stay apart.
+    Segments of a tree (`lower-forest{segments=...}`) stay apart.
 
     Who waits for one of the chunks then waits for all. A program with an order of its own
     (`ChunkProgram.ordered`) was timed without that and holds together already what loses
-    no time by it, so it is left alone unless `most` asks for fewer steps.
+    no time by it, so it is left alone unless `merge` asks for fewer steps.
 
     Parameters
     ----------
-    most : int
-        Chunks in one transfer; 0 takes the runtime's largest ``cnt``, but merges nothing
-        in an ordered program.
-    spread : bool
-        Whether threadblocks are to share the work (`assign-threadblocks`): then nothing is
-        merged, since adjacent chunks of large messages are moved one by one all the same.
+    merge : int
+        Most chunks of a merged transfer; 1 merges nothing, so that more threadblocks can share
+        the work: adjacent chunks of large messages are moved one by one all the same. 0 takes
+        the runtime's largest ``cnt``, but merges nothing in an ordered program.
     """
 
-    most: int = 0
-    spread: bool = False
+    merge: int = 0
 
     name: ClassVar[str] = "coalesce-chunks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("spread", propose=spread_out),)
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("merge", propose=unmerged),)
 
     def __post_init__(self) -> None:
-        require_least("most", self.most, 0)
+        require_least("merge", self.merge, 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program with merged transfers, in the order of their first parts."""
-        if self.spread or (value.ordered and not self.most):
+        if self.merge == 1 or (value.ordered and not self.merge):
             return value
-        most = min(self.most or target.profile.max_count, target.profile.max_count)
+        most = min(self.merge or target.profile.max_count, target.profile.max_count)
         merged: list[Transfer] = []
         became: list[int] = []
         latest: dict[object, int] = {}
@@ -62,7 +59,7 @@ class CoalesceChunks:
             origin = transfer.origin
             key = (
                 *(transfer.source, transfer.target, transfer.reduces),
-                *(origin.phase, origin.instance, origin.piece, after),
+                *(origin.phase, origin.instance, origin.segment, after),
             )
             last = latest.get(key)
             if last is not None and _continues(merged[last], transfer, most):

@@ -1,13 +1,13 @@
-"""Spell filled lanes as threadblocks and steps."""
+"""Spell allocated threadblocks and their steps."""
 
 from __future__ import annotations
 
 from colsynth.errors import Diagnostic, LimitError
+from colsynth.lowering.allocate_threadblocks import Allocator
+from colsynth.lowering.allocation import PlacedThreadblock
+from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.hazards import Op, Waits
-from colsynth.lowering.lanes import Lane
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.segments import Segments
-from colsynth.lowering.staffing import Staffing
 from colsynth.model import (
     ChunkProgram,
     Gpu,
@@ -25,9 +25,13 @@ from colsynth.units import plural
 
 
 def emit(
-    program: ChunkProgram, staffing: Staffing, lanes: list[Lane], layout: Layout, target: Target
+    program: ChunkProgram,
+    allocator: Allocator,
+    blocks: list[PlacedThreadblock],
+    layout: Layout,
+    target: Target,
 ) -> ThreadblockProgram:
-    """Spell lanes as threadblocks, rank by rank.
+    """Spell threadblocks, rank by rank.
 
     Channels are numbered without gaps, since runtimes give buffers to every one below the
     highest. So far they had places of their own for each instance and phase.
@@ -38,35 +42,35 @@ def emit(
         CS222: the runtime cannot count the tiles of the largest message.
     """
     size = program.problem.topology.size
-    by_rank: list[list[Lane]] = [[] for _ in range(size)]
-    for lane in lanes:
-        by_rank[lane.rank].append(lane)
-    transfer = [op[0] for op in staffing.ops]
-    fused = {transfer[s[0]]: transfer[s[1]] for lane in lanes for s in lane.steps if len(s) > 1}
-    channels = {c: n for n, c in enumerate(sorted({lane.channel for lane in lanes}))}
-    segments = Segments(program.transfers, layout.grain)
-    passing = _passing_sums(program.transfers, segments, fused)
-    spell = _Speller(program.transfers, staffing.ops, staffing.needed, passing)
+    by_rank: list[list[PlacedThreadblock]] = [[] for _ in range(size)]
+    for block in blocks:
+        by_rank[block.rank].append(block)
+    transfer = [op[0] for op in allocator.ops]
+    fused = {transfer[s[0]]: transfer[s[1]] for block in blocks for s in block.steps if len(s) > 1}
+    channels = {c: n for n, c in enumerate(sorted({block.channel for block in blocks}))}
+    ranges = ChunkRanges(program.transfers, layout.grain)
+    passing = _passing_sums(program.transfers, ranges, fused)
+    spell = _Speller(program.transfers, allocator.ops, allocator.needed, passing)
     gpus = tuple(
         Gpu(
             rank,
             layout.input_chunks,
             layout.output_chunks,
             program.scratch[rank],
-            spell.threadblocks(_sorted_lanes(by_rank[rank]), channels),
+            spell.threadblocks(_sorted_blocks(by_rank[rank]), channels),
         )
         for rank in range(size)
     )
     return ThreadblockProgram(_header(program, len(channels), target), gpus)
 
 
-def _sorted_lanes(lanes: list[Lane]) -> list[Lane]:
-    def key(lane: Lane) -> tuple[int, int, int]:
+def _sorted_blocks(blocks: list[PlacedThreadblock]) -> list[PlacedThreadblock]:
+    def key(block: PlacedThreadblock) -> tuple[int, int, int]:
         none = -1
-        recv = none if lane.recv is None else lane.recv
-        return lane.channel, none if lane.send is None else lane.send, recv
+        recv = none if block.recv is None else block.recv
+        return block.channel, none if block.send is None else block.send, recv
 
-    return sorted(lanes, key=key)
+    return sorted(blocks, key=key)
 
 
 class _Speller:
@@ -94,21 +98,23 @@ class _Speller:
         self._passing = {id(transfers[number]) for number in passing}
         self._block, self._step = [-1] * len(ops), [-1] * len(ops)
 
-    def threadblocks(self, lanes: list[Lane], channels: dict[int, int]) -> tuple[Threadblock, ...]:
+    def threadblocks(
+        self, blocks: list[PlacedThreadblock], channels: dict[int, int]
+    ) -> tuple[Threadblock, ...]:
         """Return the threadblocks of one rank, their channels renumbered."""
-        for number, lane in enumerate(lanes):
-            for place, ops in enumerate(lane.steps):
+        for number, block in enumerate(blocks):
+            for place, ops in enumerate(block.steps):
                 for op in ops:
                     self._block[op], self._step[op] = number, place
         return tuple(
             Threadblock(
                 number,
-                lane.send,
-                lane.recv,
-                channels[lane.channel],
-                tuple([self._spelt(ops, self._waits(ops, number)) for ops in lane.steps]),
+                block.send,
+                block.recv,
+                channels[block.channel],
+                tuple([self._spelt(ops, self._waits(ops, number)) for ops in block.steps]),
             )
-            for number, lane in enumerate(lanes)
+            for number, block in enumerate(blocks)
         )
 
     def _waits(self, ops: tuple[int, ...], number: int) -> tuple[Wait, ...]:
@@ -148,7 +154,7 @@ class _Speller:
 
 
 def _passing_sums(
-    transfers: tuple[Transfer, ...], segments: Segments, fused: dict[int, int]
+    transfers: tuple[Transfer, ...], ranges: ChunkRanges, fused: dict[int, int]
 ) -> frozenset[int]:
     """Return reducing transfers whose sum nobody needs but the send in the same step.
 
@@ -160,11 +166,11 @@ def _passing_sums(
     readers: dict[int, set[int]] = {}
     writer: dict[tuple[int, Slot], int] = {}
     for number, transfer in enumerate(transfers):
-        for slot in segments.slots(transfer, transfer.read):
+        for slot in ranges.slots(transfer, transfer.read):
             readers.setdefault(writer.get((transfer.source, slot), -1), set()).add(number)
-        for slot in segments.slots(transfer, transfer.operand):
+        for slot in ranges.slots(transfer, transfer.operand):
             readers.setdefault(writer.get((transfer.target, slot), -1), set()).add(number)
-        for slot in segments.slots(transfer, transfer.write):
+        for slot in ranges.slots(transfer, transfer.write):
             writer[transfer.target, slot] = number
     lasting = {number for (_, slot), number in writer.items() if slot.buffer != "s"}
     return frozenset(

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.columns import BUFFERS, Columns, Ints, rows, spread, tuples
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.segments import Segments
 from colsynth.model import Transfer
 
 Waits = tuple[tuple[int, ...], ...]
@@ -78,12 +78,12 @@ def _accesses(
 ) -> tuple[Ints, Ints, Ints, Ints, int]:
     """Return the memory cells that operations read and write, as `conflicts` takes them.
 
-    A cell is a rank and a slot of it that stands for a segment of chunks.
+    A cell is a rank and a slot of it that stands for a range of chunks.
     """
     sending = columns.first_op
     receiving = sending + ~columns.local
-    segments = Segments(columns.transfers, layout.grain)
-    begin, count = segments.of(columns)
+    ranges = ChunkRanges(columns.transfers, layout.grain)
+    begin, count = ranges.of(columns)
     parts = []
     for name, op, rank in (
         ("read", sending, columns.source),
@@ -93,7 +93,7 @@ def _accesses(
         buffer, offset = columns.slots(name)
         number = np.where(buffer >= 0, count, 0)
         each = np.repeat(np.arange(len(number)), number)
-        shift = segments.firsts[spread(begin, number)] - columns.chunk[each]
+        shift = ranges.firsts[spread(begin, number)] - columns.chunk[each]
         place = rank[each], buffer[each], offset[each] + shift
         if in_place:
             place = rank[each], *layout.in_place_aliases(*place)

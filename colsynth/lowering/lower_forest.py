@@ -10,11 +10,11 @@ from itertools import accumulate
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
-from colsynth.lowering.copies import copies
-from colsynth.lowering.proposals import BY_LOAD, segments, smaller_transfers
+from colsynth.lowering.proposals import BY_LOAD, segmentations, smaller_transfers
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.renumbered import reordered
-from colsynth.model import ChunkProgram, Direction, Forest, Origin, Phase, Transfer, Tree
+from colsynth.lowering.replicas import replicas
+from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
@@ -31,28 +31,26 @@ class LowerForest:
     ----------
     instances : int
         Parallel copies of the whole program, each with its own part of every shard.
-    apart : bool
-        Whether the first trees of all roots, the second ones and so on have channels of
-        their own, as parallel copies do.
-    abreast : bool
-        Whether all trees advance level by level, an order that later passes keep.
+    lockstep : bool
+        Whether trees advance in lockstep, as parallel rings do: level by level, in an order
+        that later passes keep (`Ordering.LOCKSTEP`). The first trees of all roots then have
+        channels of their own, as have the second ones and so on.
     fill : bool
-        Whether one copy becomes several where threadblocks need them to fill the links.
-    pieces : str
-        Sizes of the pieces that every tree carries one after the other on the same channels,
+        Whether a single instance becomes as many as threadblocks need to fill the links.
+    segments : str
+        Sizes of the segments that every tree carries one after the other on the same channels,
         in chunks per unit of its weight: ``"1-1-2"`` cuts a shard into four times as many chunks
-        and sends a quarter, a quarter, a half. Whoever passes data on begins when it has the
-        first piece, and ends soon after the last: small ones shorten both, and cost steps.
+        and sends a quarter, a quarter, a half. A GPU that passes data on begins when it has the
+        first segment and ends soon after the last. Small segments shorten both, and cost steps.
     most : int
-        Chunks of a tree in one transfer; a tree of a larger weight, or a larger piece, is cut
-        into pieces of so many. 0 takes the runtime's largest ``cnt``.
+        Chunks of a tree in one transfer; a tree of a larger weight, or a larger segment, is cut
+        into segments of so many. 0 takes the runtime's largest ``cnt``.
     """
 
     instances: int = 1
-    apart: bool = False
-    abreast: bool = False
+    lockstep: bool = False
     fill: bool = False
-    pieces: str = "1"
+    segments: str = "1"
     most: int = 0
 
     name: ClassVar[str] = "lower-forest"
@@ -61,15 +59,15 @@ class LowerForest:
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("instances", (1, 2, 4, 8, 16, 32), ladder=True),
         Choice("most", propose=smaller_transfers),
-        Choice("pieces", propose=segments, anchor=BY_LOAD),
+        Choice("segments", propose=segmentations, anchor=BY_LOAD),
     )
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 1)
         require_least("most", self.most, 0)
-        if not re.fullmatch(r"[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})*", self.pieces):
-            phrase = f"pieces {self.pieces}: expected numbers of chunks from 1, joined by '-'"
-            raise InputError(Diagnostic("CS210", phrase, help="for example pieces=1-1-2-4"))
+        if not re.fullmatch(r"[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})*", self.segments):
+            phrase = f"segments {self.segments}: expected numbers of chunks from 1, joined by '-'"
+            raise InputError(Diagnostic("CS210", phrase, help="for example segments=1-1-2-4"))
 
     def run(self, value: Forest, target: Target) -> ChunkProgram:
         """Return the transfers of a forest, phase by phase, level by level.
@@ -82,8 +80,8 @@ class LowerForest:
         if value.in_network:
             raise _unspeakable(target.profile.name)
         if self.fill and self.instances == 1:
-            return replace(self, instances=copies(value, target), fill=False).run(value, target)
-        sizes = tuple(map(int, self.pieces.split("-")))
+            return replace(self, instances=replicas(value, target), fill=False).run(value, target)
+        sizes = tuple(map(int, self.segments.split("-")))
         chunks = value.chunks * self.instances * sum(sizes)
         room = target.profile.max_offset + 1
         if chunks > room:
@@ -94,21 +92,22 @@ class LowerForest:
         for number, phase in enumerate(value.phases):
             ready, arrived = arrived, {}
             cuts = _cuts(phase, sizes, most)
-            for piece in self._pieces(value, phase, number, sizes):
-                for part in _cut(piece, most, cuts):
+            for segment in self._segments(value, phase, number, sizes):
+                for part in _cut(segment, most, cuts):
                     _lower_tree(part, transfers, ready, arrived)
         order = _by_level(transfers)
-        return ChunkProgram(value.problem, chunks, order, ordered=self.abreast)
+        ordering = Ordering.LOCKSTEP if self.lockstep else Ordering.FREE
+        return ChunkProgram(value.problem, chunks, order, ordering=ordering)
 
-    def _pieces(
+    def _segments(
         self, forest: Forest, phase: Phase, number: int, sizes: tuple[int, ...]
-    ) -> Iterator[_Piece]:
-        """Yield every tree with the chunks of every piece, piece by piece."""
+    ) -> Iterator[_Segment]:
+        """Yield every tree with the chunks of every segment, segment by segment."""
         weight = dict(zip(forest.problem.roots, forest.weights, strict=True))
         before = accumulate(weight.values(), initial=0)
         cut = self.instances * sum(sizes)
         first = {root: at * cut for root, at in zip(weight, before, strict=False)}
-        lanes = Counter(tree.root for tree in phase.trees)
+        of_root = Counter(tree.root for tree in phase.trees)
         for instance in range(self.instances):
             for part, size in enumerate(sizes):
                 used = dict.fromkeys(weight, 0)
@@ -116,13 +115,13 @@ class LowerForest:
                 for tree_id, tree in enumerate(phase.trees):
                     place = used[tree.root]
                     used[tree.root] += tree.weight
-                    lane = instance * lanes[tree.root] + grown[tree.root]
+                    own = instance * of_root[tree.root] + grown[tree.root]
                     grown[tree.root] += 1
                     origin = Origin(
-                        number, phase.direction, tree_id, lane if self.apart else instance, part
+                        number, phase.direction, tree_id, own if self.lockstep else instance, part
                     )
                     chunk = first[tree.root] + place * size
-                    yield _Piece(tree, origin, chunk, tree.weight * size)
+                    yield _Segment(tree, origin, chunk, tree.weight * size)
                 first = {root: at + weight[root] * size for root, at in first.items()}
 
 
@@ -134,7 +133,7 @@ def _unspeakable(runtime: str) -> LimitError:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Segment:
     """A tree with the adjacent chunks it carries."""
 
     tree: Tree
@@ -144,39 +143,39 @@ class _Piece:
 
 
 def _cuts(phase: Phase, sizes: tuple[int, ...], most: int) -> int:
-    """Return into how many pieces of `most` chunks the largest piece of any tree is cut."""
+    """Return into how many segments of `most` chunks the largest segment of any tree is cut."""
     return -(-max(tree.weight for tree in phase.trees) * max(sizes) // most)
 
 
-def _cut(piece: _Piece, most: int, cuts: int) -> Iterator[_Piece]:
-    """Yield the chunks of a piece, at most `most` at a time, each a piece of its own."""
-    for number, done in enumerate(range(0, piece.count, most)):
-        origin = piece.origin._replace(piece=piece.origin.piece * cuts + number)
-        count = min(most, piece.count - done)
-        yield replace(piece, origin=origin, chunk=piece.chunk + done, count=count)
+def _cut(segment: _Segment, most: int, cuts: int) -> Iterator[_Segment]:
+    """Yield the chunks of a segment, at most `most` at a time, each a segment of its own."""
+    for number, done in enumerate(range(0, segment.count, most)):
+        origin = segment.origin._replace(segment=segment.origin.segment * cuts + number)
+        count = min(most, segment.count - done)
+        yield replace(segment, origin=origin, chunk=segment.chunk + done, count=count)
 
 
 def _lower_tree(
-    piece: _Piece,
+    segment: _Segment,
     transfers: list[Transfer],
     ready: dict[tuple[int, int], list[int]],
     arrived: dict[tuple[int, int], list[int]],
 ) -> None:
     """Append the transfers of one tree; `arrived` collects what reaches (root, chunk)."""
-    chunks = range(piece.chunk, piece.chunk + piece.count)
-    root = piece.tree.root
+    chunks = range(segment.chunk, segment.chunk + segment.count)
+    root = segment.tree.root
     into: dict[int, list[int]] = {
         root: sorted({t for c in chunks for t in ready.get((root, c), ())})
     }
-    inwards = piece.origin.direction is Direction.IN
+    inwards = segment.origin.direction is Direction.IN
     if inwards:
         into = {}
-    for edge in reversed(piece.tree.edges) if inwards else piece.tree.edges:
+    for edge in reversed(segment.tree.edges) if inwards else segment.tree.edges:
         source, target = (edge.child, edge.parent) if inwards else (edge.parent, edge.child)
         after = tuple(into.get(source, ()))
         into.setdefault(target, []).append(len(transfers))
         transfers.append(
-            Transfer(source, target, piece.chunk, piece.count, inwards, after, piece.origin)
+            Transfer(source, target, segment.chunk, segment.count, inwards, after, segment.origin)
         )
     if inwards:
         for chunk in chunks:

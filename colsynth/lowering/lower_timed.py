@@ -11,6 +11,7 @@ from colsynth.lowering.travel import Leg, legs
 from colsynth.model import (
     ChunkProgram,
     Collective,
+    Ordering,
     Origin,
     Problem,
     TimedSchedule,
@@ -64,7 +65,7 @@ class LowerTimed:
             for leg in legs(value, target.profile.max_count, within)
             for instance in range(self.instances)
         )
-        return ChunkProgram(value.problem, chunks, transfers, ordered=True)
+        return ChunkProgram(value.problem, chunks, transfers, ordering=Ordering.FIXED)
 
     def _transfer(self, leg: Leg, instance: int, value: TimedSchedule) -> Transfer:
         """Return one copy's transfer; copies of a transfer stand side by side."""

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
-from colsynth.lowering.orders import CHAINS, COPIES, ORDERS, PACED, WAVES
-from colsynth.lowering.paced import paced
+from colsynth.lowering.list_schedule import list_schedule
+from colsynth.lowering.orders import CHAINS, COPY_CHAINS, LIST_SCHEDULE, ORDERS, ROUND_ROBIN
 from colsynth.lowering.proposals import orders
 from colsynth.lowering.renumbered import reordered
+from colsynth.lowering.round_robin import round_robin
 from colsynth.lowering.sorting import sort_after
-from colsynth.lowering.waves import waves
-from colsynth.model import ChunkProgram, Transfer
+from colsynth.model import ChunkProgram, Ordering, Transfer
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
-_KEPT = PACED, WAVES
+_KEPT = LIST_SCHEDULE, ROUND_ROBIN
 """Orders that later passes keep."""
 
 
@@ -39,18 +39,19 @@ class OrderTransfers:
     ----------
     order : str
         ``"chains"``: relays of copies and of sums right behind their arrivals. A sum that
-        leaves from the step of its last contribution saves a wait, but its threadblock
-        receives nothing meanwhile. ``"copies"``: relays of copies alone. ``"paced"``: the
-        order in which links could carry transfers out (`colsynth.lowering.paced`), which
-        later passes keep; no step stands before one that could begin much sooner.
-        ``"waves"``: boxes take turns, all at the same beat (`colsynth.lowering.waves`), kept as
-        well.
+        leaves in the step of its last contribution saves a wait, but its threadblock
+        receives nothing meanwhile. ``"copy-chains"``: relays of copies only.
+        ``"list-schedule"``: the order in which links could carry the transfers
+        (`colsynth.lowering.list_schedule`); later passes keep it. No step precedes one that
+        could begin much sooner. ``"round-robin"``: in every beat, each box sends to a
+        different box (`colsynth.lowering.round_robin`); later passes keep it too.
 
-        Simulated on msccl at 1 GB, in GB/s: an allreduce with one tree per GPU on four MI250
-        boxes reaches 19, 83 and 54, on torus:8x8 9, 9 and 69, a reduce-scatter on two MI250
-        boxes 155, 148 and 152. Where each threadblock has one step, chains are best.
+        Simulated on msccl at 1 GB, chains, copy-chains and list-schedule in GB/s: an allreduce
+        with one tree per GPU on four MI250 boxes reaches 19, 83 and 54, on torus:8x8 9, 9 and
+        69; a reduce-scatter on two MI250 boxes 155, 148 and 152. Where each threadblock has
+        one step, chains are best.
     lag : int
-        Of waves: beats by which the second phase of an allreduce begins later than it could.
+        Of round-robin: beats by which the second phase of an allreduce is delayed.
     """
 
     order: str = CHAINS
@@ -85,19 +86,20 @@ class OrderTransfers:
                     help="give the passes in the order that `colsynth passes` lists",
                 )
             )
-        if self.order == WAVES:
-            order = waves(transfers, value.problem.topology, self.lag)
-        elif self.order == PACED:
-            order = paced(transfers, value.problem.topology)
+        if self.order == ROUND_ROBIN:
+            order = round_robin(transfers, value.problem.topology, self.lag)
+        elif self.order == LIST_SCHEDULE:
+            order = list_schedule(transfers, value.problem.topology)
         else:
             order = self._chained(transfers, target.profile.fuses and not value.ordered)
         moved = reordered(transfers, order)
-        return replace(value, transfers=moved, ordered=value.ordered or self.order in _KEPT)
+        ordering = Ordering.FIXED if self.order in _KEPT else value.ordering
+        return replace(value, transfers=moved, ordering=ordering)
 
     def _chained(self, transfers: tuple[Transfer, ...], threads: bool) -> list[int]:
         """Return the order of whole chains."""
         follower = _followers(transfers) if threads else {}
-        if self.order == COPIES:
+        if self.order == COPY_CHAINS:
             follower = {t: f for t, f in follower.items() if not transfers[t].reduces}
         chains = _chains(len(transfers), follower)
         return [t for chain in _sorted_chains(transfers, chains) for t in chain]

@@ -2,5 +2,6 @@
 
 from __future__ import annotations
 
-CHAINS, COPIES, PACED, WAVES = "chains", "copies", "paced", "waves"
-ORDERS = (CHAINS, COPIES, PACED, WAVES)
+CHAINS, COPY_CHAINS = "chains", "copy-chains"
+LIST_SCHEDULE, ROUND_ROBIN = "list-schedule", "round-robin"
+ORDERS = (CHAINS, COPY_CHAINS, LIST_SCHEDULE, ROUND_ROBIN)

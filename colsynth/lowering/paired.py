@@ -1,10 +1,11 @@
-"""Threadblocks that serve a connection in each direction, as many as share the work evenly.
+"""Threadblocks that serve a connection in each direction and share the work evenly.
 
-Where sums are steps of their own (RCCL), the threadblock that receives has twice the work of
-the one that sends; one that does both, and adds up, has as much as any other. Within a box it
-sends as far round as what it receives came from, so that all GPUs do the same at a time and
-sums pass from threadblock to threadblock at the same beat. What leaves a box shares a NIC: it
-has threadblocks of its own, since such a send would hold up what else its threadblock does.
+Where reductions are steps of their own (RCCL), a threadblock that receives has twice the work of
+one that sends. A threadblock that does both, and reduces, has as much as any other. Within a box
+it sends as far round the box as its data comes from. All GPUs then do the same at a time, and
+sums pass from threadblock to threadblock at the same beat. Data that leaves a box shares a NIC,
+and a send that waits for it would delay the other work of its threadblock, so such sends have
+threadblocks of their own.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
-from colsynth.lowering.demand import Connection
-from colsynth.lowering.waves import boxes
+from colsynth.lowering.balanced import Connection
+from colsynth.lowering.round_robin import box_numbers
 from colsynth.model import Topology
 
 Partners = Mapping[tuple[int, int], int]
@@ -26,7 +27,7 @@ Partners = Mapping[tuple[int, int], int]
 def partners(topology: Topology) -> Partners:
     """Return for all pairs of ranks in a box who is as far away in the other direction."""
     members: defaultdict[int, list[int]] = defaultdict(list)
-    for rank, box in enumerate(boxes(topology)):
+    for rank, box in enumerate(box_numbers(topology)):
         members[box].append(rank)
     return {
         (rank, ranks[(place + away) % len(ranks)]): ranks[(place - away) % len(ranks)]
@@ -36,10 +37,10 @@ def partners(topology: Topology) -> Partners:
     }
 
 
-def paired_lanes(
+def paired_threadblocks(
     loads: Mapping[Connection, int], pairs: Partners, threadblocks: int
 ) -> dict[Connection, int]:
-    """Return how many lanes each connection needs so that none has more to do than it must.
+    """Return how many threadblocks each connection needs so that the most loaded does least.
 
     Parameters
     ----------

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar
 
+from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, arriving, behind
-from colsynth.lowering.segments import Segments
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Slot, Transfer
 from colsynth.runtimes.target import Target
 
@@ -41,14 +41,7 @@ class PlaceSlots:
     local step adds them to a partial sum, also in scratch: the first arrival itself, to
     which the rank's own input is added; the owner's sum is copied to the output (contract
     4.1, 4.5, 6.2).
-
-    Parameters
-    ----------
-    spread : bool
-        Whether chunks are copied one by one, so that threadblocks can share the work.
     """
-
-    spread: bool = False
 
     name: ClassVar[str] = "place-slots"
     takes: ClassVar[type] = ChunkProgram
@@ -57,8 +50,7 @@ class PlaceSlots:
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program with slots, local copies and local reductions."""
         layout = Layout(value.problem, value.chunks)
-        most = 1 if self.spread else target.profile.max_count
-        placer = _Placer(layout, target, value.transfers, most)
+        placer = _Placer(layout, target, value.transfers, target.profile.max_count)
         placer.publish_own_data()
         placer.begin_sums()
         placer.begin_exchange()
@@ -73,7 +65,7 @@ class PlaceSlots:
 class _Placer:
     """The state of one run: what has been placed, and where sums are kept.
 
-    All chunks of a segment (`colsynth.lowering.segments`) share their fate and lie side by
+    All chunks of a range (`colsynth.lowering.chunk_ranges`) share their fate and lie side by
     side, so the first one stands for all of them wherever a rank and a chunk are a key.
     """
 
@@ -82,7 +74,7 @@ class _Placer:
     transfers: tuple[Transfer, ...]
     most: int
     fuses: bool = False
-    segments: Segments = field(init=False)
+    ranges: ChunkRanges = field(init=False)
     placed: list[Transfer] = field(default_factory=list)
     scratch: list[int] = field(default_factory=list)
     sums: dict[Place, Slot] = field(default_factory=dict)
@@ -91,12 +83,12 @@ class _Placer:
     copies: dict[Place, int] = field(default_factory=dict)
     rests: dict[Place, Slot] = field(default_factory=dict)
     passed: set[Place] = field(default_factory=set)
-    apart: dict[Place, int] = field(default_factory=dict)
+    own_after: dict[Place, int] = field(default_factory=dict)
     unpublished: list[tuple[Part, Slot, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fuses = self.target.profile.fuses
-        self.segments = Segments(self.transfers, self.layout.grain)
+        self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         alone: set[Place] = set()
         lower: Counter[Place] = Counter()
@@ -104,18 +96,18 @@ class _Placer:
             if not transfer.reduces:
                 continue
             source, target = transfer.source, transfer.target
-            for chunk in self.segments.within(transfer.chunk, transfer.count):
+            for chunk in self.ranges.within(transfer.chunk, transfer.count):
                 self.arrivals.setdefault((target, chunk), [0, 0])[1] += 1
                 (self.passed if transfer.after else alone).add((source, chunk))
                 if source < target:
                     lower[target, chunk] += 1
-        self.apart = {key: max(1, lower[key]) for key in sorted(alone & self.arrivals.keys())}
+        self.own_after = {key: max(1, lower[key]) for key in sorted(alone & self.arrivals.keys())}
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
-            if self.fuses and in_output and (rank, chunk) not in self.apart:
+            if self.fuses and in_output and (rank, chunk) not in self.own_after:
                 self.sums[rank, chunk] = self.layout.output(rank, chunk)
             else:
-                place = self._reserve(rank, self.segments.length(chunk))
+                place = self._reserve(rank, self.ranges.length(chunk))
                 self.sums[rank, chunk] = Slot("s", place)
 
     def _reserve(self, rank: int, count: int) -> int:
@@ -147,8 +139,8 @@ class _Placer:
     def begin_sums(self) -> None:
         """Save contributions that leave by themselves from being overwritten."""
         if self._weak:
-            length = self.segments.length
-            chunks = [(r, c) for r, c0 in self.apart for c in range(c0, c0 + length(c0))]
+            length = self.ranges.length
+            chunks = [(r, c) for r, c0 in self.own_after for c in range(c0, c0 + length(c0))]
             self._set_aside(chunks)
 
     def begin_exchange(self) -> None:
@@ -210,7 +202,7 @@ class _Placer:
 
     def _uniform_parts(self, transfer: Transfer) -> list[tuple[int, int]]:
         """Return (chunk, count) of the runs that one step can serve on both ends."""
-        firsts = self.segments.within(transfer.chunk, transfer.count)
+        firsts = self.ranges.within(transfer.chunk, transfer.count)
         if len(firsts) == 1:
             return [(transfer.chunk, transfer.count)]
         states = [self._state(transfer, chunk) for chunk in firsts]
@@ -228,7 +220,7 @@ class _Placer:
         key = transfer.target, chunk
         done, total = self.arrivals[key]
         where, place = self.sums[key]
-        own = self.apart.get(key, 0)
+        own = self.own_after.get(key, 0)
         published = own > 0 or (key not in self.passed and not self.fuses)
         ends = done == 0, done + 1 == own, done + 1 == total and published
         return buffer, offset - chunk, where, place - chunk, *ends
@@ -236,7 +228,7 @@ class _Placer:
     def _read(self, transfer: Transfer, chunk: int) -> Slot:
         """Return where the source keeps a chunk of a transfer."""
         rank = transfer.source
-        if transfer.reduces and (rank, chunk) not in self.apart:
+        if transfer.reduces and (rank, chunk) not in self.own_after:
             return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
         if (rank, chunk) in self.rests:
             return self.rests[rank, chunk]
@@ -258,13 +250,13 @@ class _Placer:
         return [self._append(arriving(part, self._lands(part, part.chunk)))]
 
     def _reduce(self, part: Part) -> list[int]:
-        for chunk in self.segments.within(part.chunk, part.count):
+        for chunk in self.ranges.within(part.chunk, part.count):
             self.arrivals[part.target, chunk][0] += 1
         key = part.target, part.chunk
         number, expected = self.arrivals[key]
         done = number - 1
         total = self.sums[key]
-        if key in self.apart:
+        if key in self.own_after:
             return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
         if self.fuses:
@@ -283,7 +275,7 @@ class _Placer:
             added = self._append(arriving(part, total, total))
         else:
             added = self._add_landed(part, total)
-        if number == self.apart[part.target, part.chunk]:
+        if number == self.own_after[part.target, part.chunk]:
             own = self.layout.input(part.target, part.chunk)
             added = self._append(behind(part, added, own, total, total))
         if number == expected:

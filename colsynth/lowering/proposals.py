@@ -1,12 +1,12 @@
 """What to try so that a program fills and drains quickly: round-robin order and segments.
 
-A large message takes as long as its busiest links are busy, and as long as they wait before
-the first data arrives and others work after the last. With few chunks per tree that is a tenth
-to a third of all time. Two things shorten it: all boxes send round-robin
-(`order-transfers{order=waves}`), with threadblocks by load or with turns on the links that leave
-a box; and trees carry their chunks in several segments (`lower-forest{pieces=...}`), small ones
-first where a collective begins by reducing, small ones last where it ends by copying. In between
-segments are as large as the steps and nodes of a file ask.
+A large message takes as long as its busiest links are busy, plus the time until the first data
+reaches them and the time that others need after their last. With few chunks per tree, these are
+a tenth to a third of the total. Two things shorten them. All boxes send round-robin
+(`order-transfers{order=round-robin}`), with threadblocks in proportion to load or with a window
+on the NICs. And trees carry their chunks in several segments (`lower-forest{segments=...}`):
+small ones first where a collective begins by reducing, small ones last where it ends by copying.
+In between, segments are as large as the steps and nodes of a file require.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from fractions import Fraction
 from colsynth.lowering.orders import ORDERS
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 
-ORDER, PIECES = "order-transfers.order", "lower-forest.pieces"
-EVEN, SHARE = "assign-threadblocks.even", "assign-threadblocks.share"
+ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
+STRATEGY, MERGE = "assign-threadblocks.strategy", "coalesce-chunks.merge"
 MOST = "lower-forest.most"
-TURNS, APART, LAG = "assign-threadblocks.turns", "assign-threadblocks.apart", "order-transfers.lag"
+NIC_WINDOW = "assign-threadblocks.nic_window"
+LAG = "order-transfers.lag"
 
 _SEGMENT_SECONDS = Fraction(20, 10**6)
 """Time that a threadblock should take for a segment: about ten times what a step costs it."""
@@ -37,17 +38,17 @@ _LEAST = 5
 _TRIES = 4
 """How many numbers of segments are tried: threadblock allocation decides what fits."""
 
-_TURNS = 2
-"""Sends that share a NIC at a time: with one it is idle between any two, with more all end late."""
+_NIC_WINDOW = 2
+"""Sends in flight per NIC. With one, the NIC idles between two; with more, all of them end late."""
 
-BY_LOAD: Changes = {ORDER: "waves", EVEN: True, MOST: 0}
+BY_LOAD: Changes = {ORDER: "round-robin", STRATEGY: "balanced", MOST: 0}
 """Round-robin with threadblocks by load, and no tree cut."""
 
 
-def spread_out(basis: Basis) -> Iterator[Proposal]:
+def unmerged(basis: Basis) -> Iterator[Proposal]:
     """Yield smaller steps, where some move several chunks."""
-    if basis.shape.trees and basis.shape.count > 1 and not basis.values["coalesce-chunks.spread"]:
-        yield ({"coalesce-chunks.spread": True},)
+    if basis.shape.trees and basis.shape.count > 1 and basis.values[MERGE] != 1:
+        yield ({MERGE: 1},)
 
 
 def orders(basis: Basis) -> Iterator[Proposal]:
@@ -56,12 +57,12 @@ def orders(basis: Basis) -> Iterator[Proposal]:
         for order in ORDERS:
             if order != basis.values[ORDER]:
                 yield ({ORDER: order},)
-    if basis.shape.height < 2 or basis.values[PIECES] != "1":
+    if basis.shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
     cut = [0, 1] if basis.shape.weight > 1 else [0]
     for most in cut:  # neither round-robin nor smaller transfers may be faster alone
         yield ({**BY_LOAD, MOST: most},)
-        yield ({ORDER: "waves", TURNS: _TURNS, MOST: most},)
+        yield ({ORDER: "round-robin", NIC_WINDOW: _NIC_WINDOW, MOST: most},)
 
 
 def smaller_transfers(basis: Basis) -> Iterator[Proposal]:
@@ -79,10 +80,10 @@ def coarser_weights(basis: Basis) -> Iterator[Proposal]:
         parts //= 2
 
 
-def segments(basis: Basis) -> Iterator[Proposal]:
+def segmentations(basis: Basis) -> Iterator[Proposal]:
     """Yield numbers and sizes of segments, where GPUs pass on what they receive."""
     shape = basis.shape
-    if shape.height < 2 or basis.values[PIECES] != "1":
+    if shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
     yield tuple(_segmented(basis))
     if not basis.profile.fuses and shape.rises:
@@ -96,10 +97,11 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     chunks = 1 << max(0, int(basis.size / (_segment_bytes(basis) * trees)).bit_length() - 1)
     number = min(_room(basis), chunks * 3 // 8)
     both = shape.rises and shape.falls
-    fixed = {**BY_LOAD, TURNS: _TURNS, APART: not both}
+    strategy = "pooled" if both else "balanced"
+    fixed = {**BY_LOAD, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
         sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
-        yield {**fixed, PIECES: sizes}
+        yield {**fixed, SEGMENTS: sizes}
         number = number * 3 // 4
 
 
@@ -120,8 +122,8 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         if number < _LEAST:
             return
         lag = number if shape.falls else 0
-        fixed = {**BY_LOAD, SHARE: True, TURNS: _TURNS, LAG: lag}
-        yield {**fixed, PIECES: ones_and_twos(number)}
+        fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, LAG: lag}
+        yield {**fixed, SEGMENTS: ones_and_twos(number)}
 
 
 def _segment_bytes(basis: Basis) -> Fraction:
@@ -160,7 +162,7 @@ def _room(basis: Basis) -> int:
 
 
 def sizes_of(number: int, chunks: int, *, rises: bool, falls: bool) -> str:
-    """Return the sizes of segments as `lower-forest{pieces}` has them.
+    """Return the sizes of segments as `lower-forest{segments}` has them.
 
     The further from an end that is to be small, the larger; chunks are divided as d'Hondt
     divides seats.

@@ -79,9 +79,9 @@ def roundings(forest: Forest, tolerance: Fraction) -> tuple[Forest, ...]:
     found: list[Forest] = []
     parts = 1 << (whole // _divisor(forest) - 1).bit_length()
     while parts <= MOST_PARTS and not (found and found[-1].algbw >= least):
-        rival = rounded(forest, parts)
-        if not found or rival.algbw > found[-1].algbw:
-            found.append(rival)
+        candidate = rounded(forest, parts)
+        if not found or candidate.algbw > found[-1].algbw:
+            found.append(candidate)
         parts *= 2
     return tuple(found) or (forest,)
 

@@ -1,11 +1,10 @@
-"""Threadblocks that send and receive in rounds: first all sends, then all receives, then sums.
+"""Rounds of a threadblock: first all its sends, then all receives, then all reductions.
 
-A threadblock of one connection in each direction follows the global order of transfers badly:
-it receives before it sends where its peer does the same, and so on round the box, until all of
-them do one after the other what they could do at once. In a round no connection is used twice
-and nothing that is sent waits for what arrives, so all sends may go first. They do so without
-deadlock where a FIFO holds all calls of a step: then this is an order of sends and receives in
-which every send finds its FIFO empty.
+A threadblock with one connection in each direction is slow in the global order of transfers: it
+receives before it sends where its peer does the same, and so on round the box, until all do one
+after the other what they could do at once. In a round, each connection is used once and no send
+waits for an arrival, so all sends may go first. This cannot deadlock where a FIFO holds all calls
+of a step: every send then finds its FIFO empty.
 """
 
 from __future__ import annotations

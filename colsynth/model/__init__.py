@@ -6,7 +6,7 @@ nothing else passes between rooms.
 
 from colsynth.model.allreduce import AllreduceBound, Limit, PricedCut, RootedBound
 from colsynth.model.bound import Bound, Cut, FlowBound
-from colsynth.model.chunks import ChunkProgram, Origin, Slot, Transfer
+from colsynth.model.chunks import ChunkProgram, Ordering, Origin, Slot, Transfer
 from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
 from colsynth.model.problem import Collective, Demand, Direction, Problem
 from colsynth.model.program import Gpu, Header, Step, Threadblock, ThreadblockProgram, Wait
@@ -32,6 +32,7 @@ __all__ = [
     "Limit",
     "Link",
     "Node",
+    "Ordering",
     "Origin",
     "Phase",
     "PricedCut",

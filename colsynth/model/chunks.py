@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from colsynth.model.problem import Direction, Problem
@@ -18,7 +19,7 @@ class Slot(NamedTuple):
 class Origin(NamedTuple):
     """Where a transfer comes from: a phase of the schedule, a tree of it, a copy of both.
 
-    A tree's chunks may travel in pieces, one after the other; `piece` is their place.
+    A tree's chunks may travel in segments, one after the other; `segment` is their place.
     In a timed schedule `tree` is the chunk (the first of several), whose way through the
     phase it identifies. It is -1 for local copies that no schedule asked for.
     """
@@ -27,7 +28,7 @@ class Origin(NamedTuple):
     direction: Direction
     tree: int
     instance: int = 0
-    piece: int = 0
+    segment: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,20 @@ class Transfer:
         return self.source == self.target
 
 
+class Ordering(Enum):
+    """How much the order of a program's transfers means.
+
+    ``FREE``: it is one of the orders that respect `Transfer.after`. ``FIXED``: it is a decision
+    of the schedule, which later passes keep. ``LOCKSTEP``: it is fixed, and all chains advance
+    level by level, as rings do, so a relay may share a step with its arrival although other
+    transfers come between them.
+    """
+
+    FREE = "free"
+    FIXED = "fixed"
+    LOCKSTEP = "lockstep"
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkProgram:
     """Transfers in an order in which every one comes after those it needs.
@@ -89,13 +104,17 @@ class ChunkProgram:
         `Transfer.after` holds indices into this tuple, all smaller than its own.
     scratch : tuple of int
         Chunks of scratch per rank; empty until slots are placed.
-    ordered : bool
-        Whether the order of the transfers is a decision of the schedule, which later
-        passes keep, or only one of the orders that respect `Transfer.after`.
+    ordering : Ordering
+        What the order of the transfers means to later passes.
     """
 
     problem: Problem
     chunks: int
     transfers: tuple[Transfer, ...]
     scratch: tuple[int, ...] = ()
-    ordered: bool = False
+    ordering: Ordering = Ordering.FREE
+
+    @property
+    def ordered(self) -> bool:
+        """Whether later passes keep the order of the transfers."""
+        return self.ordering is not Ordering.FREE

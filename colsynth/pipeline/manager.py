@@ -22,7 +22,7 @@ from colsynth.errors import (
     VerificationError,
     is_interrupt,
 )
-from colsynth.garbage import no_cycles
+from colsynth.gc_pause import gc_paused
 from colsynth.model import Forest, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
@@ -124,7 +124,7 @@ class Pipeline:
         """
         clock = clock or Clock()
         last = self.first + len(self.passes) - 1
-        with no_cycles():
+        with gc_paused():
             for place, item in enumerate(self.passes, self.first):
                 target.progress(item.name, place - 1, last)
                 with clock.measure(item.name):

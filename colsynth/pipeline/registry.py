@@ -22,7 +22,9 @@ _PASSES = {
     "match-chunks": "colsynth.synthesis.timed.match_chunks:MatchChunks",
     "build-ring": "colsynth.synthesis.baselines.build_ring:BuildRing",
     "build-tree": "colsynth.synthesis.baselines.build_tree:BuildTree",
-    "build-halving": "colsynth.synthesis.baselines.build_halving:BuildHalving",
+    "build-halving-doubling": (
+        "colsynth.synthesis.baselines.build_halving_doubling:BuildHalvingDoubling"
+    ),
     "build-hierarchical": "colsynth.synthesis.baselines.build_hierarchical:BuildHierarchical",
     "build-stars": "colsynth.synthesis.baselines.build_stars:BuildStars",
     "build-all-pairs": "colsynth.synthesis.baselines.build_all_pairs:BuildAllPairs",
@@ -39,19 +41,17 @@ _PASSES = {
 }
 
 _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
-_SPREAD = _LOWERING.replace(
-    "place-slots,assign-threadblocks", "place-slots{spread=true},assign-threadblocks{spread=true}"
-)
-_ABREAST = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{share=true,abreast=true}")
-_MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{most=4096}")
+_SPREAD = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=spread}")
+_DUPLEX = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=duplex}")
+_MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{merge=4096}")
 
 ALGORITHMS = {
     "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",
     "roots": f"pack-roots,round-weights,lower-forest{{fill=true}},{_SPREAD}",
     "ten": f"match-chunks,lower-timed,{_SPREAD}",
-    "ring": f"build-ring,lower-forest{{apart=true,abreast=true}},{_ABREAST}",
+    "ring": f"build-ring,lower-forest{{lockstep=true}},{_DUPLEX}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",
-    "rhd": f"build-halving,{_MERGED}",
+    "halving-doubling": f"build-halving-doubling,{_MERGED}",
     "hierarchical": f"build-hierarchical,lower-forest,{_LOWERING}",
     "allpairs": f"build-all-pairs,{_LOWERING}",
     "allpairs2": f"build-stars,lower-forest,{_LOWERING}",

@@ -17,8 +17,8 @@ LIBRARY = ("channels", "instances")
 """What is varied of a baseline: what a library varies."""
 
 SWEEP = (
-    *("pack-trees.trees", "round-weights.parts", "lower-forest.most", "coalesce-chunks.spread"),
-    *("order-transfers.order", "lower-forest.pieces", "pack-trees.prefer"),
+    *("pack-trees.trees", "round-weights.parts", "lower-forest.most", "coalesce-chunks.merge"),
+    *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
     *("lower-forest.instances", "pack-trees.trees"),
 )
 """What -O1 varies, one after the other, each from the best so far."""

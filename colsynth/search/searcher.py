@@ -197,8 +197,8 @@ class Searcher:
             [x for x in self._neighbours(self.found[plan]) if not self._is_known(x)]
             for plan in parents
         ]
-        turns = (item for turn in zip_longest(*rows) for item in turn if item is not None)
-        return list(dict.fromkeys(turns))
+        dealt = (item for turn in zip_longest(*rows) for item in turn if item is not None)
+        return list(dict.fromkeys(dealt))
 
     def _ratio(self, row: int, own: Measured, best: Measured) -> float:
         """Return the factor between two plans; a plan that is not selected counts as behind."""
@@ -241,7 +241,7 @@ class Searcher:
         """Whether what is left of the work suffices for a plan, as far as can be told."""
         if self.most_work is None or parent.shape is None:
             return True
-        times = _copies(plan) / _copies(parent.plan)
+        times = _replicas(plan) / _replicas(parent.plan)
         return self.work + parent.shape.steps * times <= self.most_work
 
     def _is_pinned(self, changes: Changes) -> bool:
@@ -269,11 +269,11 @@ _REPEATED = ("lower-forest.instances",)
 """Choices that go up step by step while that helps."""
 
 
-def _copies(plan: Plan) -> int:
+def _replicas(plan: Plan) -> int:
     """Return how often a plan has every transfer of its schedule: about its share of steps."""
     values = plan.values()
-    pieces = str(values.get("lower-forest.pieces", "1")).count("-") + 1
-    return pieces * int(values.get("lower-forest.instances", 1))
+    segments = str(values.get("lower-forest.segments", "1")).count("-") + 1
+    return segments * int(values.get("lower-forest.instances", 1))
 
 
 def _ends(known: Sequence[Measured]) -> bool:

@@ -139,7 +139,7 @@ def break_down(traced: Trace) -> Breakdown:
         causes={cause: causes[cause] for cause in CAUSES},
         dependencies=dict(sorted(waited.items(), key=lambda item: (-item[1], item[0]))),
         waiting=_waiting(traced),
-        simulated=run.cut.simulated / run.cut.tiles,
+        simulated=run.tiling.simulated / run.tiling.tiles,
     )
 
 

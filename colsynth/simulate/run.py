@@ -23,8 +23,8 @@ LEAST_TILES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """How a message is cut into pieces.
+class Tiling:
+    """How a message is divided into tiles, calls and slices.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Run:
     Parameters
     ----------
     size : int
-    cut : Cut
+    tiling : Tiling
     seconds : float
         With the launch, and with the tiles that were not simulated.
     block_end : float64 (B,)
@@ -66,14 +66,14 @@ class Run:
     """
 
     size: int
-    cut: Cut
+    tiling: Tiling
     seconds: float
     block_end: NDArray[np.float64]
     integers: NDArray[np.int32]
     times: NDArray[np.float64]
 
 
-def cut_message(machine: Machine, profile: Profile, size: int) -> Cut:
+def tile_message(machine: Machine, profile: Profile, size: int) -> Tiling:
     """Return how the runtime cuts a message (contract 4.3, 4.4, 4.6)."""
     model, protocol = machine.model, machine.protocol
     chunk = size / machine.program.header.chunks
@@ -86,7 +86,7 @@ def cut_message(machine: Machine, profile: Profile, size: int) -> Cut:
     slices = min(model.slices[protocol], max(1, math.ceil(largest / model.least_slice[protocol])))
     calls = int(np.maximum(1, -(-machine.pieces // group)).sum())
     simulated = min(tiles, max(LEAST_TILES, SLICES // max(1, calls * slices)))
-    return Cut(
+    return Tiling(
         group=group,
         chunk=chunk,
         tile=tile,
@@ -114,33 +114,33 @@ def run(machine: Machine, profile: Profile, size: int, *, trace: bool = False) -
     from colsynth.kernels.execution import INTEGERS, TIMES, execute
     from colsynth.kernels.machine import Network, Units
 
-    cut = cut_message(machine, profile, size)
-    calls = int(np.maximum(1, -(-machine.pieces // cut.group)).sum())
-    rows = calls * cut.slices * cut.simulated if trace else 0
+    tiling = tile_message(machine, profile, size)
+    calls = int(np.maximum(1, -(-machine.pieces // tiling.group)).sum())
+    rows = calls * tiling.slices * tiling.simulated if trace else 0
     block_end = np.full(len(machine.blocks), -1.0)
-    tile_end = np.full(cut.simulated, -1.0)
+    tile_end = np.full(tiling.simulated, -1.0)
     integers, times = np.zeros((rows, INTEGERS), np.int32), np.zeros((rows, TIMES))
     units, network = (
         kind(*(getattr(machine, name) for name in kind._fields)) for kind in (Units, Network)
     )
-    passes = _passes(machine, cut)
+    passes = _passes(machine, tiling)
     stuck = execute(units, network, passes, block_end, tile_end, integers, times)
     if stuck:
         raise _hangs(machine, size, block_end)
-    whole = float(block_end.max(initial=0.0)) + _left_out(cut, tile_end)
+    whole = float(block_end.max(initial=0.0)) + _left_out(tiling, tile_end)
     used = int(np.count_nonzero(_completed(times, integers))) if trace else 0
     launch = machine.model.launch[machine.protocol] / 1e6
-    return Run(size, cut, whole / 1e9 + launch, block_end, integers[:used], times[:used])
+    return Run(size, tiling, whole / 1e9 + launch, block_end, integers[:used], times[:used])
 
 
-def _passes(machine: Machine, cut: Cut) -> Passes:
+def _passes(machine: Machine, tiling: Tiling) -> Passes:
     """Return what the kernel needs to know of a message."""
     from colsynth.kernels.machine import Passes
 
-    least = machine.model.least_slice[machine.protocol] if cut.slices > 1 else 0
+    least = machine.model.least_slice[machine.protocol] if tiling.slices > 1 else 0
     return Passes(
-        cut.group, cut.chunk, cut.tile, cut.last, cut.simulated, cut.slices,
-        float(least), cut.depth, 1e3 * machine.model.wait,
+        tiling.group, tiling.chunk, tiling.tile, tiling.last, tiling.simulated, tiling.slices,
+        float(least), tiling.depth, 1e3 * machine.model.wait,
     )  # fmt: skip
 
 
@@ -150,12 +150,12 @@ def _completed(times: NDArray[Any], integers: NDArray[Any]) -> NDArray[np.bool_]
     return filled
 
 
-def _left_out(cut: Cut, tile_end: NDArray[np.float64]) -> float:
+def _left_out(tiling: Tiling, tile_end: NDArray[np.float64]) -> float:
     """Return the nanoseconds of the tiles that were not simulated."""
-    missing = cut.tiles - cut.simulated
+    missing = tiling.tiles - tiling.simulated
     if not missing:
         return 0.0
-    begin, end = cut.simulated // 4 - 1, cut.simulated // 2 - 1
+    begin, end = tiling.simulated // 4 - 1, tiling.simulated // 2 - 1
     return missing * float(tile_end[end] - tile_end[begin]) / (end - begin)
 
 

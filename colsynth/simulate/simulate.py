@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from colsynth.cost import Model, default_model
 from colsynth.errors import Diagnostic, InputError
-from colsynth.garbage import no_cycles
+from colsynth.gc_pause import gc_paused
 from colsynth.simulate.points import Point
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def simulate(
     for size in sizes:
         if size < 1:
             raise InputError(Diagnostic("CS604", f"a message of {size} bytes is no message"))
-    with no_cycles():
+    with gc_paused():
         machine = build(program, topology, model or default_model(profile))
     header = program.header
     return tuple(

@@ -32,7 +32,7 @@ Event = dict[str, Any]
 
 def timeline(traced: Trace) -> dict[str, Any]:
     """Return the trace as a JSON object of Chrome's trace event format."""
-    header, cut = traced.machine.program.header, traced.run.cut
+    header, tiling = traced.machine.program.header, traced.run.tiling
     return {
         "traceEvents": [*_names(traced), *_slices(traced), *_links(traced)],
         "displayTimeUnit": "ns",
@@ -40,8 +40,8 @@ def timeline(traced: Trace) -> dict[str, Any]:
             "program": header.name,
             "topology": traced.machine.topology.name,
             "size_bytes": traced.run.size,
-            "tiles": cut.tiles,
-            "tiles_shown": cut.simulated,
+            "tiles": tiling.tiles,
+            "tiles_shown": tiling.simulated,
         },
     }
 

@@ -26,8 +26,8 @@ from typing import Any
 from colsynth import reading
 from colsynth.errors import InputError
 from colsynth.jobs.journal import Journal, line_of
-from colsynth.survey.case import Found
 from colsynth.survey.row import Row
+from colsynth.survey.survey_case import Found
 from colsynth.writing import claimed, exists, put, write_files, write_folder
 
 TABLE, JOURNAL, SCHEDULES = "survey.json", "journal.jsonl", "schedules"
@@ -48,7 +48,7 @@ class Folder:
     path : Path or None
         A folder of an earlier run of the same survey, an empty one, or a new one.
     identity : str
-        Of the survey; see `Case.identity`.
+        Of the survey; see `SurveyCase.identity`.
     force : bool
         Whether a survey of something else gives way, once there is a row to put in its place.
 

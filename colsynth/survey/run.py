@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from colsynth.jobs.workers import Workers
-from colsynth.survey.case import Case, Found, examine, label_of
 from colsynth.survey.folder import Folder, claim, refuse_to_replace
 from colsynth.survey.row import Row
+from colsynth.survey.survey_case import Found, SurveyCase, examine, label_of
 from colsynth.topology.damage import Failures
 from colsynth.topology.single_failures import single_failures
 from colsynth.units import percent
@@ -30,13 +30,13 @@ class Survey:
 
     Parameters
     ----------
-    case : Case
+    case : SurveyCase
     healthy : Row
     rows : tuple of Row
         The worst first: by bound, then by what the schedule reaches.
     """
 
-    case: Case
+    case: SurveyCase
     healthy: Row
     rows: tuple[Row, ...]
 
@@ -73,7 +73,7 @@ class Survey:
 
 
 def survey(
-    case: Case,
+    case: SurveyCase,
     place: Path | None = None,
     workers: Workers | None = None,
     progress: Progress | None = None,
@@ -84,7 +84,7 @@ def survey(
 
     Parameters
     ----------
-    case : Case
+    case : SurveyCase
     place : Path, optional
         A folder that is given every row as soon as it is known, and the table at the end;
         rows that it holds are not worked out again.
@@ -116,7 +116,7 @@ def survey(
 
 
 def _surveyed(
-    case: Case,
+    case: SurveyCase,
     folder: Folder,
     items: Sequence[_Item],
     workers: Workers,
@@ -138,13 +138,13 @@ def _surveyed(
     return Survey(case, healthy, tuple(sorted(broken, key=_badness)))
 
 
-def _failures(case: Case) -> tuple[Failures, ...]:
+def _failures(case: SurveyCase) -> tuple[Failures, ...]:
     """Return none at all, for the healthy topology, then every failure."""
     topology = case.problem.topology
     return (Failures(), *chain(*(single_failures(topology, kind) for kind in case.kinds)))
 
 
-def _known(case: Case, folder: Folder, items: Sequence[_Item]) -> dict[int, Row]:
+def _known(case: SurveyCase, folder: Folder, items: Sequence[_Item]) -> dict[int, Row]:
     """Return the rows of an earlier run, by number."""
     topology = case.problem.topology
     recalled = (
@@ -153,7 +153,7 @@ def _known(case: Case, folder: Folder, items: Sequence[_Item]) -> dict[int, Row]
     return {number: row for number, row in recalled if row is not None}
 
 
-def _numbered(case: Case, item: _Item) -> tuple[int, Found]:
+def _numbered(case: SurveyCase, item: _Item) -> tuple[int, Found]:
     return item[0], examine(case, item[1])
 
 

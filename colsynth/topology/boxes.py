@@ -1,7 +1,7 @@
 """Boxes of GPUs that name none: NICs tell where one node ends and the next begins.
 
-Nodes that reach each other over links and switches alone are one piece. GPUs of different pieces
-have only ways through NICs, so the pieces are different boxes.
+Nodes that reach each other over links and switches alone are one component. GPUs of different
+components reach each other through NICs only, so the components are different boxes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NAMED = 4
 def infer_boxes(topology: Topology, spans: Sequence[Span | None] | None = None) -> Topology:
     """Return a topology in which GPUs behind different NICs have different boxes.
 
-    Boxes that are named stay. A piece without a name takes the box that its switches or NICs
+    Boxes that are named stay. A component without a name takes the box that its switches or NICs
     name, else a number of its own. All stays as it is where nobody needs a name: the GPUs are
-    one piece, or each has its box. `Topology.notes` tell what was concluded.
+    one component, or each has its box. `Topology.notes` tell what was concluded.
 
     Parameters
     ----------
@@ -33,18 +33,18 @@ def infer_boxes(topology: Topology, spans: Sequence[Span | None] | None = None) 
     Raises
     ------
     InputError
-        CS140: two pieces share a NIC, so they may be one box, and nothing tells.
+        CS140: two components share a NIC, so they may be one box, and nothing tells.
     """
     if all(topology.nodes[gpu].box is not None for gpu in topology.ranks):
         return topology
-    piece = _pieces(topology)
-    pieces = list(dict.fromkeys(piece[gpu] for gpu in topology.ranks))
-    if len(pieces) == 1:
+    component = _components(topology)
+    components = list(dict.fromkeys(component[gpu] for gpu in topology.ranks))
+    if len(components) == 1:
         return topology
-    members = _members(topology, piece, spans)
-    box_of = _boxes(topology, members, pieces)
+    members = _members(topology, component, spans)
+    box_of = _boxes(topology, members, components)
     nodes = list(topology.nodes)
-    for number in pieces:
+    for number in components:
         for index in members[number]:
             if nodes[index].box is None:
                 nodes[index] = replace(nodes[index], box=box_of[number])
@@ -54,7 +54,7 @@ def infer_boxes(topology: Topology, spans: Sequence[Span | None] | None = None) 
     return replace(found, notes=(*topology.notes, _note(topology, found)))
 
 
-def _pieces(topology: Topology) -> list[int]:
+def _components(topology: Topology) -> list[int]:
     """Return a number for every node, equal for those that links without NICs join."""
     label = list(range(len(topology.nodes)))
 
@@ -73,21 +73,21 @@ def _pieces(topology: Topology) -> list[int]:
 
 
 def _members(
-    topology: Topology, piece: list[int], spans: Sequence[Span | None] | None
+    topology: Topology, component: list[int], spans: Sequence[Span | None] | None
 ) -> dict[int, list[int]]:
-    """Return the nodes of each piece with GPUs, and the NICs that are linked to it."""
-    members: dict[int, list[int]] = {piece[gpu]: [] for gpu in topology.ranks}
+    """Return the nodes of each component with GPUs, and the NICs that are linked to it."""
+    members: dict[int, list[int]] = {component[gpu]: [] for gpu in topology.ranks}
     around: dict[int, set[int]] = {}
     for link in topology.links:
         for nic, other in ((link.source, link.target), (link.target, link.source)):
             other_is_nic = topology.nodes[other].kind is Kind.NIC
             if topology.nodes[nic].kind is Kind.NIC and not other_is_nic:
-                around.setdefault(nic, set()).add(piece[other])
+                around.setdefault(nic, set()).add(component[other])
     for index, node in enumerate(topology.nodes):
-        near = {piece[index]} if node.kind is not Kind.NIC else around.get(index, set())
+        near = {component[index]} if node.kind is not Kind.NIC else around.get(index, set())
         near &= members.keys()
         if len(near) > 1 and node.box is None:
-            _refuse_shared(topology, index, near, piece, spans)
+            _refuse_shared(topology, index, near, component, spans)
         for number in near:
             members[number].append(index)
     return members
@@ -97,15 +97,15 @@ def _refuse_shared(
     topology: Topology,
     nic: int,
     near: set[int],
-    piece: list[int],
+    component: list[int],
     spans: Sequence[Span | None] | None,
 ) -> None:
-    """Refuse a NIC between pieces of which one has a GPU without a box."""
-    gpus = [gpu for gpu in sorted(topology.ranks) if piece[gpu] in near]
+    """Refuse a NIC between components of which one has a GPU without a box."""
+    gpus = [gpu for gpu in sorted(topology.ranks) if component[gpu] in near]
     lost = [gpu for gpu in gpus if topology.nodes[gpu].box is None]
     if not lost:
         return
-    other = next(gpu for gpu in gpus if piece[gpu] != piece[lost[0]])
+    other = next(gpu for gpu in gpus if component[gpu] != component[lost[0]])
     one, two = sorted((lost[0], other))
     names = topology.nodes[one].name, topology.nodes[two].name
     raise InputError(
@@ -120,13 +120,13 @@ def _refuse_shared(
 
 
 def _boxes(
-    topology: Topology, members: dict[int, list[int]], pieces: list[int]
+    topology: Topology, members: dict[int, list[int]], components: list[int]
 ) -> dict[int, int | None]:
-    """Return the box of each piece; None where its members name several."""
+    """Return the box of each component; None where its members name several."""
     taken = {node.box for node in topology.nodes}
-    free = (number for number in range(len(pieces) + len(taken)) if number not in taken)
+    free = (number for number in range(len(components) + len(taken)) if number not in taken)
     box_of: dict[int, int | None] = {}
-    for number in pieces:
+    for number in components:
         named = {topology.nodes[index].box for index in members[number]} - {None}
         if not named:
             box_of[number] = next(free)

@@ -21,7 +21,7 @@ from colsynth.search.plan import Plan
 from colsynth.search.run import find_each, nothing_fits, refusals
 from colsynth.search.wish import algorithm_names
 from colsynth.simulate import Point
-from colsynth.tuning.ranges import Choice, Ranges, Segment, plan_ranges
+from colsynth.tuning.ranges import Offer, Ranges, Segment, plan_ranges
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
             raise nothing_fits(case, measured)
     modes = [_modes(case, runtime) for case in cases]
     pairs = list(zip(cases, found, modes, strict=True))
-    choices = [_choice(case, measured, runtime, len(served)) for case, measured, served in pairs]
-    plans = plan_ranges(choices, runtime.max_files)
+    offers = [_offer(case, measured, runtime, len(served)) for case, measured, served in pairs]
+    plans = plan_ranges(offers, runtime.max_files)
     made = [
         _Maker(case, runtime, served).make(plan)
         for (case, _, served), plan in zip(pairs, plans, strict=True)
@@ -154,7 +154,7 @@ def _modes(case: Case, runtime: Profile) -> tuple[Mode, ...]:
     return plan_modes(runtime, Mode.AUTO, True, case.problem.collective)
 
 
-def _choice(case: Case, found: tuple[Measured, ...], runtime: Profile, files: int) -> Choice:
+def _offer(case: Case, found: tuple[Measured, ...], runtime: Profile, files: int) -> Offer:
     """Return what may serve a case; what the library has itself needs no file."""
     own = runtime.built_in.get(case.problem.collective, ())
     inside = [m for m in found if m.plan.algorithm in own]
@@ -163,7 +163,7 @@ def _choice(case: Case, found: tuple[Measured, ...], runtime: Profile, files: in
         [t for m in inside if (t := m.seconds[place]) is not None]
         for place in range(len(case.sizes))
     )
-    return Choice(written, tuple(min(row, default=None) for row in times), files)
+    return Offer(written, tuple(min(row, default=None) for row in times), files)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Ranges:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Offer:
     """What may serve the sizes of one collective.
 
     Parameters
@@ -80,43 +80,43 @@ class Choice:
     files: int
 
 
-def plan_ranges(choices: Sequence[Choice], most_files: int | None) -> tuple[Ranges, ...]:
+def plan_ranges(offers: Sequence[Offer], most_files: int | None) -> tuple[Ranges, ...]:
     """Return the plan of every collective.
 
     Least excess beyond the tolerance comes first, then fewest files, then least time.
 
     Parameters
     ----------
-    choices : sequence of Choice
+    offers : sequence of Offer
     most_files : int or None
         That a job may load, all collectives together; None is no limit.
     """
-    tables = [_plans(choice) for choice in choices]
+    tables = [_plans(offer) for offer in offers]
     if most_files is None:
         return tuple(min(table, key=lambda p: (p.excess, p.served, p.loss)) for table in tables)
-    fitting = (plans for plans in product(*tables) if _files(plans, choices) <= most_files)
+    fitting = (plans for plans in product(*tables) if _files(plans, offers) <= most_files)
     return min(
         fitting,
         key=lambda plans: (
             sum(plan.excess for plan in plans),
-            _files(plans, choices),
+            _files(plans, offers),
             sum(plan.loss for plan in plans),
         ),
     )
 
 
-def _files(plans: Sequence[Ranges], choices: Sequence[Choice]) -> int:
-    return sum(p.served * choice.files for p, choice in zip(plans, choices, strict=True))
+def _files(plans: Sequence[Ranges], offers: Sequence[Offer]) -> int:
+    return sum(p.served * offer.files for p, offer in zip(plans, offers, strict=True))
 
 
-def _plans(choice: Choice) -> tuple[Ranges, ...]:
+def _plans(offer: Offer) -> tuple[Ranges, ...]:
     """Return the best plan for every number of segments served, from none upwards.
 
     Dynamic programming over prefixes of the sizes; what a further file does not improve is
     left out.
     """
-    sizes = len(choice.library)
-    costs = _Costs(choice)
+    sizes = len(offer.library)
+    costs = _Costs(offer)
     rows: list[list[Ranges | None]] = [[Ranges(), *[None] * sizes]]
     for end in range(1, sizes + 1):
         row: list[Ranges | None] = [None] * (sizes + 1)
@@ -163,14 +163,14 @@ def _extend(plan: Ranges, found: tuple[Segment, int, int] | None, served: int) -
 class _Costs:
     """What segments cost: (segment, excess, loss)."""
 
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
+    def __init__(self, offer: Offer) -> None:
+        self.offer = offer
         self.slack = round(_UNIT * log(1 + TOLERANCE))
-        rows = [*(m.served for m in choice.measured), choice.library]
+        rows = [*(m.served for m in offer.measured), offer.library]
         columns = zip(*rows, strict=True)
         self.least = [min((x for x in column if x is not None), default=None) for column in columns]
-        self.losses = [self._losses(m.served) for m in choice.measured]
-        self.own = [_UNSERVED if x is None else x for x in self._losses(choice.library)]
+        self.losses = [self._losses(m.served) for m in offer.measured]
+        self.own = [_UNSERVED if x is None else x for x in self._losses(offer.library)]
         self.found: dict[tuple[int, int], tuple[Segment, int, int] | None] = {}
 
     def _losses(self, row: Sequence[float | None]) -> list[int | None]:
@@ -192,7 +192,7 @@ class _Costs:
 
     def _rank(self, first: int, last: int) -> tuple[Segment, int, int] | None:
         served = []
-        for losses, measured in zip(self.losses, self.choice.measured, strict=True):
+        for losses, measured in zip(self.losses, self.offer.measured, strict=True):
             here = [loss for loss in losses[first : last + 1] if loss is not None]
             if len(here) == last + 1 - first:
                 served.append((*self._sums(here), measured))

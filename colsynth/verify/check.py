@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from colsynth.garbage import no_cycles
+from colsynth.gc_pause import gc_paused
 from colsynth.model import Finding, Header, Report, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading, read
@@ -45,7 +45,7 @@ def verify_bytes(
     Report
         All findings, not the first; `Report.ok` is the verdict.
     """
-    with no_cycles():
+    with gc_paused():
         reading = read(data, profile, file=subject)
         return verify_reading(reading, profile, subject=subject, single_node=single_node)
 
@@ -65,7 +65,7 @@ def verify_reading(
     if reading.program is None:
         facts = (("content", "not checked: the header says too little"),)
         return Report(subject, profile.name, reading.findings, facts)
-    with no_cycles():
+    with gc_paused():
         report = _verify(
             reading.program, profile, subject, custom=reading.custom, single_node=single_node
         )

@@ -59,7 +59,7 @@ def measure(preset: str, boxes: int, algorithm: str, instances: int) -> dict[str
         "ranks": topology.size,
         "steps": len(machine.units),
         "slices": len(traced.times),
-        "tiles": [found.cut.simulated, found.cut.tiles],
+        "tiles": [found.tiling.simulated, found.tiling.tiles],
         "seconds": dict(zip(STAGES, (b - a for a, b in pairwise(marks)), strict=True)),
         "busbw_gb_per_s": point.busbw / 1e9,
         "peak_mib": peak_mebibytes(),

@@ -159,7 +159,7 @@ def test_signals_that_the_caller_ignores_stay_ignored(monkeypatch):
     assert changed == []
 
 
-@pytest.mark.parametrize("options", [["-a", "rhd"], ["-a", "pairwise"]])
+@pytest.mark.parametrize("options", [["-a", "halving-doubling"], ["-a", "pairwise"]])
 def test_wrong_options_leave_no_survey_and_harm_none(options, tmp_path, capsys):
     wrong = ["survey", "ring:6", "-c", "allgather", "--jobs", "1", *options]
     place = ["-o", str(tmp_path / "found")]

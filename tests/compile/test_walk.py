@@ -15,12 +15,12 @@ from colsynth.verify import verify_bytes
 
 RING = api.make_problem(api.load_topology("ring:4"), "allgather")
 MI250 = api.make_problem(api.load_topology("mi250"), "allgather")
-TIGHT = "assign-threadblocks{{max-threadblocks=9,max-steps={},spread=true}}"
+TIGHT = "assign-threadblocks{{max-threadblocks=9,max-steps={},strategy=spread}}"
 
 
 def tight(steps):
     """The default pipeline within fewer threadblocks and steps than the runtime has."""
-    return ALGORITHMS["forest"].replace("assign-threadblocks{spread=true}", TIGHT.format(steps))
+    return ALGORITHMS["forest"].replace("assign-threadblocks{strategy=spread}", TIGHT.format(steps))
 
 
 def test_auto_takes_the_most_trees_that_fit_and_says_what_was_given_up():

@@ -27,7 +27,7 @@ def lowered():
         until=SpellDependencies,
         trees="auto",
         instances=1,
-        pieces="1",
+        segments="1",
         order="chains",
         in_place=True,
         out_of_place=False,
@@ -35,7 +35,11 @@ def lowered():
     ):
         target = Target(runtimes.profile(runtime), "Simple", in_place, out_of_place)
         value = Problem(topology.load(name, nodes=boxes), Collective(collective), root)
-        lowering = LowerForest(instances, pieces=pieces), CoalesceChunks(), OrderTransfers(order)
+        lowering = (
+            LowerForest(instances, segments=segments),
+            CoalesceChunks(),
+            OrderTransfers(order),
+        )
         passes = [PackTrees(trees), *lowering, PlaceSlots(), AssignThreadblocks()]
         for step in (*passes, SpellDependencies()):
             value = step.run(value, target)

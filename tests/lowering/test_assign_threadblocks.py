@@ -1,6 +1,7 @@
 """Threadblocks: one owner per connection, few of them, within every limit."""
 
 from collections import Counter
+from typing import get_args
 
 import pytest
 
@@ -10,6 +11,7 @@ from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.spell_dependencies import SpellDependencies
+from colsynth.lowering.strategies import STRATEGIES, Name
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.target import Target
 from colsynth.verify import verify_program
@@ -131,14 +133,14 @@ def test_phases_have_threadblocks_of_their_own_where_they_suffice(lowered, runti
     """Else one that serves both would hold up the sums of a tile until the last is done."""
     placed = lowered("dgx-a100", "allreduce", until=PlaceSlots, runtime=runtime)
     target = Target(runtimes.profile(runtime), "Simple", in_place=True, out_of_place=False)
-    apart = AssignThreadblocks().run(placed, target)
-    assert all(len(phases) == 1 for phases in phases_of(apart))
-    assert verify_program(SpellDependencies().run(apart, target), target.profile, subject="x").ok
-    together = AssignThreadblocks(apart=False).run(placed, target)
-    assert any(len(phases) == 2 for phases in phases_of(together))
-    tight = max(len(gpu.threadblocks) for gpu in apart.gpus) - 1
+    separate = AssignThreadblocks().run(placed, target)
+    assert all(len(phases) == 1 for phases in phases_of(separate))
+    spelt = SpellDependencies().run(separate, target)
+    assert verify_program(spelt, target.profile, subject="x").ok
+    tight = max(len(gpu.threadblocks) for gpu in separate.gpus) - 1
     squeezed = AssignThreadblocks(max_threadblocks=tight).run(placed, target)
-    assert squeezed == AssignThreadblocks(apart=False, max_threadblocks=tight).run(placed, target)
+    assert squeezed.max_threadblocks <= tight
+    assert any(len(phases) == 2 for phases in phases_of(squeezed))
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -147,8 +149,8 @@ def test_work_is_spread_over_the_threadblocks_that_may_be_resident(lowered, runt
     placed = lowered(name, "allreduce", until=PlaceSlots, runtime=runtime, trees="1")
     target = Target(runtimes.profile(runtime), "Simple", in_place=True, out_of_place=False)
 
-    def staffed(**options):
-        program = AssignThreadblocks(**options).run(placed, target)
+    def allocated(strategy):
+        program = AssignThreadblocks(strategy).run(placed, target)
         moved = [
             sum(s.count for s in tb.steps if s.op not in ("nop", "re", "cpy"))
             for gpu in program.gpus
@@ -156,30 +158,58 @@ def test_work_is_spread_over_the_threadblocks_that_may_be_resident(lowered, runt
         ]
         return program, max(moved)
 
-    few, heaviest = staffed()
-    many, lighter = staffed(spread=True)
+    few, heaviest = allocated("fewest")
+    many, lighter = allocated("spread")
     assert few.max_threadblocks < many.max_threadblocks <= target.profile.resident_threadblocks
     assert lighter < heaviest
     assert verify_program(SpellDependencies().run(many, target), target.profile, subject="x").ok
-    assert staffed(spread=True, share=True) == staffed(share=True)
 
 
 def test_local_copies_are_spread_too(lowered):
     """Else one threadblock copies for all: what an alltoall overwrites in place, on RCCL."""
     target = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=True)
-    placed = lowered("mi300x", "allgather", until=OrderTransfers, runtime="rccl", trees="4")
+    ordered = lowered("mi300x", "allgather", until=OrderTransfers, runtime="rccl", trees="4")
+    placed = PlaceSlots().run(ordered, target)
 
-    def copied(spread):
-        program = PlaceSlots(spread=spread).run(placed, target)
-        staffed = AssignThreadblocks(spread=spread).run(program, target)
+    def copied(strategy):
+        allocated = AssignThreadblocks(strategy).run(placed, target)
         return max(
             sum(s.count for s in tb.steps if s.op == "cpy")
-            for gpu in staffed.gpus
+            for gpu in allocated.gpus
             for tb in gpu.threadblocks
         )
 
-    assert copied(False) == 4
-    assert copied(True) < 4
+    assert copied("fewest") == 4
+    assert copied("spread") < 4
+
+
+def test_pooled_threadblocks_serve_both_phases(lowered):
+    """With several segments, a threadblock by load has work of both."""
+    placed = lowered("dgx-a100", "allreduce", until=PlaceSlots, segments="1-1-1-1")
+    target = Target(runtimes.profile("msccl"), "Simple", in_place=True, out_of_place=False)
+    served = {
+        strategy: {len(p) for p in phases_of(AssignThreadblocks(strategy).run(placed, target))}
+        for strategy in ("balanced", "pooled")
+    }
+    assert served == {"balanced": {1}, "pooled": {2}}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("order", ["chains", "round-robin"])
+def test_every_strategy_is_right_for_every_order(lowered, strategy, order):
+    """A pass that must agree with another one learns it from the program."""
+    placed = lowered("dgx-a100", "allreduce", until=PlaceSlots, order=order)
+    target = Target(runtimes.profile("msccl"), "Simple", in_place=True, out_of_place=False)
+    program = AssignThreadblocks(strategy).run(placed, target)
+    report = verify_program(SpellDependencies().run(program, target), target.profile, subject="x")
+    assert report.ok, report.findings
+
+
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(InputError, match="there is no strategy 'pared'") as caught:
+        AssignThreadblocks("pared")
+    assert "did you mean 'paired'?" in caught.value.diagnostic.help
+    assert tuple(STRATEGIES) == get_args(Name)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

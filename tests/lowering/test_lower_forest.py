@@ -78,24 +78,24 @@ def test_coalescing_moves_the_same_chunks_in_fewer_transfers(lowered):
 
 
 @pytest.mark.parametrize("collective", ["allgather", "allreduce"])
-def test_pieces_of_a_tree_hold_its_chunks_in_turn(lowered, collective):
+def test_segments_of_a_tree_hold_its_chunks_in_turn(lowered, collective):
     whole = lowered("mi250", collective, until=LowerForest)
-    cut = lowered("mi250", collective, until=CoalesceChunks, pieces="1-3-4")
+    cut = lowered("mi250", collective, until=CoalesceChunks, segments="1-3-4")
     assert cut.chunks == 8 * whole.chunks
     sizes = {}
     for transfer in cut.transfers:
         origin = transfer.origin
         tree = origin.phase, origin.tree, transfer.source, transfer.target
         chunks = set(range(transfer.chunk, transfer.chunk + transfer.count))
-        sizes.setdefault(tree, {}).setdefault(origin.piece, set()).update(chunks)
-    for pieces in sizes.values():
-        lengths = [len(pieces[number]) for number in range(3)]
+        sizes.setdefault(tree, {}).setdefault(origin.segment, set()).update(chunks)
+    for segments in sizes.values():
+        lengths = [len(segments[number]) for number in range(3)]
         assert lengths == [lengths[0], 3 * lengths[0], 4 * lengths[0]]
-        assert len(set.union(*pieces.values())) == 8 * lengths[0]
+        assert len(set.union(*segments.values())) == 8 * lengths[0]
 
 
-@pytest.mark.parametrize("pieces", ["", "0", "1-0", "1,2", "1-", "-1", "x"])
-def test_pieces_are_numbers_of_chunks(pieces):
+@pytest.mark.parametrize("segments", ["", "0", "1-0", "1,2", "1-", "-1", "x"])
+def test_segments_are_numbers_of_chunks(segments):
     with pytest.raises(InputError) as caught:
-        LowerForest(pieces=pieces)
+        LowerForest(segments=segments)
     assert caught.value.diagnostic.code == "CS210"

@@ -214,7 +214,7 @@ def test_steps_are_saved_only_by_request():
     value, target = timed("torus:4x4", "allgather", each=4), target_of("rccl")
     plain = lowered(value, target, until=LowerTimed)
     assert CoalesceChunks().run(plain, target) == plain
-    merged = CoalesceChunks(most=4).run(plain, target)
+    merged = CoalesceChunks(merge=4).run(plain, target)
     assert len(merged.transfers) < len(plain.transfers)
     verified(value, target_of("rccl", Mode.BOTH), most=4)
 

@@ -61,7 +61,7 @@ def test_sums_can_be_left_out_of_chains(lowered):
         return sum(is_relay(first, second) for first, second in pairwise(chosen))
 
     both = OrderTransfers().run(program, target)
-    copies = OrderTransfers(order="copies").run(program, target)
+    copies = OrderTransfers(order="copy-chains").run(program, target)
     assert counted(copies, reduces=True) < counted(both, reduces=True) / 4
     assert counted(copies, reduces=False) > 100
 
@@ -69,30 +69,30 @@ def test_sums_can_be_left_out_of_chains(lowered):
 def test_programs_without_chains_of_sums_are_right():
     problem = api.make_problem(topology.load("mi250"), "allreduce")
     passes = (
-        "pack-trees,lower-forest,coalesce-chunks,order-transfers{order=copies},place-slots,"
-        "assign-threadblocks{spread=true},spell-dependencies"
+        "pack-trees,lower-forest,coalesce-chunks,order-transfers{order=copy-chains},place-slots,"
+        "assign-threadblocks{strategy=spread},spell-dependencies"
     )
     done = api.compile(problem, "msccl", passes=passes)
     assert done.verified
-    assert str(done.pipeline).count("order=copies") == 1
+    assert str(done.pipeline).count("order=copy-chains") == 1
 
 
 @pytest.mark.parametrize("machine", ["mi250", "dgx-a100", "torus:4x4"])
-def test_paced_programs_keep_what_each_transfer_needs(lowered, machine):
+def test_list_schedules_keep_what_each_transfer_needs(lowered, machine):
     program = lowered(machine, "allreduce", until=CoalesceChunks)
-    paced = OrderTransfers(order="paced").run(program, Target(profile("msccl")))
-    assert paced.ordered
-    assert all(max(t.after, default=-1) < n for n, t in enumerate(paced.transfers))
+    listed = OrderTransfers(order="list-schedule").run(program, Target(profile("msccl")))
+    assert listed.ordered
+    assert all(max(t.after, default=-1) < n for n, t in enumerate(listed.transfers))
 
     def what(program):
         named = [(t.source, t.target, t.chunk, t.count, t.reduces) for t in program.transfers]
         after = (sorted(named[p] for p in t.after) for t in program.transfers)
         return sorted(zip(named, after, strict=True))
 
-    assert what(paced) == what(program)
+    assert what(listed) == what(program)
 
 
-def test_there_are_three_orders():
-    with pytest.raises(InputError, match="there is no order 'pased'") as caught:
-        OrderTransfers(order="pased")
-    assert "did you mean 'paced'?" in caught.value.diagnostic.help
+def test_an_unknown_order_is_refused():
+    with pytest.raises(InputError, match="there is no order 'list-shedule'") as caught:
+        OrderTransfers(order="list-shedule")
+    assert "did you mean 'list-schedule'?" in caught.value.diagnostic.help

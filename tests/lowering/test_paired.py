@@ -10,7 +10,7 @@ from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.order_transfers import OrderTransfers
-from colsynth.lowering.paired import paired_lanes, partners
+from colsynth.lowering.paired import paired_threadblocks, partners
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.rounds import places
 from colsynth.lowering.spell_dependencies import SpellDependencies
@@ -19,25 +19,25 @@ from colsynth.simulate import simulate
 from colsynth.verify import verify_program
 
 RCCL = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=False)
-PIECES = "1-2-2-1"
+SEGMENTS = "1-2-2-1"
 
 
 @pytest.fixture
 def ordered(lowered):
-    """Return a function that orders and places four boxes in waves."""
+    """Return a function that orders four boxes round-robin and places their chunks."""
 
-    def made(collective, pieces=PIECES):
+    def made(collective, segments=SEGMENTS):
         value = lowered(
             "dgx-a100", collective, boxes=4, runtime="rccl", until=OrderTransfers,
-            pieces=pieces, order="waves",
+            segments=segments, order="round-robin",
         )  # fmt: skip
-        return PlaceSlots(spread=True).run(value, RCCL)
+        return PlaceSlots().run(value, RCCL)
 
     return made
 
 
-def staffed(value, **options):
-    assign = AssignThreadblocks(even=True, turns=2, **options)
+def allocated(value, strategy="paired", **options):
+    assign = AssignThreadblocks(strategy, nic_window=2, **options)
     return SpellDependencies().run(assign.run(value, RCCL), RCCL)
 
 
@@ -50,29 +50,29 @@ def test_partners_are_as_far_away_in_the_other_direction():
     assert all(pairs[rank, before] == peer for (rank, peer), before in pairs.items())
 
 
-def test_lanes_are_as_many_as_there_may_be():
+def test_threadblocks_are_as_many_as_there_may_be():
     """Two GPUs of a box and one far away: 9 threadblocks, one of them for local steps."""
     pairs = {(0, 1): 1, (1, 0): 0}
     loads = {(0, 0, 1): 12, (0, 1, 0): 12, (0, 0, 2): 2, (0, 2, 0): 2}
-    assert paired_lanes(loads, pairs, 9) == {
+    assert paired_threadblocks(loads, pairs, 9) == {
         (0, 0, 1): 6, (0, 1, 0): 6, (0, 0, 2): 1, (0, 2, 0): 1,
     }  # fmt: skip
-    assert set(paired_lanes(loads, pairs, 2).values()) == {1}
+    assert set(paired_threadblocks(loads, pairs, 2).values()) == {1}
 
 
-def test_one_way_connections_have_lanes_of_their_own():
-    assert paired_lanes({(0, 0, 1): 4}, {(0, 1): 1, (1, 0): 0}, 5) == {(0, 0, 1): 4}
+def test_one_way_connections_have_threadblocks_of_their_own():
+    assert paired_threadblocks({(0, 0, 1): 4}, {(0, 1): 1, (1, 0): 0}, 5) == {(0, 0, 1): 4}
 
 
 @pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce", "allgather"])
 def test_programs_in_rounds_are_right(ordered, collective):
-    program = staffed(ordered(collective), share=True)
+    program = allocated(ordered(collective))
     report = verify_program(program, runtimes.profile("rccl"), subject="test")
     assert report.ok, report.findings
 
 
 def test_a_box_is_served_in_pairs_and_the_rest_alone(ordered):
-    program = staffed(ordered("reduce-scatter"), share=True)
+    program = allocated(ordered("reduce-scatter"))
     pairs = partners(topology.load("dgx-a100", nodes=4))
     seen = Counter()
     for gpu in program.gpus:
@@ -90,7 +90,7 @@ def test_a_box_is_served_in_pairs_and_the_rest_alone(ordered):
 
 def test_threadblocks_send_before_they_receive(ordered):
     """In a reduce-scatter nothing that stays in a box waits for arrivals."""
-    program = staffed(ordered("reduce-scatter"), share=True)
+    program = allocated(ordered("reduce-scatter"))
     blocks = [b for gpu in program.gpus for b in gpu.threadblocks if b.send and b.recv]
     assert blocks
     for block in blocks:
@@ -122,10 +122,10 @@ def test_sums_are_shared_by_all_threadblocks(ordered):
     """Of 1 GB a reduce-scatter takes less than three quarters of what one way each takes."""
     machine = topology.load("dgx-a100", nodes=4)
     alone, paired = (
-        simulate(staffed(value, share=share), machine, RCCL.profile, [10**9])[0].seconds
-        for value, share in (
-            (ordered("reduce-scatter", "1"), False),
-            (ordered("reduce-scatter", "1-1-2-2-2-2-2-2-1-1"), True),
+        simulate(allocated(value, strategy), machine, RCCL.profile, [10**9])[0].seconds
+        for value, strategy in (
+            (ordered("reduce-scatter", "1"), "balanced"),
+            (ordered("reduce-scatter", "1-1-2-2-2-2-2-2-1-1"), "paired"),
         )
     )
     assert paired < 0.75 * alone
@@ -133,5 +133,5 @@ def test_sums_are_shared_by_all_threadblocks(ordered):
 
 def test_what_does_not_fit_is_refused(ordered):
     with pytest.raises(LimitError) as caught:
-        staffed(ordered("reduce-scatter"), share=True, max_steps=3)
+        allocated(ordered("reduce-scatter"), max_steps=3)
     assert caught.value.diagnostic.code == "CS401"

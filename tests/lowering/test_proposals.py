@@ -3,14 +3,14 @@
 import pytest
 
 from colsynth import api
-from colsynth.lowering.proposals import BY_LOAD, orders, segments, sizes_of
+from colsynth.lowering.proposals import BY_LOAD, orders, segmentations, sizes_of
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.search.case import Case
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
 
-PIECES, LAG = "lower-forest.pieces", "order-transfers.lag"
+SEGMENTS, LAG = "lower-forest.segments", "order-transfers.lag"
 
 
 def basis(collective, runtime, boxes, size=2**30):
@@ -51,10 +51,10 @@ def test_sizes_by_hand():
 def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
     seen = basis(collective, runtime, 4)
     limits = profile(runtime)
-    for proposal in segments(seen):
+    for proposal in segmentations(seen):
         counts = []
         for changes in proposal:
-            sizes = numbers(changes[PIECES])
+            sizes = numbers(changes[SEGMENTS])
             assert sum(sizes).bit_count() == 1  # else round messages do not use the file
             assert len(sizes) * seen.shape.gpu_steps < limits.max_steps * limits.max_threadblocks
             counts.append(len(sizes))
@@ -63,7 +63,7 @@ def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
 
 
 def test_messages_of_few_bytes_are_not_cut():
-    assert list(segments(basis("allgather", "msccl", 2, 2**20))) == [()]
+    assert list(segmentations(basis("allgather", "msccl", 2, 2**20))) == [()]
 
 
 def test_rounds_are_for_sums_that_are_steps():
@@ -74,11 +74,11 @@ def test_rounds_are_for_sums_that_are_steps():
         ("allgather", "rccl", False),
         ("reduce-scatter", "msccl", False),
     ):
-        proposals = [c for p in segments(basis(collective, runtime, 2)) for c in p]
-        shared = [c for c in proposals if c.get("assign-threadblocks.share")]
+        proposals = [c for p in segmentations(basis(collective, runtime, 2)) for c in p]
+        shared = [c for c in proposals if c["assign-threadblocks.strategy"] == "paired"]
         assert bool(shared) == found
         for changes in shared:
-            sizes = numbers(changes[PIECES])
+            sizes = numbers(changes[SEGMENTS])
             assert max(sizes) <= profile(runtime).fifo_calls["Simple"]
             assert sizes == sizes[::-1]
             assert (changes[LAG] > 0) == (collective == "allreduce")
@@ -89,5 +89,5 @@ def test_nothing_is_proposed_where_nobody_passes_data_on():
     problem = api.make_problem(api.load_topology("dgx-a100"), "allgather")
     values = Wish().start("forest").values()
     seen = Basis(problem, profile("msccl"), "Simple", 2**30, flat, values)
-    assert list(segments(seen)) == []
+    assert list(segmentations(seen)) == []
     assert list(orders(seen)) == []

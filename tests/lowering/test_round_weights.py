@@ -70,7 +70,7 @@ def test_weights_stay_where_asked_or_where_nothing_is_to_round():
         RoundWeights(0)
 
 
-def test_wide_trees_travel_in_pieces_of_so_many_chunks():
+def test_wide_trees_travel_in_segments_of_so_many_chunks():
     forest = rounded(packed("mi300x", "broadcast", "pack-trees{trees=7}"), 32)
     for most in (1, 2, 3):
         program = LowerForest(most=most).run(forest, TARGET)
@@ -80,5 +80,5 @@ def test_wide_trees_travel_in_pieces_of_so_many_chunks():
         for t in program.transfers:
             moved[t.target] += t.count
         assert set(moved.values()) == {32}
-        pieces = {(t.origin.tree, t.origin.piece, t.target) for t in program.transfers}
-        assert len(pieces) == len(program.transfers)
+        segments = {(t.origin.tree, t.origin.segment, t.target) for t in program.transfers}
+        assert len(segments) == len(program.transfers)

@@ -98,11 +98,11 @@ def test_the_default_is_faster_than_the_pipeline_as_it_stands(machine, boxes, co
 
 
 def test_what_was_asked_for_stays():
-    settings = {"trees": "2", "order": "chains", "spread": True}
+    settings = {"trees": "2", "order": "chains", "merge": 1}
     asked = made("mi250", 2, "allreduce", "msccl", settings=settings)
     assert asked.schedule.trees_per_root == 2
     assert "order=" not in asked.pipeline
-    assert "coalesce-chunks{spread=true}" in asked.pipeline
+    assert "coalesce-chunks{merge=1}" in asked.pipeline
     exact = made("mi250", 1, "allgather", "rccl", settings={"trees": "optimal"})
     assert exact.summary()["gap"] == 0
     assert exact.algorithm == "forest"
@@ -143,8 +143,8 @@ def test_sixty_four_gpus_come_near_the_bound():
     )
     assert 1 < float(api.bound(problem).algbw) / large.predicted[-1].algbw < 1.15
     assert large.artefacts[0].report.ok
-    assert "pieces=" in large.pipeline
-    assert "pieces=" not in small.pipeline
+    assert "segments=" in large.pipeline
+    assert "segments=" not in small.pipeline
 
 
 def test_wishes_that_no_algorithm_grants_are_refused():

@@ -61,7 +61,7 @@ def test_the_time_of_a_size_does_not_depend_on_the_others():
 
 def test_what_plans_have_in_common_is_made_once_and_changes_nothing():
     shop = Workshop(case("mi250"))
-    plans = [FOREST, FOREST.changed({"coalesce-chunks.spread": True}), FOREST]
+    plans = [FOREST, FOREST.changed({"coalesce-chunks.merge": 1}), FOREST]
     together = [shop.measure((plan,))[0] for plan in plans]
     assert together == [measured(case("mi250"), plan) for plan in plans]
     assert together[0] == together[2]
@@ -110,9 +110,9 @@ def test_a_ladder_is_climbed_step_by_step():
 
 
 def test_a_plan_tells_what_differs_from_its_algorithm():
-    plan = FOREST.changed({"lower-forest.instances": 4, "order-transfers.order": "waves"})
-    assert plan.settings() == {"instances": 4, "order": "waves"}
-    assert str(plan) == "forest Simple instances=4 order=waves"
+    plan = FOREST.changed({"lower-forest.instances": 4, "order-transfers.order": "round-robin"})
+    assert plan.settings() == {"instances": 4, "order": "round-robin"}
+    assert str(plan) == "forest Simple instances=4 order=round-robin"
     assert plan.option("instances") == 4
     assert FOREST.changed({"build-ring.channels": 2}) is None
 

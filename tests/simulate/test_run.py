@@ -24,7 +24,7 @@ def cut_of(protocol, chunk, runtime=MSCCL):
     program = program_of([[(1, None, 0, [step("s", 70)])], [(None, 0, 0, [step("r", 70)])]], 100)
     program = replace(program, header=replace(program.header, protocol=protocol))
     machine = build(program, PAIR, default_model(runtime))
-    return run.cut_message(machine, runtime, 100 * chunk)
+    return run.tile_message(machine, runtime, 100 * chunk)
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_tiles_left_out_hardly_change_the_time(monkeypatch):
     machines.append(build(done, topology, default_model(MSCCL)))
     monkeypatch.setattr(run, "SLICES", 10**9)
     whole = [run.run(machine, MSCCL, size) for machine in machines]
-    assert all(found.cut.simulated == found.cut.tiles for found in whole)
+    assert all(found.tiling.simulated == found.tiling.tiles for found in whole)
     monkeypatch.setattr(run, "SLICES", 1)
     for machine, expected in zip(machines, whole, strict=True):
         found = run.run(machine, MSCCL, size)
-        assert found.cut.simulated == run.LEAST_TILES < found.cut.tiles
+        assert found.tiling.simulated == run.LEAST_TILES < found.tiling.tiles
         assert found.seconds == pytest.approx(expected.seconds, rel=0.005)
 
 

@@ -7,12 +7,12 @@ import pytest
 from colsynth import api
 from colsynth.errors import InputError
 from colsynth.jobs.workers import Workers
-from colsynth.survey import Case, Row, Survey, run, survey
-from colsynth.survey.case import Found
+from colsynth.survey import Row, Survey, SurveyCase, run, survey
+from colsynth.survey.survey_case import Found
 from colsynth.topology import load
 
 PROBLEM = api.make_problem(load("mesh:2x3"), "allgather")
-CASE = Case(PROBLEM, ("links",))
+CASE = SurveyCase(PROBLEM, ("links",))
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_odd_names_of_nodes_give_folders_that_every_system_takes(tmp_path, monke
     monkeypatch.setattr(
         run, "examine", lambda *_: Found(Row("../a b/*-c", 2, Fraction(1)), (("f.xml", b""),))
     )
-    done = survey(Case(api.make_problem(load("ring:2"), "allgather"), ("links",)), tmp_path)
+    done = survey(SurveyCase(api.make_problem(load("ring:2"), "allgather"), ("links",)), tmp_path)
     assert [path for row in done.rows for path, _ in row.files] == ["schedules/001-a-b-c/f.xml"]
 
 

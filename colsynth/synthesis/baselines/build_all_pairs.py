@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import require_collective, require_ways
 from colsynth.synthesis.baselines.script import Script
@@ -72,7 +72,7 @@ class BuildAllPairs:
             }[collective]
             origin = Origin(0, Direction.IN if inwards else Direction.OUT, chunk)
             script.send(source, sink, chunk, origin=origin)
-        return script.program(ordered=True)
+        return script.program(Ordering.FIXED)
 
 
 def pairs(size: int) -> Iterator[tuple[int, int]]:

@@ -10,9 +10,9 @@ from colsynth.model import Collective, Direction, Forest, Problem, Tree
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.forests import forest_of
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.refusals import equal_boxes, require_collective, require_ways
 from colsynth.synthesis.baselines.trees import edge, near_tree
-from colsynth.synthesis.baselines.ways import Ways
 
 SERVED = (Collective.ALLREDUCE, Collective.ALLGATHER, Collective.REDUCE_SCATTER)
 
@@ -51,7 +51,7 @@ class BuildHierarchical:
         after = (*rails[1:], rails[0])
         steps = [p for a, b in zip(rails, after, strict=True) for p in zip(a, b, strict=True)]
         require_ways("hierarchical", value.topology, steps if len(rails) > 1 else [])
-        ways = Ways(value.topology)
+        ways = LoadedRoutes(value.topology)
         trees = {}
         for direction in PHASES[value.collective]:
             fresh = ways.unloaded()
@@ -59,7 +59,7 @@ class BuildHierarchical:
         return forest_of(value, trees)
 
 
-def _tree(ways: Ways, rails: Rails, root: int, direction: Direction) -> Tree:
+def _tree(ways: LoadedRoutes, rails: Rails, root: int, direction: Direction) -> Tree:
     """Return the tree of a root; data takes its ring in the same sense either way."""
     home = next(number for number, ranks in enumerate(rails) if root in ranks)
     place = rails[home].index(root)

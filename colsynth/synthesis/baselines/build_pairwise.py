@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Direction, Problem, Tree
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Problem, Tree
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.refusals import require_collective
 from colsynth.synthesis.baselines.script import Script
 from colsynth.synthesis.baselines.trees import near_tree
-from colsynth.synthesis.baselines.ways import Ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class BuildPairwise:
         require_collective("pairwise", value, (Collective.ALLTOALL,))
         size = value.topology.size
         script = Script(value, size, self.instances)
-        ways = Ways(value.topology)
+        ways = LoadedRoutes(value.topology)
         paths = [_paths(near_tree(ways, root, Direction.OUT)) for root in range(size)]
         left = [(source * size + sink, paths[source][sink]) for source, sink in rounds(size)]
         arrived: dict[int, int] = {}
@@ -63,7 +63,7 @@ class BuildPairwise:
                 after = (arrived[chunk],) if chunk in arrived else ()
                 arrived[chunk] = script.send(path[0], path[1], chunk, after)
             left = [(chunk, path[1:]) for chunk, path in left if len(path) > 2]
-        return script.program(ordered=True)
+        return script.program(Ordering.FIXED)
 
 
 def _paths(tree: Tree) -> dict[int, tuple[int, ...]]:

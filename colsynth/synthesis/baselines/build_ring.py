@@ -10,8 +10,8 @@ from colsynth.model import Direction, Forest, Problem, Tree, TreeEdge
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.channel_rate import channel_rate, most_rings, require_channels
 from colsynth.synthesis.baselines.forests import forest_of
-from colsynth.synthesis.baselines.pace import most_rings, pace_of, require_channels
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.rings import Ring, find_rings
 
@@ -54,7 +54,7 @@ class BuildRing:
         require_collective("ring", value, tuple(PHASES))
         require_channels(self.channels, target.profile)
         most = most_rings(target.profile, value.topology.size)
-        rings = find_rings(value.topology, self.channels, pace_of(target.profile), most)
+        rings = find_rings(value.topology, self.channels, channel_rate(target.profile), most)
         if not rings:
             note = "every GPU must have a way to the next one through no third"
             raise unfit("ring", value.topology, "no ring through all GPUs was found", note)

@@ -9,9 +9,9 @@ from colsynth.model import Collective, Forest, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.forests import forest_of
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.refusals import require_collective
 from colsynth.synthesis.baselines.trees import near_tree
-from colsynth.synthesis.baselines.ways import Ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class BuildStars:
         """
         served = (Collective.ALLREDUCE, Collective.ALLGATHER, Collective.REDUCE_SCATTER)
         require_collective("allpairs2", value, served)
-        ways = Ways(value.topology)
+        ways = LoadedRoutes(value.topology)
         trees = {}
         for direction in PHASES[value.collective]:
             fresh = ways.unloaded()

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.pace import fewest, most_trees, pace_of, require_channels
+from colsynth.synthesis.baselines.channel_rate import (
+    channel_rate,
+    fewest,
+    most_trees,
+    require_channels,
+)
 from colsynth.synthesis.baselines.pairs_of_trees import Edge, Grower
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.script import Script
@@ -75,20 +80,20 @@ class BuildTree:
             for phase, direction in enumerate(PHASES[value.collective]):
                 origin = Origin(phase, direction, tree, tree)
                 _walk(script, trees[tree], chunk, origin, arrived)
-        return script.program(ordered=False)
+        return script.program(Ordering.FREE)
 
     def _trees(self, problem: Problem, target: Target) -> list[tuple[Edge, ...]] | None:
         """Return the trees of all pairs, as many as asked for or as are enough."""
         grower = Grower(problem)
         trees: list[tuple[Edge, ...]] = []
         speeds = []
-        pace = pace_of(target.profile)
+        rate = channel_rate(target.profile)
         for _ in range(self.channels or most_trees(target.profile)):
             pair = grower.pair()
             if pair is None:
                 return None
             trees += pair
-            speeds.append(pace.of(len(trees), len(trees) / grower.fullest))
+            speeds.append(rate.of(len(trees), len(trees) / grower.fullest))
         return trees[: 2 * (self.channels or fewest(speeds))]
 
 

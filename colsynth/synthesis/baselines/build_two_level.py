@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_pairwise import rounds
 from colsynth.synthesis.baselines.refusals import equal_boxes, require_collective, require_ways
@@ -83,4 +83,4 @@ def _exchange(
             chunk = source * size + sink
             after = () if source == via else (collected[via, chunk],)
             script.send(via, sink, chunk, after, origin=Origin(0, Direction.OUT, chunk))
-    return script.program(ordered=True)
+    return script.program(Ordering.FIXED)

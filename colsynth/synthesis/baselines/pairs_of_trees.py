@@ -10,9 +10,9 @@ from typing import NamedTuple
 from colsynth.model import Problem
 from colsynth.model.problem import PHASES
 from colsynth.synthesis.baselines.double_tree import Parents, double_tree, hung
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, ranks_by_box
 from colsynth.synthesis.baselines.paths import visit_all
 from colsynth.synthesis.baselines.trees import flow
-from colsynth.synthesis.baselines.ways import Ways, boxes
 
 
 class Edge(NamedTuple):
@@ -37,7 +37,7 @@ class Grower:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._ways = Ways(problem.topology)
+        self._ways = LoadedRoutes(problem.topology)
         self._directions = PHASES[problem.collective]
         self._boxes = tuple(_parts(problem))
         self._root = problem.root
@@ -112,7 +112,7 @@ def _parts(problem: Problem) -> list[tuple[int, ...]]:
     """Return the boxes; GPUs outside all boxes are boxes of one."""
     topology = problem.topology
     found: list[tuple[int, ...]] = []
-    for ranks in boxes(topology):
+    for ranks in ranks_by_box(topology):
         boxed = topology.nodes[topology.ranks[ranks[0]]].box is not None
         found += [ranks] if boxed else [(rank,) for rank in ranks]
     return found

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from colsynth.synthesis.baselines.ways import Ways
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 
 _BUDGET = 20_000
 """Steps of one search: without luck it is exponential, as Hamiltonian paths are."""
 
 
 def visit_all(
-    ways: Ways, ranks: Sequence[int], first: int, last: int | None = None
+    ways: LoadedRoutes, ranks: Sequence[int], first: int, last: int | None = None
 ) -> tuple[int, ...] | None:
     """Return a path from `first` to `last`, or to anywhere, through all of `ranks`, or None.
 
-    Its most expensive hop (`Ways.cost`) is as cheap as a bounded depth-first search finds:
+    Its most expensive hop (`LoadedRoutes.cost`) is as cheap as a bounded depth-first search finds:
     first among the cheapest hops alone, then among more and more of them. Equal ends ask
     for a circle, whose way back to `first` is not repeated.
     """

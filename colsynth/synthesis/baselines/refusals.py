@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective, Problem, Topology
-from colsynth.synthesis.baselines.ways import Ways, boxes
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, ranks_by_box
 
 
 def require_collective(name: str, problem: Problem, served: Sequence[Collective]) -> None:
@@ -42,7 +42,7 @@ def require_ways(
     name: str, topology: Topology, pairs: Iterable[tuple[int, int]], advice: str = _ANY
 ) -> None:
     """Refuse a topology where a pair of ranks has no way through no third GPU (CS312)."""
-    ways = Ways(topology)
+    ways = LoadedRoutes(topology)
     for source, sink in pairs:
         if not ways.joins(source, sink):
             first, second = (topology.nodes[topology.ranks[r]].name for r in (source, sink))
@@ -52,7 +52,7 @@ def require_ways(
 
 def equal_boxes(name: str, topology: Topology) -> tuple[tuple[int, ...], ...]:
     """Return the ranks of every box, or refuse boxes of several sizes (CS312)."""
-    found = boxes(topology)
+    found = ranks_by_box(topology)
     sizes = sorted({len(ranks) for ranks in found})
     if len(sizes) > 1:
         listed = " and ".join(map(str, sizes))

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from colsynth.cost.routes import Route
 from colsynth.model import Topology
-from colsynth.synthesis.baselines.pace import UNLIMITED, Pace, fewest
+from colsynth.synthesis.baselines.channel_rate import UNLIMITED, ChannelRate, fewest
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, ranks_by_box
 from colsynth.synthesis.baselines.paths import visit_all
-from colsynth.synthesis.baselines.ways import Ways, boxes
 
 MOST = 32
 """Rings tried where their number is left open."""
@@ -38,7 +38,7 @@ class Ring(NamedTuple):
 
 
 def find_rings(
-    topology: Topology, count: int, pace: Pace = UNLIMITED, most: int = MOST
+    topology: Topology, count: int, rate: ChannelRate = UNLIMITED, most: int = MOST
 ) -> tuple[Ring, ...]:
     """Return rings, each along the ways that those before it use least.
 
@@ -48,7 +48,7 @@ def find_rings(
     count : int
         Number of rings; 0 takes as few as come within 5 % of the best of up to `most`, a
         power of two before other numbers, since its chunks divide more messages.
-    pace : Pace
+    rate : ChannelRate
         How fast one ring can be whatever its links.
     most : int
 
@@ -57,19 +57,19 @@ def find_rings(
     tuple of Ring
         Empty where none is found.
     """
-    ways = Ways(topology)
+    ways = LoadedRoutes(topology)
     rings: list[Ring] = []
     speeds: list[Fraction] = []
     for _ in range(count or most):
-        ranks = _circle(ways, boxes(topology))
+        ranks = _circle(ways, ranks_by_box(topology))
         if ranks is None:
             return ()
         rings.append(Ring(ranks, ways.take(zip(ranks, (*ranks[1:], ranks[0]), strict=True))))
-        speeds.append(pace.of(len(rings), len(rings) / ways.fullest))
+        speeds.append(rate.of(len(rings), len(rings) / ways.fullest))
     return tuple(rings[: count or fewest(speeds)])
 
 
-def _circle(ways: Ways, groups: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
+def _circle(ways: LoadedRoutes, groups: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
     """Return the ranks of one more ring, from box to box in order."""
     if len(groups) == 1:
         first = groups[0][0]
@@ -86,7 +86,7 @@ def _circle(ways: Ways, groups: tuple[tuple[int, ...], ...]) -> tuple[int, ...] 
     return None
 
 
-def _joints(ways: Ways, groups: tuple[tuple[int, ...], ...]) -> Iterator[list[Joint]]:
+def _joints(ways: LoadedRoutes, groups: tuple[tuple[int, ...], ...]) -> Iterator[list[Joint]]:
     """Yield, cheapest first at every box, where a ring may pass from each box to the next."""
     choices = []
     for number, ranks in enumerate(groups):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from colsynth.errors import Diagnostic, LimitError
-from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem, Transfer
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem, Transfer
 
 _MOST_CHUNKS = 2**15
 """Of a buffer: offsets have 16 bits with a sign in all runtimes (``max_offset``)."""
@@ -70,8 +70,8 @@ class Script:
         self.transfers.append(Transfer(source, target, chunk, 1, reduces, needed, origin))
         return number
 
-    def program(self, *, ordered: bool) -> ChunkProgram:
-        """Return the program of all copies; `ordered` as in `ChunkProgram`.
+    def program(self, ordering: Ordering) -> ChunkProgram:
+        """Return the program of all copies; `ordering` as in `ChunkProgram`.
 
         Copies of a chunk stand side by side, so that each shard has its part of all of them.
         An allreduce has no shards: there, the chunks of a copy do, to travel together.
@@ -92,4 +92,4 @@ class Script:
             for one in self.transfers
             for copy in range(copies)
         )
-        return ChunkProgram(self.problem, self.chunks * copies, transfers, ordered=ordered)
+        return ChunkProgram(self.problem, self.chunks * copies, transfers, ordering=ordering)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from colsynth.bounds.network import refuse_pair
 from colsynth.model import Direction, Tree, TreeEdge
-from colsynth.synthesis.baselines.ways import Ways
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 
 
 def near_tree(
-    ways: Ways, root: int, direction: Direction, ranks: Sequence[int] | None = None
+    ways: LoadedRoutes, root: int, direction: Direction, ranks: Sequence[int] | None = None
 ) -> Tree:
     """Return a tree of fewest hops, a star where the root has a way to everyone.
 
@@ -20,7 +20,7 @@ def near_tree(
 
     Parameters
     ----------
-    ways : Ways
+    ways : LoadedRoutes
         Gets the loads of the tree.
     root : int
     direction : Direction
@@ -58,7 +58,7 @@ def flow(parent: int, child: int, direction: Direction) -> tuple[int, int]:
     return (parent, child) if direction is Direction.OUT else (child, parent)
 
 
-def edge(ways: Ways, parent: int, child: int, direction: Direction) -> TreeEdge:
+def edge(ways: LoadedRoutes, parent: int, child: int, direction: Direction) -> TreeEdge:
     """Return an edge of a tree along the least busy way, which gets its load."""
     (route,) = ways.take([flow(parent, child, direction)])
     return TreeEdge(parent, child, route)

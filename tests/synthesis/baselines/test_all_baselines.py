@@ -12,7 +12,7 @@ SERVED = {
     "allpairs": ("allreduce", "allgather", "reduce-scatter", "alltoall"),
     "allpairs2": ("allreduce", "allgather", "reduce-scatter"),
     "tree": ("allreduce", "broadcast", "reduce"),
-    "rhd": ("allreduce", "allgather", "reduce-scatter"),
+    "halving-doubling": ("allreduce", "allgather", "reduce-scatter"),
     "hierarchical": ("allreduce", "allgather", "reduce-scatter"),
     "pairwise": ("alltoall",),
     "two-level": ("alltoall",),
@@ -29,19 +29,19 @@ MACHINES = (
 UNFIT = {
     # Only neighbours have a way to each other through no third GPU.
     ("allpairs", "ring:8", None),
-    ("rhd", "ring:8", None),
+    ("halving-doubling", "ring:8", None),
     ("two-level", "ring:8", None),
     ("allpairs", "mi250", 1),
-    ("rhd", "mi250", 1),
+    ("halving-doubling", "mi250", 1),
     ("two-level", "mi250", 1),
     # Planes of NICs are not joined.
     ("allpairs", "dgx-a100", 2),
     ("allpairs", "dgx-a100", 3),
     # 24 GPUs are no power of two.
-    ("rhd", "dgx-a100", 3),
+    ("halving-doubling", "dgx-a100", 3),
     # Half of the GPUs do not reach the NIC.
     ("allpairs", "ndv2", 2),
-    ("rhd", "ndv2", 2),
+    ("halving-doubling", "ndv2", 2),
     ("hierarchical", "ndv2", 2),
     ("two-level", "ndv2", 2),
 }

@@ -11,7 +11,7 @@ from colsynth.model import Collective, Kind, Node, Problem, Topology
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_pairwise import rounds
 from colsynth.synthesis.baselines.build_two_level import BuildTwoLevel
-from colsynth.synthesis.baselines.ways import Ways
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 
 
 @pytest.mark.parametrize("size", [2, 3, 6, 8, 16])
@@ -45,7 +45,7 @@ def test_pairwise_sends_only_where_ways_lead_and_by_the_fewest(schedule, name, b
     """Distances are those of networkx; what is passed on has arrived before."""
     program = schedule("pairwise", name, "alltoall", boxes)
     topology, size = program.problem.topology, program.problem.topology.size
-    ways = Ways(topology)
+    ways = LoadedRoutes(topology)
     pairs = [(a, b) for a in range(size) for b in range(size) if a != b and ways.joins(a, b)]
     distances = dict(nx.all_pairs_shortest_path_length(nx.DiGraph(pairs)))
     at = {a * size + b: [a] for a in range(size) for b in range(size) if a != b}

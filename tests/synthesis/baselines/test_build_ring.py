@@ -11,7 +11,7 @@ from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
 from colsynth.synthesis.baselines.build_ring import BuildRing
-from colsynth.synthesis.baselines.pace import fewest
+from colsynth.synthesis.baselines.channel_rate import fewest
 from colsynth.synthesis.baselines.rings import find_rings
 from colsynth.verify import check_forest
 from tests.synthesis.baselines.reading import circle, connections
@@ -133,7 +133,8 @@ def test_rings_between_boxes_fill_the_nics():
 def test_small_messages_are_for_all_pairs():
     for protocol in ("Simple", "LL"):
         small = {
-            name: predicted(name, 1, 2**13, protocol=protocol) for name in ("ring", "tree", "rhd")
+            name: predicted(name, 1, 2**13, protocol=protocol)
+            for name in ("ring", "tree", "halving-doubling")
         }
         assert predicted("allpairs2", 1, 2**13, protocol=protocol) > 1.2 * max(small.values())
     assert predicted("allpairs", 1, 2**30) < predicted("ring", 1, 2**30)

@@ -1,10 +1,10 @@
-"""The pause of the search for cycles ends as it began, whatever happens within."""
+"""The collector is as it was after the pause, whatever happens within."""
 
 import gc
 
 import pytest
 
-from colsynth.garbage import no_cycles
+from colsynth.gc_pause import gc_paused
 
 
 @pytest.fixture(params=[True, False])
@@ -16,15 +16,15 @@ def searched(request):
 
 
 def test_the_search_is_paused_and_is_afterwards_as_it_was(searched):
-    with no_cycles():
+    with gc_paused():
         assert not gc.isenabled()
-        with no_cycles():
+        with gc_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled() == searched
 
 
 def test_so_it_is_after_an_error(searched):
-    with pytest.raises(ValueError, match="anything"), no_cycles():
+    with pytest.raises(ValueError, match="anything"), gc_paused():
         raise ValueError("anything")
     assert gc.isenabled() == searched

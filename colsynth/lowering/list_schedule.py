@@ -1,9 +1,9 @@
-"""The order in which links could carry out a program: a schedule of transfers by hand.
+"""List scheduling of transfers on links, longest remaining path first.
 
-A threadblock does its steps one after the other, tile by tile, so a step that must wait for
-data from far away holds up what stands behind it. Here every transfer takes all links of its
-way for as long as its chunks need, those with the longest way still to go first; the order in
-which transfers begin is then one that threadblocks can follow without waiting for long.
+A threadblock executes its steps one after the other, tile by tile. A step that waits for data
+from far away delays the steps behind it. So every transfer is scheduled on all links of its
+route for as long as its chunks take. Of the transfers that are ready, those with the longest
+path behind them go first. Threadblocks that follow the resulting order seldom wait long.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from colsynth.model import Topology, Transfer
 Way = tuple[int, ...]
 
 
-def paced(transfers: Sequence[Transfer], topology: Topology) -> list[int]:
-    """Return the places of the transfers in the order in which they begin.
+def list_schedule(transfers: Sequence[Transfer], topology: Topology) -> list[int]:
+    """Return the indices of the transfers in the order in which they begin.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""Chains abreast: every rank sends its own data first, then passes on what the others sent."""
+"""Lockstep: every rank sends its own data first, then passes on what the others sent."""
 
 import pytest
 
-from colsynth.lowering.abreast import in_turn, relays
+from colsynth.lowering.allocation import PlacedStep
 from colsynth.lowering.hazards import operations
-from colsynth.lowering.lanes import Hop
+from colsynth.lowering.lockstep import in_send_order, relays
 from colsynth.model import Direction, Origin, Slot, Transfer
 
 ORIGIN = Origin(0, Direction.OUT, 0)
@@ -41,19 +41,19 @@ def test_a_copy_is_never_sent_on_as_a_sum():
 
 def test_what_a_peer_sends_keeps_its_order():
     """The arrival 1 moves to its relay at 6, so 3 from the same peer comes behind it."""
-    hops = [Hop(1, None, (3,)), Hop(1, 2, (1, 6)), Hop(None, 2, (4,))]
-    assert in_turn(hops, ((),) * 8) == [hops[2], hops[1], hops[0]]
+    steps = [PlacedStep(1, None, (3,)), PlacedStep(1, 2, (1, 6)), PlacedStep(None, 2, (4,))]
+    assert in_send_order(steps, ((),) * 8) == [steps[2], steps[1], steps[0]]
 
 
 def test_what_can_be_sent_is_sent_before_anything_is_received():
-    hops = [Hop(1, None, (1,)), Hop(None, 2, (4,)), Hop(None, 2, (6,))]
+    steps = [PlacedStep(1, None, (1,)), PlacedStep(None, 2, (4,)), PlacedStep(None, 2, (6,))]
     needed = ((),) * 6 + ((1,), ())
-    assert in_turn(hops, needed) == [hops[1], hops[0], hops[2]]
+    assert in_send_order(steps, needed) == [steps[1], steps[0], steps[2]]
 
 
 def test_hops_that_overtake_each_other_either_way_have_no_order():
-    hops = [Hop(1, 2, (1, 6)), Hop(1, 2, (3, 4))]
-    assert in_turn(hops, ((),) * 8) is None
+    steps = [PlacedStep(1, 2, (1, 6)), PlacedStep(1, 2, (3, 4))]
+    assert in_send_order(steps, ((),) * 8) is None
 
 
 @pytest.mark.parametrize("size", [2, 3, 8])

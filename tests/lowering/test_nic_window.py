@@ -1,4 +1,4 @@
-"""Sends that share a NIC take turns, and the lanes of a connection share its load."""
+"""A NIC has so many sends in flight; threadblocks of a connection share its load."""
 
 from collections import Counter, defaultdict
 
@@ -8,10 +8,10 @@ from colsynth import runtimes
 from colsynth.errors import InputError
 from colsynth.lowering.assign_threadblocks import AssignThreadblocks
 from colsynth.lowering.hazards import operations
+from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.spell_dependencies import SpellDependencies
-from colsynth.lowering.turns import in_turns
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
 from colsynth.verify import verify_program
@@ -22,28 +22,28 @@ def target_of(runtime):
 
 
 @pytest.fixture
-def staffed(lowered):
-    """Return a function that staffs four boxes in the order of waves."""
+def allocated(lowered):
+    """Return a function that allocates threadblocks of four boxes in round-robin order."""
 
-    def made(collective, runtime="msccl", pieces="1", **options):
+    def made(collective, runtime="msccl", segments="1", **options):
         value = lowered(
             "dgx-a100", collective, boxes=4, runtime=runtime, until=OrderTransfers,
-            pieces=pieces, order="waves",
+            segments=segments, order="round-robin",
         )  # fmt: skip
-        assign = AssignThreadblocks(even=True, **options)
-        for step in (PlaceSlots(spread=True), assign, SpellDependencies()):
+        assign = AssignThreadblocks("balanced", **options)
+        for step in (PlaceSlots(), assign, SpellDependencies()):
             value = step.run(value, target_of(runtime))
         return value
 
     return made
 
 
-@pytest.mark.parametrize("turns", [1, 2])
-def test_a_send_waits_for_one_before_it(lowered, turns):
-    """A threadblock fills the NIC of a DGX A100, so `turns` are as many sends at a time."""
-    program = lowered("dgx-a100", "allgather", boxes=4, until=OrderTransfers, order="waves")
+@pytest.mark.parametrize("nic_window", [1, 2])
+def test_a_send_waits_for_one_before_it(lowered, nic_window):
+    """A threadblock fills the NIC of a DGX A100, so the window is the number of sends."""
+    program = lowered("dgx-a100", "allgather", boxes=4, until=OrderTransfers, order="round-robin")
     ops = operations(program.transfers)
-    found = in_turns(program, ops, ((),) * len(ops), turns, target_of("msccl"))
+    found = with_nic_window(program, ops, ((),) * len(ops), nic_window, target_of("msccl"))
     leaving = defaultdict(list)
     for number, op in enumerate(ops):
         transfer = program.transfers[op.transfer]
@@ -54,22 +54,22 @@ def test_a_send_waits_for_one_before_it(lowered, turns):
     assert len(leaving) == 32
     for sends in leaving.values():
         assert [found[send] for send in sends] == [
-            (sends[at - turns],) if at >= turns else () for at in range(len(sends))
+            (sends[at - nic_window],) if at >= nic_window else () for at in range(len(sends))
         ]
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
-def test_programs_with_pieces_and_turns_are_right(staffed, collective, runtime):
-    program = staffed(collective, runtime, pieces="1-2-1", turns=2)
+def test_programs_with_segments_and_a_nic_window_are_right(allocated, collective, runtime):
+    program = allocated(collective, runtime, segments="1-2-1", nic_window=2)
     report = verify_program(program, runtimes.profile(runtime), subject="test")
     assert report.ok, report.findings
 
 
-def test_pieces_and_turns_shorten_the_beginning(staffed):
+def test_segments_and_a_nic_window_shorten_the_beginning(allocated):
     """Sums reach the NIC sooner, and it carries them one by one."""
-    plain = staffed("reduce-scatter")
-    better = staffed("reduce-scatter", pieces="1-1-2-4-4-4", turns=1)
+    plain = allocated("reduce-scatter")
+    better = allocated("reduce-scatter", segments="1-1-2-4-4-4", nic_window=1)
     from colsynth import topology
 
     seconds = [
@@ -79,9 +79,9 @@ def test_pieces_and_turns_shorten_the_beginning(staffed):
     assert seconds[1][0].seconds < 0.9 * seconds[0][0].seconds
 
 
-def test_lanes_of_a_connection_share_its_chunks(staffed):
+def test_threadblocks_of_a_connection_share_its_chunks(allocated):
     """In a box, 4 chunks go to each peer: more than one threadblock moves in time."""
-    program = staffed("allgather")
+    program = allocated("allgather")
     chunks = defaultdict(list)
     for gpu in program.gpus:
         for block in gpu.threadblocks:
@@ -94,14 +94,14 @@ def test_lanes_of_a_connection_share_its_chunks(staffed):
     assert Counter(map(tuple, between)) == {(1,): 32 * 3}
 
 
-def test_lanes_have_room_for_all_steps(lowered):
+def test_threadblocks_have_room_for_all_steps(lowered):
     """Of few steps per threadblock, more threadblocks serve a connection."""
-    value = lowered("dgx-a100", "allgather", boxes=4, until=PlaceSlots, order="waves")
-    program = AssignThreadblocks(even=True, max_steps=1).run(value, target_of("msccl"))
+    value = lowered("dgx-a100", "allgather", boxes=4, until=PlaceSlots, order="round-robin")
+    program = AssignThreadblocks("balanced", max_steps=1).run(value, target_of("msccl"))
     assert program.max_steps == 1
 
 
-def test_turns_are_counted_from_none():
+def test_a_negative_window_is_refused():
     with pytest.raises(InputError) as caught:
-        AssignThreadblocks(turns=-1)
+        AssignThreadblocks(nic_window=-1)
     assert caught.value.diagnostic.code == "CS210"

@@ -11,18 +11,18 @@ from colsynth.lowering.columns import Columns, Ints
 from colsynth.model import Slot, Transfer
 
 
-class Segments:
-    """The coarsest cut of all chunks such that each transfer moves whole segments.
+class ChunkRanges:
+    """The coarsest cut of all chunks such that each transfer moves whole ranges.
 
-    Memory holds the chunks of a segment side by side, and in the place of one never those
+    Memory holds the chunks of a range side by side, and in the place of one never those
     of half another (`Layout.grain`). So two steps touch the same memory exactly when they
-    touch the place of a segment's first chunk: it stands for all.
+    touch the place of a range's first chunk: it stands for all.
 
     Parameters
     ----------
     transfers : iterable of Transfer
     grain : int
-        Segments also end at multiples of it, see `Layout.grain`.
+        Ranges also end at multiples of it, see `Layout.grain`.
     """
 
     def __init__(self, transfers: Iterable[Transfer], grain: int) -> None:
@@ -36,16 +36,16 @@ class Segments:
 
     @property
     def firsts(self) -> Ints:
-        """The first chunk of every segment, ascending."""
+        """The first chunk of every range, ascending."""
         return np.array(self._firsts, dtype=np.int64)
 
     def of(self, columns: Columns) -> tuple[Ints, Ints]:
-        """Return the number of the first segment of every transfer, and of how many it is one."""
+        """Return the number of the first range of every transfer, and of how many it is one."""
         begin = np.searchsorted(self.firsts, columns.chunk)
         return begin, np.searchsorted(self.firsts, columns.chunk + columns.count) - begin
 
     def within(self, chunk: int, count: int) -> list[int]:
-        """Return the first chunks of the segments of a transfer of some chunks."""
+        """Return the first chunks of the ranges of a transfer of some chunks."""
         found = self._within.get((chunk, count))
         if found is None:
             begin = bisect_left(self._firsts, chunk)
@@ -54,11 +54,11 @@ class Segments:
         return found
 
     def length(self, first: int) -> int:
-        """Return the chunks of the segment that begins with a chunk."""
+        """Return the chunks of the range that begins with a chunk."""
         return self._firsts[bisect_left(self._firsts, first) + 1] - first
 
     def slots(self, transfer: Transfer, slot: Slot | None) -> list[Slot]:
-        """Return one slot per segment of a transfer, where its first chunk is at `slot`."""
+        """Return one slot per range of a transfer, where its first chunk is at `slot`."""
         if slot is None:
             return []
         firsts = self.within(transfer.chunk, transfer.count)

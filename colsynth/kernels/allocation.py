@@ -1,4 +1,4 @@
-"""Staffing: every chain of the global order finds its lanes."""
+"""Threadblock allocation: every chain of the global order gets its threadblocks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from colsynth.kernels.compiled import njit
-from colsynth.kernels.lanes import (
+from colsynth.kernels.threadblocks import (
+    BALANCED,
     CHANNELS,
     CHUNKS,
     CONFLICT,
-    EVEN,
     FEWEST,
     FIRST,
     INTO,
@@ -24,7 +24,7 @@ from colsynth.kernels.lanes import (
     THREADBLOCKS,
     WAY,
     WEIGHT,
-    no_lanes,
+    no_threadblocks,
     put,
     put_behind,
     put_local,
@@ -33,7 +33,7 @@ from colsynth.kernels.lanes import (
 
 
 class Work(NamedTuple):
-    """What operations ask of lanes, in the global order: a send right before its receive.
+    """What operations ask of threadblocks, in the global order: a send right before its receive.
 
     Parameters
     ----------
@@ -65,18 +65,18 @@ class Work(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def fill(work, rules, ranks, pairs, ways):
-    """Place everything; return the lanes, and whether the rules allowed it.
+    """Place everything; return the threadblocks, and whether the rules allowed it.
 
     Parameters
     ----------
     work : Work
-    rules : colsynth.kernels.lanes.Rules
+    rules : colsynth.kernels.threadblocks.Rules
     ranks, pairs, ways : int
         How many there are.
     """
     ops = work.rank.size
     channels = max(rules.limits[CHANNELS], rules.limits[STRIDE])
-    lanes = no_lanes(ops, ranks, channels, pairs, ways if rules.mode != FEWEST else 0)
+    blocks = no_threadblocks(ops, ranks, channels, pairs, ways if rules.mode != FEWEST else 0)
     shared = np.zeros(ops, np.bool_)
     for op in range(ops):
         if work.departure[op] >= 0:
@@ -85,35 +85,35 @@ def fill(work, rules, ranks, pairs, ways):
     for op in range(ops):
         if work.pair[op] < 0:
             _set(chain[0], work, NONE, op)
-            _place_local(lanes, rules, work, chain[0])
+            _place_local(blocks, rules, work, chain[0])
         elif work.sends[op] and not shared[op]:
             length = _follow(chain, work, op)
-            if not _place(lanes, rules, work, chain[:length]) and not _place_parts(
-                lanes, rules, work, chain, length
+            if not _place(blocks, rules, work, chain[:length]) and not _place_parts(
+                blocks, rules, work, chain, length
             ):
-                return lanes, False
+                return blocks, False
     for rank in range(ranks):
-        if lanes.local[rank, OPENED] > rules.limits[THREADBLOCKS]:
-            return lanes, False
-    return lanes, True
+        if blocks.local[rank, OPENED] > rules.limits[THREADBLOCKS]:
+            return blocks, False
+    return blocks, True
 
 
 @njit(cache=True, nogil=True)
-def _set(hop, work, arrival, departure):
-    """Write a hop that receives, then sends; either may be none, a local one is the latter."""
+def _set(step, work, arrival, departure):
+    """Write a step that receives, then sends; either may be none, a local one is the latter."""
     first = departure if arrival == NONE else arrival
-    hop[RANK], hop[CHUNKS] = work.rank[first], work.chunks[first]
-    hop[INTO] = NONE if arrival == NONE else work.pair[arrival]
-    hop[OUT] = NONE if departure == NONE else work.pair[departure]
-    hop[WAY] = NONE if departure == NONE else work.way[departure]
+    step[RANK], step[CHUNKS] = work.rank[first], work.chunks[first]
+    step[INTO] = NONE if arrival == NONE else work.pair[arrival]
+    step[OUT] = NONE if departure == NONE else work.pair[departure]
+    step[WAY] = NONE if departure == NONE else work.way[departure]
     both = arrival >= 0 and departure >= 0
-    hop[WEIGHT] = work.joint[first] if both else work.weight[first]
-    hop[FIRST], hop[SECOND] = first, departure if both else NONE
+    step[WEIGHT] = work.joint[first] if both else work.weight[first]
+    step[FIRST], step[SECOND] = first, departure if both else NONE
 
 
 @njit(cache=True, nogil=True)
 def _follow(chain, work, first):
-    """Write the hops of the chain that starts with a send; return how many."""
+    """Write the steps of the chain that starts with a send; return how many."""
     arrival, departure, length = NONE, first, 0
     while departure != NONE:
         _set(chain[length], work, arrival, departure)
@@ -125,23 +125,23 @@ def _follow(chain, work, first):
 
 
 @njit(cache=True, nogil=True)
-def _place_local(lanes, rules, work, hop):
-    """Put a local step behind the arrival it follows, else on a lane without peers.
+def _place_local(blocks, rules, work, step):
+    """Put a local step behind the arrival it follows, else on a threadblock without peers.
 
     Behind its arrival it need not wait for it.
     """
-    op = hop[FIRST]
+    op = step[FIRST]
     if work.follows[op]:
-        weight = hop[WEIGHT]
-        hop[WEIGHT] = max(1, weight - 1)
-        if put_behind(lanes, rules, hop, lanes.holder[op - 1]):
+        weight = step[WEIGHT]
+        step[WEIGHT] = max(1, weight - 1)
+        if put_behind(blocks, rules, step, blocks.holder[op - 1]):
             return
-        hop[WEIGHT] = weight
-    put_local(lanes, rules, hop, work.channel[op])
+        step[WEIGHT] = weight
+    put_local(blocks, rules, step, work.channel[op])
 
 
 @njit(cache=True, nogil=True)
-def _place_parts(lanes, rules, work, chain, length):
+def _place_parts(blocks, rules, work, chain, length):
     """Place the transfers of a chain one by one, no longer fused; return whether all fit."""
     part = np.empty((2, 8), np.int64)
     for k in range(length - 1):
@@ -152,33 +152,33 @@ def _place_parts(lanes, rules, work, chain, length):
             send[FIRST] = send[SECOND]
         send[INTO], send[SECOND] = NONE, NONE
         receive[OUT], receive[SECOND] = NONE, NONE
-        if not _place(lanes, rules, work, part):
+        if not _place(blocks, rules, work, part):
             return False
     return True
 
 
 @njit(cache=True, nogil=True)
-def _place(lanes, rules, work, chain):
+def _place(blocks, rules, work, chain):
     """Place a chain on a channel; return whether one takes it."""
     first = work.channel[chain[0, FIRST]]
     if rules.mode == FEWEST:
-        channel = _fewest(lanes, rules, chain, first)
-    elif rules.mode == EVEN:
-        channel = _least(lanes, rules, chain, first)
+        channel = _fewest(blocks, rules, chain, first)
+    elif rules.mode == BALANCED:
+        channel = _least(blocks, rules, chain, first)
     else:
-        channel = _lightest(lanes, rules, chain, first)
+        channel = _lightest(blocks, rules, chain, first)
     if channel == NONE:
         return False
-    put(lanes, rules, chain, channel)
+    put(blocks, rules, chain, channel)
     return True
 
 
 @njit(cache=True, nogil=True)
-def _fewest(lanes, rules, chain, first):
-    """Return the channel that takes a whole chain with the fewest new lanes."""
+def _fewest(blocks, rules, chain, first):
+    """Return the channel that takes a whole chain with the fewest new threadblocks."""
     best, least = NONE, 0
     for channel in range(first, rules.limits[CHANNELS], rules.limits[STRIDE]):
-        new, _ = weigh(lanes, rules, chain, channel)
+        new, _ = weigh(blocks, rules, chain, channel)
         if new != CONFLICT and (best == NONE or new < least):
             best, least = channel, new
             if new == 0:
@@ -187,15 +187,15 @@ def _fewest(lanes, rules, chain, first):
 
 
 @njit(cache=True, nogil=True)
-def _least(lanes, rules, chain, first):
-    """Return the channel with the least on the fullest lane of a chain.
+def _least(blocks, rules, chain, first):
+    """Return the channel with the least on the fullest threadblock of a chain.
 
-    It is one that serves all its ways already if each has the lanes that it needs.
+    It is one that serves all its ways already if each has the threadblocks that it needs.
     """
     links = chain.shape[0] - 1
     full = True
     for k in range(links):
-        full &= lanes.served[chain[k, WAY]] >= rules.needs[chain[k, WAY]]
+        full &= blocks.served[chain[k, WAY]] >= rules.needs[chain[k, WAY]]
     best, key = NONE, (True, 0, 0)
     for known in (True, False):
         for channel in range(first, rules.limits[CHANNELS], rules.limits[STRIDE]):
@@ -203,15 +203,15 @@ def _least(lanes, rules, chain, first):
             more = False
             for k in range(links):
                 way = chain[k, WAY]
-                if lanes.carried[way, channel] != NONE:
+                if blocks.carried[way, channel] != NONE:
                     serves = True
-                elif lanes.served[way] >= rules.needs[way]:
+                elif blocks.served[way] >= rules.needs[way]:
                     more = True
             if serves != known:
                 continue
             if not known and full and best != NONE and not key[0]:
                 break
-            new, peak = weigh(lanes, rules, chain, channel)
+            new, peak = weigh(blocks, rules, chain, channel)
             if new == CONFLICT:
                 continue
             mine = (more, peak, new)
@@ -223,22 +223,22 @@ def _least(lanes, rules, chain, first):
 
 
 @njit(cache=True, nogil=True)
-def _lightest(lanes, rules, chain, first):
+def _lightest(blocks, rules, chain, first):
     """Return the channel on which a way carries least; a new one as long as it needs more."""
     way = chain[0, WAY]
-    if lanes.served[way] < rules.needs[way]:
+    if blocks.served[way] < rules.needs[way]:
         for channel in range(first, rules.limits[CHANNELS], rules.limits[STRIDE]):
-            unused = lanes.carried[way, channel] == NONE
-            if unused and weigh(lanes, rules, chain, channel)[0] != CONFLICT:
+            unused = blocks.carried[way, channel] == NONE
+            if unused and weigh(blocks, rules, chain, channel)[0] != CONFLICT:
                 return channel
     after, bound = NONE, NONE  # the channel tried last, and what it carries
     while True:
         best, least = NONE, 0
         for channel in range(first, rules.limits[CHANNELS], rules.limits[STRIDE]):
-            load = lanes.carried[way, channel]
+            load = blocks.carried[way, channel]
             further = load > bound or (load == bound and load != NONE and channel > after)
             if further and (best == NONE or load < least):
                 best, least = channel, load
-        if best == NONE or weigh(lanes, rules, chain, best)[0] != CONFLICT:
+        if best == NONE or weigh(blocks, rules, chain, best)[0] != CONFLICT:
             return best
         after, bound = best, least

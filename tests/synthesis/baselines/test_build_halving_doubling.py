@@ -17,7 +17,7 @@ def rounds(program):
 
 @pytest.mark.parametrize("size", [2, 4, 8, 16])
 def test_an_allreduce_takes_twice_the_logarithm_in_rounds(schedule, size):
-    found = rounds(schedule("rhd", f"clique:{size}", "allreduce"))
+    found = rounds(schedule("halving-doubling", f"clique:{size}", "allreduce"))
     log = size.bit_length() - 1
     assert len(found) == 2 * log
     halves = [size >> k for k in range(1, log + 1)]
@@ -30,7 +30,7 @@ def test_an_allreduce_takes_twice_the_logarithm_in_rounds(schedule, size):
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter"])
 def test_half_of_it_takes_the_logarithm(schedule, collective):
-    found = rounds(schedule("rhd", "clique:16", collective))
+    found = rounds(schedule("halving-doubling", "clique:16", collective))
     assert len(found) == 4
     inwards = collective == "reduce-scatter"
     counts = [len(transfers) // 16 for transfers in found]
@@ -41,7 +41,8 @@ def test_half_of_it_takes_the_logarithm(schedule, collective):
     ("collective", "instances"), [("allreduce", 1), ("allreduce", 4), ("allgather", 1)]
 )
 def test_what_partners_exchange_is_one_step(compiled, collective, instances):
-    done = compiled("rhd", "dgx-a100", collective, mode="in-place", instances=instances)[0]
+    options = {"mode": "in-place", "instances": instances}
+    done = compiled("halving-doubling", "dgx-a100", collective, **options)[0]
     sends = sum(
         step.op in ("s", "rcs", "rrs", "rrcs")
         for block in done.artefacts[0].program.gpus[0].threadblocks
@@ -53,6 +54,6 @@ def test_what_partners_exchange_is_one_step(compiled, collective, instances):
 @pytest.mark.parametrize("size", [3, 6, 12])
 def test_other_numbers_than_powers_of_two_are_refused(schedule, size):
     with pytest.raises(InputError) as refused:
-        schedule("rhd", f"clique:{size}", "allreduce")
+        schedule("halving-doubling", f"clique:{size}", "allreduce")
     assert refused.value.diagnostic.code == "CS312"
     assert "power of two" in refused.value.diagnostic.phrase

@@ -1,15 +1,15 @@
-"""The order of waves: boxes take turns, pieces follow each other, nothing comes too early."""
+"""Round-robin: boxes take turns, segments follow each other, nothing comes too early."""
 
 import pytest
 
 from colsynth.lowering.lower_forest import LowerForest
-from colsynth.lowering.waves import waves
+from colsynth.lowering.round_robin import round_robin
 
 
 @pytest.fixture
 def transfers(lowered):
-    def made(collective, pieces="1"):
-        program = lowered("dgx-a100", collective, boxes=4, until=LowerForest, pieces=pieces)
+    def made(collective, segments="1"):
+        program = lowered("dgx-a100", collective, boxes=4, until=LowerForest, segments=segments)
         return program.transfers, program.problem.topology
 
     return made
@@ -18,7 +18,7 @@ def transfers(lowered):
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
 def test_each_comes_after_what_it_needs(transfers, collective):
     found, topology = transfers(collective, "1-2-1")
-    order = waves(found, topology)
+    order = round_robin(found, topology)
     assert sorted(order) == list(range(len(found)))
     place = {number: at for at, number in enumerate(order)}
     assert all(place[p] < place[t] for t in place for p in found[t].after)
@@ -29,7 +29,7 @@ def test_no_two_boxes_send_to_one_at_a_time(transfers, collective):
     """The sends of all GPUs that leave their box, in turn, go to as many different ones."""
     found, topology = transfers(collective)
     sends = {rank: [] for rank in range(topology.size)}
-    for number in waves(found, topology):
+    for number in round_robin(found, topology):
         transfer = found[number]
         if transfer.source // 8 != transfer.target // 8:
             sends[transfer.source].append(transfer.target)
@@ -42,7 +42,7 @@ def test_sums_for_other_boxes_come_first(transfers):
     """Within a box the same boxes are served first everywhere, the own one last."""
     found, topology = transfers("reduce-scatter")
     shifts = {}
-    for number in waves(found, topology):
+    for number in round_robin(found, topology):
         transfer = found[number]
         if transfer.source // 8 == transfer.target // 8:
             root = transfer.chunk
@@ -51,23 +51,23 @@ def test_sums_for_other_boxes_come_first(transfers):
     assert set(map(tuple, shifts.values())) == {(1, 2, 3, 0)}
 
 
-def test_pieces_follow_each_other_by_one_beat(transfers):
+def test_segments_follow_each_other_by_one_beat(transfers):
     found, topology = transfers("allgather", "1-1-1")
-    order = [found[number] for number in waves(found, topology)]
+    order = [found[number] for number in round_robin(found, topology)]
     first = {}
     for at, transfer in enumerate(order):
-        first.setdefault((transfer.origin.piece, bool(transfer.after)), at)
+        first.setdefault((transfer.origin.segment, bool(transfer.after)), at)
     assert first[0, False] < first[1, False] < first[0, True] < first[2, False] < first[1, True]
 
 
 def test_a_second_phase_may_lag_behind(transfers):
-    """Before the first copies, as many pieces more as the lag has beats begin to be added up."""
+    """Before the first copies, as many segments more as the lag has beats begin to be added up."""
     found, topology = transfers("allreduce", "1-1-1-1-1-1")
 
     def begun(lag):
-        order = [found[number] for number in waves(found, topology, lag)]
+        order = [found[number] for number in round_robin(found, topology, lag)]
         copies = next(at for at, transfer in enumerate(order) if transfer.origin.phase == 1)
-        return {transfer.origin.piece for transfer in order[:copies] if not transfer.after}
+        return {transfer.origin.segment for transfer in order[:copies] if not transfer.after}
 
     assert begun(0) == {0, 1}
     assert begun(2) == {0, 1, 2, 3}

@@ -9,7 +9,7 @@ from colsynth.cost.routes import Route, routes
 from colsynth.model import Topology
 
 
-class Ways:
+class LoadedRoutes:
     """Ways from GPU to GPU through no third, and the loads that were put on them so far.
 
     Parameters
@@ -29,9 +29,9 @@ class Ways:
         self._routes.update(known or {})
         self._load = [0] * len(topology.links)
 
-    def unloaded(self) -> Ways:
+    def unloaded(self) -> LoadedRoutes:
         """Return the same ways without loads."""
-        return Ways(self.topology, self._routes)
+        return LoadedRoutes(self.topology, self._routes)
 
     def joins(self, source: int, target: int) -> bool:
         """Whether a way leads from one rank to another."""
@@ -71,7 +71,7 @@ class Ways:
         return max((self._load[link] + 1) / links[link].bandwidth for link in route)
 
 
-def boxes(topology: Topology) -> tuple[tuple[int, ...], ...]:
+def ranks_by_box(topology: Topology) -> tuple[tuple[int, ...], ...]:
     """Return the ranks of every box; GPUs outside all boxes come last, as one."""
     found: dict[tuple[bool, int], list[int]] = {}
     for rank, node in enumerate(topology.ranks):

@@ -1,4 +1,4 @@
-"""Copies of few, wide trees: enough to fill links, no more than threadblocks allow."""
+"""Replicas of few, wide trees: enough to fill links, no more than threadblocks allow."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import pytest
 
 from colsynth import runtimes, topology
 from colsynth.cost import default_model
-from colsynth.lowering.copies import copies
 from colsynth.lowering.lower_forest import LowerForest
+from colsynth.lowering.replicas import replicas
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.pack_roots import PackRoots
@@ -30,14 +30,14 @@ def wide(forest, times):
 
 @pytest.mark.parametrize(("times", "expected"), [(0.5, 1), (0.99, 1), (1.5, 2), (2.5, 4), (3.9, 4)])
 def test_a_power_of_two_that_fills_the_links(forest, times, expected):
-    assert copies(wide(forest, times), TARGET) == expected
+    assert replicas(wide(forest, times), TARGET) == expected
 
 
 def test_no_more_than_threadblocks_allow(forest):
     small = replace(TARGET, profile=replace(TARGET.profile, resident_threadblocks=40))
-    assert copies(wide(forest, 100), small) == 2
+    assert replicas(wide(forest, 100), small) == 2
     tiny = replace(TARGET, profile=replace(TARGET.profile, resident_threadblocks=4))
-    assert copies(wide(forest, 100), tiny) == 1
+    assert replicas(wide(forest, 100), tiny) == 1
 
 
 def test_lowering_copies_by_itself(forest):

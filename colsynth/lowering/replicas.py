@@ -1,4 +1,4 @@
-"""How many copies of few, wide trees it takes to fill the links."""
+"""How many replicas of a forest with few, wide trees fill the links."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from colsynth.model import Forest
 from colsynth.runtimes.target import Target
 
 
-def copies(forest: Forest, target: Target) -> int:
-    """Return how many times a forest should be there, each with a part of every chunk.
+def replicas(forest: Forest, target: Target) -> int:
+    """Return the number of replicas of a forest, each with a part of every chunk.
 
-    A threadblock moves less than a wide tree may take of a link, so several take turns. A
-    power of two, since its chunks divide more messages; as many as leave every connection
-    a threadblock of its own among those that may be resident.
+    One threadblock moves less than a wide tree's share of a link, so several replicas fill it.
+    A power of two, since its chunks divide more messages, within the limit at which every
+    connection still has a resident threadblock of its own.
     """
     from colsynth.cost import default_model
 
     profile = target.profile
-    turns = 1 if profile.fuses else 2  # it receives, then adds or sends
-    pace = default_model(profile).rate[target.protocol] * 10**9 / turns
+    passes = 1 if profile.fuses else 2  # it receives, then adds or sends
+    pace = default_model(profile).rate[target.protocol] * 10**9 / passes
     widest = max(
         float(phase.unit_bandwidth * max(tree.weight for tree in phase.trees))
         for phase in forest.phases
@@ -34,7 +34,7 @@ def copies(forest: Forest, target: Target) -> int:
 
 
 def _threadblocks(forest: Forest) -> int:
-    """Return about how many threadblocks the busiest GPU needs for one copy.
+    """Return about how many threadblocks the busiest GPU needs for one replica.
 
     One for every child in every tree, which also takes what comes from the parent.
     """

@@ -21,7 +21,7 @@ from colsynth.topology.failures import apply_failures
 
 
 @dataclass(frozen=True)
-class Case:
+class SurveyCase:
     """What a survey asks of every failure.
 
     Parameters
@@ -89,7 +89,7 @@ class Found:
     files: tuple[tuple[str, bytes], ...] = ()
 
 
-def examine(case: Case, failures: Failures) -> Found:
+def examine(case: SurveyCase, failures: Failures) -> Found:
     """Return what a failure leaves; where that is no schedule, the row says why.
 
     A fault of colsynth in one schedule is a refusal too, by its code, so that it does not cost
@@ -137,7 +137,7 @@ def _left(problem: Problem, damage: Damage) -> Problem:
     return replace(problem, topology=damage.topology, root=root)
 
 
-def _compiled(case: Case, problem: Problem, row: Row) -> Found:
+def _compiled(case: SurveyCase, problem: Problem, row: Row) -> Found:
     """Return the verified files for what is left, and how fast their schedule is."""
     done = compile_problem(problem, case.target(problem), case.request())
     schedule = done.schedule

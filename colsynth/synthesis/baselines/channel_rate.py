@@ -17,7 +17,7 @@ _BUSY = Fraction(9, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ChannelRate:
     """What one channel can carry at most.
 
     Parameters
@@ -37,11 +37,11 @@ class Pace:
         return allowed if self.channel is None else min(allowed, channels * self.channel)
 
 
-UNLIMITED = Pace()
+UNLIMITED = ChannelRate()
 
 
-def pace_of(profile: Profile) -> Pace:
-    """Return the pace of a runtime: what its simulator assumes of the protocol Simple.
+def channel_rate(profile: Profile) -> ChannelRate:
+    """Return what a channel of a runtime carries, as its simulator assumes of the protocol Simple.
 
     Libraries choose channels once for all protocols, too.
     """
@@ -49,8 +49,8 @@ def pace_of(profile: Profile) -> Pace:
 
     model = default_model(profile)
     rate = Fraction(model.rate["Simple"]).limit_denominator(10**6) * 10**9 * _BUSY
-    turns = 1 if profile.fuses else 2  # it receives, then adds or sends
-    return Pace(rate / turns, Fraction(model.link_efficiency).limit_denominator(10**6))
+    passes = 1 if profile.fuses else 2  # it receives, then adds or sends
+    return ChannelRate(rate / passes, Fraction(model.link_efficiency).limit_denominator(10**6))
 
 
 def require_channels(asked: int, profile: Profile) -> None:

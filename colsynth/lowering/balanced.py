@@ -1,4 +1,4 @@
-"""What connections carry, and how many threadblocks that takes at the pace of the links."""
+"""Threadblocks in proportion to the load of each connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Connection = tuple[int, int, int]
 """First channel, source and target: what may be shared among threadblocks."""
 
 
-def lanes(
+def balanced_threadblocks(
     chunks: Mapping[Connection, int],
     transfers: Mapping[Connection, int],
     steps: int,

@@ -1,4 +1,4 @@
-"""Pass build-halving: Problem -> ChunkProgram of recursive halving and doubling."""
+"""Pass build-halving-doubling: Problem -> ChunkProgram of recursive halving and doubling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Direction, Origin, Problem
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import require_collective, require_ways, unfit
@@ -17,7 +17,7 @@ SERVED = (Collective.ALLREDUCE, Collective.ALLGATHER, Collective.REDUCE_SCATTER)
 
 
 @dataclass(frozen=True, slots=True)
-class BuildHalving:
+class BuildHalvingDoubling:
     """Exchange halves with partners at distances of powers of two: log2 N rounds a phase.
 
     To add up, partners exchange the half that is the other's and keep half of what they
@@ -35,7 +35,7 @@ class BuildHalving:
 
     instances: int = 1
 
-    name: ClassVar[str] = "build-halving"
+    name: ClassVar[str] = "build-halving-doubling"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
 
@@ -51,21 +51,21 @@ class BuildHalving:
             CS311: the collective is not served. CS312: the number of GPUs is no power of
             two, or partners have no way to each other.
         """
-        require_collective("rhd", value, SERVED)
+        require_collective("halving-doubling", value, SERVED)
         size = value.topology.size
         if size & (size - 1):
             note = "every round pairs all GPUs, at distances 1, 2, 4, ..."
             reason = f"{size} GPUs are no power of two"
-            raise unfit("rhd", value.topology, reason, note)
+            raise unfit("halving-doubling", value.topology, reason, note)
         distances = [1 << k for k in range(size.bit_length() - 1)]
         pairs = [(rank, rank ^ apart) for apart in distances for rank in range(size)]
-        require_ways("rhd", value.topology, pairs)
+        require_ways("halving-doubling", value.topology, pairs)
         script = Script(value, size, self.instances)
         arrived: dict[tuple[int, int], list[int]] = {}
         for phase, direction in enumerate(PHASES[value.collective]):
             for exchange in _exchanges(size, value.collective, direction):
                 _send(script, exchange, Origin(phase, direction, 0), arrived)
-        return script.program(ordered=True)
+        return script.program(Ordering.FIXED)
 
 
 Exchange = list[tuple[int, int, int]]

@@ -1,10 +1,10 @@
-"""Fused steps for chains that advance abreast, as the rings of libraries do.
+"""Fused steps for chains that advance in lockstep, as the rings of libraries do.
 
-There, every rank sends its own data first, then passes on what the rank before it sent
-first, and so on: no order of whole chains says that, since every chain begins before
-another one ends. Transfers stand level by level, a relay behind others of its threadblock,
-and its arrival moves there from its own place. Such threadblocks need room in their FIFOs,
-a call each way round a ring; whether they have it, the verifier's execution decides.
+In such a ring, every rank first sends its own data, then forwards what its predecessor sent
+first, and so on. No order of whole chains expresses that, since every chain begins before
+another one ends. So transfers are ordered level by level. A relay follows other transfers of
+its threadblock, and its arrival moves next to it. This needs FIFOs that hold one call for every
+rank of a ring; the verifier's abstract execution decides whether they do.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from colsynth.lowering.allocation import PlacedStep
 from colsynth.lowering.hazards import Op
-from colsynth.lowering.lanes import Hop
 from colsynth.lowering.sorting import sort_after
 from colsynth.model import Transfer
 
@@ -48,26 +48,28 @@ def relays(
     return found
 
 
-def in_turn(hops: Sequence[Hop], needed: tuple[tuple[int, ...], ...]) -> list[Hop] | None:
-    """Return the hops of a threadblock so that nothing overtakes, sends before receives.
+def in_send_order(
+    steps: Sequence[PlacedStep], needed: tuple[tuple[int, ...], ...]
+) -> list[PlacedStep] | None:
+    """Return the steps of a threadblock so that nothing overtakes, sends first.
 
-    What is received from a peer stays in its order, and so does what is sent; a hop comes
+    What is received from a peer stays in its order, and so does what is sent; a step comes
     after what it needs. None where that is a circle.
     """
-    home = {op: number for number, hop in enumerate(hops) for op in hop.ops}
+    home = {op: number for number, step in enumerate(steps) for op in step.ops}
     before: list[set[int]] = [
-        {home[p] for op in hop.ops for p in needed[op] if p in home} - {number}
-        for number, hop in enumerate(hops)
+        {home[p] for op in step.ops for p in needed[op] if p in home} - {number}
+        for number, step in enumerate(steps)
     ]
-    arriving = sorted((hop.ops[0], n) for n, hop in enumerate(hops) if hop.recv is not None)
-    leaving = sorted((hop.ops[-1], n) for n, hop in enumerate(hops) if hop.send is not None)
+    arriving = sorted((step.ops[0], n) for n, step in enumerate(steps) if step.recv is not None)
+    leaving = sorted((step.ops[-1], n) for n, step in enumerate(steps) if step.send is not None)
     for queue in (arriving, leaving):
         for (_, first), (_, second) in pairwise(queue):
             before[second].add(first)
 
     def place(number: int) -> tuple[bool, int]:
         """Put sends first, by their order."""
-        return hops[number].send is None, hops[number].ops[-1]
+        return steps[number].send is None, steps[number].ops[-1]
 
     order = sort_after(before, place)
-    return None if order is None else [hops[number] for number in order]
+    return None if order is None else [steps[number] for number in order]

@@ -1,10 +1,11 @@
-"""The order of waves: every rank turns to the next box when all others do.
+"""Round-robin order: in every beat, each box sends to a different box.
 
-Transfers come by the time at which they could begin if each took one beat and each piece of a
-tree followed the one before it by a beat. Those of one beat come by how many boxes further, in a
-circle, lies what their data is for or comes from: so no two boxes send to one at a time, sums
-begin with the same boxes everywhere, and what is on its way to other boxes goes before what
-stays. Within a box the peers are taken in turn as well.
+A beat is the time of one transfer. Transfers are sorted by the beat in which they could begin,
+where each segment of a tree follows the one before it by a beat. Transfers of one beat are
+sorted by the distance between their box and the box of their tree's root, counted round all
+boxes. So no two boxes send to the same box at a time, sums begin with the same boxes everywhere,
+and data for other boxes goes before data that stays. Peers within a box are served round-robin
+too.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ Tree = tuple[int, int]
 """Phase and number of a tree, as in `colsynth.model.Origin`."""
 
 
-def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> list[int]:
-    """Return the places of the transfers in the order of waves.
+def round_robin(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> list[int]:
+    """Return the indices of the transfers in round-robin order.
 
     Parameters
     ----------
@@ -26,12 +27,12 @@ def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> li
         Each after those it needs.
     topology : Topology
     lag : int
-        Beats by which a phase begins later than it could behind the one before it. A sum of n
-        takes n - 1 steps in a row, where a beat may have fewer: those who wait for it hold up
-        what else their threadblocks do.
+        Beats by which a phase begins later than the phase before it allows. A sum of n values
+        takes n - 1 steps in a row, which can be longer than a beat. A transfer that waits for
+        the sum delays whatever else its threadblock does.
     """
     roots = _roots(transfers)
-    box = boxes(topology)
+    box = box_numbers(topology)
     count = 1 + max(box)
     size = topology.size
     beats: list[int] = []
@@ -39,7 +40,7 @@ def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> li
     keys = []
     for place, transfer in enumerate(transfers):
         source, target, origin = transfer.source, transfer.target, transfer.origin
-        phase, _, tree, _, piece = origin
+        phase, _, tree, _, segment = origin
         begun = 0
         for other in transfer.after:
             beat = beats[other] + 1 + (lag if phases[other] < phase else 0)
@@ -51,12 +52,12 @@ def waves(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> li
             shift = (root - box[source]) % count or count
         else:
             shift = (box[target] - root) % count
-        keys.append((begun + piece, shift, (target - source) % size, place))
+        keys.append((begun + segment, shift, (target - source) % size, place))
     return [key[-1] for key in sorted(keys)]
 
 
-def boxes(topology: Topology) -> list[int]:
-    """Return a number from 0 on for the box of every rank; GPUs in no box have one together."""
+def box_numbers(topology: Topology) -> list[int]:
+    """Return the number of every rank's box, from 0 on; GPUs outside all boxes share one."""
     given = [topology.nodes[node].box for node in topology.ranks]
     named = [-1 if box is None else box for box in given]
     number = {box: place for place, box in enumerate(sorted(set(named)))}

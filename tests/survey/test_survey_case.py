@@ -5,8 +5,8 @@ import pytest
 
 from colsynth import api
 from colsynth.errors import InputError, LimitError
-from colsynth.survey import Case
-from colsynth.survey.case import examine
+from colsynth.survey import SurveyCase
+from colsynth.survey.survey_case import examine
 from colsynth.topology import load
 from colsynth.topology.damage import Failures
 from colsynth.topology.failure_text import read_failures
@@ -15,7 +15,7 @@ RING = load("ring:4")
 
 
 def case(collective="allgather", topology=RING, root=None, **options):
-    return Case(api.make_problem(topology, collective, root), ("links",), **options)
+    return SurveyCase(api.make_problem(topology, collective, root), ("links",), **options)
 
 
 def found(asked, **texts):

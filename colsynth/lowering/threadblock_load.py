@@ -1,4 +1,4 @@
-"""How few threadblocks can share the work of a program: what staffing need not try."""
+"""The fewest threadblocks that can share the work of a program: what need not be tried."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Totals = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What the connections of each rank carry.
+class RankLoads:
+    """What the connections of each rank carry, and how few threadblocks suffice for it.
 
     Parameters
     ----------
@@ -25,13 +25,13 @@ class Work:
     ranks: frozenset[Totals]
 
     @staticmethod
-    def of(transfers: tuple[Transfer, ...], apart: bool) -> Work:
+    def of(transfers: tuple[Transfer, ...], separate: bool) -> RankLoads:
         """Return the work of transfers, with phases on connections of their own or not."""
         chunks: Counter[tuple[int, int, int]] = Counter()
         steps: Counter[tuple[int, int, int]] = Counter()
         for transfer in transfers:
             if not transfer.is_local:
-                phase = transfer.origin.phase if apart else 0
+                phase = transfer.origin.phase if separate else 0
                 connection = phase, transfer.source, transfer.target
                 chunks[connection] += transfer.count
                 steps[connection] += 1
@@ -41,7 +41,7 @@ class Work:
             out[source].append((total, steps[connection]))
             into[target].append((total, steps[connection]))
         ranks = into.keys() | out.keys()
-        return Work(frozenset((tuple(sorted(into[r])), tuple(sorted(out[r]))) for r in ranks))
+        return RankLoads(frozenset((tuple(sorted(into[r])), tuple(sorted(out[r]))) for r in ranks))
 
     @property
     def busiest(self) -> int:
@@ -49,15 +49,15 @@ class Work:
         return max((sum(c for side in both for c, _ in side) for both in self.ranks), default=1)
 
     def least(self, chunks: int, steps: int, *, fused: bool) -> int:
-        """Return threadblocks below which the busiest rank cannot be staffed.
+        """Return threadblocks below which the busiest rank cannot do its work.
 
         A threadblock takes no more than `chunks` and `steps` of one connection, and where it
         is `fused`, of one connection in each direction.
         """
         most = 0
         for both in self.ranks:
-            lanes = [sum(max(-(-c // chunks), -(-s // steps)) for c, s in side) for side in both]
-            most = max(most, max(lanes) if fused else sum(lanes))
+            blocks = [sum(max(-(-c // chunks), -(-s // steps)) for c, s in side) for side in both]
+            most = max(most, max(blocks) if fused else sum(blocks))
         return most
 
     def loads(self, threadblocks: int) -> Iterator[int]:

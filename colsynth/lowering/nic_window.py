@@ -1,9 +1,9 @@
-"""Sends that share a way out of their box take turns on it.
+"""A window on each NIC: how many sends of a rank may be in flight on it.
 
-Threadblocks that send at the same time share a NIC: all their data arrives late, at the same
-time, and those who pass it on or add it up have nothing to do before and too much after. Here
-a send also waits for an earlier one to be done. Who waits comes later in the global order, so
-this closes no circle (`colsynth.lowering.order_transfers`).
+Threadblocks that send at the same time share a NIC. All their data then arrives late and
+together, and the GPUs that forward or reduce it are idle before and overloaded after. With a
+window, a send also waits until an earlier one has completed. The waiting send comes later in the
+global order, so no circular wait arises (`colsynth.lowering.order_transfers`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from math import ceil
 
 from colsynth.cost import default_model
 from colsynth.cost.ways import is_network, ways
-from colsynth.lowering.demand import bandwidth, pace
+from colsynth.lowering.balanced import bandwidth, pace
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target
 
 
-def in_turns(
-    program: ChunkProgram, ops: Sequence[Op], needed: Waits, turns: int, target: Target
+def with_nic_window(
+    program: ChunkProgram, ops: Sequence[Op], needed: Waits, window: int, target: Target
 ) -> Waits:
-    """Return the waits of each operation, and those that make it take its turn.
+    """Return the waits of each operation, with those that keep sends within the window.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ def in_turns(
     ops : sequence of Op
     needed : tuple of tuple of int
         What each operation waits for already.
-    turns : int
-        Sends at a time on a link that leaves a box, in multiples of what fills it.
+    window : int
+        Sends in flight on a link that leaves a box, in multiples of what fills it.
     target : Target
     """
-    exits = _exits(program, turns, target)
+    exits = _exits(program, window, target)
     taken: Counter[tuple[int, int]] = Counter()
     queues: dict[tuple[int, int], list[int]] = {}
     waits = list(needed)
@@ -56,7 +56,7 @@ def in_turns(
 
 
 def _exits(
-    program: ChunkProgram, turns: int, target: Target
+    program: ChunkProgram, window: int, target: Target
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """Return, per pair of ranks and way, the link out of the box and how many sends it takes.
 
@@ -71,6 +71,6 @@ def _exits(
         links = [next((link for link in way if outside[link]), -1) for way in choice]
         if max(links) >= 0:
             found[pair] = [
-                (link, turns * ceil(bandwidth(topology, link, model) / speed)) for link in links
+                (link, window * ceil(bandwidth(topology, link, model) / speed)) for link in links
             ]
     return found

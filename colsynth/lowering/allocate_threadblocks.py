@@ -1,0 +1,165 @@
+"""Threadblock allocation: every chain of the global order gets its threadblocks."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from colsynth.lowering.allocation import Limits, PlacedStep, PlacedThreadblock
+from colsynth.lowering.balanced import balanced_threadblocks
+from colsynth.lowering.chains import Chains, Operations
+from colsynth.lowering.columns import Columns
+from colsynth.lowering.hazards import Op, Waits
+from colsynth.lowering.lockstep import in_send_order
+from colsynth.lowering.paired import paired_threadblocks, partners
+from colsynth.lowering.rounds import in_rounds, places
+from colsynth.lowering.strategies import Quota
+from colsynth.model import ChunkProgram, Ordering
+from colsynth.runtimes.target import Target
+
+if TYPE_CHECKING:
+    from colsynth.kernels.threadblocks import Rules, Threadblocks
+
+
+class Allocator:
+    """Allocates threadblocks to the chains of a program, for as many limits as are tried.
+
+    In a program in lockstep, a relay may share a step with its arrival wherever it stands,
+    elsewhere only right behind it. The steps of a threadblock are then sorted once more, so that
+    it sends what it can before it receives.
+
+    Parameters
+    ----------
+    program : ChunkProgram
+        In its final order, with slots.
+    ops : tuple of Op
+        Its operations, `colsynth.lowering.hazards.operations`.
+    needed : tuple of tuple of int
+        The waits of each operation, `colsynth.lowering.hazards.waits`.
+    quota : Quota
+        How many threadblocks each connection gets. With ``PAIRS``, threadblocks work in rounds
+        (`colsynth.lowering.rounds`) where FIFOs allow.
+    target : Target
+    """
+
+    def __init__(
+        self,
+        program: ChunkProgram,
+        ops: tuple[Op, ...],
+        needed: Waits,
+        quota: Quota,
+        target: Target,
+    ) -> None:
+        self.program = program
+        self.ops = ops
+        self.needed = needed
+        self._quota = quota
+        self._target = target
+        self._lockstep = program.ordering is Ordering.LOCKSTEP
+        size = program.problem.topology.size
+        self._operations = Operations(Columns.of(program.transfers), ops, needed, size)
+        self._chains: dict[tuple[bool, bool], Chains] = {}
+
+    def allocate(
+        self, limits: Limits, *, fuse: bool = False, separate: bool = False
+    ) -> list[PlacedThreadblock] | None:
+        """Return the threadblocks of all ranks; None where the limits do not allow it.
+
+        Parameters
+        ----------
+        limits : Limits
+        fuse : bool
+            Whether relays share a step with their arrival.
+        separate : bool
+            Whether phases have threadblocks of their own.
+        """
+        from colsynth.kernels.allocation import fill
+
+        chains = self._chains_of(fuse, separate)
+        rules = self._rules(limits, chains)
+        size = self.program.problem.topology.size
+        found, fits = fill(chains.work, rules, size, len(chains.pairs), len(chains.ways))
+        if not fits:
+            return None
+        result = _blocks(found, list(chains.pairs))
+        if self._lockstep and not self._sort_steps(result):
+            return None
+        if self._quota is Quota.PAIRS and self._is_short():
+            order = places(self.program.transfers, self.ops, self.needed)
+            for block in result:
+                block.steps = in_rounds(block.steps, order)
+        return result
+
+    def _chains_of(self, fuse: bool, separate: bool) -> Chains:
+        if (fuse, separate) not in self._chains:
+            operations = self._operations
+            alone = np.full(len(self.ops), -1)
+            departure = operations.departures(self._lockstep) if fuse else alone
+            self._chains[fuse, separate] = operations.chains(departure, separate)
+        return self._chains[fuse, separate]
+
+    def _rules(self, limits: Limits, chains: Chains) -> Rules:
+        from colsynth.kernels.threadblocks import BALANCED, FEWEST, PAIRED, Rules
+
+        mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
+        topology = self.program.problem.topology
+        if self._quota is Quota.PAIRS:
+            pairs, mode = partners(topology), PAIRED
+            needs = chains.needs(paired_threadblocks(chains.chunks, pairs, limits.threadblocks))
+            back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]
+            partner = np.array([chains.pairs.get(pair, -1) for pair in back], dtype=np.int64)
+        elif self._quota is Quota.LOAD:
+            load = chains.chunks, chains.transfers
+            wanted = balanced_threadblocks(*load, limits.steps, topology, self._target)
+            mode, needs = BALANCED, chains.needs(wanted)
+        numbers = (
+            *(limits.threadblocks, limits.steps, limits.chunks, limits.channels),
+            *(limits.per_channel, chains.stride, limits.duplex),
+        )
+        return Rules(np.array(numbers, dtype=np.int64), mode, needs, partner)
+
+    def _is_short(self) -> bool:
+        """Return whether a FIFO holds all calls of every step."""
+        depth = self._target.profile.fifo_calls[self._target.protocol]
+        return max(transfer.count for transfer in self.program.transfers) <= depth
+
+    def _sort_steps(self, blocks: list[PlacedThreadblock]) -> bool:
+        """Sort the steps of every threadblock; return whether that was possible."""
+        for block in blocks:
+            steps = in_send_order(
+                [self._placed_step(block, step) for step in block.steps], self.needed
+            )
+            if steps is None:
+                return False
+            block.steps = [step.ops for step in steps]
+        return True
+
+    def _placed_step(self, block: PlacedThreadblock, step: tuple[int, ...]) -> PlacedStep:
+        receives, sends = self.ops[step[0]].receives, self.ops[step[-1]].sends
+        return PlacedStep(block.recv if receives else None, block.send if sends else None, step)
+
+
+def _blocks(found: Threadblocks, pairs: list[tuple[int, int]]) -> list[PlacedThreadblock]:
+    """Return threadblocks with the operations of their steps, in the order they were opened."""
+    from colsynth.kernels.threadblocks import AT, CHANNEL, FROM, TO
+
+    size, count = found.size.tolist()
+    sorted_steps = found.steps[np.argsort(found.steps[:count, 0], kind="stable")]
+    ends = np.searchsorted(sorted_steps[:, 0], np.arange(size + 1)).tolist()
+    both = sorted_steps[:, 1:].tolist()
+    steps: list[tuple[int, ...]] = [
+        (first,) if second < 0 else (first, second) for first, second in both
+    ]
+    rows = found.table[:size, [AT, CHANNEL, FROM, TO]].tolist()
+    return [
+        PlacedThreadblock(
+            rank,
+            channel,
+            None if into < 0 else pairs[into][0],
+            None if out < 0 else pairs[out][1],
+            steps[begin:end],
+        )
+        for (rank, channel, into, out), (begin, end) in zip(rows, pairwise(ends), strict=True)
+    ]

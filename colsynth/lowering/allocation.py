@@ -1,0 +1,59 @@
+"""Values of threadblock allocation: threadblocks with their steps, and limits.
+
+A placed threadblock is a rank, a channel, at most one peer to send to and one to receive from.
+A connection (channel, source, target) belongs to exactly one threadblock at each end (contract
+4.7). Every threadblock keeps its operations in the global order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MANY = 2**31
+"""Chunks of a threadblock where nothing limits them."""
+
+
+class PlacedStep(NamedTuple):
+    """A step of a threadblock: fused if it both receives and sends.
+
+    Parameters
+    ----------
+    recv, send : int or None
+        Peers.
+    ops : tuple of int
+        Operations the step performs: one, or the two of a fused step.
+    """
+
+    recv: int | None
+    send: int | None
+    ops: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class PlacedThreadblock:
+    """A threadblock with the operations of each of its steps."""
+
+    rank: int
+    channel: int
+    recv: int | None
+    send: int | None
+    steps: list[tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What threadblocks must respect; see `colsynth.runtimes.profile.Profile`.
+
+    With `duplex`, one threadblock may serve two unrelated connections, one in each direction.
+    That halves the threadblocks and is as free of deadlock as two, since both directions
+    follow the global order; but only one of them moves at a time. A threadblock with peers
+    takes no more than `chunks`.
+    """
+
+    threadblocks: int
+    steps: int
+    channels: int
+    per_channel: int
+    duplex: bool = False
+    chunks: int = MANY

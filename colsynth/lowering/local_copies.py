@@ -1,0 +1,67 @@
+"""Local copies chunk by chunk, so that several threadblocks can share them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from colsynth.lowering.renumbered import with_after
+from colsynth.model import Slot, Transfer
+
+
+def is_own_copy(transfer: Transfer) -> bool:
+    """Whether a transfer is a local copy that no schedule asked for (`Origin.tree`)."""
+    return transfer.is_local and transfer.origin.tree < 0
+
+
+def split_own_copies(transfers: tuple[Transfer, ...]) -> tuple[Transfer, ...]:
+    """Return the transfers with each such copy cut into copies of one chunk.
+
+    Whoever waits for a copy then waits only for the chunks that it moves itself.
+    """
+    if all(transfer.count == 1 for transfer in transfers if is_own_copy(transfer)):
+        return transfers
+    found: list[Transfer] = []
+    became: list[range] = []
+    for transfer in transfers:
+        begin = len(found)
+        after = _after(transfer, transfers, became)
+        if is_own_copy(transfer):
+            found += _chunk_by_chunk(transfer)
+        else:
+            found.append(transfer if after == transfer.after else with_after(transfer, after))
+        became.append(range(begin, len(found)))
+    return tuple(found)
+
+
+def _after(
+    transfer: Transfer, transfers: Sequence[Transfer], became: Sequence[range]
+) -> tuple[int, ...]:
+    """Return the new numbers of what a transfer waits for."""
+    after: list[int] = []
+    for number in transfer.after:
+        earlier, parts = transfers[number], became[number]
+        if is_own_copy(earlier):
+            first = max(0, transfer.chunk - earlier.chunk)
+            last = min(earlier.count, transfer.chunk + transfer.count - earlier.chunk)
+            after += parts[first : max(first, last)]
+        else:
+            after += parts
+    return tuple(after)
+
+
+def _chunk_by_chunk(copy: Transfer) -> list[Transfer]:
+    return [
+        replace(
+            copy,
+            chunk=copy.chunk + place,
+            count=1,
+            read=_moved(copy.read, place),
+            write=_moved(copy.write, place),
+        )
+        for place in range(copy.count)
+    ]
+
+
+def _moved(slot: Slot | None, places: int) -> Slot | None:
+    return None if slot is None else Slot(slot.buffer, slot.offset + places)

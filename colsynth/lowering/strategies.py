@@ -1,0 +1,62 @@
+"""What assign-threadblocks may do, by name: how many threadblocks, and what each may serve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+Name = Literal["fewest", "spread", "balanced", "pooled", "paired", "duplex"]
+
+
+class Quota(Enum):
+    """How many threadblocks a connection gets at each end.
+
+    ``ANY``: as few as the limits allow. ``LOAD``: in proportion to its chunks
+    (`colsynth.lowering.balanced`). ``PAIRS``: as ``LOAD``, and within a box each threadblock also
+    serves the opposite connection (`colsynth.lowering.paired`).
+    """
+
+    ANY = "any"
+    LOAD = "load"
+    PAIRS = "pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A strategy of threadblock allocation.
+
+    Parameters
+    ----------
+    quota : Quota
+    spreads : bool
+        Whether to take as many threadblocks as may be resident, each for as few chunks.
+    duplex : bool
+        Whether a threadblock may serve one connection in each direction from the start; other
+        strategies allow that only where threadblocks run out.
+    separates : bool
+        Whether each phase gets threadblocks of its own where they suffice. A threadblock ends a
+        tile before it begins the next (contract 4.3). One that serves both phases of an
+        allreduce reduces nothing of a tile while it waits for sums of the tile before.
+    """
+
+    quota: Quota = Quota.ANY
+    spreads: bool = False
+    duplex: bool = False
+    separates: bool = True
+
+    @property
+    def shares_work(self) -> bool:
+        """Whether more threadblocks are taken than needed, so that each does less."""
+        return self.spreads or self.quota is not Quota.ANY
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "fewest": Strategy(),
+    "spread": Strategy(spreads=True),
+    "balanced": Strategy(Quota.LOAD),
+    "pooled": Strategy(Quota.LOAD, separates=False),
+    "paired": Strategy(Quota.PAIRS, duplex=True, separates=False),
+    "duplex": Strategy(duplex=True, separates=False),
+}
+"""Every strategy by its name, `Name`."""
