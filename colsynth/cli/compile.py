@@ -39,42 +39,46 @@ from colsynth.writing import write_files
 if TYPE_CHECKING:
     from colsynth.api import Compilation
 
+OutputOption = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="File to write (a.xml), directory for one file per mode (out/), or - for stdout.",
+    ),
+]
+ModeOption = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        metavar="auto|both|in-place|out-of-place",
+        autocompletion=complete.words("auto", "both", "in-place", "out-of-place"),
+        help="Calls that the files serve; auto serves all that they can.",
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+
 
 @bundled
 def compile_(
     *,
     topology: TopologyArgument,
     runtime: RuntimeOption,
-    output: Annotated[
-        str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="PATH",
-            help="File to write (a.xml), directory for one file per mode (out/), or - for stdout.",
-        ),
-    ],
+    output: OutputOption,
     collective: AnyCollectiveOption = None,
     machine: MachineOptions,
     members: MembersOptions,
     search: SearchOptions,
     size: SizeOption = None,
     timed: TimedOptions,
-    mode: Annotated[
-        str,
-        typer.Option(
-            "--mode",
-            metavar="auto|both|in-place|out-of-place",
-            autocompletion=complete.words("auto", "both", "in-place", "out-of-place"),
-            help="Calls that the files serve; auto serves all that they can.",
-        ),
-    ] = "auto",
+    mode: ModeOption = "auto",
     copies: CopiesOptions,
     protocol: ProtocolOption = None,
     messages: MessagesOptions,
     inside: InsideOptions,
     seed: SeedOption = 0,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Compile a schedule, verify it, and write its file."""

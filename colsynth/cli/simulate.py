@@ -28,8 +28,12 @@ from colsynth.writing import write_files
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from colsynth.cost import Model
     from colsynth.model import ThreadblockProgram, Topology
+    from colsynth.runtimes.profile import Profile
+    from colsynth.runtimes.selection import TakenSizes
     from colsynth.simulate import Simulation, Source
+    from colsynth.simulate.points import Point
     from colsynth.simulate.trace import Trace
 
 
@@ -52,60 +56,68 @@ OnOption = Annotated[
     ),
 ]
 
+AnyRuntimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "-r",
+        "--runtime",
+        metavar="RUNTIME",
+        autocompletion=complete.runtimes,
+        help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
+        show_default="the only one that can run the file",
+    ),
+]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE.yaml",
+        help="YAML file with constants that replace those of the runtime, e.g. lab-model.yaml.",
+        show_default=False,
+    ),
+]
+ShowModelOption = Annotated[
+    bool,
+    typer.Option(
+        "--show-model",
+        help="Print the constants with their sources, of --runtime or of all runtimes.",
+    ),
+]
+TimelineOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--timeline",
+        metavar="OUT.json",
+        help="Write the timeline of the largest size as a Chrome trace for Perfetto, e.g. "
+        "out.json.",
+        show_default=False,
+    ),
+]
+BreakdownOption = Annotated[
+    bool, typer.Option("--breakdown", help="Show where the time of the largest size goes.")
+]
+AnywayOption = Annotated[
+    bool,
+    typer.Option("--anyway", help="Predict times also for a file that verify calls bad."),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing timeline.")]
+
 
 @bundled
 def simulate(
     *,
     file: FileArgument = None,
     topology: OnOption = None,
-    runtime: Annotated[
-        str | None,
-        typer.Option(
-            "-r",
-            "--runtime",
-            metavar="RUNTIME",
-            autocompletion=complete.runtimes,
-            help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
-            show_default="the only one that can run the file",
-        ),
-    ] = None,
+    runtime: AnyRuntimeOption = None,
     sizes: SizesOption = DEFAULT_SIZES,
     machine: MachineOptions,
     group: GroupOption = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            "--model",
-            metavar="FILE.yaml",
-            help="YAML file with constants that replace those of the runtime, e.g. lab-model.yaml.",
-            show_default=False,
-        ),
-    ] = None,
-    show_model: Annotated[
-        bool,
-        typer.Option(
-            "--show-model",
-            help="Print the constants with their sources, of --runtime or of all runtimes.",
-        ),
-    ] = False,
-    timeline: Annotated[
-        Path | None,
-        typer.Option(
-            "--timeline",
-            metavar="OUT.json",
-            help="Write the timeline of the largest size as a Chrome trace for Perfetto, e.g. "
-            "out.json.",
-            show_default=False,
-        ),
-    ] = None,
-    breakdown: Annotated[
-        bool, typer.Option("--breakdown", help="Show where the time of the largest size goes.")
-    ] = False,
-    anyway: Annotated[
-        bool,
-        typer.Option("--anyway", help="Predict times also for a file that verify calls bad."),
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing timeline.")] = False,
+    model: ModelOption = None,
+    show_model: ShowModelOption = False,
+    timeline: TimelineOption = None,
+    breakdown: BreakdownOption = False,
+    anyway: AnywayOption = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Predict how long a schedule file takes on a topology."""
@@ -119,9 +131,7 @@ def simulate(
     from colsynth.api import executable
     from colsynth.runtimes import taken_sizes
     from colsynth.simulate import Simulation
-    from colsynth.simulate import simulate as execute
     from colsynth.simulate.breakdown import break_down
-    from colsynth.simulate.trace import trace
 
     wanted = read_sizes("--sizes", sizes)
     if timeline is not None:
@@ -129,21 +139,19 @@ def simulate(
     require_one_stdin(file, topology)
     subject, data = read_schedule(file)
     source = _read(data, runtime, subject)
-    target = source.profile
-    constants = read_constants(target, model)
+    constants = read_constants(source.profile, model)
     damage = machine.read(topology)
     place, members = grouped(damage.topology, group)
+    follow = breakdown or timeline is not None
     with progress("no time was predicted") as show:
         show(f"verify {Path(subject).name}", 0, 0)
         program = executable(source, place, anyway=anyway)
         _warn_of_another_topology(program, place)
         show("simulating", 0, 0)
-        points = execute(program, place, target, wanted, constants)
-        needed = breakdown or timeline is not None
-        traced = trace(program, place, target, wanted[-1], constants) if needed else None
-    header, law = program.header, taken_sizes(program.header, target)
+        points, traced = _played(program, place, source.profile, wanted, constants, follow)
+    header, law = program.header, taken_sizes(program.header, source.profile)
+    names = (subject, source.profile.name, place.name)
     selected = tuple(law.takes(size) for size in wanted)
-    names = (subject, target.name, place.name)
     answer = Simulation(*names, header.ranks, header.collective, points, selected)
     if timeline is not None and traced is not None:
         _write_timeline(timeline, traced, force)
@@ -153,12 +161,25 @@ def simulate(
         emit_json({**simulation_object(answer), **extra, **failures_field(damage), **members})
         return
     console = answer_console()
-    _show_points(console, answer)
-    if not all(selected):
-        text = f"not selected: {target.name} uses the file for messages in {law}, and its own"
-        console.print(f"{text} algorithm for others", soft_wrap=True)
+    _show_points(console, answer, law)
     if found is not None and traced is not None:
         show_breakdown(console, found, traced)
+
+
+def _played(
+    program: ThreadblockProgram,
+    place: Topology,
+    target: Profile,
+    wanted: tuple[int, ...],
+    constants: Model,
+    follow: bool,
+) -> tuple[tuple[Point, ...], Trace | None]:
+    """Return the time at every size and, where asked to follow it, the trace of the largest."""
+    from colsynth.simulate import simulate as execute
+    from colsynth.simulate.trace import trace
+
+    points = execute(program, place, target, wanted, constants)
+    return points, trace(program, place, target, wanted[-1], constants) if follow else None
 
 
 def simulation_object(answer: Simulation) -> dict[str, Any]:
@@ -207,7 +228,7 @@ def _write_timeline(path: Path, traced: Trace, force: bool) -> None:
     write_files({path: json_text.dumps(timeline(traced)).encode()}, replace=force)
 
 
-def _show_points(console: Console, answer: Simulation) -> None:
+def _show_points(console: Console, answer: Simulation, law: TakenSizes) -> None:
     from rich import box
     from rich.table import Table
 
@@ -229,3 +250,6 @@ def _show_points(console: Console, answer: Simulation) -> None:
             f"{point.busbw / 1e9:.3f} GB/s",
         )
     console.print(table)
+    if not all(answer.selected):
+        text = f"not selected: {answer.runtime} uses the file for messages in {law}, and its own"
+        console.print(f"{text} algorithm for others", soft_wrap=True)
