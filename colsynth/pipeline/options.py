@@ -7,6 +7,7 @@ and unions of these. `from_text` and `to_text` are inverse to each other.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import types
@@ -73,6 +74,7 @@ class Option:
         return text if bare else json.dumps(text)
 
 
+@functools.cache
 def options_of(pass_type: type) -> tuple[Option, ...]:
     """Return the options of a pass class in the order of its fields.
 

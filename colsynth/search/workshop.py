@@ -39,7 +39,8 @@ class Workshop:
     def __init__(self, case: Case, clock: Clock | None = None) -> None:
         self.case = case
         self.clock = clock or Clock()
-        self._kept: OrderedDict[_Key, Value] = OrderedDict()
+        self._kept: OrderedDict[_Key, tuple[int, Value]] = OrderedDict()
+        self._weight = 0
         self._targets: dict[str, Target] = {}
 
     def __reduce__(self) -> tuple[type[Workshop], tuple[Case]]:
@@ -54,7 +55,7 @@ class Workshop:
         for place, item in enumerate(passes):
             key = plan.protocol, str(Pipeline(passes[: place + 1]))
             if key in self._kept:
-                value = self._kept[key]
+                _, value = self._kept[key]
                 self._kept.move_to_end(key)
             else:
                 value = Pipeline((item,), place + 1).run(value, target, self.clock)
@@ -69,9 +70,12 @@ class Workshop:
         return self._targets[protocol]
 
     def _keep(self, key: _Key, value: Value) -> None:
-        self._kept[key] = value
-        while len(self._kept) > 1 and sum(map(_weight, self._kept.values())) > _KEPT:
-            self._kept.popitem(last=False)
+        weight = _weight_of(value)
+        self._kept[key] = weight, value
+        self._weight += weight
+        while len(self._kept) > 1 and self._weight > _KEPT:
+            _, (lost, _) = self._kept.popitem(last=False)
+            self._weight -= lost
 
     def measure(self, plans: Sequence[Plan]) -> list[Measured]:
         """Return what comes of plans: of each in order, until one gives a program.
@@ -123,7 +127,7 @@ def is_usable(size: int, law: TakenSizes) -> bool:
     return law.takes(usual_size(2 * size - 1, law.ranks))
 
 
-def _weight(value: Value) -> int:
+def _weight_of(value: Value) -> int:
     if isinstance(value, ChunkProgram):
         return len(value.transfers)
     if isinstance(value, ThreadblockProgram):
