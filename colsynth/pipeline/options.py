@@ -74,7 +74,6 @@ class Option:
         return text if bare else json.dumps(text)
 
 
-@functools.cache
 def options_of(pass_type: type) -> tuple[Option, ...]:
     """Return the options of a pass class in the order of its fields.
 
@@ -83,6 +82,11 @@ def options_of(pass_type: type) -> tuple[Option, ...]:
     TypeError
         When a field has a type that text cannot spell, or no default.
     """
+    return _options_of(pass_type)
+
+
+@functools.cache
+def _options_of(pass_type: type) -> tuple[Option, ...]:
     hints = typing.get_type_hints(pass_type)
     return tuple(
         Option(field.name.replace("_", "-"), field.name, _members(hints[field.name]), field.default)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Gpu, Header, Slot, Step, Threadblock, ThreadblockProgram
 from colsynth.runtimes.header import NAME_LIMIT, PROTOCOLS
 from colsynth.runtimes.profile import Profile
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+_Attributes = dict[str, str]
 
 _READS = frozenset({"s", "rrs", "rrc", "rrcs", "cpy", "re"})
 _WRITES = frozenset({"r", "rcs", "rrc", "rrcs", "cpy", "re"})
@@ -27,14 +32,16 @@ def write(program: ThreadblockProgram, profile: Profile) -> bytes:
         modes or no upper bound where the runtime needs one, a step that waits for more
         than one other, an operand that is missing, a name that would need quoting.
     """
-    lines = [f"<algo {_header(program.header, profile)}>"]
+    from lxml.etree import Element, SubElement, indent, tostring
+
+    algo = Element("algo", _header(program.header, profile))
     for gpu in program.gpus:
-        lines.extend(_gpu(gpu, profile))
-    lines.append("</algo>\n")
-    return "\n".join(lines).encode("ascii")
+        _add_gpu(SubElement(algo, "gpu", _gpu(gpu)), gpu, profile)
+    indent(algo)
+    return tostring(algo, encoding="ascii", xml_declaration=False) + b"\n"
 
 
-def _header(header: Header, profile: Profile) -> str:
+def _header(header: Header, profile: Profile) -> _Attributes:
     values = {
         "name": _name(header.name),
         "proto": _protocol(header.protocol),
@@ -46,7 +53,7 @@ def _header(header: Header, profile: Profile) -> str:
         "maxBytes": str(_max_bytes(header, profile)),
         **_modes(header, profile),
     }
-    return " ".join(f'{key}="{values[key]}"' for key in profile.attributes)
+    return {key: values[key] for key in profile.attributes}
 
 
 def _name(name: str) -> str:
@@ -90,51 +97,66 @@ def _max_bytes(header: Header, profile: Profile) -> int:
     return header.max_bytes + 1 if profile.exclusive_max else header.max_bytes
 
 
-def _gpu(gpu: Gpu, profile: Profile) -> Iterator[str]:
-    yield (
-        f'  <gpu id="{gpu.rank}" i_chunks="{gpu.input_chunks}"'
-        f' o_chunks="{gpu.output_chunks}" s_chunks="{gpu.scratch_chunks}">'
-    )
+def _add_gpu(element: _Element, gpu: Gpu, profile: Profile) -> None:
+    from lxml.etree import SubElement
+
     for threadblock in gpu.threadblocks:
-        yield _threadblock(threadblock)
+        block = SubElement(element, "tb", _threadblock(threadblock))
         for ordinal, step in enumerate(threadblock.steps):
             if step.op not in profile.ops:
                 raise _defect(f"{profile.name} does not launch {step.op!r} steps")
-            yield _nop(ordinal, step) if step.op == "nop" else _step(ordinal, step)
-        yield "    </tb>"
-    yield "  </gpu>"
+            SubElement(
+                block, "step", _nop(ordinal, step) if step.op == "nop" else _step(ordinal, step)
+            )
 
 
-def _threadblock(threadblock: Threadblock) -> str:
-    send = -1 if threadblock.send is None else threadblock.send
-    recv = -1 if threadblock.recv is None else threadblock.recv
-    return (
-        f'    <tb id="{threadblock.id}" send="{send}" recv="{recv}" chan="{threadblock.channel}">'
-    )
+def _gpu(gpu: Gpu) -> _Attributes:
+    return {
+        "id": str(gpu.rank),
+        "i_chunks": str(gpu.input_chunks),
+        "o_chunks": str(gpu.output_chunks),
+        "s_chunks": str(gpu.scratch_chunks),
+    }
 
 
-def _nop(ordinal: int, step: Step) -> str:
+def _threadblock(threadblock: Threadblock) -> _Attributes:
+    return {
+        "id": str(threadblock.id),
+        "send": str(-1 if threadblock.send is None else threadblock.send),
+        "recv": str(-1 if threadblock.recv is None else threadblock.recv),
+        "chan": str(threadblock.channel),
+    }
+
+
+def _nop(ordinal: int, step: Step) -> _Attributes:
     if step.count or step.signals:
         raise _defect("a nop moves nothing and publishes nothing")
-    depid, deps = _wait(step)
-    return (
-        f'      <step s="{ordinal}" type="nop" srcbuf="i" srcoff="-1" dstbuf="o" dstoff="-1"'
-        f' cnt="0" depid="{depid}" deps="{deps}" hasdep="0"/>'
-    )
+    return _spelt(ordinal, step, Slot("i", -1), Slot("o", -1))
 
 
-def _step(ordinal: int, step: Step) -> str:
+def _step(ordinal: int, step: Step) -> _Attributes:
     source, target = step.source, step.target
     if source is None or target is None:
         source, target = _operands(step)
     if source[0] not in _BUFFERS or target[0] not in _BUFFERS:
         raise _defect(f"no runtime has a buffer {source[0]!r} or {target[0]!r}")
+    return _spelt(ordinal, step, source, target)
+
+
+def _spelt(ordinal: int, step: Step, source: Slot, target: Slot) -> _Attributes:
     depid, deps = _wait(step)
-    return (
-        f'      <step s="{ordinal}" type="{step.op}" srcbuf="{source[0]}" srcoff="{source[1]}"'
-        f' dstbuf="{target[0]}" dstoff="{target[1]}" cnt="{step.count}"'
-        f' depid="{depid}" deps="{deps}" hasdep="{int(step.signals)}"/>'
-    )
+    return {
+        "s": str(ordinal),
+        "type": step.op,
+        "srcbuf": source[0],
+        "srcoff": str(source[1]),
+        "dstbuf": target[0],
+        "dstoff": str(target[1]),
+        "cnt": str(step.count),
+        "depid": str(depid),
+        "deps": str(deps),
+        "hasdep": str(int(step.signals)),
+    }
 
 
 def _operands(step: Step) -> tuple[Slot, Slot]:
