@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from colsynth.cost.ways import is_network
 from colsynth.lowering.orders import ORDERS
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 
@@ -62,7 +63,14 @@ def orders(basis: Basis) -> Iterator[Proposal]:
     cut = [0, 1] if basis.shape.weight > 1 else [0]
     for most in cut:  # neither round-robin nor smaller transfers may be faster alone
         yield ({**BY_LOAD, MOST: most},)
-        yield ({ORDER: "round-robin", NIC_WINDOW: _NIC_WINDOW, MOST: most},)
+        if _leaves_boxes(basis):
+            yield ({ORDER: "round-robin", NIC_WINDOW: _NIC_WINDOW, MOST: most},)
+
+
+def _leaves_boxes(basis: Basis) -> bool:
+    """Whether there are sends for a window on the NICs to hold back."""
+    topology = basis.problem.topology
+    return any(is_network(topology, link) for link in range(len(topology.links)))
 
 
 def smaller_transfers(basis: Basis) -> Iterator[Proposal]:
