@@ -26,7 +26,7 @@ STEEP = 64
 _FAR = 2**62
 
 
-class Ways(NamedTuple):
+class HopTable(NamedTuple):
     """Hops by source, with the links they load; constant.
 
     Parameters
@@ -67,14 +67,14 @@ class Search(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def set_prices(ways, load, reference, search):
+def set_prices(table, load, reference, search):
     """Compute the price of every hop from the loads of its links."""
-    for h in range(ways.target.size):
+    for h in range(table.target.size):
         total = np.int64(0)
-        for i in range(ways.first[h], ways.first[h + 1]):
-            full = min(load[ways.links[i]] * 1024 // reference, 2048)
+        for i in range(table.first[h], table.first[h + 1]):
+            full = min(load[table.links[i]] * 1024 // reference, 2048)
             square = full * full >> 10
-            total += ways.weight[i] * (1024 + STEEP * (square * square >> 10))
+            total += table.weight[i] * (1024 + STEEP * (square * square >> 10))
         search.price[h] = total
 
 
@@ -113,7 +113,7 @@ def _sift_down(search, node, size):
 
 
 @njit(cache=True, nogil=True)
-def dijkstra(ways, search, starts, sought):
+def dijkstra(table, search, starts, sought):
     """Compute distances from the GPUs `starts`; return the first of `sought` reached.
 
     `sought` is bool (N,). The search stops there, and returns -1 where none is reached;
@@ -136,9 +136,9 @@ def dijkstra(ways, search, starts, sought):
         size -= 1
         if size > 0:
             _sift_down(search, search.heap[size], size)
-        for k in range(ways.out_first[v], ways.out_first[v + 1]):
-            h = ways.out[k]
-            w = ways.target[h]
+        for k in range(table.out_first[v], table.out_first[v + 1]):
+            h = table.out[k]
+            w = table.target[h]
             far = search.distance[v] + search.price[h]
             if far < search.distance[w]:
                 search.distance[w] = far
@@ -152,10 +152,10 @@ def dijkstra(ways, search, starts, sought):
 
 
 @njit(cache=True, nogil=True)
-def _load(ways, load, hop, sign):
+def _load(table, load, hop, sign):
     """Add a transfer on a hop to the loads of its links, or take it away."""
-    for i in range(ways.first[hop], ways.first[hop + 1]):
-        load[ways.links[i]] += sign * ways.weight[i]
+    for i in range(table.first[hop], table.first[hop + 1]):
+        load[table.links[i]] += sign * table.weight[i]
 
 
 @njit(cache=True, nogil=True)
@@ -170,9 +170,9 @@ def _path(source, search, node, path):
 
 
 @njit(cache=True, nogil=True)
-def _grow(ways, source, search, holders, wanted, edges, begin):
+def _grow(table, source, search, holders, wanted, edges, begin):
     """Append the tree of one chunk with several targets; return its end."""
-    sought = np.zeros(ways.out_first.size - 1, np.bool_)
+    sought = np.zeros(table.out_first.size - 1, np.bool_)
     left = 0
     for v in wanted:
         sought[v] = True
@@ -185,11 +185,11 @@ def _grow(ways, source, search, holders, wanted, edges, begin):
     size, end = holders.size, begin
     path = np.empty(sought.size, np.int32)
     while left > 0:
-        v = dijkstra(ways, search, tree[:size], sought)
+        v = dijkstra(table, search, tree[:size], sought)
         assert v >= 0, "a GPU that wants a chunk cannot be reached"
         count = _path(source, search, v, path)
         for i in range(count - 1, -1, -1):
-            w = ways.target[path[i]]
+            w = table.target[path[i]]
             edges[end] = path[i]
             tree[size] = w
             left -= sought[w]
@@ -200,13 +200,13 @@ def _grow(ways, source, search, holders, wanted, edges, begin):
 
 @njit(cache=True, nogil=True)
 def route_pass(
-    ways, source, holder_first, holder, wanted_first, wanted, load, reference, share, old, new
+    table, source, holder_first, holder, wanted_first, wanted, load, reference, share, old, new
 ):
     """Route every chunk once; return the number of tree edges.
 
     Parameters
     ----------
-    ways : Ways
+    table : HopTable
     source : int32 (H,)
     holder_first, holder, wanted_first, wanted : int64 (C + 1,), int32
         GPUs that hold each chunk, and that want it; all can be reached.
@@ -220,7 +220,7 @@ def route_pass(
     """
     old_first, old_edges = old
     new_first, new_edges = new
-    gpus = ways.out_first.size - 1
+    gpus = table.out_first.size - 1
     search = Search(
         np.empty(source.size, np.int64),
         np.empty(gpus, np.int64),
@@ -233,14 +233,14 @@ def route_pass(
     end, known, uses = 0, -1, 0
     for c in range(holder_first.size - 1):
         for i in range(old_first[c], old_first[c + 1]):
-            _load(ways, load, old_edges[i], -1)
+            _load(table, load, old_edges[i], -1)
         new_first[c] = end
         holders = holder[holder_first[c] : holder_first[c + 1]]
         targets = wanted[wanted_first[c] : wanted_first[c + 1]]
         if holders.size == 1 and targets.size == 1:
             if known != holders[0] or uses == share:
-                set_prices(ways, load, reference, search)
-                dijkstra(ways, search, holders, nobody)
+                set_prices(table, load, reference, search)
+                dijkstra(table, search, holders, nobody)
                 known, uses = holders[0], 0
             uses += 1
             count = _path(source, search, targets[0], path)
@@ -248,11 +248,11 @@ def route_pass(
                 new_edges[end + i] = path[count - 1 - i]
             stop = end + count
         else:
-            set_prices(ways, load, reference, search)
+            set_prices(table, load, reference, search)
             known = -1
-            stop = _grow(ways, source, search, holders, targets, new_edges, end)
+            stop = _grow(table, source, search, holders, targets, new_edges, end)
         for i in range(end, stop):
-            _load(ways, load, new_edges[i], 1)
+            _load(table, load, new_edges[i], 1)
         end = stop
     new_first[holder_first.size - 1] = end
     return end

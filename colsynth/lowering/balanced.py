@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 
 from colsynth.cost import Model, default_model
-from colsynth.cost.ways import is_network, ways
+from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.model import Topology
 from colsynth.runtimes.target import Target
 
@@ -48,7 +48,7 @@ def balanced_threadblocks(
 
 def _busiest(chunks: Mapping[Connection, int], topology: Topology, model: Model) -> Fraction:
     """Return the seconds per byte of a chunk that the busiest link takes for all it carries."""
-    known = ways(topology, sorted({(source, target) for _, source, target in chunks}))
+    known = pair_routes(topology, sorted({(source, target) for _, source, target in chunks}))
     busy: dict[int, Fraction] = {}
     for (_, source, target), load in sorted(chunks.items()):
         choice = known[source, target]

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import lcm
 
-from colsynth.cost.ways import ways
+from colsynth.cost.pair_routes import pair_routes
 from colsynth.model import Topology, Transfer
 
 Way = tuple[int, ...]
@@ -40,7 +40,9 @@ def list_schedule(transfers: Sequence[Transfer], topology: Topology) -> list[int
 
 def _routes(transfers: Sequence[Transfer], topology: Topology) -> list[Way]:
     """Return the links of every transfer; those of a pair take its ways in turn."""
-    known = ways(topology, sorted({(t.source, t.target) for t in transfers if not t.is_local}))
+    known = pair_routes(
+        topology, sorted({(t.source, t.target) for t in transfers if not t.is_local})
+    )
     taken: Counter[tuple[int, int]] = Counter()
     routes: list[Way] = []
     for transfer in transfers:

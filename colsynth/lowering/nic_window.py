@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from colsynth.cost import default_model
-from colsynth.cost.ways import is_network, ways
+from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.lowering.balanced import bandwidth, pace
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.model import ChunkProgram
@@ -67,7 +67,7 @@ def _exits(
     pairs = {(t.source, t.target) for t in program.transfers if not t.is_local}
     outside = [is_network(topology, link) for link in range(len(topology.links))]
     found = {}
-    for pair, choice in ways(topology, sorted(pairs)).items():
+    for pair, choice in pair_routes(topology, sorted(pairs)).items():
         links = [next((link for link in way if outside[link]), -1) for way in choice]
         if max(links) >= 0:
             found[pair] = [

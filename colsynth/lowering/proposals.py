@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from colsynth.cost.ways import is_network
+from colsynth.cost.pair_routes import is_network
 from colsynth.lowering.orders import ORDERS
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from colsynth.cost import Model, default_model
-from colsynth.cost.ways import is_network
+from colsynth.cost.pair_routes import is_network
 from colsynth.model import AllreduceBound, Bound, Cut, FlowBound, Problem
 from colsynth.search.case import Case
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.cost import Model
-from colsynth.cost.ways import is_network, ways
+from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.model import ThreadblockProgram, Topology
 from colsynth.simulate.steps import RECEIVES, SENDS, Steps, Unit, check, steps_of
 
@@ -146,7 +146,7 @@ def _wiring(
     protocol: str,
 ) -> dict[str, Any]:
     """Return the routes and latencies of the connections, and the capacity of the links."""
-    found = ways(topology, {(source, target) for source, target, _ in connections})
+    found = pair_routes(topology, {(source, target) for source, target, _ in connections})
     outside = [is_network(topology, index) for index in range(len(topology.links))]
     taken = []
     for source, target, channel in connections:

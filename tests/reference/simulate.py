@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from colsynth.cost.ways import is_network, ways
+from colsynth.cost.pair_routes import is_network, pair_routes
 
 SENDS = {"s", "rcs", "rrs", "rrcs"}
 RECEIVES = {"r", "rcs", "rrs", "rrc", "rrcs"}
@@ -54,7 +54,7 @@ class World:
         pairs = {(gpu.rank, b.send, b.channel) for gpu in program.gpus for b in gpu.threadblocks}
         pairs |= {(b.recv, gpu.rank, b.channel) for gpu in program.gpus for b in gpu.threadblocks}
         ends = {pair for pair in pairs if None not in pair}
-        found = ways(topology, {(source, target) for source, target, _ in ends})
+        found = pair_routes(topology, {(source, target) for source, target, _ in ends})
         self.connections = {}
         for source, target, channel in sorted(ends):
             choice = found[source, target]

@@ -14,8 +14,7 @@ from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Collective, Direction, Hops, Problem, TimedPhase
 from colsynth.synthesis.timed.demands import Wants, chunk_size, count_transfers, wants
 from colsynth.synthesis.timed.hops import hops_of, reverse, select
-from colsynth.synthesis.timed.match import Choice, Spread, match_events
-from colsynth.synthesis.timed.pace import Pace
+from colsynth.synthesis.timed.match import Spread, Tactic, match_events
 from colsynth.synthesis.timed.phases import (
     backwards,
     delayed,
@@ -23,10 +22,11 @@ from colsynth.synthesis.timed.phases import (
     last_end,
     last_uses,
 )
-from colsynth.synthesis.timed.play import is_uniform, play
+from colsynth.synthesis.timed.progress import WorkMeter
 from colsynth.synthesis.timed.reach import refuse_unreachable
 from colsynth.synthesis.timed.regions import Region, held_together, regions
 from colsynth.synthesis.timed.route import Trees, route, send_along
+from colsynth.synthesis.timed.uniform import is_uniform, match_rounds
 
 Ints = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ _TURNS = 2**31
 """Seeds that differ; above, they are the same again."""
 
 AUTO = "auto"
-"""The policy that leaves the choice to the tries."""
+"""The policy that leaves the tactic to the tries."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Setting:
         source, target = group[self.all_hops.source], group[self.all_hops.target]
         return select(self.all_hops, (source == target) & (source >= 0))
 
-    def tasks(self, pace: Pace) -> tuple[Task, ...]:
+    def tasks(self, meter: WorkMeter) -> tuple[Task, ...]:
         """Return the phases, with trees where chunks need them.
 
         Raises
@@ -102,7 +102,7 @@ class Setting:
         """
         for item in self.wants:
             refuse_unreachable(self.problem, self._outwards(item)[0], item)
-        return tuple(self._task(item, pace) for item in self.wants)
+        return tuple(self._task(item, meter) for item in self.wants)
 
     def _outwards(self, item: Wants) -> tuple[Hops, Ints]:
         """Return the hops as chunks of a phase take them outwards, and which each was."""
@@ -110,10 +110,10 @@ class Setting:
             return reverse(self.hops)
         return self.hops, np.arange(len(self.hops))
 
-    def _task(self, item: Wants, pace: Pace) -> Task:
+    def _task(self, item: Wants, meter: WorkMeter) -> Task:
         hops, was = self._outwards(item)
         if item.wanted is not None:
-            trees = route(hops, self.gpus, self.links, item, item.wanted, pace)
+            trees = route(hops, self.gpus, self.links, item, item.wanted, meter)
             return Task(item, hops, was, (), trees)
         if self.rounds(hops):
             return Task(item, hops, was, (), None)
@@ -141,7 +141,7 @@ def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
 
 def choose(
     problem: Problem, tasks: tuple[Task, ...], policy: str, number: int, seed: int
-) -> Choice:
+) -> Tactic:
     """Return how a try chooses: by each policy in turn, strictly first where that differs.
 
     On networks whose links all take equally long oldest-first meets the bound most often;
@@ -164,16 +164,16 @@ def choose(
     strictness = (True, False) if any(task.regions for task in matched) else (False,)
     ways = [(p, strict) for strict in strictness for p in policies][: None if matched else 1]
     turn, place = divmod(number, len(ways))
-    return Choice(*ways[place], turn=(seed + turn) % _TURNS)
+    return Tactic(*ways[place], turn=(seed + turn) % _TURNS)
 
 
 def attempt(
-    setting: Setting, tasks: tuple[Task, ...], choice: Choice, pace: Pace
+    setting: Setting, tasks: tuple[Task, ...], tactic: Tactic, meter: WorkMeter
 ) -> tuple[TimedPhase, ...]:
     """Return the phases of one try."""
     done: list[TimedPhase] = []
     for task in tasks:
-        phase = _phase(setting, task, done, choice, pace)
+        phase = _phase(setting, task, done, tactic, meter)
         # Where everybody wants everything, all phases have equally many transfers.
         if task.trees is None and phase.transfers * len(tasks) < setting.transfers:
             raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
@@ -184,18 +184,18 @@ def attempt(
 
 
 def _phase(
-    setting: Setting, task: Task, before: list[TimedPhase], choice: Choice, pace: Pace
+    setting: Setting, task: Task, before: list[TimedPhase], tactic: Tactic, meter: WorkMeter
 ) -> TimedPhase:
     """Return one phase, outwards."""
-    item, turn = task.wants, choice.turn
-    if task.trees is None and choice.policy == "oldest" and setting.rounds(task.hops):
-        phase = play(task.hops, setting.gpus, item, turn, pace)
+    item, turn = task.wants, tactic.turn
+    if task.trees is None and tactic.policy == "oldest" and setting.rounds(task.hops):
+        phase = match_rounds(task.hops, setting.gpus, item, turn, meter)
         return delayed(phase, max((last_end(other) for other in before), default=0))
     start = _start(setting, item, before)
     if task.trees is not None:
-        return send_along(task.hops, setting.gpus, item, task.trees, start, turn, pace)
+        return send_along(task.hops, setting.gpus, item, task.trees, start, turn, meter)
     spread = Spread(task.hops, setting.problem.members, setting.gpus, item, task.regions)
-    return match_events(spread, start, choice, pace)
+    return match_events(spread, start, tactic, meter)
 
 
 def _start(setting: Setting, item: Wants, before: list[TimedPhase]) -> tuple[Ints, Ints]:

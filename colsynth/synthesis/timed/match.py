@@ -13,8 +13,8 @@ from colsynth.kernels.matching import EARLIEST, OLDEST, RAREST, Levels, Logs, ho
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.timed.demands import Wants
 from colsynth.synthesis.timed.fabric import agenda_of, fabric_of
-from colsynth.synthesis.timed.pace import STEP, Pace
 from colsynth.synthesis.timed.phases import phase_of
+from colsynth.synthesis.timed.progress import STEP, WorkMeter
 from colsynth.synthesis.timed.regions import Region
 
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Tactic:
     """How one try chooses.
 
     Parameters
@@ -65,7 +65,7 @@ class Choice:
 
 
 def match_events(
-    spread: Spread, start: tuple[Ints, Ints], choice: Choice, pace: Pace
+    spread: Spread, start: tuple[Ints, Ints], tactic: Tactic, meter: WorkMeter
 ) -> TimedPhase:
     """Return the phase that matching gives; short of transfers where some cannot be made.
 
@@ -74,22 +74,22 @@ def match_events(
     spread : Spread
     start : (int64 (links,), int64 (C,))
         When each link falls free, and when each chunk is there.
-    choice : Choice
-    pace : Pace
+    tactic : Tactic
+    meter : WorkMeter
     """
     hops, wants = spread.hops, spread.wants
     busy, born = start
     fabric = fabric_of(hops, spread.gpus, len(busy))
-    levels = _levels(spread, choice.strict)
+    levels = _levels(spread, tactic.strict)
     logs = _logs(levels, spread)
     hold_born(levels, logs)
     room = sum(len(spread.groups[g]) - 1 for g in _group_of_chunks(spread.groups, levels))
-    agenda = agenda_of(fabric, busy, room, born, choice.turn)
+    agenda = agenda_of(fabric, busy, room, born, tactic.turn)
     before = -1
     while before < agenda.scalars[SENT]:
         before = int(agenda.scalars[SENT])
-        match(fabric, agenda, levels, logs, POLICIES[choice.policy], STEP)
-        pace.add(int(agenda.scalars[SENT]) - before, int(agenda.scalars[NOW]))
+        match(fabric, agenda, levels, logs, POLICIES[tactic.policy], STEP)
+        meter.add(int(agenda.scalars[SENT]) - before, int(agenda.scalars[NOW]))
     sent = int(agenda.scalars[SENT])
     return phase_of(
         wants.direction, hops, agenda.start[:sent], agenda.hop[:sent], agenda.chunk[:sent]

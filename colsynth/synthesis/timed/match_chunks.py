@@ -14,9 +14,9 @@ from colsynth.runtimes.target import Target
 from colsynth.synthesis.timed.attempt import AUTO, Setting, attempt, choose
 from colsynth.synthesis.timed.demands import count_chunks, count_transfers
 from colsynth.synthesis.timed.match import POLICIES
-from colsynth.synthesis.timed.pace import Pace
+from colsynth.synthesis.timed.memory import refuse_too_large
 from colsynth.synthesis.timed.phases import last_end
-from colsynth.synthesis.timed.room import refuse_too_large
+from colsynth.synthesis.timed.progress import WorkMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +91,22 @@ class MatchChunks:
             raise InputError(Diagnostic("CS307", "no chunk has to move", notes=(note,)))
         refuse_too_large(value, self.chunks_per_gpu)
         setting = Setting(value, self.size, self.chunks_per_gpu)
-        pace = Pace(total, setting.ticks.unit, target.progress)
+        meter = WorkMeter(total, setting.ticks.unit, target.progress)
         target.progress("preparing routes", 0, total)
-        tasks = setting.tasks(pace)
+        tasks = setting.tasks(meter)
         best: tuple[TimedPhase, ...] = ()
         bound = TimeBound(Fraction(0), "")
         ticks = 0
         for number in range(self.tries):
-            pace.begin()
+            meter.begin()
             choice = choose(value, tasks, self.policy, number, target.seed)
-            phases = attempt(setting, tasks, choice, pace)
+            phases = attempt(setting, tasks, choice, meter)
             end = max(map(last_end, phases))
             if not best or end < ticks:
                 best, ticks = phases, end
             if number == 0:
                 bound = self._bound(setting, ticks)
-            if self._suffices(setting, ticks, bound, pace):
+            if self._suffices(setting, ticks, bound, meter):
                 break
         return TimedSchedule(
             problem=value,
@@ -126,9 +126,9 @@ class MatchChunks:
         chunks, size = self.chunks_per_gpu, setting.chunk_bytes
         return time_bound(problem, chunks, size, hops, setting.ticks, ticks)
 
-    def _suffices(self, setting: Setting, ticks: int, bound: TimeBound, pace: Pace) -> bool:
+    def _suffices(self, setting: Setting, ticks: int, bound: TimeBound, meter: WorkMeter) -> bool:
         """Whether no further try is worth it."""
-        return ticks * setting.ticks.unit <= bound.seconds or 0 < self.budget <= pace.placed
+        return ticks * setting.ticks.unit <= bound.seconds or 0 < self.budget <= meter.placed
 
 
 def _uneven(problem: Problem) -> InputError:

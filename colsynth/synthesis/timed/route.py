@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from colsynth.bounds.offsets import group_by
 from colsynth.kernels.events import NOW, SENT
-from colsynth.kernels.routing import Ways, route_pass
+from colsynth.kernels.routing import HopTable, route_pass
 from colsynth.kernels.sending import Piles, Tasks, send_tasks
 from colsynth.kernels.trees import link_tasks
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import agenda_of, fabric_of
-from colsynth.synthesis.timed.pace import STEP, Pace
 from colsynth.synthesis.timed.phases import phase_of
+from colsynth.synthesis.timed.progress import STEP, WorkMeter
 
 Ints = NDArray[np.int64]
 
@@ -46,7 +46,9 @@ class Trees:
     hop: NDArray[np.int32]
 
 
-def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: Pace) -> Trees:
+def route(
+    hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, meter: WorkMeter
+) -> Trees:
     """Return trees that load all links as evenly as passes of rerouting can.
 
     Parameters
@@ -57,11 +59,11 @@ def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: 
         Of which everyone can be reached.
     wanted : Lists
         Who wants each chunk.
-    pace : Pace
+    meter : WorkMeter
         Told of every pass.
     """
-    ways = _ways(hops, gpus)
-    turned = _turned(ways)
+    table = _table(hops, gpus)
+    turned = _turned(table)
     holders = wants.holders
     chunks = len(wants.number)
     # A tree reaches no GPU twice; pages that no tree needs are never touched.
@@ -76,7 +78,7 @@ def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: 
         # Shortest ways first; from then on full is what the last pass filled most.
         reference = max(1, int(load.max())) if number else _NEVER_FULL
         edges = route_pass(
-            turned if idle % 2 else ways,
+            turned if idle % 2 else table,
             hops.source,
             holders.first,
             holders.items,
@@ -89,7 +91,7 @@ def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: 
             new,
         )
         old = new[0], new[1][:edges].copy()
-        pace.tell(f"routing, pass {number + 1}", 0, 0)
+        meter.tell(f"routing, pass {number + 1}", 0, 0)
         most = int(load.max())
         idle += 1
         if best is None or most < least:
@@ -100,22 +102,22 @@ def route(hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, pace: 
     return best or Trees(*old)
 
 
-def _ways(hops: Hops, gpus: int) -> Ways:
+def _table(hops: Hops, gpus: int) -> HopTable:
     out_first, out = group_by(hops.source, gpus)
     times = hops.end - hops.begin
     weight = np.maximum(1, times * _FINE // int(times.max()))
-    return Ways(out_first, out.astype(np.int32), hops.target, hops.first, hops.links, weight)
+    return HopTable(out_first, out.astype(np.int32), hops.target, hops.first, hops.links, weight)
 
 
-def _turned(ways: Ways) -> Ways:
-    """Return the ways with those out of every GPU the other way round.
+def _turned(table: HopTable) -> HopTable:
+    """Return the table with the hops out of every GPU the other way round.
 
     Of equal paths the one seen first is taken. A pass that sees them the other way round
     moves chunks between equals, which leads on where no chunk by itself can do better.
     """
-    begin, end = ways.out_first[:-1], ways.out_first[1:]
-    place = np.repeat(begin + end - 1, end - begin) - np.arange(len(ways.out))
-    return ways._replace(out=ways.out[place])
+    begin, end = table.out_first[:-1], table.out_first[1:]
+    place = np.repeat(begin + end - 1, end - begin) - np.arange(len(table.out))
+    return table._replace(out=table.out[place])
 
 
 def send_along(
@@ -125,7 +127,7 @@ def send_along(
     trees: Trees,
     start: tuple[Ints, Ints],
     turn: int,
-    pace: Pace,
+    meter: WorkMeter,
 ) -> TimedPhase:
     """Return the phase in which every chunk takes its tree.
 
@@ -139,7 +141,7 @@ def send_along(
         When each link falls free, and when each chunk is there.
     turn : int
         Which target is served first.
-    pace : Pace
+    meter : WorkMeter
     """
     busy, born = start
     fabric = fabric_of(hops, gpus, len(busy))
@@ -163,7 +165,7 @@ def send_along(
     while before < agenda.scalars[SENT]:
         before = int(agenda.scalars[SENT])
         send_tasks(fabric, agenda, tasks, piles, STEP)
-        pace.add(int(agenda.scalars[SENT]) - before, int(agenda.scalars[NOW]))
+        meter.add(int(agenda.scalars[SENT]) - before, int(agenda.scalars[NOW]))
     number = wants.number[chunk[agenda.chunk]]
     return phase_of(wants.direction, hops, agenda.start, agenda.hop, number)
 

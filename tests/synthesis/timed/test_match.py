@@ -11,9 +11,9 @@ from colsynth.model import Direction
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import fabric_of
 from colsynth.synthesis.timed.hops import hops_of, reverse, select
-from colsynth.synthesis.timed.match import POLICIES, Choice, Spread, match_events
-from colsynth.synthesis.timed.pace import Pace
+from colsynth.synthesis.timed.match import POLICIES, Spread, Tactic, match_events
 from colsynth.synthesis.timed.phases import last_uses
+from colsynth.synthesis.timed.progress import WorkMeter
 from colsynth.synthesis.timed.regions import held_together
 from tests.reference.matching import Matching
 from tests.verify.timed_schedules import moves_of, random_fabric
@@ -66,7 +66,7 @@ def random_spread(seed):
 
 
 def silent():
-    return Pace(0, Fraction(1), lambda *_: None)
+    return WorkMeter(0, Fraction(1), lambda *_: None)
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
@@ -79,14 +79,14 @@ def test_the_same_transfers_as_the_twin(seed, policy):
     busy, born = np.zeros(links, np.int64), np.zeros(len(spread.wants.number), np.int64)
     if rng.random() < 0.5:
         # What an earlier phase on the same hops leaves.
-        choice = Choice("oldest", False, 1)
-        busy = last_uses(match_events(spread, (busy, born), choice, silent()), links)
+        tactic = Tactic("oldest", False, 1)
+        busy = last_uses(match_events(spread, (busy, born), tactic, silent()), links)
         born = np.array([rng.randint(0, int(busy.max())) for _ in born])
-    choice = Choice(policy, rng.random() < 0.5, rng.randrange(5))
+    tactic = Tactic(policy, rng.random() < 0.5, rng.randrange(5))
     fabric = fabric_of(spread.hops, spread.gpus, links)
     start = busy.tolist(), born.tolist()
-    expected = Matching(spread, fabric, start, choice).run()
-    pace = silent()
-    phase = match_events(spread, (busy, born), choice, pace)
+    expected = Matching(spread, fabric, start, tactic).run()
+    meter = silent()
+    phase = match_events(spread, (busy, born), tactic, meter)
     assert moves_of(phase) == sorted(expected)
-    assert pace.placed == len(expected)
+    assert meter.placed == len(expected)

@@ -11,8 +11,8 @@ from colsynth.model import Direction
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import fabric_of
 from colsynth.synthesis.timed.hops import hops_of, reverse
-from colsynth.synthesis.timed.pace import Pace
 from colsynth.synthesis.timed.phases import last_uses
+from colsynth.synthesis.timed.progress import WorkMeter
 from colsynth.synthesis.timed.route import route, send_along
 from colsynth.topology.load import load
 from tests.reference.matching import Sending
@@ -20,7 +20,7 @@ from tests.verify.timed_schedules import moves_of, random_fabric
 
 
 def silent():
-    return Pace(0, Fraction(1), lambda *_: None)
+    return WorkMeter(0, Fraction(1), lambda *_: None)
 
 
 def wants_of(holders, wanted):
@@ -84,9 +84,9 @@ def test_the_same_transfers_as_the_twin(seed):
     fabric = fabric_of(hops, gpus, links)
     times = start[0].tolist(), start[1].tolist()
     expected = Sending(hops, fabric, trees, times, turn).run()
-    pace = silent()
-    phase = send_along(hops, gpus, wants, trees, start, turn, pace)
-    assert len(expected) == len(trees.hop) == pace.placed
+    meter = silent()
+    phase = send_along(hops, gpus, wants, trees, start, turn, meter)
+    assert len(expected) == len(trees.hop) == meter.placed
     assert moves_of(phase) == sorted(expected)
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import Direction, Kind, Link, Node, Topology
-from colsynth.synthesis.timed import play as module
+from colsynth.synthesis.timed import uniform as module
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.hops import hops_of
-from colsynth.synthesis.timed.pace import Pace
-from colsynth.synthesis.timed.play import is_uniform, play
+from colsynth.synthesis.timed.progress import WorkMeter
+from colsynth.synthesis.timed.uniform import is_uniform, match_rounds
 from tests.reference.matching import rounds
 from tests.verify.timed_schedules import moves_of
 
@@ -51,7 +51,7 @@ def random_holders(rng, n):
 
 
 def silent():
-    return Pace(0, Fraction(1), lambda *_: None)
+    return WorkMeter(0, Fraction(1), lambda *_: None)
 
 
 @pytest.mark.parametrize("cells", [2**22, 1])
@@ -63,11 +63,11 @@ def test_the_same_transfers_as_the_twin_however_many_rounds_a_call_plays(seed, c
     holders, turn = random_holders(rng, n), rng.randrange(4)
     own = [[c for c, v in enumerate(holders) if v == u] for u in range(n)]
     expected = rounds(hops.source.tolist(), hops.target.tolist(), own, turn)
-    pace = silent()
-    phase = play(hops, n, wants_of(holders), turn, pace)
+    meter = silent()
+    phase = match_rounds(hops, n, wants_of(holders), turn, meter)
     tick = int(hops.end[0])
     assert moves_of(phase) == sorted((h, r * tick, c) for r, h, c in expected)
-    assert len(expected) == pace.placed == len(holders) * (n - 1)
+    assert len(expected) == meter.placed == len(holders) * (n - 1)
 
 
 def test_threads_do_not_change_what_is_sent():
@@ -83,7 +83,7 @@ def test_threads_do_not_change_what_is_sent():
     found = []
     for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
         numba.set_num_threads(threads)
-        found.append(play(hops, n, wants_of(range(n)), 0, silent()))
+        found.append(match_rounds(hops, n, wants_of(range(n)), 0, silent()))
     one, other = found
     assert (one.chunk == other.chunk).all()
     assert (one.run_start == other.run_start).all()

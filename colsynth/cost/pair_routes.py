@@ -11,7 +11,7 @@ from colsynth.model import Kind, Topology
 Pair = tuple[int, int]
 
 
-def ways(topology: Topology, pairs: Iterable[Pair]) -> dict[Pair, tuple[Route, ...]]:
+def pair_routes(topology: Topology, pairs: Iterable[Pair]) -> dict[Pair, tuple[Route, ...]]:
     """Return the routes of pairs of ranks, each a tuple of link indices.
 
     They are the shortest ones through switches and NICs. Where there are none, data passes

@@ -11,7 +11,7 @@ STEP = 2**18
 
 
 @dataclass
-class Pace:
+class WorkMeter:
     """Counts the transfers placed; tells of them.
 
     Parameters

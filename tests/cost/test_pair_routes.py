@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from colsynth import api
-from colsynth.cost.ways import is_network, ways
+from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.errors import InfeasibleError
 from colsynth.model import Kind, Link, Node, Topology
 
@@ -19,14 +19,14 @@ def names(topology, route):
 
 def test_within_a_box_data_stays_there():
     topology = api.load_topology("dgx-a100", nodes=2)
-    (route,) = ways(topology, [(0, 3)])[0, 3]
+    (route,) = pair_routes(topology, [(0, 3)])[0, 3]
     assert names(topology, route) == ["gpu0.0 -> nvswitch0", "nvswitch0 -> gpu0.3"]
     assert not any(is_network(topology, link) for link in route)
 
 
 def test_between_boxes_it_takes_nics_and_the_fabric():
     topology = api.load_topology("dgx-a100", nodes=2)
-    (route,) = ways(topology, [(0, 8)])[0, 8]
+    (route,) = pair_routes(topology, [(0, 8)])[0, 8]
     assert names(topology, route)[1:3] == ["nic0.0 -> ib0", "ib0 -> nic1.0"]
     assert all(is_network(topology, link) for link in route)
 
@@ -37,7 +37,7 @@ def test_every_pair_of_two_boxes_has_a_way(preset):
     topology = api.load_topology(preset, nodes=2)
     ranks = range(topology.size)
     pairs = [(a, b) for a in ranks for b in ranks if a != b]
-    found = ways(topology, pairs)
+    found = pair_routes(topology, pairs)
     assert sorted(found) == pairs
     for (source, target), routes in found.items():
         assert len({len(route) for route in routes}) == 1
@@ -54,7 +54,7 @@ def test_parallel_switches_are_ways_to_take_turns_on():
     rate = Fraction(10**9)
     links = tuple(Link(a, b, rate) for a, b in ((0, 2), (0, 3), (2, 1), (3, 1)))
     topology = Topology("two", nodes, links, (0, 1))
-    assert len(ways(topology, [(0, 1)])[0, 1]) == 2
+    assert len(pair_routes(topology, [(0, 1)])[0, 1]) == 2
     with pytest.raises(InfeasibleError) as caught:
-        ways(topology, [(1, 0)])
+        pair_routes(topology, [(1, 0)])
     assert caught.value.diagnostic.code == "CS601"

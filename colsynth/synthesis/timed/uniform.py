@@ -9,8 +9,8 @@ from colsynth.kernels.rounds import play_rounds, start_rows
 from colsynth.kernels.sequences import find_runs, sort_by_port
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.timed.demands import Lists, Wants
-from colsynth.synthesis.timed.pace import Pace
 from colsynth.synthesis.timed.phases import chunk_type
+from colsynth.synthesis.timed.progress import WorkMeter
 
 _CELLS = 2**22
 """Entries of the table of transfers per GPU and round that one call fills."""
@@ -21,7 +21,7 @@ def is_uniform(hops: Hops) -> bool:
     return len(hops.links) == len(hops) > 0 and bool((hops.end == hops.end[0]).all())
 
 
-def play(hops: Hops, gpus: int, wants: Wants, turn: int, pace: Pace) -> TimedPhase:
+def match_rounds(hops: Hops, gpus: int, wants: Wants, turn: int, meter: WorkMeter) -> TimedPhase:
     """Return the phase that matching round by round gives.
 
     Parameters
@@ -33,14 +33,14 @@ def play(hops: Hops, gpus: int, wants: Wants, turn: int, pace: Pace) -> TimedPha
         Without lists of who wants what; one group.
     turn : int
         Which port of every GPU chooses first in the first round.
-    pace : Pace
+    meter : WorkMeter
         Told of progress.
     """
     game = _Game(hops, gpus, wants, turn)
     moved = 1
     while moved:
         moved = game.advance()
-        pace.add(moved, game.rounds * game.tick)
+        meter.add(moved, game.rounds * game.tick)
     return game.phase()
 
 
