@@ -32,6 +32,12 @@ def test_meshes_reach_what_no_schedule_beats(name):
     assert forest.algbw == allreduce_bound(forest.problem).limit.algbw
 
 
+@pytest.mark.parametrize("shape", ["16x16", "16x17", "24x24"])
+def test_large_meshes_come_near_their_bound(shape):
+    forest = forest_of(topology.load(f"mesh:{shape}"))
+    assert forest.algbw >= (1 - MOST_GIVEN_UP) * allreduce_bound(forest.problem).limit.algbw
+
+
 def test_three_trees_of_a_mesh():
     """Twelve links of 50 GB/s hold three trees of eight edges at 25: all from one root."""
     forest = forest_of(topology.load("mesh:3x3"))
