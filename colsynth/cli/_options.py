@@ -12,30 +12,17 @@ from colsynth.cli._help import SEARCH
 from colsynth.errors import Diagnostic, InputError
 from colsynth.units import parse_size
 
-CollectiveOption = Annotated[
-    str,
-    typer.Option(
-        "-c",
-        "--collective",
-        metavar="COLLECTIVE",
-        autocompletion=complete.collectives,
-        help="Collective: allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, "
-        "scatter or gather.",
-        show_default=False,
-    ),
-]
-AnyCollectiveOption = Annotated[
-    str | None,
-    typer.Option(
-        "-c",
-        "--collective",
-        metavar="COLLECTIVE",
-        autocompletion=complete.collectives,
-        help="Collective: allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, "
-        "scatter or gather.",
-        show_default=False,
-    ),
-]
+_COLLECTIVE = typer.Option(
+    "-c",
+    "--collective",
+    metavar="COLLECTIVE",
+    autocompletion=complete.collectives,
+    help="Collective: allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, "
+    "scatter or gather.",
+    show_default=False,
+)
+CollectiveOption = Annotated[str, _COLLECTIVE]
+AnyCollectiveOption = Annotated[str | None, _COLLECTIVE]
 RuntimeOption = Annotated[
     str,
     typer.Option(

@@ -106,7 +106,7 @@ def _tried(asked: _Asked) -> str:
 
 def _untried(asked: _Asked) -> str:
     """Return what makes a program smaller, where a trial would take too long."""
-    ways = [f"lower --{_option(name)}" for name in asked.lowerable]
+    ways = [f"lower --{spelt(name)}" for name in asked.lowerable]
     if asked.request.algorithm != "ring" and asked.problem.collective in PHASES:
         ways.append("try -a ring, where every GPU sends to one other")
     return "; or ".join(ways) or _FEWER
@@ -116,10 +116,10 @@ def _lower(asked: _Asked) -> Iterator[str]:
     """Yield the settings of which a lower value fits, or all of them where it takes all."""
     fitting = {name: n for name in asked.lowerable if (n := _most_that_fits(asked, name))}
     for name, value in fitting.items():
-        yield f"--{_option(name)} {value}"
+        yield f"--{spelt(name)} {value}"
     least = {name: _LEAST[name] for name in asked.lowerable}
     if len(least) > 1 and not fitting and asked.fits(**least):
-        yield " ".join(f"--{_option(name)} {value}" for name, value in least.items())
+        yield " ".join(f"--{spelt(name)} {value}" for name, value in least.items())
 
 
 def _most_that_fits(asked: _Asked, name: str) -> int:
@@ -151,15 +151,11 @@ def _others(asked: _Asked) -> Iterator[str]:
 
 
 def _spell(algorithm: str, options: dict[str, Any], dropped: list[str]) -> str:
-    words = [f"-a {algorithm}", *(f"--{_option(key)} {value}" for key, value in options.items())]
+    words = [f"-a {algorithm}", *(f"--{spelt(key)} {value}" for key, value in options.items())]
     if dropped:
-        words.append(f"without {', '.join(f'--{_option(name)}' for name in dropped)}")
+        words.append(f"without {', '.join(f'--{spelt(name)}' for name in dropped)}")
     return " ".join(words)
 
 
 def _typed(name: str, value: int) -> Any:
     return str(value) if name == "trees" else value
-
-
-def _option(name: str) -> str:
-    return name.replace("_", "-")

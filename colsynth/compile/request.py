@@ -9,6 +9,7 @@ from typing import Any
 from colsynth.compile.modes import Mode
 from colsynth.errors import Diagnostic, InputError
 from colsynth.pipeline.manager import Pipeline
+from colsynth.pipeline.options import spelt
 from colsynth.search.levels import DEFAULT_LEVEL
 from colsynth.search.wish import Wish, configured
 
@@ -73,7 +74,7 @@ class Request:
         """
         if self.passes is not None:
             if self.settings:
-                name = next(iter(self.settings)).replace("_", "-")
+                name = spelt(next(iter(self.settings)))
                 phrase = f"--{name} and --passes both say what the pipeline does"
                 advice = f"write {name}= into the pipeline"
                 raise InputError(Diagnostic("CS206", phrase, help=advice))

@@ -74,6 +74,11 @@ class Option:
         return text if bare else json.dumps(text)
 
 
+def spelt(field: str) -> str:
+    """Return the name of an option as users write it, without dashes before it."""
+    return field.replace("_", "-")
+
+
 def options_of(pass_type: type) -> tuple[Option, ...]:
     """Return the options of a pass class in the order of its fields.
 
@@ -89,7 +94,7 @@ def options_of(pass_type: type) -> tuple[Option, ...]:
 def _options_of(pass_type: type) -> tuple[Option, ...]:
     hints = typing.get_type_hints(pass_type)
     return tuple(
-        Option(field.name.replace("_", "-"), field.name, _members(hints[field.name]), field.default)
+        Option(spelt(field.name), field.name, _members(hints[field.name]), field.default)
         for field in dataclasses.fields(pass_type)
         if _has_default(pass_type, field)
     )

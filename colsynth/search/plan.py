@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from colsynth.pipeline.manager import Pipeline
-from colsynth.pipeline.options import options_of
+from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.choice import Changes, Choice
 
@@ -72,7 +72,7 @@ class Plan:
         if self.algorithm in ALGORITHMS:
             usual = _values(ALGORITHMS[self.algorithm])
         return {
-            name.partition(".")[2].replace("_", "-"): value
+            spelt(name.partition(".")[2]): value
             for name, value in self.values().items()
             if name not in usual or usual[name] != value
         }

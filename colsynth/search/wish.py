@@ -8,7 +8,7 @@ from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.pipeline.manager import Pipeline
-from colsynth.pipeline.options import options_of
+from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.levels import DEFAULT_LEVEL, OWN
 from colsynth.search.plan import Plan
@@ -61,7 +61,7 @@ class Wish:
         for name in self.settings:
             if not any(name in _fields(algorithm) for algorithm in ALGORITHMS):
                 configured(next(iter(ALGORITHMS)), {name: self.settings[name]})
-        listed = ", ".join(f"--{_option(name)}" for name in self.settings)
+        listed = ", ".join(f"--{spelt(name)}" for name in self.settings)
         phrase = f"no algorithm has {listed} together"
         raise InputError(Diagnostic("CS217", phrase, help=_owners(next(iter(self.settings)))))
 
@@ -84,7 +84,7 @@ def configured(algorithm: str, settings: Mapping[str, Any]) -> Pipeline:
         raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(algorithm, ALGORITHMS)))
     for name in settings:
         if name not in _fields(algorithm):
-            phrase = f"--{_option(name)} does not go with -a {algorithm}"
+            phrase = f"--{spelt(name)} does not go with -a {algorithm}"
             raise InputError(Diagnostic("CS217", phrase, help=_owners(name)))
     passes: list[Any] = []
     for item in Pipeline.from_text(ALGORITHMS[algorithm]).passes:
@@ -92,10 +92,6 @@ def configured(algorithm: str, settings: Mapping[str, Any]) -> Pipeline:
         own = {name: value for name, value in settings.items() if name in known}
         passes.append(replace(item, **own))  # type: ignore[type-var]
     return Pipeline(tuple(passes))
-
-
-def _option(name: str) -> str:
-    return name.replace("_", "-")
 
 
 def _fields(algorithm: str) -> frozenset[str]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import require_collective, require_ways
+from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
 
 SERVED = (
@@ -21,7 +21,7 @@ SERVED = (
 
 
 @dataclass(frozen=True, slots=True)
-class BuildAllPairs:
+class BuildAllPairs(Replicated):
     """Send everything straight to whoever needs it: the one-shot all-pairs of libraries.
 
     In an allreduce every rank sends its whole message to all others and adds up what they
@@ -38,14 +38,7 @@ class BuildAllPairs:
         Parallel copies of the whole program, each with its own part of every shard.
     """
 
-    instances: int = 1
-
     name: ClassVar[str] = "build-all-pairs"
-    takes: ClassVar[type] = Problem
-    gives: ClassVar[type] = ChunkProgram
-
-    def __post_init__(self) -> None:
-        require_least("instances", self.instances, 1)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return one transfer per pair.

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import require_collective, require_ways, unfit
+from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
 
 SERVED = (Collective.ALLREDUCE, Collective.ALLGATHER, Collective.REDUCE_SCATTER)
 
 
 @dataclass(frozen=True, slots=True)
-class BuildHalvingDoubling:
+class BuildHalvingDoubling(Replicated):
     """Exchange halves with partners at distances of powers of two: log2 N rounds a phase.
 
     To add up, partners exchange the half that is the other's and keep half of what they
@@ -33,14 +33,7 @@ class BuildHalvingDoubling:
         Parallel copies of the whole program, each with its own part of every shard.
     """
 
-    instances: int = 1
-
     name: ClassVar[str] = "build-halving-doubling"
-    takes: ClassVar[type] = Problem
-    gives: ClassVar[type] = ChunkProgram
-
-    def __post_init__(self) -> None:
-        require_least("instances", self.instances, 1)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the exchanges of all rounds, chunk by chunk.

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Problem, Tree
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.refusals import require_collective
+from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
 from colsynth.synthesis.baselines.trees import near_tree
 
 
 @dataclass(frozen=True, slots=True)
-class BuildPairwise:
+class BuildPairwise(Replicated):
     """Send every rank its data in rounds that pair all ranks: the alltoall of libraries.
 
     Of a power of two ranks, the two of a pair send to each other; of other numbers, each
@@ -32,14 +32,7 @@ class BuildPairwise:
         Parallel copies of the whole program, each with its own part of all data.
     """
 
-    instances: int = 1
-
     name: ClassVar[str] = "build-pairwise"
-    takes: ClassVar[type] = Problem
-    gives: ClassVar[type] = ChunkProgram
-
-    def __post_init__(self) -> None:
-        require_least("instances", self.instances, 1)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return one transfer per pair, round by round, then what is passed on.

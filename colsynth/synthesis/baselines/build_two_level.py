@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_pairwise import rounds
 from colsynth.synthesis.baselines.refusals import equal_boxes, require_collective, require_ways
+from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
 
 
 @dataclass(frozen=True, slots=True)
-class BuildTwoLevel:
+class BuildTwoLevel(Replicated):
     """Collect inside each box what goes to the same place of other boxes, then exchange it.
 
     What a GPU has for place p of any box first goes to place p of its own box; from there to
@@ -27,14 +27,7 @@ class BuildTwoLevel:
         Parallel copies of the whole program, each with its own part of all data.
     """
 
-    instances: int = 1
-
     name: ClassVar[str] = "build-two-level"
-    takes: ClassVar[type] = Problem
-    gives: ClassVar[type] = ChunkProgram
-
-    def __post_init__(self) -> None:
-        require_least("instances", self.instances, 1)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the transfers inside boxes, then those between them.
