@@ -1,4 +1,4 @@
-"""What ``colsynth bound`` says of an allreduce: which way is better, and what none beats."""
+"""What ``colsynth bound`` prints of an allreduce: free roots, equal roots, and the limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any
 
 
 def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[str, str]]:
-    """Yield rows for people."""
+    """Yield the rows of the table: (name, text)."""
     proof = _proof(topology, found.limit)
     if found.limit.algbw == found.algbw:
         yield "proof", f"no schedule{_forwarding(found)} is faster: {proof}"
@@ -56,7 +56,7 @@ def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[
 
 
 def _forwarding(found: AllreduceBound) -> str:
-    """Return a remark where switches could do more than the schedules that are meant."""
+    """Return a remark if switches could do more than forward."""
     return "" if found.in_network is None else " of switches that only forward"
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how answers are printed."""
+"""Options and helpers that several commands share, and how answers are printed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SuggestingGroup(ReadableHelp, TyperGroup):
     """A group of commands that names the nearest one to a mistyped name."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return what `args` name; raise a usage error that suggests where they name nothing."""
+        """Return the command that `args` name; otherwise raise a usage error with a suggestion."""
         name, known = args[0], self.list_commands(ctx)
         if name not in known and ctx.resilient_parsing:  # while a shell completes
             return name, None, args[1:]
@@ -38,18 +38,18 @@ class SuggestingGroup(ReadableHelp, TyperGroup):
 
 
 def emit_json(value: Any) -> None:
-    """Print a value as JSON on stdout; ASCII, so that every terminal and file name will do."""
-    # DEL is ASCII, but no terminal should get it either; it can only stand in a text.
+    """Print a value as JSON on stdout, in ASCII, which every terminal accepts."""
+    # DEL is ASCII too, but a terminal should not get it; it only occurs in strings.
     print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))
 
 
 def answer_console(stream: TextIO | None = None) -> Console:
-    """Return a console for answers, which pads no line and is only cut to a terminal's width.
+    """Return a console for answers; it pads no lines and cuts them only on a terminal.
 
     Parameters
     ----------
     stream : TextIO, optional
-        Stdout without.
+        None is stdout.
     """
     from colsynth.cli.console import SafeConsole
 

@@ -1,4 +1,4 @@
-"""What ``colsynth bound`` says of process groups: what trees reach of the bound."""
+"""What ``colsynth bound`` prints of process groups: how much of the bound trees reach."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from colsynth.model import Bound, Forest
 
 _MOST_MEMBERS, _MOST_WITH_RELAYS = 64, 24
-"""Members of all groups up to which trees are packed to see what they reach."""
+"""Largest number of members of all groups for which trees are packed: without and with relays."""
 
 
 class Reached(NamedTuple):
-    """What trees are known to reach of a bound: all of it by theorem, or what a forest does."""
+    """The rate that trees reach: the bound by theorem (no forest), or that of a forest."""
 
     forest: Forest | None
     algbw: Fraction | None
 
 
 def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reached | None:
-    """Return what trees reach where that need not be the bound; None where nobody asks."""
+    """Return what trees reach; None for flows, and without transit and several groups."""
     if isinstance(found, FlowBound) or not (problem.transit or len(problem.groups) > 1):
         return None
     if len(problem.groups) == 1 and _by_theorem(problem, found):
@@ -47,7 +47,7 @@ def _by_theorem(problem: Problem, found: Bound | AllreduceBound) -> bool:
 
 
 def reached_text(found: Reached, bound: Fraction) -> str:
-    """Return what trees reach, for people."""
+    """Return what trees reach, as text."""
     if found.algbw is None:
         return "not known here: trees are packed for few GPUs alone, api.pack takes more"
     if found.forest is None:
@@ -59,7 +59,7 @@ def reached_text(found: Reached, bound: Fraction) -> str:
 
 
 def group_fields(problem: Problem, found: Reached | None) -> dict[str, Any]:
-    """Return the JSON fields of process groups; none where there are no groups."""
+    """Return the JSON fields of process groups; empty without groups."""
     if not problem.groups:
         return {}
     fields: dict[str, Any] = {
@@ -74,5 +74,5 @@ def group_fields(problem: Problem, found: Reached | None) -> dict[str, Any]:
 
 
 def is_optimum(bound: Fraction, found: Reached | None) -> bool:
-    """Return whether a bound is known to be reached, as far as groups are concerned."""
+    """Return whether process groups are known to reach a bound."""
     return found is None or found.algbw == bound

@@ -1,4 +1,4 @@
-"""How ``--help`` reads: usage lines that can be typed, and nothing that only types explain."""
+"""The layout of ``--help``: usage lines that can be typed, without types of Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNLESS = {"collective": "custom", "file": "show_model", "topology": "show_model
 
 
 class ReadableHelp:
-    """What commands and groups of commands have in common; stands before their class."""
+    """A mixin for commands and groups of commands; comes before their base class."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -43,7 +43,7 @@ class ReadableHelp:
         return option
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return a usage line that works as it is: what is needed, then the other options."""
+        """Return a usage line that works as typed: required options first, then the others."""
         pieces = cast("Any", super()).collect_usage_pieces(ctx)
         arguments = [x for x in cast("Any", self).params if x.param_type_name == "argument"]
         rest = pieces[1 + len(arguments) :]
@@ -51,14 +51,14 @@ class ReadableHelp:
         return [*map(_argument_piece, arguments), *needed, pieces[0], *rest]
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """Return the options and commands that begin so, with the first sentence of each help."""
+        """Return the options and commands with this prefix, and the first sentence of each."""
         items = cast("Any", super()).shell_complete(ctx, incomplete)
         for item in items:
             item.help = brief(item.help or "")
         return items
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, without the blanks that fill its lines."""
+        """Write the help, without trailing blanks."""
         with redirect_stdout(cast("TextIO", TrimmedStream(sys.stdout))):
             cast("Any", super()).format_help(ctx, formatter)
 
@@ -68,9 +68,9 @@ class Command(ReadableHelp, TyperCommand):
 
 
 def _spell(param: Any) -> None:
-    """Leave out what only repeats the type, and the brackets around a default in words."""
+    """Remove a metavar that repeats the type, and brackets around a default in words."""
     if param.param_type_name == "argument":
-        param.display_type_rich = _nothing  # the name says it: <list[Path]> FILE...
+        param.display_type_rich = _nothing  # "FILE...", not "<list[Path]> FILE..."
     elif param.is_flag:
         param.metavar = ""
     if isinstance(param.show_default, str):

@@ -1,4 +1,4 @@
-"""Options that say what is asked of a synthesizer, and how hard it tries."""
+"""Options for what to synthesize, and for the effort of the synthesizer."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ SeedOption = Annotated[
 
 @dataclass(frozen=True)
 class TimedOptions:
-    """How a timed schedule is searched for."""
+    """Options of the synthesis of a timed schedule."""
 
     chunks_per_gpu: Annotated[
         int | None,
@@ -120,7 +120,7 @@ class TimedOptions:
 
 
 def read_size(option: str, text: str | None) -> int | None:
-    """Return a size in bytes; raise InputError CS212 where the text is none."""
+    """Return a size in bytes; raise InputError CS212 if the text is not a size."""
     if text is None:
         return None
     try:

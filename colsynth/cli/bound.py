@@ -58,7 +58,7 @@ def bound_(
 
 
 def _solved(problem: Problem) -> Found:
-    """Return the bound of a problem, of an allreduce with what free roots gain."""
+    """Return the bound of a problem; for an allreduce, with free roots."""
     from colsynth import api
 
     allreduce = problem.collective is Collective.ALLREDUCE and len(problem.groups) < 2
@@ -66,7 +66,7 @@ def _solved(problem: Problem) -> Found:
 
 
 def _unhurt(problem: Problem, damage: Damage) -> Problem:
-    """Return the problem on the healthy topology; its ranks are of the same GPUs."""
+    """Return the problem on the healthy topology, with the same GPUs."""
     old = damage.old_ranks
     groups = tuple(tuple(old[rank] for rank in group) for group in problem.groups)
     alone = problem.root is not None and not groups
@@ -86,7 +86,7 @@ def _unhurt(problem: Problem, damage: Damage) -> Problem:
 
 
 def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
-    """Return what failures cost; nothing where nothing is broken."""
+    """Return the JSON fields of the loss by failures; empty without failures."""
     if healthy is None:
         return {}
     return {
@@ -122,7 +122,7 @@ def _as_object(problem: Problem, found: Found, reach: Reached | None) -> dict[st
 
 
 def _roots(problem: Problem) -> list[int]:
-    """Return the ranks that are root of something."""
+    """Return the ranks that are roots."""
     parts = zip(problem.roots, problem.weights, strict=True)
     return [rank for rank, part in parts if part]
 
@@ -135,7 +135,7 @@ def _of_trees(found: Found) -> Bound | None:
 
 
 def _trees_per_root(found: Found, reach: Reached | None) -> int | None:
-    """Return how many equal trees of every root reach what is reached; None where unknown."""
+    """Return how many equal trees per root reach the rate; None if unknown."""
     trees = _of_trees(found)
     if trees is None or (reach is not None and reach.algbw is None):
         return None
@@ -144,7 +144,7 @@ def _trees_per_root(found: Found, reach: Reached | None) -> int | None:
 
 
 def _flow_fields(topology: Topology, found: FlowBound) -> dict[str, Any]:
-    """Return how the bound of a flow is proven, and whether flows reach it."""
+    """Return the JSON fields of a flow bound: its proof, and whether flows reach it."""
     prices = {topology.link_name(i): price for i, price in enumerate(found.prices) if price}
     return {
         "exact": found.exact,
@@ -176,7 +176,7 @@ def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
 
 
 def _title(found: Found, trees: Reached | None) -> str:
-    """Return what the figure is: the optimum, or a limit of it."""
+    """Return the title of the figure: the optimum, or only a limit."""
     if isinstance(found, AllreduceBound) and not found.known:
         return "at least, for" if is_optimum(found.algbw, trees) else "equal roots at most, for"
     proven = found.exact if isinstance(found, FlowBound) else is_optimum(found.algbw, trees)
@@ -218,7 +218,7 @@ def _show(problem: Problem, found: Found, reach: Reached | None, healthy: Fracti
 def _add_trees(
     table: Table, problem: Problem, found: Bound | AllreduceBound, reach: Reached | None
 ) -> None:
-    """Add how many trees there are, and the cut of every phase."""
+    """Add rows for the number of trees, and for the cut of every phase."""
     if problem.shards:
         table.add_row("shards", _parts(problem))
     if (count := _trees_per_root(found, reach)) is not None:
@@ -230,7 +230,7 @@ def _add_trees(
 
 
 def _parts(problem: Problem) -> str:
-    """Return how many GPUs have how many parts of the message."""
+    """Return text that counts the GPUs by their number of parts of the message."""
     counts = Counter(problem.weights)
     of_each = (f"{part} for {plural(counts[part], 'GPU')}" for part in sorted(counts, reverse=True))
     return f"{plural(sum(problem.weights), 'part')}: {listed(list(of_each), _SHOWN)}"
@@ -246,13 +246,13 @@ def _add_cut(table: Table, topology: Topology, label: str, cut: Cut, remark: str
 
 
 def _ways(problem: Problem) -> str:
-    """Return how an allreduce is meant where that is not left open: by several groups."""
+    """Return a remark on the kind of allreduce that several groups are bounded for."""
     several = problem.collective is Collective.ALLREDUCE and len(problem.groups) > 1
     return " (reduce-scatter + allgather)" if several else ""
 
 
 def _reached(problem: Problem, found: FlowBound) -> str:
-    """Return whether flows reach the bound of a collective, and how that is known."""
+    """Return text on whether flows reach the bound of a collective, and how that is known."""
     if problem.collective is Collective.CUSTOM:
         return "not known: a limit on any schedule, by cuts that were tried"
     if found.reached is None:

@@ -39,7 +39,7 @@ def breakdown_object(found: Breakdown, traced: Trace) -> dict[str, Any]:
 
 
 def show_breakdown(console: Console, found: Breakdown, traced: Trace) -> None:
-    """Print the critical path, and what threadblocks wait for."""
+    """Print the critical path, and the waits of threadblocks."""
     from rich.table import Table
 
     topology = traced.machine.topology
@@ -65,6 +65,6 @@ def show_breakdown(console: Console, found: Breakdown, traced: Trace) -> None:
 
 
 def micro_or_milli(seconds: float) -> str:
-    """Return a time for a column of many: microseconds, or milliseconds from ten on."""
+    """Return a time as text for a column: in microseconds, or in milliseconds from ten on."""
     micro = seconds * 1e6
     return f"{micro:.2f} us" if micro < 1e4 else f"{micro / 1e3:.2f} ms"

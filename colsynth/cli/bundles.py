@@ -15,8 +15,8 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
     Parameters
     ----------
     command : callable
-        Takes frozen dataclasses, whose fields are annotated as typer's options, beside its own
-        parameters. No name may occur twice.
+        Takes its own parameters, and bundles: frozen dataclasses whose fields are annotated as
+        typer's options. No name may occur twice.
     """
     hints = get_type_hints(command, include_extras=True)
     own = signature(command).parameters

@@ -1,4 +1,4 @@
-"""The codes of diagnostics and rules, and what is said about each."""
+"""The codes of diagnostics and rules, with their explanations."""
 
 from __future__ import annotations
 

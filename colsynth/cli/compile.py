@@ -134,7 +134,7 @@ def _answer(
     json: bool,
     time_passes: bool,
 ) -> None:
-    """Say what was written."""
+    """Print the answer."""
     files = destination.paths(tuple(artefact.name for artefact in done.artefacts))
     summary = {**done.summary(), "files": [str(path) for path in files]}
     if json:

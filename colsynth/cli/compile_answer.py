@@ -1,4 +1,4 @@
-"""What ``colsynth compile`` prints of a schedule."""
+"""The answer of ``colsynth compile``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def show(summary: dict[str, Any], done: Compilation, console: Console) -> None:
 
 
 def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:
-    """Yield what is used of every limit, a few to a line; what only repeats one is left out."""
+    """Yield the use of every limit, a few to a line, without repetitions."""
     pairs = zip((None, *limits[:-1]), limits, strict=True)
     told = [
         item
@@ -57,7 +57,7 @@ def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:
 
 
 def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
-    """Return rows on what the algorithm knows of its schedule, which may be nothing."""
+    """Return the rows of the schedule's figures; there may be none."""
     if summary["algbw_gb_per_s"] is None:
         return {"transfers": f"as -a {summary['algorithm']} has them; their speed is not proven"}
     figures = f"{summary['algbw_gb_per_s']:.3f} GB/s, {nearness(summary['gap'])} "
@@ -66,13 +66,13 @@ def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def _settings(settings: dict[str, Any]) -> Iterator[str]:
-    """Yield the options that differ from those of the algorithm."""
+    """Yield the options that differ from the algorithm's defaults."""
     for name, value in settings.items():
         yield f"{name}={str(value).lower() if isinstance(value, bool) else value}"
 
 
 def _of_prediction(summary: dict[str, Any]) -> dict[str, str]:
-    """Return a row on what the simulator says of the file, the largest message first."""
+    """Return the row of the predicted bandwidths, the largest message first."""
     points = [
         f"{point['algbw_gb_per_s']:.4g} GB/s at {format_size(point['size_bytes'])}"
         for point in reversed(summary["predicted"])

@@ -19,7 +19,7 @@ from colsynth.errors import Diagnostic, InputError, did_you_mean
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is searched, and how hard."""
+    """Options of the search."""
 
     algorithm: Annotated[
         str | None,
@@ -61,7 +61,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class CopiesOptions:
-    """What libraries vary too."""
+    """Numbers of parallel copies, which libraries vary too."""
 
     instances: Annotated[
         int | None,
@@ -85,7 +85,7 @@ class CopiesOptions:
 
 @dataclass(frozen=True)
 class MessagesOptions:
-    """Sizes of messages that a file serves."""
+    """The message sizes that a file serves."""
 
     min_bytes: Annotated[
         str | None,
@@ -106,17 +106,17 @@ class MessagesOptions:
     ] = None
 
     def least(self) -> int | None:
-        """Return --min-bytes; raise InputError CS212 where it cannot be read."""
+        """Return --min-bytes; raise InputError CS212 if it is not a size."""
         return read_size("--min-bytes", self.min_bytes)
 
     def most(self) -> int | None:
-        """Return --max-bytes; raise InputError CS212 where it cannot be read."""
+        """Return --max-bytes; raise InputError CS212 if it is not a size."""
         return read_size("--max-bytes", self.max_bytes)
 
 
 @dataclass(frozen=True)
 class InsideOptions:
-    """How to look into the compiler."""
+    """Options for looking into the compiler."""
 
     passes: Annotated[
         str | None,
@@ -158,12 +158,12 @@ class InsideOptions:
     ] = False
 
     def check(self, known: tuple[str, ...], destination: Destination) -> None:
-        """Refuse what cannot be dumped, or not there; `known` are the names of the passes.
+        """Raise for an unknown pass or an unusable folder; `known` are the names of the passes.
 
         Raises
         ------
         InputError
-            CS202: no such pass. CS251: dumps where schedules are. Else the folder cannot be.
+            CS202: unknown pass. CS251: the folder is one of schedules. Others from `check_folder`.
         """
         _check_dump_name(self.dump_ir, known)
         _check_dump_dir(self.dump_dir, destination)
@@ -171,7 +171,7 @@ class InsideOptions:
             check_folder("--dump-dir", self.dump_dir)
 
     def watch(self) -> Dumps | None:
-        """Return what takes the value after every pass; None where nobody looks."""
+        """Return the observer of the values after passes; None without dump options."""
         wanted = self.dump_ir is not None or self.dump_dir is not None
         return Dumps(self.dump_ir, self.dump_dir) if wanted else None
 
@@ -200,7 +200,7 @@ def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
 
 
 def _check_dump_dir(dumps: Path | None, destination: Destination) -> None:
-    """Refuse a folder of dumps where schedules will lie, or below what will be a file (CS251)."""
+    """Raise if the dumps would lie among schedules, or below a file (CS251)."""
     if dumps is None or destination.path is None:
         return
     folder, place = dumps.resolve(), destination.path.resolve()

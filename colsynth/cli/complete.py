@@ -1,6 +1,6 @@
-"""Completion of values in a shell: words of options and arguments, and the scripts of shells.
+"""Shell completion: the values of options and arguments, and the scripts of shells.
 
-A callback is run at every press of the tab key, so it imports what it asks and computes nothing.
+A callback runs at every press of the tab key, so it imports only what it needs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST = 72
 
 
 class Shell(StrEnum):
-    """Shells for which there is a script."""
+    """The shells that have a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -37,7 +37,7 @@ class Shell(StrEnum):
 
 
 def topologies() -> Words:
-    """Return presets, their other names, and generators; files are completed by the shell."""
+    """Return presets, their aliases, and generators; the shell completes files."""
     from colsynth.topology import presets
     from colsynth.topology.generators import EXAMPLES
 
@@ -49,7 +49,7 @@ def topologies() -> Words:
 
 
 def collectives() -> Words:
-    """Return the collectives that have a name of their own."""
+    """Return the named collectives."""
     from colsynth.model import Collective
 
     return [item.value for item in Collective if item is not Collective.CUSTOM]
@@ -89,19 +89,19 @@ def codes() -> Words:
 
 
 def words(*choices: str) -> Callback:
-    """Return a callback that always gives the same words."""
+    """Return a callback that returns fixed words."""
     return lambda: list(choices)
 
 
 def brief(text: str) -> str:
-    """Return the first sentence, on one line: typer breaks longer ones, and shells take the rest
-    for words of its own.
+    """Return the first sentence, on one line. typer breaks longer text, and shells would take the
+    rest for further words.
     """
     return shorten(text.partition(". ")[0], _LONGEST, placeholder=" ...")
 
 
 def several(callback: Callback) -> Callable[[str], list[str]]:
-    """Return a callback that completes the last name of a list with commas."""
+    """Return a callback that completes the last name of a comma-separated list."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, _ = incomplete.rpartition(",")
@@ -116,13 +116,13 @@ def _names(found: Iterable[Any]) -> list[str]:
 
 
 def prepare_completion() -> None:
-    """Let the program answer a shell that completes; without one, do nothing."""
+    """Answer a shell that asks for completions; otherwise do nothing."""
     if _VARIABLE in os.environ:
         _typer().completion_init()
 
 
 def with_shell(arguments: list[str]) -> list[str]:
-    """Return arguments; where an option asks for a shell and none is named, that around us."""
+    """Return arguments; an option that lacks its shell gets the name of the current one."""
     if len(arguments) != 1 or arguments[0] not in (_SHOW, _INSTALL):
         return arguments
     shellingham: Any = importlib.import_module("shellingham")  # typer's, and without types
@@ -132,7 +132,7 @@ def with_shell(arguments: list[str]) -> list[str]:
 
 
 def _show(context: typer.Context, shell: Shell | None) -> None:
-    """Print the script of a shell, and leave."""
+    """Print the script of a shell, and exit."""
     if shell is not None and not context.resilient_parsing:
         script = _typer().get_completion_script
         typer.echo(script(prog_name="colsynth", complete_var=_VARIABLE, shell=shell.value))
@@ -140,7 +140,7 @@ def _show(context: typer.Context, shell: Shell | None) -> None:
 
 
 def _install(context: typer.Context, shell: Shell | None) -> None:
-    """Put the script of a shell where the shell finds it, and leave."""
+    """Install the script of a shell, and exit."""
     if shell is not None and not context.resilient_parsing:
         found = _typer().install(shell.value, prog_name="colsynth", complete_var=_VARIABLE)
         typer.echo(f"{shell} completion is in {found[1]}; shells that you start now use it")
@@ -148,7 +148,7 @@ def _install(context: typer.Context, shell: Shell | None) -> None:
 
 
 def _typer() -> Any:
-    """Return typer's part that knows the shells; it exports its names without saying so."""
+    """Return typer's module for shells, whose names are not declared as exports."""
     return importlib.import_module("typer.completion")
 
 

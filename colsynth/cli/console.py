@@ -1,4 +1,4 @@
-"""The console of answers and progress: rich's, which no text from outside can command."""
+"""The console of answers and progress: rich's, safe from control characters in outside text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from colsynth.text import printable
 
 
 class SafeConsole(Console):
-    """A console that spells out the control characters of every text it is given.
+    """A console that escapes the control characters of every text.
 
     Colours are put in later, by rich itself.
     """
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a text as rich would, without what a terminal executes."""
+        """Return a text as rich would, with control characters escaped."""
         return super().render_str(printable(text, keep="\n"), **options)

@@ -24,7 +24,7 @@ _UNITS = {
 
 
 def read_constants(target: Profile, path: Path | None) -> Model:
-    """Return the model of a runtime, with what a file of ``--model`` replaces."""
+    """Return the model of a runtime, with the replacements of a ``--model`` file."""
     from colsynth.cost import default_model
     from colsynth.cost.model_file import read_model
 
@@ -33,7 +33,7 @@ def read_constants(target: Profile, path: Path | None) -> Model:
 
 
 def show_constants(runtime: str | None, path: Path | None, json: bool) -> None:
-    """Print the constants of a runtime's model, or of all runtimes; as JSON, a list of these."""
+    """Print the constants of the model of one runtime, or of all; as JSON, a list of models."""
     from colsynth.runtimes import profile, profiles
 
     shown = profiles() if runtime is None else (profile(runtime),)

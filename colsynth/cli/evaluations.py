@@ -1,4 +1,4 @@
-"""Options of commands that measure many programs at many sizes."""
+"""Options of commands that simulate many programs at many sizes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEFAULT_SIZES = "1KiB..4GiB"
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """Which programs are made, and by how many processes."""
+    """Which programs to make, and with how many processes."""
 
     algorithms: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""How errors reach the user: text on stderr, an object on stdout with ``--json``."""
+"""How errors are shown: as text on stderr, with ``--json`` as an object on stdout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REPORT_IT = (
 
 def usage_error(phrase: str, command: str) -> InputError:
     """Return the error for arguments that do not fit a command."""
-    plain = phrase.replace("Value error, ", "")  # how typer's checks of types begin
+    plain = phrase.replace("Value error, ", "")  # the prefix of typer's type checks
     lowered = plain[:1].lower() + plain[1:]
     return InputError(
         Diagnostic("CS200", lowered.rstrip("."), help=f"see '{command} --help'"),
@@ -40,7 +40,7 @@ def usage_error(phrase: str, command: str) -> InputError:
 
 
 def system_error(fault: OSError) -> InputError:
-    """Return the error for what the operating system refused, at the file or stream (CS215)."""
+    """Return the error (CS215) for a refusal of the operating system, with its file or stream."""
     place = "stdout" if fault.errno in _OF_STREAMS else None
     if isinstance(fault.filename, str | bytes):
         place = os.fsdecode(fault.filename)
@@ -50,7 +50,7 @@ def system_error(fault: OSError) -> InputError:
 
 
 def report(error: Exception, as_json: bool) -> int:
-    """Show an error and return the exit code it asks for."""
+    """Show an error and return its exit code."""
     known = error if isinstance(error, ColsynthError) else _defect(error)
     if known.exit_code == EXIT_DEFECT and os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error, file=sys.stderr)
@@ -71,7 +71,7 @@ def _defect(error: Exception) -> DefectError:
 
 
 def _with_advice(error: ColsynthError) -> Diagnostic:
-    """Return the diagnostic; a defect without advice says how to report it."""
+    """Return the diagnostic; a defect without advice gets advice on how to report it."""
     found = error.diagnostic
     if error.exit_code != EXIT_DEFECT or found.help is not None:
         return found

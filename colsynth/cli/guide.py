@@ -62,7 +62,7 @@ def _list(pages: dict[str, str], json: bool) -> None:
 
 
 def _show(text: str) -> None:
-    """Render the page for a terminal, paged; write the plain text anywhere else."""
+    """Render the page with a pager on a terminal; elsewhere, write its plain text."""
     console = answer_console()
     if not console.is_terminal:
         print(text, end="")

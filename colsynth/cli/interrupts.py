@@ -1,13 +1,13 @@
-"""Ctrl-C ends the program within a second, whatever it is doing; SIGTERM and SIGHUP do too.
+"""Ctrl-C, SIGTERM and SIGHUP end the program within a second, whatever it is doing.
 
-Python raises KeyboardInterrupt between two of its own instructions, so never while a compiled
-kernel or a solver runs, which may be minutes. Besides, code that ignores all exceptions
-ignores this one too. So a thread watches: the system tells it of the signal at once, through a
-pipe. Usually the interrupt ends the program by itself; where it has not after `GRACE` seconds,
-the thread ends it. Kernels release Python's lock, so the thread runs while they do.
+Python raises KeyboardInterrupt only between two of its own instructions, never while a compiled
+kernel or a solver runs, which may take minutes. Besides, code that swallows all exceptions swallows
+this one too. So a thread watches for signals, which the system reports at once through a pipe.
+Usually the interrupt itself ends the program. If it has not after `GRACE` seconds, the thread does.
+Kernels release Python's lock, so that the thread can run.
 
-SIGTERM of schedulers and ``kill``, and SIGHUP of terminals that close, interrupt a command as
-Ctrl-C does. The exit code says which signal it was, as shells have it.
+Batch schedulers and ``kill`` send SIGTERM, and closing terminals send SIGHUP. Both interrupt a
+command as Ctrl-C does. The exit code names the signal, as in shells.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _last_words: list[Callable[[], None]] = []
 
 
 class Interrupted(BaseException):
-    """Ctrl-C, with how far the work had come and what has become of it.
+    """Ctrl-C, with the progress of the work and its outcome.
 
-    No KeyboardInterrupt, since typer ends a command on one without a word.
+    It is not a KeyboardInterrupt, because typer ends a command on one without a message.
     """
 
     def __init__(self, reached: str = "", outcome: str = "nothing was written") -> None:
@@ -55,7 +55,7 @@ class Interrupted(BaseException):
 
 
 def watch() -> None:
-    """Begin to watch for signals; those that the caller ignores, as nohup does, stay so."""
+    """Start to watch for signals; those that the caller ignores, as nohup does, stay ignored."""
     usual = (signal.SIG_DFL, signal.default_int_handler)
     heeded = [number for number in _ENDING if signal.getsignal(number) in usual]
     reader, writer = os.pipe()
@@ -67,7 +67,7 @@ def watch() -> None:
 
 
 def arrived() -> bool:
-    """Whether a signal came; then whatever went wrong afterwards is its consequence."""
+    """Whether a signal arrived; later errors are then its consequence."""
     return bool(_arrived)
 
 
@@ -88,14 +88,14 @@ def last_words(say: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """Tell the user in the block; the thread waits for its end, and then does not say it again."""
+    """Tell the user in the block; the thread waits for its end and does not repeat the message."""
     with _speech:
         yield
         _settled.append(True)
 
 
 def interrupted(stop: BaseException | None = None) -> None:
-    """Say in one line that the user ended the command, and what was reached."""
+    """Print one line: the user ended the command, and how far it had come."""
     text = "interrupted"
     if isinstance(stop, Interrupted):
         text = f"interrupted: {stop}; {stop.outcome}" if str(stop) else f"{text}; {stop.outcome}"
@@ -104,7 +104,7 @@ def interrupted(stop: BaseException | None = None) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, once: a second one would cut off what the first one set right."""
+    """Raise KeyboardInterrupt once; a second one would interrupt the cleanup after the first."""
     if not _arrived:
         _arrived.append(number)
         sys.unraisablehook = lambda _: None  # an interrupt in a callback is lost with a traceback
@@ -113,7 +113,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _in_a_kernel(frame: FrameType | None) -> bool:
-    """Whether the interrupted function was called by a kernel, which then leaves it to the thread.
+    """Whether a kernel called the interrupted function; the thread must then end the program.
 
     A kernel that returns arrays asks numba for their type in Python. It does not expect that to
     fail: the process would die of a segmentation fault, or report a defect.

@@ -1,4 +1,4 @@
-"""Options that say which machine is meant, and what of it is broken."""
+"""Options for the machine, and for its failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TopologyArgument = Annotated[
 
 @dataclass(frozen=True)
 class MachineOptions:
-    """What a command takes beside the name or file of a topology."""
+    """Options that go with the name or file of a topology."""
 
     nodes: Annotated[
         int | None,
@@ -118,12 +118,12 @@ class MachineOptions:
     ] = None
 
     def read(self, spec: str) -> Damage:
-        """Return the machine, and what failures leave of it; say what is broken on stderr.
+        """Return the machine with its failures applied, and note them on stderr.
 
         Raises
         ------
         ColsynthError
-            Whatever is wrong with the options, or with the file.
+            The options or the file are wrong.
         """
         from colsynth import api
 
@@ -196,7 +196,7 @@ def _told(found: Damage) -> tuple[str, ...]:
 
 
 def failures_field(found: Damage) -> dict[str, Any]:
-    """Return ``{"failures": ...}`` for ``--json``, nothing where nothing is broken."""
+    """Return ``{"failures": ...}`` for ``--json``; empty without failures."""
     from colsynth.topology.damage import describe_damage
 
     return {"failures": describe_damage(found)} if found.failures else {}

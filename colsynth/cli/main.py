@@ -33,7 +33,7 @@ _ClickError: Any = UsageError.__base__
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """Where a command is, as ``"module:attribute"``, and its line in the list."""
+    """A command's place, as ``"module:attribute"``, and its line in the list."""
 
     place: str
     help: str
@@ -76,17 +76,17 @@ _COMMANDS = {
 
 
 class _LazyGroup(SuggestingGroup):
-    """A group that knows its commands by name and loads one when it is used."""
+    """A group that loads a command's module only when the command is used."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; a completion option alone means the shell around us."""
+        """Read the arguments; a completion option without a value means the current shell."""
         return list(super().parse_args(ctx, args if ctx.resilient_parsing else with_shell(args)))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return what stands in the list of commands: name and help alone."""
+        """Return an entry of the list of commands, with name and help alone."""
         entry = _COMMANDS.get(cmd_name)
         return None if entry is None else TyperCommand(cmd_name, help=entry.help)
 
@@ -112,7 +112,7 @@ app = typer.Typer(
     cls=_LazyGroup,
     help="Compile a cluster's topology into verified, provably fast collective schedules.",
     no_args_is_help=True,
-    add_completion=False,  # the options of ours name the shell
+    add_completion=False,  # our own options name the shell
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -147,7 +147,7 @@ def run(arguments: list[str]) -> int:
     Returns
     -------
     int
-        0 done, 1 a negative finding, 2 wrong input or usage, 3 a defect of ours,
+        0 done, 1 a negative finding, 2 wrong input or usage, 3 a defect of colsynth,
         130 after Ctrl-C, 141 when the reader of stdout has gone.
     """
     as_json = "--json" in arguments
@@ -157,21 +157,21 @@ def run(arguments: list[str]) -> int:
             result = typer.main.get_command(app).main(
                 args=arguments, prog_name="colsynth", standalone_mode=False
             )
-        print(end="", flush=True)  # what cannot be written is noticed here, not at exit
-    except SystemExit as leaving:  # click and rich leave with 1 when stdout's reader has gone
+        print(end="", flush=True)  # report write errors here, not at exit
+    except SystemExit as leaving:  # click and rich exit with 1 when stdout's reader has gone
         return BROKEN_PIPE if leaving.code == 1 else int(leaving.code or EXIT_DONE)
     except (Interrupted, KeyboardInterrupt, typer.Abort) as stop:
         interrupted(stop)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - ours, or else a defect of ours
         return _failed(error, as_json)
-    if result == INTERRUPTED:  # typer took the interrupt
+    if result == INTERRUPTED:  # typer swallowed the interrupt
         interrupted()
     return result if isinstance(result, int) else EXIT_DONE
 
 
 def _failed(error: Exception, as_json: bool) -> int:
-    """Report what went wrong; after Ctrl-C nothing else is the cause."""
+    """Report an error; after Ctrl-C, report the interrupt alone."""
     if arrived():
         interrupted()
         return INTERRUPTED
@@ -183,7 +183,7 @@ def _failed(error: Exception, as_json: bool) -> int:
 
 
 def _usage(error: Any, as_json: bool) -> int:
-    """Report what click found wrong with the arguments; no arguments at all ask for help."""
+    """Report wrong arguments that click found; without any arguments, show the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return int(error.exit_code)
@@ -193,7 +193,7 @@ def _usage(error: Any, as_json: bool) -> int:
 
 
 def _refused(error: OSError, as_json: bool) -> int:
-    """Report what the system would not do; a reader that has gone away needs no report."""
+    """Report an error of the operating system, unless the reader of stdout has gone."""
     if isinstance(error, BrokenPipeError):
         return BROKEN_PIPE
     return report(system_error(error), as_json)

@@ -1,4 +1,4 @@
-"""Options that say which GPUs take part, and from or to which root."""
+"""Options for roots and process groups: which GPUs take part."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ class MembersOptions:
     def problem(
         self, topology: Topology, collective: str | None, shards: Path | None = None
     ) -> Problem:
-        """Return the problem that a command is asked for.
+        """Return the problem of a command.
 
         Raises
         ------
         InputError
-            Whatever is wrong with the options.
+            The options are wrong.
         """
         from colsynth import api
         from colsynth.topology.groups import read_groups, read_roots
@@ -127,7 +127,7 @@ class MembersOptions:
 
 @dataclass(frozen=True)
 class OneGroupOptions:
-    """A root and a process group, where a command takes no more than that."""
+    """A root and one process group, for commands that take no more."""
 
     root: Annotated[
         int | None,
@@ -144,12 +144,12 @@ class OneGroupOptions:
 
 
 def grouped(topology: Topology, group: str | None) -> tuple[Topology, dict[str, Any]]:
-    """Return what a topology is to a process group, and its JSON field; say it on stderr.
+    """Return the topology of a process group, and its JSON field; note the ranks on stderr.
 
     Raises
     ------
     InputError
-        CS216: the group cannot be.
+        CS216: the group is invalid.
     """
     from colsynth.model import Problem
     from colsynth.topology.communicator import communicators
@@ -165,7 +165,7 @@ def grouped(topology: Topology, group: str | None) -> tuple[Topology, dict[str, 
 
 
 def told_groups(problem: Problem, runtime: str) -> dict[str, Any]:
-    """Say on stderr who has which rank in process groups; return it as JSON fields.
+    """Note the ranks of process groups on stderr; return them as JSON fields.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def told_groups(problem: Problem, runtime: str) -> dict[str, Any]:
 
 
 def _tell(found: Communicator) -> None:
-    """Say on stderr who has which rank in a group."""
+    """Note the ranks of a group on stderr."""
     from colsynth.topology.damage import renumbered
 
     topology = found.problem.topology
@@ -201,7 +201,7 @@ def _field(found: Communicator) -> dict[str, Any]:
 
 
 def asked_ranks(problem: Problem) -> str:
-    """Return the roots of a problem and its groups in words, to follow the collective."""
+    """Return text for the roots and groups of a problem, to follow the collective."""
     from colsynth.topology.communicator import spell_ranks
 
     way = "to" if problem.collective in _INWARDS else "from"

@@ -1,4 +1,4 @@
-"""What the package has to say while it works, as lines on stderr."""
+"""Notices of the package while it works, as lines on stderr."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def notices() -> Iterator[None]:
 
 
 class _Lines(logging.Handler):
-    """Prints each text once; rich moves it above the bar where it shows one."""
+    """Prints each text once; rich places it above a progress bar."""
 
     def __init__(self) -> None:
         super().__init__()

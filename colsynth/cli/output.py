@@ -1,4 +1,4 @@
-"""Where an artefact goes: stdout, one file, or files in a directory."""
+"""The destination of files: stdout, one file, or files in a directory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SHORTER = "choose a shorter name"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What ``-o`` names.
+    """The destination that ``-o`` names.
 
     Parameters
     ----------
     path : Path or None
         None is stdout.
     is_directory : bool
-        Whether files get names of their own inside `path`.
+        Whether `path` is a directory that holds files by their own names.
     """
 
     path: Path | None
@@ -53,7 +53,7 @@ class Destination:
 
 
 def refuse_to_overwrite(paths: tuple[Path, ...], force: bool) -> None:
-    """Refuse, before any work, what could not be written after it.
+    """Raise, before any work, if files could not be written after it.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def refuse_to_overwrite(paths: tuple[Path, ...], force: bool) -> None:
 
 
 def _check_names(path: Path) -> None:
-    """Refuse, with CS208, names that the file system has no room for."""
+    """Raise CS208 for names that are too long for the file system."""
     whole = path.absolute()
     above = next(folder for folder in whole.parents if _is_there(folder))
     most = os.pathconf(above, "PC_NAME_MAX")
@@ -87,7 +87,7 @@ def _check_names(path: Path) -> None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether something is at a path, which may be too long for the system to look."""
+    """Whether a path exists; False for a path that is too long."""
     try:
         return path.exists()
     except OSError:
@@ -95,7 +95,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _try_place(path: Path) -> None:
-    """Make a stage where a file will be written; refuse with CS208 what prevents it."""
+    """Make and remove a stage where a file will be written; raise CS208 if that fails."""
     place = _resolved(path)
     if place.exists() and not (place.is_file() or place.is_dir()):
         return  # a device or a pipe is written to as it stands
@@ -111,7 +111,7 @@ def _try_place(path: Path) -> None:
 
 
 def _resolved(path: Path) -> Path:
-    """Return where links lead; refuse with CS208 those that lead in a circle."""
+    """Return the target of links; raise CS208 for links in a circle."""
     try:
         place = path.resolve()
     except RuntimeError:  # until Python 3.12; later ones leave such links as they are

@@ -1,4 +1,4 @@
-"""``colsynth passes``: what a pipeline can be made of."""
+"""``colsynth passes``: the passes of which pipelines consist."""
 
 from __future__ import annotations
 

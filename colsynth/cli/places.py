@@ -1,7 +1,7 @@
-"""The one rule for places that a command writes to; `refuse_to_overwrite` is a part of it.
+"""Checks of the places that a command writes to; `refuse_to_overwrite` is a part of them.
 
-A name tells what is in a file, so files have the suffix of their kind. Folders that are missing
-on the way to a place are made. All is checked before the work whose result is to go there.
+Files have the suffix of their kind, so that a name tells what a file holds. Missing parent folders
+are made. All checks come before the work whose result is written.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _EXAMPLES = {
 
 
 def check_file(option: str, path: Path, suffix: str, force: bool) -> None:
-    """Refuse, before any work, a place where a file of a kind could not or should not be written.
+    """Raise, before any work, if a file of a kind could not or should not be written.
 
     Parameters
     ----------
     option : str
-        Which names the place, such as ``"--plot"``.
+        Option that names the place, such as ``"--plot"``.
     path : Path
     suffix : str
-        Of the kind of file; devices and pipes need none.
+        Suffix of the kind of file; devices and pipes need none.
     force : bool
-        Whether a file that is there gives way.
+        Whether to overwrite an existing file.
 
     Raises
     ------
     InputError
-        CS219: the suffix is another. CS207, CS208: as `refuse_to_overwrite`; a directory
-        stands there.
+        CS219: wrong suffix. CS207, CS208: as `refuse_to_overwrite`, or the place is a
+        directory.
     """
     if path.is_dir():
         notes, advice = (
@@ -63,13 +63,13 @@ def check_file(option: str, path: Path, suffix: str, force: bool) -> None:
 
 
 def check_folder(option: str, path: Path) -> None:
-    """Refuse, before any work, a place that could not be a directory or seems meant for a file.
+    """Raise, before any work, for a place that cannot be a directory or seems meant for a file.
 
     Raises
     ------
     InputError
-        CS207: a file stands there. CS219: a new directory would be called like a file. CS208:
-        files cannot be written there.
+        CS207: the place is a file. CS219: the name of a new directory looks like that of a
+        file. CS208: files cannot be written there.
     """
     if path.is_file():
         advice = "it is a file; name another place"
@@ -82,7 +82,7 @@ def check_folder(option: str, path: Path) -> None:
 
 
 def _named(path: Path, suffix: str) -> Path:
-    """Return a path of the right suffix that is near the one that was given."""
+    """Return the given path with the right suffix, for a suggestion."""
     if not path.name.strip("-"):
         return path.with_name(_EXAMPLES[suffix])
     if path.suffix[1:].isalpha():
@@ -91,5 +91,5 @@ def _named(path: Path, suffix: str) -> Path:
 
 
 def _is_device(path: Path) -> bool:
-    """Whether a place is written to as it stands, whatever it is called."""
+    """Whether a place is a device or a pipe, which may have any name."""
     return path.absolute().is_relative_to("/dev") or (path.exists() and not path.is_file())

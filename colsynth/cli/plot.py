@@ -1,7 +1,7 @@
-"""A plot with two logarithmic axes, as an SVG that needs no library to draw.
+"""A plot with two logarithmic axes, as SVG text made without a library.
 
-Colours change with the viewer's preference for light or dark; the background is painted,
-so that a viewer that ignores the preference shows a whole picture all the same.
+Colours follow the viewer's preference for light or dark. The background is painted, so that the
+plot is readable in viewers that ignore the preference.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Series:
-    """Points with one colour and one line of the legend.
+    """Points with one colour and one entry of the legend.
 
     Parameters
     ----------

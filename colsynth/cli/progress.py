@@ -1,4 +1,4 @@
-"""What long work is doing, on stderr and only when that is a terminal."""
+"""Progress of long work, on stderr and only if that is a terminal."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Show = Callable[[str, int, int], None]
 
 @contextmanager
 def progress(outcome: str = "nothing was written", *, late: bool = False) -> Iterator[Show]:
-    """Give a function that shows (what, done, total) while the block runs.
+    """Yield a function that shows (what, done, total) while the block runs.
 
     Parameters
     ----------
     outcome : str
-        What becomes of work that is interrupted.
+        What happens to interrupted work, for the message.
     late : bool
-        Whether nothing is shown before the first report, for work that is short most often.
+        Whether to show nothing before the first report, for work that is usually short.
 
     Raises
     ------
     Interrupted
-        On Ctrl-C, with what was shown last.
+        On Ctrl-C, with the progress that was shown last.
     """
     last = _Last()
     display = _display() if sys.stderr.isatty() else None
@@ -58,7 +58,7 @@ def progress(outcome: str = "nothing was written", *, late: bool = False) -> Ite
 
 @contextmanager
 def _shown(display: Progress | None, late: bool) -> Iterator[None]:
-    """Show a bar while the block runs; a late one begins by itself."""
+    """Show a bar while the block runs; a late bar starts with the first report."""
     if display is not None and not late:
         display.start()
     try:
@@ -74,7 +74,7 @@ def _stop(display: Progress | None) -> None:
 
 @dataclass
 class _Last:
-    """Remembers what was shown last."""
+    """Remembers the last progress."""
 
     what: str = ""
     done: int = 0
@@ -88,14 +88,14 @@ class _Last:
 
 
 class _Bar:
-    """Shows one bar; work of another size starts it anew, so that the time left is its own."""
+    """Shows one bar; it restarts for work of another size, so that the remaining time is right."""
 
     def __init__(self, display: Progress, last: _Last) -> None:
         self.display, self.last = display, last
         self.task = display.add_task("starting", total=None)
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        self.display.start()  # unless it has begun
+        self.display.start()  # unless it has started
         if total != self.last.total or done < self.last.done:
             self.display.reset(self.task, total=total or None)
         self.last(what, done, total)
@@ -118,7 +118,7 @@ def _display() -> Progress:
     start = time.monotonic()
 
     class Elapsed(ProgressColumn):
-        """Time since the command began, whatever bar it is at."""
+        """Column with the time since the command began, across all bars."""
 
         def render(self, task: Any) -> Text:
             return Text(f"{time.monotonic() - start:.0f} s")

@@ -1,4 +1,4 @@
-"""``colsynth runtimes``: what can be written for, with limits and their sources."""
+"""``colsynth runtimes``: the supported runtimes, with their limits and sources."""
 
 from __future__ import annotations
 

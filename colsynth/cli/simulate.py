@@ -174,7 +174,7 @@ def _played(
     constants: Model,
     follow: bool,
 ) -> tuple[tuple[Point, ...], Trace | None]:
-    """Return the time at every size and, where asked to follow it, the trace of the largest."""
+    """Return the time at every size and, on request, the trace of the largest size."""
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.trace import trace
 
@@ -204,7 +204,7 @@ def simulation_object(answer: Simulation) -> dict[str, Any]:
 
 
 def _read(data: bytes, runtime: str | None, subject: str) -> Source:
-    """Return the file as the runtime asked for reads it, or the only one that can run it."""
+    """Return the file as read by the given runtime, or by the only one that can run it."""
     from colsynth.runtimes import profile
     from colsynth.simulate import find_runtime, read_source
 
@@ -214,7 +214,7 @@ def _read(data: bytes, runtime: str | None, subject: str) -> Source:
 
 
 def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) -> None:
-    """Say on stderr that a file was made for something else; other ranks are an error later."""
+    """Warn on stderr if a file was made for another topology; wrong ranks are an error later."""
     from colsynth.runtimes.titles import fits, made_for
 
     if not fits(program.header, machine.name):

@@ -15,15 +15,15 @@ def read_sizes(option: str, text: str) -> tuple[int, ...]:
     Parameters
     ----------
     option : str
-        Where the text stood, such as ``"--sizes"``.
+        Option of the text, such as ``"--sizes"``.
     text : str
-        Sizes and ranges, separated by commas. A range doubles from its first size and ends
-        with its last.
+        Sizes and ranges, separated by commas. A range doubles from its first size, and its
+        last size is always included.
 
     Raises
     ------
     InputError
-        CS212 where the text is no such list, or a size is zero.
+        CS212: the text is not such a list, or a size is zero.
     """
     try:
         found = sorted({size for part in text.split(",") for size in _part(part)})

@@ -1,4 +1,4 @@
-"""The standard streams, whatever state the caller left them in."""
+"""The standard streams, in whatever state the caller left them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _TRAILING = re.compile(rf"(?:[ \t]|{_COLOUR})+(?=\n)")
 
 
 class TrimmedStream:
-    """A text stream that writes no blanks at the ends of lines.
+    """A text stream without trailing blanks.
 
-    Tables are padded to their width; who copies, compares or greps them wants the text alone.
+    Tables are padded to their width, and the padding is in the way when text is copied or compared.
 
     Parameters
     ----------
     stream : TextIO
-        Takes what is left; everything but writing is asked of it.
+        Receives the trimmed text, and all other calls.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write whole lines without their trailing blanks; colours stay."""
+        """Write complete lines without trailing blanks; colours stay."""
         return self._stream.write(_TRAILING.sub(_colours, text))
 
     def __getattr__(self, name: str) -> Any:
@@ -63,22 +63,22 @@ def require_one_stdin(*places: str | Path | None) -> None:
 
 
 def read_stdin(kind: FileKind) -> bytes:
-    """Return what the standard input holds; CS215 where it is closed, CS125 if too much."""
+    """Return the content of stdin; raise CS215 if it is closed, CS125 if it is too large."""
     if sys.stdin is None:
         raise InputError(Diagnostic("CS215", "the standard input is closed", help="name a file"))
     return read_stream(sys.stdin.buffer, kind, STDIN)
 
 
 def tell(text: str, keep: str = "") -> None:
-    """Print a text on stderr; what a terminal executes is spelt out, but for what `keep` names."""
+    """Print a text on stderr; control characters are escaped, except those in `keep`."""
     print(printable(text, keep), file=sys.stderr)
 
 
 def hush_warnings() -> None:
-    """Keep warnings of libraries from users, here and in all processes that this one starts.
+    """Hide warnings of libraries, in this process and in all that it starts.
 
-    Among these is Python's own that ends what killed processes leave, and says so. Whoever asks
-    for warnings, with ``-W`` or PYTHONWARNINGS, gets them.
+    They include a warning of Python's resource tracker about killed processes. The options ``-W``
+    and PYTHONWARNINGS show warnings again.
     """
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
@@ -86,20 +86,20 @@ def hush_warnings() -> None:
 
 
 def prepare_streams() -> None:
-    """Replace streams that were closed, and let file names through byte for byte.
+    """Replace closed streams, and pass file names through byte for byte.
 
-    A closed stdout becomes one that cannot be written to, so that a lost answer is an
-    error as on a full disk; a closed stderr becomes one that swallows everything.
+    A closed stdout becomes a stream that fails on writing, so that a lost answer is an error, as
+    on a full disk. A closed stderr becomes a stream that discards everything.
     """
     sys.stdout = sys.stdout or _null(os.O_RDONLY)
     sys.stderr = sys.stderr or _null(os.O_WRONLY)
     if isinstance(sys.stdout, TextIOWrapper):
-        # A name that is no UTF-8 travels as surrogates: `env` must print its bytes.
+        # A name that is not UTF-8 is held as surrogates: `env` must print its bytes.
         sys.stdout.reconfigure(errors="surrogateescape")
 
 
 def settle_streams() -> None:
-    """Flush; what cannot be written was reported and must not fail again at exit."""
+    """Flush the streams; write errors were reported already and must not fail again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

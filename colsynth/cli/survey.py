@@ -1,4 +1,4 @@
-"""``colsynth survey``: what every single failure costs, with a schedule for each."""
+"""``colsynth survey``: the cost of every single failure, with a schedule for each."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def survey(
     else:
         _show(found, output)
     without = tuple(row for row in (found.healthy, *found.rows) if row.refusal is not None)
-    if without:  # the answer is whole and stands on stdout; what follows is for stderr alone
+    if without:  # the answer is complete; what follows goes to stderr
         raise typer.Exit(report(_unserved(without), as_json=False))
 
 
 def _unserved(rows: tuple[Row, ...]) -> NegativeFinding:
-    """Return the finding that some failures leave no schedule, by their names."""
+    """Return the finding that names the failures without a schedule."""
     phrase = f"there is no schedule after {plural(len(rows), 'failure')}"
     notes = tuple(f"{row.failure or 'none'}: {row.refusal}" for row in rows)
     return NegativeFinding(Diagnostic("CS224", phrase, notes=notes))
@@ -169,7 +169,7 @@ def _figure(bandwidth: Fraction) -> str:
 
 
 def _remark(row: Row) -> str:
-    """Return why there is no schedule, else where the bound is tight."""
+    """Return why there is no schedule; otherwise, where the bound is tight."""
     if row.refusal is not None:
         return row.refusal
     return "" if row.bottleneck is None else _where(row.bottleneck)

@@ -118,7 +118,7 @@ def _asked(problem: Problem) -> str:
 
 
 def nearness(gap: float) -> str:
-    """Return how far a result is from its bound, to be followed by the bound."""
+    """Return text for the distance of a result from its bound, to be followed by the bound."""
     return f"{100 * gap:.2f} % from the bound" if gap else "proven optimal: the bound"
 
 

@@ -1,4 +1,4 @@
-"""``colsynth topology``: what machines there are, and what a description means."""
+"""``colsynth topology``: lists machines; shows, checks and exports descriptions."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _of(sums: Mapping[Kind, Fraction], kind: Kind) -> str:
 
 
 def _label(sums: Sequence[Totals], group: Sequence[Totals]) -> str:
-    """Return the names of a group; only neighbours are written ``first .. last``."""
+    """Return the names of a group; consecutive ones are written ``first .. last``."""
     names = [x.node.name for x in group]
     start = sums.index(group[0])
     if len(names) <= 2:

@@ -74,7 +74,7 @@ def verify(
 
 
 def read_schedule(path: Path) -> tuple[str, bytes]:
-    """Return what a schedule file is called in answers, and its bytes; ``-`` is stdin.
+    """Return the name of a schedule file in answers, and its bytes; ``-`` is stdin.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def report_object(report: Report) -> dict[str, Any]:
 
 
 def show_report(console: Console, report: Report) -> None:
-    """Print the verdict on one file, its findings by rule, and what was checked."""
+    """Print the verdict on one file, its findings by rule, and the facts that were checked."""
     from rich import box
     from rich.table import Table
 

@@ -1,1 +1,1 @@
-"""From a request to verified files: the search for a plan, modes of the call, results, groups."""
+"""From a request to verified files: the search for a plan, call modes, results, groups."""

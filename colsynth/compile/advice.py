@@ -1,4 +1,4 @@
-"""What to do where a schedule exceeds a runtime's limits: what does fit, as a trial shows."""
+"""Advice for schedules that exceed a runtime's limits: trials find what does fit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from colsynth.compile.run import compile_problem
 from colsynth.errors import ColsynthError, LimitError
 from colsynth.model import Problem
 from colsynth.model.problem import PHASES
+from colsynth.pipeline.options import spelt
 from colsynth.runtimes.target import Context, Target
 
 MOST_GPUS = 128
-"""GPUs up to which advice is tried out: each trial takes a second there, and several above."""
+"""Largest number of GPUs for which advice is tried out. Each trial takes about a second there."""
 
 _SMALL = 32
-"""GPUs up to which more than the least value of a setting is tried."""
+"""Largest number of GPUs for which more than the smallest value of a setting is tried."""
 
 _ENOUGH = 2
-"""Algorithms that are named; others are not tried any more."""
+"""Number of algorithms to name; no more are tried then."""
 
 _TRIALS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("tree", {"channels": 1}),
@@ -34,17 +35,17 @@ _TRIALS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("forest", {}),
     ("allpairs", {}),
 )
-"""Algorithms with what makes their programs small; those that talk to few others come first."""
+"""Algorithms with options that make their programs small; those with few peers come first."""
 
 _FEWER = "take fewer GPUs, for instance with --group"
 
 _LEAST = {"trees": "1", "instances": 1, "chunks_per_gpu": 1, "channels": 1}
-"""Settings that make a program larger, and their least values."""
+"""Settings that make a program larger, and their smallest values."""
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request that does not fit, and what for."""
+    """A request that does not fit, with its problem and target."""
 
     problem: Problem
     target: Target
@@ -52,7 +53,7 @@ class _Asked:
 
     @property
     def lowerable(self) -> dict[str, int]:
-        """Settings that were given and can be lowered, by their values."""
+        """Values of the settings that were given and can be lowered, by name."""
         given = self.request.settings
         values = {name: given[name] for name in _LEAST if name in given}
         sizes = {name: int(x) if str(x).isdigit() else 2 for name, x in values.items()}
@@ -73,7 +74,7 @@ class _Asked:
         target = replace(self.target, progress=Context().progress)
         try:
             compile_problem(self.problem, target, request)
-        except ColsynthError:  # whatever is wrong with a trial, it is no advice
+        except ColsynthError:  # a trial that fails for any reason is no advice
             return False
         return True
 
@@ -81,15 +82,15 @@ class _Asked:
 def with_advice(
     refusal: LimitError, problem: Problem, target: Target, request: Request
 ) -> LimitError:
-    """Return a refusal of lowering with advice on what would fit; others as they are.
+    """Return a refusal with advice on what would fit; one that has advice stays as it is.
 
     Parameters
     ----------
     refusal : LimitError
-        Of the request.
+        The refusal of the request.
     problem, target, request
-        As `compile_problem` took them. Smaller values of the settings that were given are
-        tried, then other algorithms, each with its smallest program.
+        The arguments of `compile_problem`. Trials lower the settings that were given, then take
+        other algorithms, each with its smallest program.
     """
     if refusal.diagnostic.help is not None:
         return refusal
@@ -105,7 +106,7 @@ def _tried(asked: _Asked) -> str:
 
 
 def _untried(asked: _Asked) -> str:
-    """Return what makes a program smaller, where a trial would take too long."""
+    """Return general advice, for machines where trials would take too long."""
     ways = [f"lower --{spelt(name)}" for name in asked.lowerable]
     if asked.request.algorithm != "ring" and asked.problem.collective in PHASES:
         ways.append("try -a ring, where every GPU sends to one other")
@@ -113,7 +114,7 @@ def _untried(asked: _Asked) -> str:
 
 
 def _lower(asked: _Asked) -> Iterator[str]:
-    """Yield the settings of which a lower value fits, or all of them where it takes all."""
+    """Yield settings that fit with one lower value; if none does, all at their smallest values."""
     fitting = {name: n for name in asked.lowerable if (n := _most_that_fits(asked, name))}
     for name, value in fitting.items():
         yield f"--{spelt(name)} {value}"
@@ -123,9 +124,9 @@ def _lower(asked: _Asked) -> Iterator[str]:
 
 
 def _most_that_fits(asked: _Asked, name: str) -> int:
-    """Return the largest lower power of two that fits as a setting's value; 0 where none does.
+    """Return the largest power of two below a setting's value that fits; 0 if none does.
 
-    Powers of two also leave chunks that divide most messages. On larger machines only 1 is tried.
+    With powers of two, the chunks divide most messages. On larger machines only 1 is tried.
     """
     small = asked.problem.topology.size <= _SMALL
     found, value = 0, 1
@@ -137,7 +138,7 @@ def _most_that_fits(asked: _Asked, name: str) -> int:
 
 
 def _others(asked: _Asked) -> Iterator[str]:
-    """Yield the first other algorithms that fit, with their options."""
+    """Yield the first `_ENOUGH` other algorithms that fit, with their options."""
     given = asked.request.settings
     dropped = [*given, *(["passes"] if asked.request.passes is not None else [])]
     found = 0

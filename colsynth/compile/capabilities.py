@@ -1,4 +1,4 @@
-"""What switches can do that no schedule file can say, told beside the file."""
+"""Notes on switches that multicast or reduce, which schedule files cannot express."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from colsynth.text import listed
 from colsynth.units import format_bandwidth, percent
 
 _SHOWN = 2
-"""Switches that are named before the rest is counted."""
+"""Number of switches to name; the rest are counted."""
 
 
 def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
-    """Return a note where switches could multicast or reduce for a collective of trees."""
+    """Return a note if switches could multicast or reduce for this collective."""
     from colsynth.bounds.allreduce.halves import CAPABILITY, capable
 
     places = capable(problem.topology)
@@ -21,14 +21,14 @@ def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
         return ()
     found = sorted({node for way in ways for node in places[way]})
     names = listed((problem.topology.nodes[node].name for node in found), _SHOWN)
-    # Data goes inwards first, but what people know by name is multicast.
+    # Data goes inwards first, but multicast is the better-known word, so it comes first.
     words = " and ".join(CAPABILITY[way] for way in (Direction.OUT, Direction.IN) if way in ways)
     can = f"{names} can {words}, which a file for {runtime} cannot say"
     return (f"{can}: compiled without; {_worth(problem)}",)
 
 
 def _worth(problem: Problem) -> str:
-    """Return what the capabilities would change of the bound."""
+    """Return how the capabilities would change the bound, in words."""
     if problem.collective is not Collective.ALLREDUCE:
         return "the bound is the same with it"
     from colsynth.bounds.allreduce.rooted import allreduce_bound

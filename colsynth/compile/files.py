@@ -1,4 +1,4 @@
-"""Verified files of a plan: one program for every mode of the call, written and read back."""
+"""Verified files of a plan: one program for every call mode, written and read back."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from colsynth.pipeline.manager import Pipeline, findings
 from colsynth.runtimes.target import Target
 
 Watch = Callable[[str, int, str, Any], None]
-"""Told (mode when there are several, place, name, value) of every intermediate value."""
+"""Called with (mode, empty if there is only one; place; name; value) for every value."""
 
 SCHEDULES: tuple[type, ...] = (Forest, TimedSchedule)
-"""What synthesizers give that prove how fast it is; baselines may give plain transfers."""
+"""Schedules with a proof of their rate; baselines may give plain transfers instead."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Maker:
     problem : Problem
     target : Target
     modes : tuple of Mode
-        Of each file.
+        The call mode of each file.
     pipeline : Pipeline
     ours : bool
-        Whether colsynth chose the passes, so that a wrong program is a defect of colsynth.
+        Whether colsynth chose the passes; a wrong program is then a defect of colsynth.
     watch : callable, optional
     clock : Clock
     """
@@ -49,20 +49,20 @@ class Maker:
     def make(
         self, known: tuple[Schedule, ThreadblockProgram] | None = None
     ) -> tuple[Schedule, tuple[Artefact, ...]]:
-        """Return the schedule, which all modes share, and the verified files.
+        """Return the schedule, which all call modes share, and the verified files.
 
         Parameters
         ----------
         known : tuple, optional
-            Schedule and program for the first mode, where they were made already. Who
-            watches is told of every value, so then all is made once more.
+            Schedule and program for the first mode, if they exist already. A watcher must see
+            every value, so with `watch` everything is made again.
 
         Raises
         ------
         LimitError
             The program does not fit the runtime.
         DefectError, VerificationError
-            The emitted bytes are wrong: our mistake, or that of the passes given.
+            The bytes are wrong: a defect of colsynth, or of the passes given.
         """
         head, tail = self.pipeline.split_after(*SCHEDULES)
         if not head.passes:
@@ -88,7 +88,7 @@ class Maker:
     def _artefact(
         self, tail: Pipeline, schedule: Schedule, mode: Mode, program: ThreadblockProgram | None
     ) -> Artefact:
-        """Return the verified file for one mode of the call, of its program if that is known."""
+        """Return the verified file for one call mode, from `program` if it exists already."""
         from colsynth.runtimes.writer import write
 
         target = aimed(self.target, mode)
@@ -104,7 +104,7 @@ class Maker:
         return Artefact(name, mode, data, program, report)
 
     def _verified(self, name: str, data: bytes) -> Report:
-        """Return the report on `data`; raise where it has errors."""
+        """Return the report on `data`; raise if it has errors."""
         from colsynth.verify import verify_bytes
 
         problem, profile = self.problem, self.target.profile
@@ -122,5 +122,5 @@ class Maker:
 
 
 def aimed(target: Target, mode: Mode) -> Target:
-    """Return the target for one mode of the call."""
+    """Return the target for one call mode."""
     return replace(target, in_place=mode.in_place, out_of_place=mode.out_of_place)

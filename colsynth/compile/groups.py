@@ -1,8 +1,7 @@
-"""One file for several process groups: made for the first, good for all that are joined alike.
+"""One file for several process groups: compiled for the first, used by all.
 
-A runtime chooses files by collective and number of ranks, so communicators of one size in one
-job run the same file. It is right on all of them, whatever joins their GPUs; how fast it is
-there the simulator says.
+A runtime selects files by collective and number of ranks, so communicators of one size in a job run
+the same file. The file is correct on all of them. The simulator predicts how fast it is on each.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from colsynth.topology.communicator import Communicator, communicators, spell_ra
 from colsynth.units import format_bandwidth, format_size, percent
 
 _ALIKE = 1.01
-"""How much longer a file may take on a group that still counts as like the first."""
+"""Up to this ratio of times, a group counts as equal to the first."""
 
 
 def machines_of(problem: Problem, profile: Profile) -> tuple[Communicator, ...]:
-    """Return what a file of a runtime is for: every process group, a machine of its own.
+    """Return every process group as a machine of its own, for which a file can be compiled.
 
     Raises
     ------
     LimitError
-        CS404: other GPUs are to pass data on, or some groups are in one box and others not.
+        CS404: other GPUs should forward data, or only some of the groups are in one box.
     """
     if problem.transit:
         phrase = f"in a file for {profile.name} only ranks of the communicator can pass data on"
@@ -50,7 +49,7 @@ def machine_of(problem: Problem, profile: Profile) -> Problem:
     Raises
     ------
     LimitError
-        CS404: there are several groups, or other GPUs are to pass data on.
+        CS404: there are several groups, or other GPUs should forward data.
     """
     found = machines_of(problem, profile)
     if len(found) > 1:
@@ -60,12 +59,12 @@ def machine_of(problem: Problem, profile: Profile) -> Problem:
 
 
 def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile) -> tuple[str, ...]:
-    """Return what a program made for the first of several groups is to the others.
+    """Return notes on how a program for the first group performs on the others.
 
     Raises
     ------
     LimitError
-        CS404: some group has no links where the program sends.
+        CS404: a group lacks links that the program needs.
     """
     if len(problem.groups) < 2:
         return ()
@@ -89,7 +88,7 @@ def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile)
 def _seconds(
     problem: Problem, program: ThreadblockProgram, profile: Profile, size: int
 ) -> list[float]:
-    """Return the predicted seconds of a message of `size` bytes on each group, by itself."""
+    """Return the predicted seconds of a message of `size` bytes on each group alone."""
     from colsynth.simulate import simulate
 
     seconds = []
@@ -107,7 +106,7 @@ def _seconds(
 
 
 def _together(problem: Problem) -> tuple[str, ...]:
-    """Return a note where groups at the same time cannot be as fast as each is alone."""
+    """Return a note if groups that run at the same time must be slower than each alone."""
     if problem.collective not in PHASES:
         return ()
     jointly = optimum(problem).algbw

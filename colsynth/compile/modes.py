@@ -1,7 +1,7 @@
-"""Which modes of the call are served, and by how many files.
+"""Call modes: which of them are served, and by how many files.
 
-In-place and out-of-place calls alias their buffers differently (runtime contract
-4.8), so a program is right for one of them, or for both only if it was built so.
+In-place and out-of-place calls alias their buffers differently (runtime contract 4.8). So a program
+serves one of them, or both only if it was built for both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from colsynth.runtimes.profile import Profile
 
 
 class Mode(StrEnum):
-    """What a user may ask for; AUTO is the most that the files allowed can serve."""
+    """A call mode that a user can ask for; AUTO serves as many calls as the files allow."""
 
     AUTO = "auto"
     BOTH = "both"
@@ -33,7 +33,7 @@ class Mode(StrEnum):
 
 
 def parse_mode(text: str) -> Mode:
-    """Return the mode of that name; raise InputError CS213 where there is none."""
+    """Return the mode of that name; raise InputError CS213 if there is none."""
     names = [mode.value for mode in Mode]
     if text not in names:
         phrase = f"there is no mode {text!r}"
@@ -57,9 +57,9 @@ def plan_modes(
     Raises
     ------
     InputError
-        CS209 when BOTH is wanted of one file and the runtime serves one mode per file.
+        CS209: BOTH is wanted in one file, and the runtime serves one mode per file.
     LimitError
-        CS223 when in-place calls are wanted that the runtime refuses.
+        CS223: in-place calls are wanted, and the runtime refuses them.
     """
     if collective in profile.out_of_place_only:
         return _out_of_place(profile, wanted, collective)
@@ -81,7 +81,7 @@ def plan_modes(
 
 
 def _out_of_place(profile: Profile, wanted: Mode, collective: Collective) -> tuple[Mode, ...]:
-    """Return the one mode there is, if it may be chosen."""
+    """Return out-of-place, if the user allows it."""
     if wanted in (Mode.AUTO, Mode.OUT_OF_PLACE):
         return (Mode.OUT_OF_PLACE,)
     phrase = f"{profile.name} refuses in-place calls of {collective}"
@@ -90,7 +90,7 @@ def _out_of_place(profile: Profile, wanted: Mode, collective: Collective) -> tup
 
 
 def mode_notes(profile: Profile, wanted: Mode, planned: tuple[Mode, ...]) -> tuple[str, ...]:
-    """Return what a user should know about modes that AUTO left out."""
+    """Return a note on the call modes that AUTO left out."""
     if wanted is not Mode.AUTO or planned != (Mode.IN_PLACE,):
         return ()
     note = (

@@ -1,4 +1,4 @@
-"""What is asked of a compilation."""
+"""The request of a compilation: algorithm, options, call mode, level of the search."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from colsynth.search.levels import DEFAULT_LEVEL
 from colsynth.search.wish import Wish, configured
 
 ANY = None
-"""The algorithm of requests that leave it to the search."""
+"""The algorithm of requests that let the search choose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How a problem is to be compiled; what runtime for is in the target.
+    """How to compile a problem. The runtime is in the target.
 
     Parameters
     ----------
     algorithm : str or None
-        A key of `ALGORITHMS`; None leaves it to the search.
+        A key of `ALGORITHMS`; None lets the search choose.
     passes : str or None
-        A pipeline to run as it stands.
+        Text of a pipeline that is run unchanged.
     settings : mapping
         Options of passes by field, such as ``{"trees": "2"}``; the search does not vary them.
     mode : Mode
@@ -35,11 +35,11 @@ class Request:
     level : int
         How hard the search tries, 0 to 3 (`colsynth.search.levels`).
     size : int or None
-        Bytes of the message to be fast at; None: a large one, and a small one a little.
+        Message size to optimize for, in bytes; None: a large one, and a small one a little.
     any_protocol : bool
-        Whether the search may take another protocol than the target has.
+        Whether the search may take another protocol than that of the target.
     evaluations : int or None
-        Most programs that the search makes; None is what the level allows.
+        Largest number of programs that the search makes; None: that of the level.
     """
 
     algorithm: str | None = ANY
@@ -53,7 +53,7 @@ class Request:
     evaluations: int | None = None
 
     def wish(self, protocol: str) -> Wish:
-        """Return what the search is told."""
+        """Return the wish for the search."""
         return Wish(
             algorithm=self.algorithm,
             settings=dict(self.settings),
@@ -63,14 +63,14 @@ class Request:
         )
 
     def check(self) -> None:
-        """Refuse options that no problem makes right.
+        """Raise for options that are wrong for every problem.
 
         Raises
         ------
         InputError
             CS213 for an unknown algorithm, CS206 for options beside ``passes``, CS217 for
-            options that the algorithm does not have, CS210 for numbers that cannot be, CS201
-            to CS204 for wrong text.
+            options that the algorithm does not have, CS210 for values out of range, CS201 to
+            CS204 for wrong pipeline text.
         """
         if self.passes is not None:
             if self.settings:

@@ -1,4 +1,4 @@
-"""What a compilation gives: files as bytes, and the values they came from."""
+"""The result of a compilation: files as bytes, and the values they were made from."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from colsynth.units import gb_per_s, microseconds
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _LONGEST = 160
-"""Letters of a topology's name that file names keep; file systems take 255 in all."""
+"""Characters of a topology's name that file names keep; file systems allow 255 in all."""
 
 Schedule = Forest | TimedSchedule | ChunkProgram
-"""What an algorithm finds; a program of transfers says nothing of its speed."""
+"""The result of a synthesizer; plain transfers have no proven rate."""
 
 _FIGURES = (
     *("trees_per_gpu", "different_trees", "trees", "roots", "max_height", "mean_height"),
@@ -45,11 +45,11 @@ class Artefact:
     name : str
         A file name that is safe everywhere and the same for the same request.
     mode : Mode
-        The modes of the call it serves; never AUTO.
+        The call modes that it serves; never AUTO.
     data : bytes
     program : ThreadblockProgram
     report : Report
-        What the verifier found in `data`; without errors.
+        The verifier's report on `data`, without errors.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Artefact:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the simulator says of a file at one message size.
+    """The predicted time of a file at one message size.
 
     Parameters
     ----------
@@ -87,17 +87,17 @@ class Compilation:
     problem : Problem
     runtime, algorithm : str
     pipeline : str
-        Text of the pipeline that was run; fixes the number of trees, where there are any.
+        Text of the pipeline that was run, with the number of trees, if there are any.
     schedule : Forest, TimedSchedule or ChunkProgram
-        What the synthesizer found, as the algorithm has it.
+        The schedule of the synthesizer.
     artefacts : tuple of Artefact
-        One, or one per mode of the call.
+        One file, or one per call mode.
     seconds : dict
-        Time per pass, and of ``write`` and ``verify``; all attempts together.
+        Seconds of each pass, ``write`` and ``verify``, over all attempts.
     notes : tuple of str
-        What the user should know.
+        Notes for the user.
     predicted : tuple of Prediction
-        At the sizes that the search looked at, ascending.
+        Predictions at the sizes of the search, ascending.
     """
 
     problem: Problem
@@ -112,11 +112,11 @@ class Compilation:
 
     @property
     def verified(self) -> bool:
-        """Whether every file passed; always so, kept to be reported."""
+        """Whether every file passed verification; always true, kept for reports."""
         return all(artefact.report.ok for artefact in self.artefacts)
 
     def limits(self) -> tuple[Usage, ...]:
-        """Return how far the files use up each limit of the runtime, the largest of any."""
+        """Return the use of each limit of the runtime, the largest of all files."""
         of = profile(self.runtime)
         return most_used([usage(artefact.program, of) for artefact in self.artefacts])
 
@@ -127,10 +127,10 @@ class Compilation:
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain values, ready for JSON.
 
-        Bandwidths are in GB/s, counts are maxima over ranks and files, ``min_bytes`` and
-        ``max_bytes`` (inclusive) are the messages that all files serve, and ``gap`` is
-        the share of time lost to the bound, 0 exactly when the bound is reached. What an
-        algorithm does not have is None.
+        Bandwidths are in GB/s. Counts are maxima over ranks and files. ``min_bytes`` and
+        ``max_bytes`` (inclusive) limit the messages that all files serve. ``gap`` is the share of
+        time lost to the bound, exactly 0 if the bound is reached. Values that an algorithm does
+        not have are None.
         """
         programs = [artefact.program for artefact in self.artefacts]
         return {
@@ -168,7 +168,7 @@ class Compilation:
 
 
 def _figures(schedule: Schedule) -> dict[str, Any]:
-    """Return what the algorithms say about their schedules; all have the same keys."""
+    """Return the figures of a schedule. All algorithms have the same keys."""
     found: dict[str, Any] = {}
     if not isinstance(schedule, ChunkProgram):
         found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
@@ -189,7 +189,7 @@ def _of_forest(forest: Forest) -> dict[str, Any]:
 
 
 def _different(forest: Forest) -> int:
-    """Return the most different trees of a root; those of a larger weight stand for several."""
+    """Return the largest number of different trees of a root."""
     return max(max(Counter(t.root for t in phase.trees).values()) for phase in forest.phases)
 
 

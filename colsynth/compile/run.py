@@ -1,7 +1,7 @@
 """From a problem to verified files: the search for a plan, then its files.
 
-The walk is the same for every algorithm: one schedule, then a program for every mode of the
-call. Bytes are verified as they would lie on disk before anybody gets them.
+Every algorithm is compiled in the same way: one schedule, then a program for every call mode. The
+bytes are verified as they would lie on disk before they are returned.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def compile_problem(
     ----------
     problem : Problem
     target : Target
-        Its modes of the call are those of each file.
+        Its call modes are replaced by those of each file.
     request : Request
     watch : callable, optional
-        Told of every value of the compilation that is kept.
+        Called with every value of the compilation that is kept.
     means : Means, optional
 
     Raises
@@ -53,7 +53,7 @@ def compile_problem(
     LimitError
         No program fits the runtime.
     DefectError, VerificationError
-        The emitted bytes are wrong: our mistake, or that of ``passes``.
+        The bytes are wrong: a defect of colsynth, or of ``passes``.
     """
     request.check()
     if request.passes is not None:
@@ -67,8 +67,8 @@ def compile_problem(
     for measured in found.ranking:
         try:
             return _compiled(problem, target, request, modes, watch, found, measured, clock)
-        except (NegativeFinding, DefectError) as fault:  # a program that measures well may be
-            failure = failure or fault  # one that verification refuses: then the next is taken
+        except (NegativeFinding, DefectError) as fault:
+            failure = failure or fault  # verification refuses this program: take the next best
     raise failure or TypeError("a search without a program ends with an error")
 
 
@@ -139,13 +139,13 @@ def _compiled(
 
 
 def predictions(measured: Measured, case: Case) -> tuple[Prediction, ...]:
-    """Return the predicted times of a plan, where it was simulated."""
+    """Return the predicted times of a plan, at the sizes where it was simulated."""
     pairs = zip(case.sizes, measured.seconds, strict=True)
     return tuple(Prediction(size, seconds) for size, seconds in pairs if seconds is not None)
 
 
 def _given_up(found: Found) -> tuple[str, ...]:
-    """Return why the best start was not taken, where it has trees as the one that was."""
+    """Return why the preferred start was not taken, if both starts have trees."""
     refused, taken = found.refused, found.start.plan.option("trees")
     trees = None if refused is None else refused.plan.option("trees")
     if refused is None or refused.refusal is None or trees is None or taken is None:
@@ -157,7 +157,7 @@ def _given_up(found: Found) -> tuple[str, ...]:
 
 
 def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]:
-    """Return what the search changed that a user should know."""
+    """Return notes on changes of the search that users should know about."""
     if start.shape is None or best.shape is None:
         return ()
     notes = []
@@ -179,14 +179,14 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
 
 
 def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[str, ...]:
-    """Return a note where files are for messages that hardly anybody sends."""
+    """Return a note if only unusual message sizes select the files."""
     laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
     found = dict.fromkeys(text for law in laws if (text := never_usual(law)))
     return tuple(f"{text}; the library's own algorithm serves the others" for text in found)
 
 
 def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:
-    """Return what verification warns of in any of the files, each warning once."""
+    """Return the warnings of verification on all files, each once."""
     found = (finding for artefact in artefacts for finding in artefact.report.findings)
     texts = (f"{x.rule}: {x.message} (`colsynth explain {x.rule}`)" for x in found)
     return tuple(dict.fromkeys(texts))

@@ -21,13 +21,13 @@ ALGORITHM, MATCHER = "ten", "match-chunks"
 
 @dataclass(frozen=True, slots=True)
 class Synthesis:
-    """A timed schedule that has been checked, and how it was found.
+    """A checked timed schedule, and how it was found.
 
     Parameters
     ----------
     asked : Problem
-        The problem as it was asked; with shards or several roots, `schedule` is of the custom
-        collective that it is.
+        The problem of the request. With shards or several roots, `schedule` is for the equal
+        custom collective (`in_equal_chunks`).
     schedule : TimedSchedule
     pipeline : str
         Text of the pipeline that was run.
@@ -50,7 +50,7 @@ class Synthesis:
         Parameters
         ----------
         path : Path, optional
-            Where the schedule was written.
+            File of the schedule.
         """
         schedule, problem = self.schedule, self.asked
         peak = peak_megabytes()
@@ -95,11 +95,11 @@ def synthesize_problem(
     Parameters
     ----------
     problem : Problem
-        Shards of different sizes and several roots make it a custom collective, of chunks of
-        one size.
+        With shards of different sizes or several roots, it is solved as a custom collective with
+        chunks of one size.
     context : Context
     options : mapping
-        Fields of the pass `MATCHER`; what is None is left to its defaults.
+        Fields of the pass `MATCHER`; None takes the default.
     registry : Registry
 
     Raises
@@ -109,7 +109,7 @@ def synthesize_problem(
     InfeasibleError
         Some chunk cannot reach a GPU that wants it.
     DefectError
-        The schedule is not what it claims to be; it is kept from everybody.
+        The checker refuses the schedule.
     """
     given = {name: value for name, value in options.items() if value is not None}
     matcher = registry.load(MATCHER)(**given)
@@ -131,9 +131,9 @@ def synthesize_problem(
 
 
 def in_equal_chunks(problem: Problem) -> Problem:
-    """Return a problem with shards or several roots as the custom collective that it is.
+    """Return a problem with shards or several roots as an equal custom collective.
 
-    Any other is returned unchanged.
+    Any other problem is returned unchanged.
     """
     if not problem.shards and not problem.has_several_roots:
         return problem

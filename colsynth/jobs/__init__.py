@@ -1,1 +1,1 @@
-"""Work on several cores, and the memory of what was done: evaluations that can be resumed."""
+"""Work on several processes, and a journal of its results, so that it can be resumed."""

@@ -1,4 +1,4 @@
-"""What was found already, kept in a file, so that interrupted work goes on."""
+"""The journal: results kept in a file, so that interrupted work can continue."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Journal:
     Parameters
     ----------
     path : Path or None
-        Lines are appended as they come; None keeps nothing. A line that was cut off or
-        damaged is forgotten: what it said is worked out again.
+        Results are appended as they come; None writes no file. A truncated or damaged line is
+        ignored, and its work is done again.
 
     Raises
     ------
@@ -51,24 +51,24 @@ class Journal:
             yield from BytesIO(read_whole(self.path, JOURNAL, "CS215"))
 
     def recall(self, key: str) -> Any:
-        """Return the value of a key, None where there is none yet."""
+        """Return the value of a key; None if there is none yet."""
         return self.known.get(key)
 
     def keep(self, key: str, value: Any) -> None:
         """Append a value that JSON can hold."""
         if self.path is not None:
-            # Not flushed to the disk: what a crash of the machine costs is worked out again.
+            # Not flushed to the disk: work that a crash of the machine loses is done again.
             append(self.path, line_of(key, value))
         self.known[key] = value
 
     def restart(self) -> None:
-        """Forget everything, in the file too."""
+        """Delete all values, in the file too."""
         self.known.clear()
         if self.path is not None and self.path.exists():
             os.truncate(self.path, 0)
 
     def settle(self) -> None:
-        """Write the file anew, by key: equal values are then equal bytes."""
+        """Rewrite the file, sorted by key, so that equal values give equal bytes."""
         if self.path is None:
             return
         lines = (json.dumps({"key": key, "value": self.known[key]}) for key in sorted(self.known))
@@ -76,5 +76,5 @@ class Journal:
 
 
 def line_of(key: str, value: Any) -> bytes:
-    """Return what is appended; it begins a line, so that one that was cut off spoils no other."""
+    """Return a line to append. It starts with a newline, in case the line before was truncated."""
     return f"\n{json.dumps({'key': key, 'value': value})}".encode()

@@ -1,4 +1,4 @@
-"""Work on several cores: the same function on many values, in processes of their own."""
+"""Worker processes: the same function on many values."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _MOST = 1024
-"""Processes: each takes some 150 MB, and machines have fewer cores."""
+"""Largest number of processes. Each takes about 150 MB, and machines have fewer cores."""
 
 
 def require_jobs(jobs: int) -> None:
-    """Refuse a number of processes below one, and one that no machine has cores for (CS210)."""
+    """Raise for a number of processes below 1 or above `_MOST` (CS210)."""
     require_least("--jobs", jobs, 1, _MOST)
 
 
 class Workers:
-    """Processes that work through lists; one alone works in this process.
+    """A pool of worker processes; with one job, this process does the work.
 
     Parameters
     ----------
     jobs : int
-        Processes; they start with the first work, and end with this one however it ends.
+        Number of processes. They start with the first work, and end with this process.
 
     Raises
     ------
     InputError
-        CS210: `jobs` is below one, or beyond all cores.
+        CS210: `jobs` is out of range.
     """
 
     def __init__(self, jobs: int = 1) -> None:
@@ -59,7 +59,7 @@ class Workers:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        if kind is not None and not issubclass(kind, Exception):  # Ctrl-C waits for nobody
+        if kind is not None and not issubclass(kind, Exception):  # on Ctrl-C, wait for no worker
             for process in active_children():
                 process.terminate()
         if self.pool is not None:
@@ -68,18 +68,18 @@ class Workers:
             self.listener.stop()
 
     def run(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """Yield what `work` gives for every item as it is ready, in no order.
+        """Yield the results of `work` on every item as they become ready, in any order.
 
         Parameters
         ----------
         work : callable
-            A function of a module, or a `partial` of one; so that processes can be sent it.
+            A module-level function, or a `partial` of one, so that it can be pickled.
         items : sequence
 
         Raises
         ------
         InputError
-            CS218: the system ended a process.
+            CS218: the system killed a process.
         """
         if self.jobs <= 1 or len(items) == 1:
             yield from map(work, items)
@@ -110,7 +110,7 @@ class Workers:
 def _submitted(
     pool: ProcessPoolExecutor, work: Callable[[Item], Result], items: Sequence[Item]
 ) -> list[Future[Result]]:
-    """Hand all items to a pool; processes that this starts never hear of Ctrl-C."""
+    """Submit all items to a pool, with SIGINT blocked in the processes that this starts."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         return [pool.submit(work, item) for item in items]
@@ -119,14 +119,14 @@ def _submitted(
 
 
 class _Relay(logging.Handler):
-    """Says in this process what another one has said."""
+    """Repeats the log records of a worker in this process."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logging.getLogger(record.name).handle(record)
 
 
 def _begin(said: Queue[logging.LogRecord], level: int) -> None:
-    """Leave Ctrl-C and notices to the process that started this one, and end with it."""
+    """Leave Ctrl-C and notices to the parent process, and end when it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _PACKAGE.addHandler(QueueHandler(said))
     _PACKAGE.setLevel(level)
@@ -134,7 +134,7 @@ def _begin(said: Queue[logging.LogRecord], level: int) -> None:
 
 
 def _follow() -> None:
-    """End when the parent has ended; one that is killed tells nobody."""
+    """End this process when the parent ends, even if the parent is killed."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -1,6 +1,6 @@
 """How lowering refuses what no file of a runtime can hold.
 
-What would fit is not known here: `pipeline/advice.py` finds it and adds it as help.
+What would fit is not known here: `colsynth.compile.advice` finds it and adds it as help.
 """
 
 from __future__ import annotations

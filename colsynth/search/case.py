@@ -1,4 +1,4 @@
-"""What programs are made and measured for."""
+"""The case of a search: the problem, the runtime and the message sizes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Case:
     sizes : tuple of int
         Bytes of the message, ascending, as nccl-tests counts them; one or more.
     in_place, out_of_place : bool
-        Modes of the call that the measured program serves.
+        Call modes that the simulated program serves.
     min_bytes, max_bytes : int or None
-        Messages that the file serves, inclusive.
+        Smallest and largest message that the file serves, inclusive.
     model : object
-        Constants of the simulator; None are its own.
+        Constants of the simulator; None takes the defaults.
     seed : int
     limited : bool
-        Whether each protocol is tried at the sizes alone that it is for.
+        Whether to try each protocol only up to its largest message (`PROTOCOLS`).
     """
 
     problem: Problem
@@ -56,23 +56,23 @@ class Case:
         return profile(self.runtime)
 
     def target(self, protocol: str) -> Target:
-        """Return what passes are told; raises as `aim`."""
+        """Return the target that passes get; raises what `aim` raises."""
         limits = self.max_bytes, self.limit(protocol)
         most = min((limit for limit in limits if limit is not None), default=None)
         found = aim(self.problem, self.profile, protocol, self.min_bytes, most, seed=self.seed)
         return replace(found, in_place=self.in_place, out_of_place=self.out_of_place)
 
     def limit(self, protocol: str) -> int | None:
-        """Return the largest message that a protocol is tried at; None without limit."""
+        """Return the largest message, in bytes, that a protocol is tried at; None: no limit."""
         return PROTOCOLS.get(protocol) if self.limited else None
 
     def tried(self, protocol: str) -> tuple[bool, ...]:
-        """Return at every size whether plans with a protocol are simulated there."""
+        """Return for every size whether plans with this protocol are simulated at it."""
         limit = self.limit(protocol)
         return tuple(limit is None or size <= limit for size in self.sizes)
 
     def key(self, plan: Plan) -> str:
-        """Return a hash of everything that the measurement of a plan depends on."""
+        """Return a hash of everything that the result of a plan depends on."""
         from colsynth.cost import default_model
 
         model = default_model(self.profile) if self.model is None else self.model

@@ -1,4 +1,7 @@
-"""What no program beats: the time that links alone take at the rate which protocols leave them."""
+"""The floor: the time that the bottleneck cut takes at the link efficiency of the model.
+
+No program is faster than the floor.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from colsynth.search.case import Case
 
 
 def floors(case: Case, optimum: Bound | FlowBound | AllreduceBound) -> tuple[float, ...]:
-    """Return the least seconds of every size of a case.
+    """Return the floor in seconds for every size of a case.
 
-    The bottleneck cut of the bound, with each of its links at the share of its bandwidth that
-    the simulator gives it.
+    It is the time of the bottleneck cut, where each link has the share of its bandwidth that the
+    simulator leaves it.
     """
     model = default_model(case.profile) if case.model is None else case.model
     rate = _rate(case.problem, optimum, model)
@@ -22,7 +25,7 @@ def floors(case: Case, optimum: Bound | FlowBound | AllreduceBound) -> tuple[flo
 
 
 def _rate(problem: Problem, optimum: Bound | FlowBound | AllreduceBound, model: Model) -> Fraction:
-    """Return the bytes per second that cuts allow."""
+    """Return the message bytes per second that the cuts allow."""
     if isinstance(optimum, AllreduceBound):
         if optimum.rooted is None and optimum.known:
             return _rate(problem, optimum.composition, model)
@@ -36,7 +39,7 @@ def _rate(problem: Problem, optimum: Bound | FlowBound | AllreduceBound, model: 
 
 
 def _share(problem: Problem, cut: Cut, model: Model) -> Fraction:
-    """Return the share of a cut's bandwidth that is left of it."""
+    """Return the share of a cut's bandwidth that the simulator leaves, 0 to 1."""
     topology = problem.topology
     left = Fraction(0)
     for link in cut.links:

@@ -1,4 +1,4 @@
-"""How hard a search tries, and in which order."""
+"""Levels of the search, -O0 to -O3: their budgets, and the order of choices."""
 
 from __future__ import annotations
 
@@ -11,47 +11,50 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.units import parse_size
 
 OWN = ("forest", "roots", "ten")
-"""The algorithms that colsynth brings; every other one is a baseline, what libraries do."""
+"""The algorithms of colsynth itself; every other one is a baseline from a library."""
 
 LIBRARY = ("channels", "instances")
-"""What is varied of a baseline: what a library varies."""
+"""The choices that are varied for a baseline, as libraries vary them."""
 
 SWEEP = (
     *("pack-trees.trees", "round-weights.parts", "lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
     *("lower-forest.instances", "pack-trees.trees"),
 )
-"""What -O1 varies, one after the other, each from the best so far."""
+"""The choices that -O1 varies, in this order, each from the best plan so far."""
 
 PROTOCOLS: dict[str, int | None] = {"Simple": None, "LL128": None, "LL": parse_size("4MiB")}
-"""The largest message a protocol is tried at. Half of an LL line is flags (contract 4.6), so it
-pays while latency does: it lost to LL128 or Simple above 1 MiB on every preset."""
+"""The largest message in bytes at which each protocol is tried.
+
+Half of an LL line is flags (contract 4.6), so LL is faster only where latency dominates. It lost to
+LL128 or Simple above 1 MiB on every preset.
+"""
 
 NEAR = 1.02
-"""A program within this factor of what links allow is not improved further."""
+"""A program within this factor of the floor is not improved further."""
 
 FAR = 1.25
-"""A program behind what links allow by more than this is compared with other algorithms."""
+"""Beyond this factor of the floor, -O1 also tries the other algorithms."""
 
 PROMISING = 4
-"""An algorithm is tried further while its best is within this factor of the best of all."""
+"""An algorithm is varied further while its best plan is within this factor of the best of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a level adds to the one below.
+    """The additions of a level to the one below.
 
     Parameters
     ----------
     sweep : bool
-        Whether `SWEEP` is gone through.
+        Whether to vary the choices of `SWEEP`.
     work : int
-        Steps per GPU of all programs that are made; none is begun that would exceed it.
+        Budget in steps per GPU, summed over all programs. No program starts that would exceed it.
     evaluations : int
-        Programs that neighbours of the best may cost.
+        Budget of programs for neighbours of the best plans.
     everything : bool
-        Whether all algorithms and protocols are starting points, not only those that serve
-        where the first is far from what links allow.
+        Whether all algorithms and protocols are starting points. Otherwise other algorithms are
+        tried only where the first is far from the floor (`FAR`).
     """
 
     sweep: bool
@@ -79,11 +82,11 @@ def check_level(level: int) -> None:
 
 
 def first_algorithms(collective: Collective) -> tuple[str, ...]:
-    """Return the algorithms to begin with, the most promising first."""
+    """Return the algorithms that a search starts with, the most promising first."""
     return ("forest",) if collective in PHASES else ("ten",)
 
 
 def other_algorithms(first: tuple[str, ...]) -> tuple[str, ...]:
-    """Return all others, baselines that are quick to make first."""
+    """Return all other algorithms; baselines come first, since they are quick to make."""
     rest = [name for name in ALGORITHMS if name not in first]
     return tuple(sorted(rest, key=lambda name: name in OWN))

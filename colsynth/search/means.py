@@ -1,4 +1,4 @@
-"""What a search works with."""
+"""The resources of a search: budget, processes, journal, progress."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Means:
-    """Processes, memory, and somebody who is told.
+    """The resources of a search.
 
     Parameters
     ----------
     budget : int or None
-        Most evaluations, those of the journal included; None is that of the level.
+        Largest number of evaluations, including those from the journal; None: that of the level.
     workers : Workers
     journal : Journal
     progress : callable or None
-        Told (what, evaluations done, most evaluations).
+        Called with (what, evaluations done, largest number of evaluations).
     """
 
     budget: int | None = None

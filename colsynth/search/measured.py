@@ -1,4 +1,4 @@
-"""What came of a plan."""
+"""The result of a plan: predicted times, or the reason why there is no program."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Measured:
     ----------
     plan : Plan
     seconds : tuple of float or None
-        At every size of the case; None where it was not simulated.
+        Predicted time at every size of the case; None where the plan was not simulated.
     refusal : str or None
         Why there is no program, such as ``"CS402: ..."``; then all `seconds` are None.
     usable : tuple of bool
-        At every size, whether calls of usual sizes from there on use the file.
+        For every size, whether calls of usual sizes, from that size on, use the file.
     exact : tuple of bool
-        At every size, whether calls of just that size do.
+        For every size, whether calls of exactly that size use the file.
     shape : Shape or None
-        Of the program; None without one.
+        Figures of the program; None without one.
     """
 
     plan: Plan
@@ -41,13 +41,13 @@ class Measured:
 
     @property
     def served(self) -> tuple[float | None, ...]:
-        """The times at sizes whose calls use the file."""
+        """The times, None at sizes whose calls do not use the file."""
         pairs = zip(self.seconds, self.usable, strict=False)
         known = tuple(x if taken else None for x, taken in pairs)
         return known or self.seconds
 
     def entry(self) -> dict[str, Any]:
-        """Return plain values that `of_entry` reads back."""
+        """Return the result as plain values, which `of_entry` reads back."""
         return {
             "seconds": self.seconds,
             "refusal": self.refusal,
@@ -58,15 +58,15 @@ class Measured:
 
     @classmethod
     def of_entry(cls, plan: Plan, tried: Sequence[bool], entry: Any) -> Measured:
-        """Return a measurement from its plain values; ValueError from what cannot be one.
+        """Return a result from its plain values; raise ValueError where they are invalid.
 
         Parameters
         ----------
         plan : Plan
         tried : sequence of bool
-            At every size of the case, whether the plan is simulated there.
+            For every size of the case, whether the plan is simulated at it.
         entry : object
-            As `entry` gives it.
+            Plain values as `entry` returns them.
         """
         found = in_form(entry, _Entry)
         made = [known and found.refusal is None for known in tried]
@@ -82,7 +82,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The plain values of a measurement."""
+    """The plain values of a result."""
 
     seconds: tuple[float | None, ...]
     refusal: str | None
@@ -92,7 +92,7 @@ class _Entry:
 
 
 def shape_of(schedule: object, program: ThreadblockProgram) -> Shape:
-    """Return the figures of a program, and of the forest it was made of."""
+    """Return the figures of a program, and of the forest that it was made from."""
     per_gpu = [sum(len(block.steps) for block in gpu.threadblocks) for gpu in program.gpus]
     steps = (s for gpu in program.gpus for block in gpu.threadblocks for s in block.steps)
     found: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What a search minimizes: predicted times of messages, weighed."""
+"""The objective of a search: weighted predicted times of messages."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from colsynth.runtimes.selection import LARGE, SMALL, usual_size
 from colsynth.search.measured import Measured
 
 Score = tuple[float, float]
-"""Weight of the sizes at which no call uses the file, then the mean logarithm of the time."""
+"""Weight of all sizes whose calls do not use the file, then the mean logarithm of the time."""
 
 SMALL_WEIGHT = 0.05
-"""Weight of the small message's time: a program that takes twice as long there has to be 3.6 %
-faster at the large size."""
+"""Weight of the time of the small message.
+
+A program that takes twice as long there must be 3.6 % faster at the large size.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Weights of the sizes of a case; a search looks for the best plan of each row.
+    """Weights of the sizes of a case. A search finds the best plan for each row.
 
     Parameters
     ----------
     rows : tuple of tuple of float
-        In each row a weight for every size; they add up to one.
+        Each row has a weight for every size; the weights of a row add up to one.
     """
 
     rows: tuple[tuple[float, ...], ...]
 
     @classmethod
     def each(cls, sizes: Sequence[int]) -> Objective:
-        """Return the objective of `compare` and `tune`: every size by itself."""
+        """Return the objective of `compare` and `tune`: one row for every size."""
         places = range(len(sizes))
         return cls(tuple(tuple(float(i == place) for i in places) for place in places))
 
     def score(self, row: int, measured: Measured) -> Score | None:
-        """Return what to minimize; None where a size that counts was not simulated."""
+        """Return the score to minimize; None where a size with weight was not simulated."""
         missed, mean = 0.0, 0.0
         for place, weight in enumerate(self.rows[row]):
             seconds = measured.seconds[place]
@@ -49,16 +51,16 @@ class Objective:
         return missed, mean
 
     def best(self, row: int, found: Iterable[Measured]) -> Measured | None:
-        """Return the best of some measurements, the first among equals."""
+        """Return the best of some results; of equal ones, the first."""
         scored = ((self.score(row, m), m) for m in found)
         known = ((score, m) for score, m in scored if score is not None)
         return min(known, key=lambda pair: pair[0], default=(None, None))[1]
 
 
 def usual(min_bytes: int, max_bytes: int | None, ranks: int) -> tuple[tuple[int, ...], Objective]:
-    """Return sizes and objective of a file that serves a range of messages.
+    """Return sizes and objective for a file that serves a range of messages.
 
-    Sizes that people send to so many ranks, a large one and a small one.
+    There is a large size and a small one, both usual for this number of ranks.
     """
     most = usual_size(LARGE if max_bytes is None else min(LARGE, max_bytes), ranks)
     small = min(usual_size(max(SMALL, min_bytes), ranks), most)

@@ -1,4 +1,4 @@
-"""One way to make a program: the value that a search moves through."""
+"""A plan: one way to make a program, a point of the search space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Plan:
     Parameters
     ----------
     algorithm : str
-        Whose pipeline it is, of `ALGORITHMS`; any text where `passes` were given.
+        Name in `ALGORITHMS`, or any text for a pipeline that a user gave.
     protocol : str
     passes : str
         Text of the pipeline.
@@ -36,7 +36,7 @@ class Plan:
         return _pipeline(self.passes)
 
     def changed(self, changes: Changes) -> Plan | None:
-        """Return the plan with other values of options; None where it has no such option."""
+        """Return the plan with changed options; None if it lacks one of them."""
         wanted = dict(changes)
         passes: list[Any] = []
         item: Any
@@ -53,20 +53,20 @@ class Plan:
         return _values(self.passes)
 
     def option(self, field: str, default: Any = None) -> Any:
-        """Return an option by its field alone, of the first pass that has it."""
+        """Return the value of an option by its field, from the first pass that has it."""
         found = (v for name, v in self.values().items() if name.partition(".")[2] == field)
         return next(found, default)
 
     def choices(self) -> Iterator[tuple[str, Choice]]:
-        """Yield what may be varied, as (name of the pass, choice), in the order of passes."""
+        """Yield the choices of all passes as (name of the pass, choice), in the order of passes."""
         for item in self.pipeline.passes:
             for choice in getattr(type(item), "choices", ()):
                 yield item.name, choice
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that differ from those of the algorithm, by option name.
+        """Return the options that differ from the algorithm's defaults, by option name.
 
-        An option that several passes have is told once.
+        An option that several passes have appears once.
         """
         usual: Mapping[str, Any] = {}
         if self.algorithm in ALGORITHMS:

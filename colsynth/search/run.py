@@ -1,4 +1,4 @@
-"""What commands ask of the search: the best plan of a request, or the best at every size."""
+"""Entry points of the search: the best plan of a request, or the best plans at every size."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _TREES = "pack-trees.trees"
 
 @dataclass(frozen=True)
 class Found:
-    """The best plan, and what it was compared with.
+    """The best plan, and the plans that it was compared with.
 
     Parameters
     ----------
     best : Measured
     start : Measured
-        Where the search began.
+        The plan that the search started from.
     workshop : Workshop
-        Which may still have the program.
+        Workshop of the search; it may still hold the program.
     ranking : tuple of Measured
-        All that fit, the best first.
+        All plans that fit, the best first.
     refused : Measured or None
-        What would have been a better start, but does not fit.
+        A preferred start that does not fit the runtime.
     """
 
     best: Measured
@@ -65,7 +65,7 @@ def find_plan(
     ----------
     case : Case
     objective : Objective
-        Of one row.
+        With one row.
     wish : Wish
     means : Means
     clock : Clock, optional
@@ -75,7 +75,7 @@ def find_plan(
     InputError
         Wrong options.
     LimitError, InfeasibleError
-        The algorithm that was asked for, or comes first, gives no program, nor does another.
+        No algorithm gives a program; the error is that of the first one.
     """
     check_level(wish.level)
     workshop = Workshop(case, clock)
@@ -93,14 +93,14 @@ def find_plan(
 
 @dataclass(frozen=True)
 class _Quest:
-    """A search for the best plan of a wish.
+    """A search in progress for the best plan of a wish.
 
     Parameters
     ----------
     wish : Wish
     searcher : Searcher
     free_roots : bool
-        Whether an allreduce is faster where roots have shares of their own.
+        Whether the bound of an allreduce is better with free roots.
     """
 
     wish: Wish
@@ -129,7 +129,7 @@ class _Quest:
         return self.searcher.workshop.case
 
     def begin(self) -> None:
-        """Try the algorithms that come first, until one gives a program."""
+        """Try the first algorithms until one gives a program."""
         names = self._first()
         for name in names:
             self.searcher.try_all([tuple(self.starts(name))])
@@ -146,7 +146,7 @@ class _Quest:
         return allowed or tuple(filter(self.wish.allows, ALGORITHMS))[:1] or names
 
     def starts(self, name: str) -> Iterator[Plan]:
-        """Yield the plan of an algorithm, and what to try should it not fit."""
+        """Yield the plans of an algorithm in order of preference; the first that fits is taken."""
         start = self.wish.start(name)
         free = self.free_roots and name == "forest" and self.wish.allows("roots")
         if free and not str(self.wish.settings.get("trees", "auto")).isdigit():
@@ -154,14 +154,14 @@ class _Quest:
         yield from self.counted(start)
 
     def counted(self, plan: Plan) -> Iterator[Plan]:
-        """Yield a plan with each number of trees worth trying, where it leaves that open."""
+        """Yield a plan once for each number of trees worth trying, if it leaves the number open."""
         if plan.values().get(_TREES) != "auto" or self._case.problem.groups:
             yield plan
             return
         from colsynth.synthesis.forest.rate import candidates
 
         if self._case.problem.collective not in PHASES:
-            yield plan  # which is refused when it is made
+            yield plan  # making it raises the error
             return
         with self.searcher.workshop.clock.measure("choose-trees"):
             counts = candidates(self._case.problem)
@@ -171,12 +171,12 @@ class _Quest:
                 yield changed
 
     def _try_others(self, tried: Iterable[str]) -> None:
-        """Try the other algorithms as they are."""
+        """Try the other algorithms with their defaults."""
         names = filter(self.wish.allows, other_algorithms(tuple(tried)))
         self.searcher.try_all([(self.wish.start(name),) for name in names])
 
     def improve(self, level: Level) -> None:
-        """Do what a level adds to the one below."""
+        """Do the additional work of a level."""
         searcher = self.searcher
         searcher.most_work = level.work * self._case.problem.topology.size
         anything = self.wish.algorithm is None
@@ -192,7 +192,7 @@ class _Quest:
             searcher.climb()
 
     def _sweep(self, anything: bool) -> None:
-        """Vary the first algorithm; look at others where links allow much more."""
+        """Vary the first algorithm; try the others too if the best is far from the floor."""
         searcher = self.searcher
         searcher.sweep(OWN)
         best = searcher.best()
@@ -202,26 +202,26 @@ class _Quest:
 
 
 def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:
-    """Return everything that was measured to find the best plan of every size.
+    """Return all results of a search for the best plan at every size.
 
     Parameters
     ----------
     case : Case
     algorithms : sequence of str
-        To begin with, each with all protocols.
+        Starting points, each with all protocols.
     means : Means
-        Whose budget is that of the highest level unless given.
+        Its budget, if None, is that of the highest level.
 
     Raises
     ------
     InputError
-        CS210 where the budget is no number from 1.
+        CS210: the budget is below 1.
     LimitError
         The runtime serves no such problem.
     """
     budget = LEVELS[-1].evaluations if means.budget is None else means.budget
     require_least("--budget", budget, 1)
-    case.target("LL")  # refuses what no plan could serve
+    case.target("LL")  # raises if no plan could serve the problem
     searcher = Searcher(
         Workshop(case),
         Objective.each(case.sizes),
@@ -241,7 +241,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
 
 
 def _found(searcher: Searcher) -> Found:
-    """Return the best; raise what prevents a program where there is none."""
+    """Return the best plan; if there is none, raise the reason."""
     known = [m for m in searcher.found.values() if m.refusal is None]
     scored = [(searcher.objective.score(0, m), place, m) for place, m in enumerate(known)]
     ranked = [m for score, _, m in sorted(x for x in scored if x[0] is not None)]
@@ -250,12 +250,12 @@ def _found(searcher: Searcher) -> Found:
         refused = first if first.refusal is not None else None
         return Found(ranked[0], known[0], searcher.workshop, tuple(ranked), refused)
     own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
-    searcher.workshop.make(own[-1].plan)  # raises what refused the algorithm that comes first
+    searcher.workshop.make(own[-1].plan)  # raises why the first algorithm fails
     raise nothing_fits(searcher.workshop.case, searcher.found.values())
 
 
 def nothing_fits(case: Case, found: Iterable[Measured]) -> LimitError:
-    """Return the error that no algorithm gives a program, with the reason of each."""
+    """Return the error that no algorithm gives a program, with the reason for each."""
     phrase = f"no algorithm gives a program for {case.problem.collective} on {case.runtime}"
     reasons = refusals(found)
     notes = tuple(f"{name}: {reason}" for name, reason in reasons.items())
@@ -263,7 +263,7 @@ def nothing_fits(case: Case, found: Iterable[Measured]) -> LimitError:
 
 
 def refusals(found: Iterable[Measured]) -> dict[str, str]:
-    """Return why algorithms gave no program at all: the reason of their first plan."""
+    """Return, for algorithms without any program, why their first plan was refused."""
     measured = tuple(found)
     served = {m.plan.algorithm for m in measured if m.refusal is None}
     reasons: dict[str, str] = {}

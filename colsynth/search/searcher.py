@@ -1,9 +1,9 @@
-"""One search for all commands: which plans are best, without trying all.
+"""The searcher: decides which plans to try, so that the best are found without trying all.
 
-A search begins with plans as algorithms have them. `sweep` then varies one choice after the
-other, from the best so far. `climb` tries neighbours of whatever is best of its algorithm at
-some size, in rounds that take from all algorithms in turn, the most promising first. Only
-predictions decide, never the clock, so equal inputs try equal plans with any number of processes.
+A search starts with the default plans of algorithms. `sweep` varies one choice after the other,
+from the best plan so far. `climb` works in rounds: it tries neighbours of the best plan of each
+algorithm at each size, alternating between algorithms, the most promising first. Only predictions
+decide, never the clock, so equal inputs try equal plans with any number of processes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from colsynth.search.plan import Plan
 from colsynth.search.workshop import Workshop
 
 _ROUND = 24
-"""Evaluations before the best are looked at anew."""
+"""Evaluations of a round of `climb`, before the best plans are determined again."""
 
 Alternatives = tuple[Plan, ...]
-"""Plans in order of preference, of which the first that fits is taken."""
+"""Plans in order of preference; the first that fits is taken."""
 
 
 class Searcher:
-    """Everything that was measured so far, and what to measure next.
+    """All results so far, and the choice of plans to try next.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class Searcher:
     objective : Objective
     means : Means
     protocols : tuple of str
-        That may be tried.
+        Protocols that may be tried.
     pinned : frozenset of str
-        Options, by field, that were asked for and are not varied.
+        Options, by field, that the user gave; they are not varied.
     floors : tuple of float
-        Seconds of every size that no program beats; improving ends near them.
+        Floor of every size, in seconds. The sweep ends near it.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class Searcher:
     # What is known
 
     def best(self, row: int = 0, algorithm: str | None = None) -> Measured | None:
-        """Return the best plan of a row, of one algorithm or of all."""
+        """Return the best result of a row, of one algorithm or of all."""
         known = self.found.values()
         own = (m for m in known if algorithm is None or m.plan.algorithm == algorithm)
         return self.objective.best(row, own)
 
     def behind(self, row: int, measured: Measured) -> float:
-        """Return the factor between a plan and what nothing beats, at the size that counts most.
+        """Return the ratio of a plan's time to the floor, at the size with the largest weight.
 
-        Infinite where that is not known.
+        The ratio is infinite where either is unknown.
         """
         weights = self.objective.rows[row]
         place = weights.index(max(weights))
@@ -84,19 +84,19 @@ class Searcher:
         return seconds / self.floors[place]
 
     def is_near(self) -> bool:
-        """Whether every row has a plan near what nothing beats."""
+        """Whether every row has a plan near its floor (`NEAR`)."""
         best = [self.best(row) for row in range(len(self.objective.rows))]
         return all(m is not None and self.behind(row, m) <= NEAR for row, m in enumerate(best))
 
     def is_spent(self) -> bool:
-        """Whether no further evaluation may begin."""
+        """Whether the budget allows no further evaluation."""
         spent = self.most_evaluations is not None and self.evaluations >= self.most_evaluations
         return spent or (self.most_work is not None and self.work >= self.most_work)
 
     # What to try
 
     def try_all(self, batch: Sequence[Alternatives]) -> None:
-        """Measure plans that are not known yet, within the budget, in the order of the batch."""
+        """Simulate plans without a result, within the budget, in the order of the batch."""
         fresh = [x for x in dict.fromkeys(batch) if x and not self._is_known(x)]
         if self.most_evaluations is not None:
             fresh = fresh[: max(0, self.most_evaluations - self.evaluations)]
@@ -122,7 +122,7 @@ class Searcher:
             self.work += 0 if measured.shape is None else measured.shape.steps
 
     def _is_known(self, item: Alternatives) -> bool:
-        """Whether alternatives were tried, up to one that fits."""
+        """Whether alternatives were tried, up to the first that fits."""
         for plan in item:
             if plan not in self.found:
                 return False
@@ -131,7 +131,7 @@ class Searcher:
         return True
 
     def _recalled(self, item: Alternatives) -> list[Measured]:
-        """Return what an earlier search measured of alternatives, from the first on."""
+        """Return the results of alternatives that the journal holds, from the first on."""
         rows: list[Measured] = []
         for plan in item:
             entry = self.means.journal.recall(self.workshop.case.key(plan))
@@ -153,7 +153,7 @@ class Searcher:
             self.means.progress(what, done, max(done, self.most_evaluations or 0))
 
     def sweep(self, algorithms: Sequence[str]) -> None:
-        """Vary the choices of `SWEEP` one after the other, from the best so far."""
+        """Vary the choices of `SWEEP` one after the other, from the best plan so far."""
         for name in SWEEP:
             while not (self.is_spent() or self.is_near()):
                 parents = self._parents(algorithms)
@@ -165,14 +165,14 @@ class Searcher:
                     break
 
     def _parents(self, algorithms: Sequence[str]) -> list[Measured]:
-        """Return the best plan of some algorithms in each row, each once."""
+        """Return the best result of some algorithms for each row, without repetition."""
         rows = range(len(self.objective.rows))
         known = [m for m in self.found.values() if m.plan.algorithm in algorithms]
         best = (self.objective.best(row, known) for row in rows)
         return list({m.plan: m for m in best if m is not None}.values())
 
     def climb(self) -> None:
-        """Try neighbours of the best until nothing new is left, or the budget is spent."""
+        """Try neighbours of the best plans until none is new, or the budget is spent."""
         while not self.is_spent():
             batch = self._next()[:_ROUND]
             if not batch:
@@ -180,7 +180,7 @@ class Searcher:
             self.try_all(batch)
 
     def _next(self) -> list[Alternatives]:
-        """Return new neighbours of the best of each algorithm, the most promising first."""
+        """Return new neighbours of the best plan of each algorithm, the most promising first."""
         ranked: dict[Plan, float] = {}
         algorithms = dict.fromkeys(plan.algorithm for plan in self.found)
         for row in range(len(self.objective.rows)):
@@ -192,7 +192,7 @@ class Searcher:
                 behind = self._ratio(row, own, best)
                 if behind <= PROMISING:
                     ranked[own.plan] = min(behind, ranked.get(own.plan, behind))
-        parents = sorted(ranked, key=lambda plan: ranked[plan])  # stable: ties by size, name
+        parents = sorted(ranked, key=lambda plan: ranked[plan])  # stable: ties by row
         rows = [
             [x for x in self._neighbours(self.found[plan]) if not self._is_known(x)]
             for plan in parents
@@ -201,12 +201,12 @@ class Searcher:
         return list(dict.fromkeys(dealt))
 
     def _ratio(self, row: int, own: Measured, best: Measured) -> float:
-        """Return the factor between two plans; a plan that is not selected counts as behind."""
+        """Return the ratio of the times of two plans; 1 where one has no score."""
         mine, theirs = self.objective.score(row, own), self.objective.score(row, best)
         return 1.0 if mine is None or theirs is None else exp(mine[1] - theirs[1])
 
     def _neighbours(self, parent: Measured) -> Iterator[Alternatives]:
-        """Yield what differs from a plan in its protocol, or in one choice."""
+        """Yield plans that differ from a plan in its protocol, or in one choice."""
         plan = parent.plan
         for protocol in self.protocols:
             if protocol != plan.protocol:
@@ -215,7 +215,7 @@ class Searcher:
             yield from self._varied(parent, owner, choice, thorough=True)
 
     def _turned(self, parent: Measured, name: str) -> Iterator[Alternatives]:
-        """Yield what differs from a plan in the choice of that name."""
+        """Yield plans that differ from a plan in the choice of this name."""
         for owner, choice in parent.plan.choices():
             if f"{owner}.{choice.option}" == name:
                 yield from self._varied(parent, owner, choice, thorough=False)
@@ -238,7 +238,7 @@ class Searcher:
             yield tuple(x for x in plans if x is not None and self._has_room(parent, x))
 
     def _has_room(self, parent: Measured, plan: Plan) -> bool:
-        """Whether what is left of the work suffices for a plan, as far as can be told."""
+        """Whether the remaining budget suffices for a plan, by an estimate of its steps."""
         if self.most_work is None or parent.shape is None:
             return True
         times = _replicas(plan) / _replicas(parent.plan)
@@ -266,23 +266,23 @@ class Searcher:
 
 
 _REPEATED = ("lower-forest.instances",)
-"""Choices that go up step by step while that helps."""
+"""Choices that are raised repeatedly, while that helps."""
 
 
 def _replicas(plan: Plan) -> int:
-    """Return how often a plan has every transfer of its schedule: about its share of steps."""
+    """Return how often a plan repeats each transfer of its schedule; steps grow in proportion."""
     values = plan.values()
     segments = str(values.get("lower-forest.segments", "1")).count("-") + 1
     return segments * int(values.get("lower-forest.instances", 1))
 
 
 def _ends(known: Sequence[Measured]) -> bool:
-    """Whether some alternative of a row is known to fit."""
+    """Whether the last known alternative fits."""
     return bool(known) and known[-1].refusal is None
 
 
 def usable_protocols(case: Case) -> tuple[str, ...]:
-    """Return the protocols with which the runtime runs a collective at some size."""
+    """Return the protocols that the runtime can use for the collective at some size of the case."""
     found = []
     for protocol in PROTOCOLS:
         limit = case.limit(protocol)

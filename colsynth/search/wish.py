@@ -1,4 +1,4 @@
-"""What is fixed before a search: an algorithm, options, a protocol, how hard to try."""
+"""The wish of a user: the choices that are fixed before a search, and its level."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from colsynth.search.plan import Plan
 
 @dataclass(frozen=True)
 class Wish:
-    """What is fixed before a search.
+    """The choices that are fixed before a search.
 
     Parameters
     ----------
     algorithm : str or None
-        None: any.
+        None: any algorithm.
     settings : mapping
-        Options of passes by field; they are not varied.
+        Options of passes by field. The search does not vary them.
     protocol : str or None
         None: Simple, and others where the level tries them.
     passes : str or None
-        A pipeline that is taken as it stands.
+        Text of a pipeline that is run unchanged.
     level : int
-        Of `LEVELS`.
+        Index into `LEVELS`.
     """
 
     algorithm: str | None = None
@@ -39,7 +39,7 @@ class Wish:
     level: int = DEFAULT_LEVEL
 
     def start(self, algorithm: str, **values: Any) -> Plan:
-        """Return the plan of an algorithm with all that was asked for.
+        """Return the plan of an algorithm with all fixed options.
 
         Raises
         ------
@@ -48,12 +48,12 @@ class Wish:
         """
         asked = {**values, **self.settings}
         if asked.get("trees") == "optimal" and "parts" in _fields(algorithm):
-            asked = {"parts": "keep", **asked}  # exactly that, whoever selects the file
+            asked = {"parts": "keep", **asked}  # exact weights, even if fewer calls select the file
         pipeline = configured(algorithm, asked)
         return Plan(algorithm, self.protocol or "Simple", str(pipeline))
 
     def check(self) -> None:
-        """Refuse options that no algorithm has together, and wrong values (CS217, CS210)."""
+        """Raise if no algorithm has all options (CS217), or if a value is wrong (CS210)."""
         names = tuple(filter(self.allows, ALGORITHMS))
         if names:
             self.start(names[0])
@@ -66,7 +66,7 @@ class Wish:
         raise InputError(Diagnostic("CS217", phrase, help=_owners(next(iter(self.settings)))))
 
     def allows(self, algorithm: str) -> bool:
-        """Whether an algorithm has all the options that were asked for."""
+        """Whether an algorithm has all fixed options."""
         return set(self.settings) <= _fields(algorithm)
 
 
@@ -77,7 +77,7 @@ def configured(algorithm: str, settings: Mapping[str, Any]) -> Pipeline:
     ------
     InputError
         CS213 for an unknown algorithm, CS217 for options that it does not have, CS210 for
-        numbers that cannot be.
+        values out of range.
     """
     if algorithm not in ALGORITHMS:
         phrase = f"there is no algorithm {algorithm!r}"
@@ -106,12 +106,12 @@ def _owners(name: str) -> str:
 
 
 def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the algorithms to try: all, our own first, or those chosen.
+    """Return the algorithms to try, all or those chosen; colsynth's own come first.
 
     Raises
     ------
     InputError
-        CS213 for an algorithm that does not exist, and for none at all.
+        CS213 for an unknown algorithm, or an empty list.
     """
     if chosen is not None and not chosen:
         advice = f"valid: {', '.join(ALGORITHMS)}"
@@ -123,5 +123,5 @@ def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
 
 
 def is_baseline(algorithm: str) -> bool:
-    """Whether an algorithm stands for what libraries have."""
+    """Whether an algorithm is a baseline, as libraries have."""
     return algorithm not in OWN

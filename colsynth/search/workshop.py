@@ -1,4 +1,4 @@
-"""Makes programs and measures them; what plans have in common is made once."""
+"""The workshop: makes and simulates programs; common prefixes of plans are made once."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from colsynth.search.measured import Measured, shape_of
 from colsynth.search.plan import Plan
 
 _KEPT = 600_000
-"""Transfers and steps of all values that are kept: some 200 MB."""
+"""Largest number of transfers and steps in all kept values: about 200 MB."""
 
 Value = Any
 _Key = tuple[str, str]
 
 
 class Workshop:
-    """The programs of one case.
+    """Makes and simulates the programs of one case.
 
-    Values between passes are kept for the next plan that begins alike, the latest first. A
-    process that is sent a workshop gets an empty one.
+    Values between passes are kept for later plans with the same prefix; the least recently used
+    are dropped first. A worker process receives an empty workshop.
 
     Parameters
     ----------
     case : Case
     clock : Clock, optional
-        Is told how long passes and the simulator take.
+        Adds up the seconds of passes and of the simulator.
     """
 
     def __init__(self, case: Case, clock: Clock | None = None) -> None:
@@ -47,7 +47,7 @@ class Workshop:
         return Workshop, (self.case,)
 
     def make(self, plan: Plan) -> tuple[Value, ThreadblockProgram]:
-        """Return the schedule and the program of a plan; raises what its passes raise."""
+        """Return the schedule and the program of a plan; raise what its passes raise."""
         target = self._target(plan.protocol)
         passes = plan.pipeline.passes
         value: Value = self.case.problem
@@ -78,10 +78,10 @@ class Workshop:
             self._weight -= lost
 
     def measure(self, plans: Sequence[Plan]) -> list[Measured]:
-        """Return what comes of plans: of each in order, until one gives a program.
+        """Return the results of plans, in order, up to the first that gives a program.
 
-        A fault of colsynth in one plan is a refusal of that plan, by its code, so that one
-        wrong program does not cost all others.
+        A defect of colsynth in one plan counts as a refusal of that plan, so that the others
+        are still tried.
         """
         found = []
         for plan in plans:
@@ -120,9 +120,9 @@ class Workshop:
 
 
 def is_usable(size: int, law: TakenSizes) -> bool:
-    """Return whether messages of a usual size, from `size` bytes on the first, use a file.
+    """Return whether messages of the first usual size from `size` bytes on use a file.
 
-    A measured size stands for all up to the next one, of which people send round ones.
+    A simulated size stands for all sizes up to the next one, and usual sizes are round numbers.
     """
     return law.takes(usual_size(2 * size - 1, law.ranks))
 

@@ -39,6 +39,8 @@ class BuildAllPairs(Replicated):
     """
 
     name: ClassVar[str] = "build-all-pairs"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = ChunkProgram
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return one transfer per pair.

@@ -34,6 +34,8 @@ class BuildHalvingDoubling(Replicated):
     """
 
     name: ClassVar[str] = "build-halving-doubling"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = ChunkProgram
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the exchanges of all rounds, chunk by chunk.

@@ -33,6 +33,8 @@ class BuildPairwise(Replicated):
     """
 
     name: ClassVar[str] = "build-pairwise"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = ChunkProgram
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return one transfer per pair, round by round, then what is passed on.

@@ -28,6 +28,8 @@ class BuildTwoLevel(Replicated):
     """
 
     name: ClassVar[str] = "build-two-level"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = ChunkProgram
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the transfers inside boxes, then those between them.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +18,6 @@ class Replicated:
     """
 
     instances: int = 1
-
-    takes: ClassVar[type] = Problem
-    gives: ClassVar[type] = ChunkProgram
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 1)
