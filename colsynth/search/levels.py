@@ -17,7 +17,8 @@ LIBRARY = ("channels", "instances")
 """The choices that are varied for a baseline, as libraries vary them."""
 
 SWEEP = (
-    *("pack-trees.trees", "round-weights.parts", "lower-forest.most", "coalesce-chunks.merge"),
+    *("pack-trees.trees", "pack-roots.trees", "round-weights.parts"),
+    *("lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
     *("lower-forest.instances", "pack-trees.trees"),
 )

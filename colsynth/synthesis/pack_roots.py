@@ -38,7 +38,7 @@ class PackRoots:
     name: ClassVar[str] = "pack-roots"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("trees", ("auto", "1", "2")),)
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("trees", ("auto", "1", "2", "8", "32")),)
 
     def __post_init__(self) -> None:
         require_trees(self.trees)
