@@ -55,9 +55,9 @@ def turn(*places):
 @pytest.mark.parametrize("boxes", [1, 2])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_machine_on_every_runtime(machine, boxes, runtime):
-    """Each collective and each runtime once with what is measured to be best."""
+    """Each collective and each runtime once with what the search finds."""
     for place, collective in enumerate(SYMMETRIC):
-        if turn(place, RUNTIMES.index(runtime), MACHINES.index(machine)):
+        if boxes == 1 and turn(place, RUNTIMES.index(runtime), MACHINES.index(machine)):
             result = compiled(machine, boxes, collective, runtime)
         else:
             result = plainly(machine, boxes, collective, runtime)
@@ -65,7 +65,7 @@ def test_every_machine_on_every_runtime(machine, boxes, runtime):
         assert len(result.artefacts) == (2 if runtime == "msccl" else 1)
         noted = any("trees per GPU have the better bound" in note for note in result.notes)
         # Rounded weights cost 2 % more, or 10 % in all where that is predicted to be faster.
-        measured = turn(place, RUNTIMES.index(runtime), MACHINES.index(machine))
+        measured = boxes == 1 and turn(place, RUNTIMES.index(runtime), MACHINES.index(machine))
         if result.algorithm != "forest":
             continue  # of others the threadblocks decide, which the gap knows nothing of
         assert (1 + result.schedule.gap) * 0.98 <= (1 / 0.9 if measured or noted else 1 / 0.98)
@@ -87,9 +87,8 @@ def test_every_mode_alone(runtime, mode):
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("protocol", ["LL", "LL128"])
 def test_every_protocol_also_between_boxes(runtime, protocol):
-    for place, collective in enumerate((*SYMMETRIC, *ROOTED)):
-        make = compiled if turn(place, RUNTIMES.index(runtime)) else plainly
-        checked(make("dgx-a100", 2, collective, runtime, protocol=protocol), runtime)
+    for collective in (*SYMMETRIC, *ROOTED):
+        checked(plainly("dgx-a100", 2, collective, runtime, protocol=protocol), runtime)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -134,26 +133,15 @@ def test_timed_schedules(machine, boxes, collective, runtime):
 @pytest.mark.parametrize("collective", SYMMETRIC)
 @pytest.mark.parametrize(("machine", "boxes"), [("dgx-a100", 8), ("mi250", 4)])
 def test_64_gpus(machine, boxes, collective, runtime):
-    """On A100s each collective and each runtime once with what is measured to be best.
-
-    Where msccl has a file for each mode of the call, both are made of one collective.
-    """
-    if boxes == 8 and turn(SYMMETRIC.index(collective), RUNTIMES.index(runtime)):
-        problem = api.make_problem(topology.load(machine, nodes=boxes), collective)
-        within_limits(api.compile(problem, runtime, several=False, algorithm="forest"))
-    else:
-        several = collective == "reduce-scatter"
-        within_limits(plainly(machine, boxes, collective, runtime, several=several))
+    """Where msccl has a file for each mode of the call, both are made of one collective."""
+    several = collective == "reduce-scatter"
+    within_limits(plainly(machine, boxes, collective, runtime, several=several))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("collective", SYMMETRIC)
 def test_128_gpus_fit_msccl(collective):
-    if collective == "allgather":
-        problem = api.make_problem(topology.load("dgx-a100", nodes=16), collective)
-        within_limits(api.compile(problem, "msccl", several=False, algorithm="forest"))
-    else:
-        within_limits(plainly("dgx-a100", 16, collective, "msccl", several=False))
+    within_limits(plainly("dgx-a100", 16, collective, "msccl", several=False))
 
 
 def within_limits(result):
@@ -168,6 +156,5 @@ def within_limits(result):
 @pytest.mark.parametrize("name", ["ring:8", "mesh:4x4", "torus:4x4", "hypercube:4", "clique:6"])
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_generators(name, runtime):
-    for place, collective in enumerate((*SYMMETRIC, *ROOTED)):
-        make = compiled if turn(place, RUNTIMES.index(runtime)) else plainly
-        checked(make(name, None, collective, runtime), runtime)
+    for collective in (*SYMMETRIC, *ROOTED):
+        checked(plainly(name, None, collective, runtime), runtime)
