@@ -167,7 +167,7 @@ def test_flows_of_a_group_are_those_of_its_own_machine(collective):
 
 
 @pytest.mark.parametrize("capable", [False, True])
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(9))
 def test_allreduce_with_relays_equals_every_cut_in_fractions(seed, capable):
     machine = random_topology(seed, most_gpus=5, switches=1, directed=seed % 2 == 0)
     if machine.size < 3:
