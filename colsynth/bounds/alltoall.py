@@ -5,9 +5,9 @@ With L(S) pairs from S to the rest, a cut allows a rate of B+(S) / L(S) per pair
 on every link proves more: a unit from u to v pays at least the least price of a way,
 d(u, v), and no more can be paid than sum(bandwidth * price), so the rate per pair is at
 most sum(bandwidth * price) / sum(d) (linear programming duality; a cut prices its own
-links one). Both are worked out exactly. Up to `MOST_GPUS` GPUs a linear program proposes
-the prices and tells whether flows reach what they allow; larger machines have cuts, and
-the price of one on every link, alone.
+links one). Both are worked out exactly. Up to `_MOST_FLOWS` a linear program proposes the
+prices and tells whether flows reach what they allow; larger machines have cuts, and the
+price of one on every link, alone.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from colsynth.model import Cut, Direction, FlowBound, Problem, Topology
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MOST_GPUS = 64
-"""GPUs up to which the linear program is solved."""
 _MOST_FLOWS = 60_000
-"""GPUs times links up to which it is; in time, not in principle."""
+"""GPUs times links up to which the linear program is solved: its variables. Time grows with
+their square, most on meshes: 10x10 GPUs (36,000) take 2.5 s, 12x12 (76,000) would take 12 s. 12 DGX
+A100 (55,000) take 2.6 s, cliques less than a second."""
 _SLOWEST = 2**40
 """Time of a link, 1024 being the fastest, beyond which slower ones are alike; sums stay exact."""
 _PRICED_WORK = 100_000_000
@@ -40,8 +40,9 @@ _MULTIPLES = (*range(1, 61), 10**6, 10**9)
 """The highest price, as a whole number, when prices are rounded to whole numbers."""
 _REACHED = Fraction(1, 10**6)
 """Relative tolerance of the solver's flow."""
-_TIGHTENED = 256
-"""GPUs up to which the narrowest cut around each is searched, through switches."""
+_TIGHTENED = 16_000_000
+"""GPUs times links up to which the narrowest cut around each GPU is searched, through switches: two
+flows for each. 128 DGX A100 (6 million) take 0.2 s."""
 _UNPRICED: tuple[int, ...] = ()
 
 
@@ -59,7 +60,7 @@ def alltoall_bound(problem: Problem) -> FlowBound:
     cut, cut_rate = _best_cut(topology, wires)
     work = topology.size * len(topology.links)
     solved = None
-    if topology.size <= MOST_GPUS and work <= _MOST_FLOWS:
+    if work <= _MOST_FLOWS:
         solved = solve(_concurrent(topology, wires))
     candidates = _rounded(np.ones(len(topology.links)) if solved is None else solved[1])
     rate, prices = cut_rate, _UNPRICED
@@ -138,7 +139,7 @@ def _cuts(topology: Topology, wires: Wires) -> Iterator[Flags]:
         alone = np.arange(wires.nodes) == ranks[np.argmin(room[ranks])]
         yield ~alone if entering else alone
     group = np.zeros(len(ranks), np.int64)
-    small = len(ranks) <= _TIGHTENED and len(ranks) < wires.nodes
+    small = len(ranks) * len(rates) <= _TIGHTENED and len(ranks) < wires.nodes
     sets = [np.arange(len(ranks)) == rank for rank in range(len(ranks) if small else 0)]
     sets += [inside for _, inside in sets_of(topology, wires)]
     sets += [inside for _, inside in sweeps(topology, wires, group)]

@@ -14,11 +14,13 @@ from colsynth.model.problem import PHASES
 from colsynth.pipeline.options import spelt
 from colsynth.runtimes.target import Context, Target
 
-MOST_GPUS = 128
-"""Largest number of GPUs for which advice is tried out. Each trial takes about a second there."""
+_MOST_WORK = 10 * 128**2
+"""Trials times the square of the GPUs, since each GPU has data for each. An allreduce on RCCL takes
+up to 0.2 ms for a pair of GPUs. So 128 GPUs have ten trials (3 s each), 256 have two, and from 405
+on nothing is tried."""
 
-_SMALL = 32
-"""Largest number of GPUs for which more than the smallest value of a setting is tried."""
+_PER_SETTING = 1 / 8
+"""Share of the trials that may go into the values of one setting."""
 
 _ENOUGH = 2
 """Number of algorithms to name; no more are tried then."""
@@ -59,6 +61,11 @@ class _Asked:
         sizes = {name: int(x) if str(x).isdigit() else 2 for name, x in values.items()}
         return {name: size for name, size in sizes.items() if size > 1}
 
+    @property
+    def trials(self) -> int:
+        """Requests that may be tried."""
+        return trials_of(self.problem)
+
     def fits(self, **settings: Any) -> bool:
         """Whether the request with other values of these settings gives verified files."""
         changed = {**self.request.settings, **settings}
@@ -79,6 +86,11 @@ class _Asked:
         return True
 
 
+def trials_of(problem: Problem) -> int:
+    """Return how many requests may be tried for the sake of advice, each of all GPUs."""
+    return _MOST_WORK // problem.topology.size**2
+
+
 def with_advice(
     refusal: LimitError, problem: Problem, target: Target, request: Request
 ) -> LimitError:
@@ -95,14 +107,16 @@ def with_advice(
     if refusal.diagnostic.help is not None:
         return refusal
     asked = _Asked(problem, target, request)
-    ways = _untried(asked) if problem.topology.size > MOST_GPUS else _tried(asked)
+    ways = _tried(asked) if asked.trials else _untried(asked)
     return LimitError(replace(refusal.diagnostic, help=ways))
 
 
 def _tried(asked: _Asked) -> str:
     asked.target.progress("looking for what fits", 0, 0)
     ways = [*_lower(asked), *_others(asked)]
-    return f"what fits: {'; or '.join(ways)}" if ways else f"no algorithm fits: {_FEWER}"
+    if ways:
+        return f"what fits: {'; or '.join(ways)}"
+    return f"no algorithm fits: {_FEWER}" if asked.trials >= len(_TRIALS) else _untried(asked)
 
 
 def _untried(asked: _Asked) -> str:
@@ -126,14 +140,13 @@ def _lower(asked: _Asked) -> Iterator[str]:
 def _most_that_fits(asked: _Asked, name: str) -> int:
     """Return the largest power of two below a setting's value that fits; 0 if none does.
 
-    With powers of two, the chunks divide most messages. On larger machines only 1 is tried.
+    With powers of two, the chunks divide most messages. On larger machines, fewer are tried.
     """
-    small = asked.problem.topology.size <= _SMALL
     found, value = 0, 1
-    while value < asked.lowerable[name] and asked.fits(**{name: _typed(name, value)}):
-        found, value = value, 2 * value
-        if not small:
+    for _ in range(max(1, int(_PER_SETTING * asked.trials))):
+        if value >= asked.lowerable[name] or not asked.fits(**{name: _typed(name, value)}):
             break
+        found, value = value, 2 * value
     return found
 
 
@@ -142,7 +155,7 @@ def _others(asked: _Asked) -> Iterator[str]:
     given = asked.request.settings
     dropped = [*given, *(["passes"] if asked.request.passes is not None else [])]
     found = 0
-    for name, options in _TRIALS:
+    for name, options in _TRIALS[: asked.trials]:
         as_asked = name == asked.request.algorithm and (not options or options.keys() & given)
         if found == _ENOUGH or (as_asked and asked.request.passes is None):
             continue

@@ -26,7 +26,7 @@ from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.searcher import Searcher, usable_protocols
-from colsynth.search.wish import Wish
+from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 
 _TREES = "pack-trees.trees"
@@ -182,14 +182,40 @@ class _Quest:
         anything = self.wish.algorithm is None
         if level.sweep:
             self._sweep(anything)
-        if level.everything and anything:
-            for protocol in searcher.protocols:
-                plans = map(self.wish.start, filter(self.wish.allows, ALGORITHMS))
-                searcher.try_all([(replace(plan, protocol=protocol),) for plan in plans])
         if level.evaluations:
             limits = searcher.means.budget, searcher.evaluations + level.evaluations
             searcher.most_evaluations = min(limit for limit in limits if limit is not None)
+            if level.everything and anything:
+                self._compare_all(searcher.most_evaluations - searcher.evaluations)
             searcher.climb()
+
+    def _compare_all(self, most: int) -> None:
+        """Search as `find_each` does, as if nothing were known; what is new counts once.
+
+        So the highest level is never slower than what `compare` finds at a size.
+        """
+        searcher = self.searcher
+        names = tuple(name for name in algorithm_names() if self.wish.allows(name))
+        if most < 1:
+            return
+        apart = replace(searcher.means, budget=most)
+        other = Searcher(
+            searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned
+        )
+        _Quest(self.wish, other, free_roots=False).explore(names)
+        searcher.take([m for plan, m in other.found.items() if plan not in searcher.found])
+
+    def explore(self, names: tuple[str, ...]) -> None:
+        """Begin with algorithms, each with all protocols; then try neighbours of the best."""
+        searcher, serving = self.searcher, names
+        searcher.most_work = LEVELS[-1].work * self._case.problem.topology.size
+        for protocol in searcher.protocols:
+            starts = [self.starts(name) for name in serving]
+            searcher.try_all([tuple(replace(x, protocol=protocol) for x in row) for row in starts])
+            left_out = refusals(searcher.found.values())
+            serving = tuple(name for name in serving if name not in left_out)
+        searcher.sweep(names)
+        searcher.climb()
 
     def _sweep(self, anything: bool) -> None:
         """Vary the first algorithm; try the others too if the best is far from the floor."""
@@ -228,15 +254,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
         replace(means, budget=budget),
         usable_protocols(case),
     )
-    serving = tuple(algorithms)
-    for protocol in searcher.protocols:
-        wish = Wish(protocol=protocol)
-        quest = _Quest(wish, searcher, free_roots=False)
-        searcher.try_all([tuple(quest.starts(name)) for name in serving])
-        left_out = refusals(searcher.found.values())
-        serving = tuple(name for name in serving if name not in left_out)
-    searcher.sweep(tuple(algorithms))
-    searcher.climb()
+    _Quest(Wish(), searcher, free_roots=False).explore(tuple(algorithms))
     return tuple(searcher.found.values())
 
 

@@ -113,9 +113,10 @@ class Searcher:
             known = recalled[item]
             rest = item[len(known) :]
             more = [] if _ends(known) or not rest else measured[rest[0]]
-            self._take([*known, *more])
+            self.take([*known, *more])
 
-    def _take(self, row: list[Measured]) -> None:
+    def take(self, row: Sequence[Measured]) -> None:
+        """Keep measurements, which count as work."""
         for measured in row:
             self.found[measured.plan] = measured
             self.evaluations += 1

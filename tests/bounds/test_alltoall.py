@@ -137,17 +137,22 @@ def test_the_cut_runs_the_way_it_says():
         assert outer not in cut.nodes
 
 
-def test_large_machines_have_cuts_alone():
-    found = alltoall(topology.load("torus:9x9", bandwidth="1 GB/s"))
+def test_beyond_the_limit_of_work_the_bound_stays_and_nobody_knows_what_flows_reach(monkeypatch):
+    machine = topology.load("torus:9x9", bandwidth="1 GB/s")
+    solved = alltoall(machine)
+    monkeypatch.setattr("colsynth.bounds.alltoall._MOST_FLOWS", 0)
+    found = alltoall(machine)
     # 4 * 9 * 9 links; distances from one GPU: 9 * 20 in each of two dimensions.
-    assert found.algbw == 81 * Fraction(4 * 81 * GIGA, 81 * 2 * 9 * 20)
+    assert found.algbw == solved.algbw == 81 * Fraction(4 * 81 * GIGA, 81 * 2 * 9 * 20)
     assert (found.reached, found.exact) == (None, False)
+    assert solved.exact
 
 
-def test_prices_of_one_on_every_link_bound_large_machines_too():
+def test_prices_of_one_on_every_link_bound_large_machines_too(monkeypatch):
     """Seventy GPUs around a one-way circle: the average way is half the circle."""
     nodes = tuple(Node(f"gpu{i}", Kind.GPU) for i in range(70))
     links = tuple(Link(i, (i + 1) % 70, Fraction(GIGA)) for i in range(70))
+    monkeypatch.setattr("colsynth.bounds.alltoall._MOST_FLOWS", 0)
     found = alltoall(Topology("circle", nodes, links, tuple(range(70))))
     assert found.algbw == 70 * Fraction(70 * GIGA, 70 * sum(range(70)))
 

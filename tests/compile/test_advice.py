@@ -49,7 +49,7 @@ def test_nothing_is_named_where_nothing_fits(capsys):
 
 
 def test_large_machines_are_not_tried(monkeypatch, capsys):
-    monkeypatch.setattr(advice, "MOST_GPUS", 3)
+    monkeypatch.setattr(advice, "_MOST_WORK", 15)
     text = refused(capsys, "ring:4", "-c", "allreduce", "--instances", "40")
     assert text == "lower --instances; or try -a ring, where every GPU sends to one other"
 

@@ -70,6 +70,20 @@ def test_more_effort_is_never_slower_and_beats_every_algorithm(
         assert scores[3] <= objective.score(0, alone), algorithm
 
 
+@pytest.mark.parametrize(
+    ("machine", "collective", "runtime", "size"),
+    [("mesh:2x3", "allgather", "rccl", 2**20), ("ring:4", "allreduce", "msccl", 2**26)],
+)
+def test_the_highest_level_is_never_slower_than_compare_at_a_size(
+    machine, collective, runtime, size
+):
+    case = case_of(machine, None, collective, runtime, (size,))
+    objective = Objective(((1.0,),))
+    compared = objective.best(0, find_each(case, algorithm_names(), Means()))
+    highest = found(case, level=3).best
+    assert objective.score(0, highest) <= objective.score(0, compared)
+
+
 def test_the_answer_does_not_depend_on_the_number_of_processes():
     case = case_of("dgx-a100", 1, "allgather", "msccl", (2**16, 2**26))
     with Workers(2) as workers:

@@ -1,15 +1,17 @@
 """Which packing to take: many are made where they are quick, and the low or the few kept.
 
 The packer serves GPUs in some order and prefers some arcs, on which heights and splits depend.
-So small graphs are packed by every partition into clusters, as one, and as one in other
-orders, which are drawn from a fixed seed. The lowest trees suit small messages and deep
-machines; the fewest take the fewest threadblocks and steps, and may be higher.
+So graphs are packed by every partition into clusters, as one, and as one in other orders, which
+are drawn from a fixed seed; the larger the graph, the fewer of these. The lowest trees suit
+small messages and deep machines; the fewest take the fewest threadblocks and steps, and may be
+higher.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -18,15 +20,16 @@ from colsynth.synthesis.forest.digraph import Digraph, Packed, lowered, pack_fla
 from colsynth.synthesis.forest.merging import merged
 from colsynth.synthesis.forest.nested import packings
 
-SMALL = 64
-"""Number of nodes up to which more than one packing is made."""
-
+_MOST_WORK = 2**22
+"""Packings by partitions times the cube of the nodes, which is about what a packing takes. So 64
+nodes are packed in up to 16 ways, 128 in two, from 162 on in one. At 128 nodes (8 MI250 boxes)
+each way takes 0.15 s; of hypercube:7, merging trees takes another 1.2 s."""
 _MOST_ORDERS = 48
 """Orders that are tried on the smallest graphs."""
 _WORK = 2**19
-"""Orders times the cube of the nodes, which is about what packing takes."""
+"""Orders times the cube of the nodes: all up to 22 nodes, two for 64, one for 80, then none."""
 _MERGING = 2**19
-"""The same for the packings of which trees are merged."""
+"""The same for the packings of which trees are merged; one is, wherever several could be made."""
 
 PREFERENCES = ("low", "few", "plain")
 
@@ -41,21 +44,25 @@ def pack_best(graph: Digraph, roots: Ints, trees: Ints, prefer: str = "low") -> 
     prefer : str
         ``"low"``: the least height, then the fewest trees. ``"few"``: the fewest different
         trees, then the least height. ``"plain"``: no other orders are tried, and nothing is
-        merged. Graphs of more than `SMALL` nodes are packed once, and made lower.
+        merged. Graphs beyond `_MOST_WORK` are packed once, and made lower.
     """
     ways = (lowered(graph, packed) for packed in packings(graph, roots, trees))
-    if graph.size > SMALL:
+    work = graph.size**3
+    if work > _MOST_WORK:
         return next(ways, None)
-    found = list(ways)
+    found = list(islice(ways, _MOST_WORK // work))
     if not found:
         return None
     if prefer == "plain":
         return min(found, key=lambda packed: quality(graph, packed))
     single = int(trees.max()) == 1
     first = min(found, key=lambda packed: _low(graph, packed))
-    if (prefer == "few" and not single) or _height(graph, first) > _least_height(graph, roots):
-        found += (lowered(graph, packed) for packed in _in_other_orders(graph, roots, trees))
-    if prefer == "few" and not single:
+    orders = min(_MOST_ORDERS, _WORK // work)
+    fewer = prefer == "few" and not single
+    if orders and (fewer or _height(graph, first) > _least_height(graph, roots)):
+        others = _in_other_orders(graph, roots, trees, orders)
+        found += (lowered(graph, packed) for packed in others)
+    if fewer:
         return _fewest(graph, found)
     lowest = min(found, key=lambda packed: _low(graph, packed))
     return lowest if _height(graph, lowest) < _height(graph, first) else first
@@ -92,10 +99,12 @@ def _fewer(graph: Digraph, packed: list[Packed]) -> Iterator[list[Packed]]:
         yield lowered(graph, fewer)
 
 
-def _in_other_orders(graph: Digraph, roots: Ints, trees: Ints) -> Iterator[list[Packed]]:
+def _in_other_orders(
+    graph: Digraph, roots: Ints, trees: Ints, orders: int
+) -> Iterator[list[Packed]]:
     """Yield packings of the graph with its nodes, roots and arcs in other orders."""
     rng = random.Random(0)
-    for _ in range(min(_MOST_ORDERS, _WORK // graph.size**3)):
+    for _ in range(orders):
         number = np.array(rng.sample(range(graph.size), graph.size), np.int64)
         arcs = np.array(rng.sample(range(graph.tail.size), graph.tail.size), np.int64)
         turn = np.array(rng.sample(range(roots.size), roots.size), np.int64)

@@ -90,9 +90,21 @@ def test_equal_inputs_give_equal_trees():
 
 
 def test_large_graphs_are_packed_once(monkeypatch):
-    monkeypatch.setattr(choose, "SMALL", 8)
+    monkeypatch.setattr(choose, "_MOST_WORK", 8**3)
     machine = topology.load("mi250")
     assert forest_of(machine, "few").phases == forest_of(machine, "low").phases
+
+
+def test_the_larger_the_graph_the_fewer_packings_are_made(monkeypatch):
+    """No size at which all of them end at once."""
+    made = []
+    for work in (16**3, 2 * 16**3, 2**22):
+        tried = []
+        monkeypatch.setattr(choose, "_MOST_WORK", work)
+        monkeypatch.setattr(choose, "lowered", lambda _, packed, to=tried: to.append(0) or packed)
+        forest_of(topology.load("mi250"), "plain")
+        made.append(len(tried))
+    assert made[:2] == [1, 2] < made[1:]
 
 
 def test_a_tree_is_merged_over_an_arc_that_another_leaves():

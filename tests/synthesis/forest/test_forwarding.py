@@ -77,7 +77,7 @@ def test_allreduce_has_a_number_of_trees_for_both_phases():
 
 
 def test_what_is_too_large_for_the_program_is_cut_finer(monkeypatch):
-    monkeypatch.setattr(forwarding, "MOST_LINKS", 0)
+    monkeypatch.setattr(forwarding, "_MOST_WORK", 0)
     problem = Problem(lopsided(topology.load("dgx-a100", nodes=2), 4), Collective.ALLGATHER)
     forest = forest_of(problem, "optimal")
     assert 0 < forest.algbw < forest.bound.algbw
