@@ -3,7 +3,7 @@
 import gc
 import sys
 
-_COLLECTED = 1_000_000
+_COLLECTED = 3_000_000
 """Values made, less those freed, before Python looks for reference cycles. Its usual 700 cost a
 tenth of a short command, which makes hardly any."""
 
