@@ -130,12 +130,19 @@ def _follow(reader: int, heeded: frozenset[int]) -> None:
         pass
     sleep(GRACE)
     discard_stages()
-    with suppress(Exception):
-        if _speech.acquire(timeout=GRACE) and not _settled:
-            (_last_words[-1] if _last_words else _say)()
-            sys.stderr.flush()
+    if _speech.acquire(timeout=GRACE) and not _settled:
+        _speak()
     os._exit(_SIGNALLED + number)
 
 
+def _speak() -> None:
+    """Say the last words; where the main thread was stopped amid a line of its own, a plain one."""
+    for say in (*_last_words[-1:], _say):
+        with suppress(Exception):
+            say()
+            sys.stderr.flush()
+            return
+
+
 def _say() -> None:
-    sys.stderr.write("interrupted\n")
+    os.write(sys.stderr.fileno(), b"interrupted\n")
