@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from colsynth.errors import DefectError, Diagnostic
@@ -32,13 +33,17 @@ def write(program: ThreadblockProgram, profile: Profile) -> bytes:
         modes or no upper bound where the runtime needs one, a step that waits for more
         than one other, an operand that is missing, a name that would need quoting.
     """
-    from lxml.etree import Element, SubElement, indent, tostring
+    from lxml.etree import indent, xmlfile
 
-    algo = Element("algo", _header(program.header, profile))
-    for gpu in program.gpus:
-        _add_gpu(SubElement(algo, "gpu", _gpu(gpu)), gpu, profile)
-    indent(algo)
-    return tostring(algo, encoding="ascii", xml_declaration=False) + b"\n"
+    out = BytesIO()
+    header = _header(program.header, profile)
+    with xmlfile(out, encoding="utf-8") as file, file.element("algo", header):
+        for gpu in program.gpus:  # one at a time: elements take kilobytes
+            element = _element(gpu, profile)
+            indent(element, level=1)
+            file.write("\n  ", element)
+        file.write("\n")
+    return out.getvalue() + b"\n"
 
 
 def _header(header: Header, profile: Profile) -> _Attributes:
@@ -97,17 +102,18 @@ def _max_bytes(header: Header, profile: Profile) -> int:
     return header.max_bytes + 1 if profile.exclusive_max else header.max_bytes
 
 
-def _add_gpu(element: _Element, gpu: Gpu, profile: Profile) -> None:
-    from lxml.etree import SubElement
+def _element(gpu: Gpu, profile: Profile) -> _Element:
+    from lxml.etree import Element, SubElement
 
+    element = Element("gpu", _gpu(gpu))
     for threadblock in gpu.threadblocks:
         block = SubElement(element, "tb", _threadblock(threadblock))
         for ordinal, step in enumerate(threadblock.steps):
             if step.op not in profile.ops:
                 raise _defect(f"{profile.name} does not launch {step.op!r} steps")
-            SubElement(
-                block, "step", _nop(ordinal, step) if step.op == "nop" else _step(ordinal, step)
-            )
+            spelt = _nop(ordinal, step) if step.op == "nop" else _step(ordinal, step)
+            SubElement(block, "step", spelt)
+    return element
 
 
 def _gpu(gpu: Gpu) -> _Attributes:
