@@ -72,8 +72,16 @@ def arrived() -> bool:
 
 
 def exit_code(otherwise: int) -> int:
-    """Return the exit code of the signal that ended the command; without one, `otherwise`."""
-    return _SIGNALLED + _arrived[0] if _arrived else otherwise
+    """Return the exit code of the signal that ended the command; without one, `otherwise`.
+
+    A signal that came in a kernel may find the command done before the thread acts. The user is
+    told of it here, as of any other.
+    """
+    if not _arrived:
+        return otherwise
+    if not _settled:
+        interrupted()
+    return _SIGNALLED + _arrived[0]
 
 
 @contextmanager
