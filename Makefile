@@ -8,6 +8,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	</dev/null >/dev/null 2>&1 && echo $$p && break; done)
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
+# What pip does for packages that it copies: without byte code every start compiles all modules.
+BYTES = $(BIN)/python -m compileall -q colsynth
 TESTS ?= tests
 
 # Tests start hundreds of processes; each would compile all modules again.
@@ -60,12 +62,15 @@ $(BIN)/pip:
 
 $(VENV)/.run: pyproject.toml | $(BIN)/pip
 	$(PIP) install --editable .
+	$(BYTES)
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/pip
 	$(PIP) install --editable '.[test]'
+	$(BYTES)
 	@touch $(VENV)/.run $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/pip
 	$(PIP) install --editable '.[test,dev]'
+	$(BYTES)
 	@touch $(VENV)/.run $(VENV)/.test $@
