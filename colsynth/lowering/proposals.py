@@ -61,9 +61,10 @@ def orders(basis: Basis) -> Iterator[Proposal]:
     if basis.shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
     cut = [0, 1] if basis.shape.weight > 1 else [0]
+    leaves = _leaves_boxes(basis)
     for most in cut:  # neither round-robin nor smaller transfers may be faster alone
         yield ({**BY_LOAD, MOST: most},)
-        if _leaves_boxes(basis):
+        if leaves:
             yield ({ORDER: "round-robin", NIC_WINDOW: _NIC_WINDOW, MOST: most},)
 
 

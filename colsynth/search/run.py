@@ -200,7 +200,8 @@ class _Quest:
             return
         apart = replace(searcher.means, budget=most)
         other = Searcher(
-            searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned
+            *(searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned),
+            known=searcher.found,
         )
         _Quest(self.wish, other, free_roots=False).explore(names)
         searcher.take([m for plan, m in other.found.items() if plan not in searcher.found])

@@ -8,7 +8,7 @@ decide, never the clock, so equal inputs try equal plans with any number of proc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 from math import exp
@@ -44,6 +44,8 @@ class Searcher:
         Options, by field, that the user gave; they are not varied.
     floors : tuple of float
         Floor of every size, in seconds. The sweep ends near it.
+    known : mapping of Plan to Measured, optional
+        Results of another search of the case. They are not measured again, but count as if.
     """
 
     def __init__(
@@ -54,9 +56,11 @@ class Searcher:
         protocols: tuple[str, ...],
         pinned: frozenset[str] = frozenset(),
         floors: tuple[float, ...] = (),
+        known: Mapping[Plan, Measured] | None = None,
     ) -> None:
         self.workshop, self.objective, self.means = workshop, objective, means
         self.protocols, self.pinned, self.floors = protocols, pinned, floors
+        self.known = known or {}
         self.found: dict[Plan, Measured] = {}
         self.evaluations = 0
         self.work = 0
@@ -136,7 +140,7 @@ class Searcher:
         rows: list[Measured] = []
         for plan in item:
             entry = self.means.journal.recall(self.workshop.case.key(plan))
-            measured = self.found.get(plan)
+            measured = self.found.get(plan) or self.known.get(plan)
             with suppress(ValueError):
                 tried = self.workshop.case.tried(plan.protocol)
                 measured = measured or Measured.of_entry(plan, tried, entry)
