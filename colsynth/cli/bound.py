@@ -14,6 +14,13 @@ from colsynth.cli.bundles import bundled
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import MembersOptions, ShardsOption, asked_ranks
 from colsynth.cli.progress import progress
+from colsynth.cli.runtime_bound import (
+    RuntimeOption,
+    RuntimeSizesOption,
+    asked_of_runtime,
+    runtime_fields,
+    show_runtime,
+)
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound
 from colsynth.text import listed
 from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent, plural
@@ -40,21 +47,30 @@ def bound_(
     machine: MachineOptions,
     members: MembersOptions,
     shards: ShardsOption = None,
+    runtime: RuntimeOption = None,
+    sizes: RuntimeSizesOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print the proven optimum and the cut that proves it."""
+    from colsynth.bounds.runtime import runtime_bounds
+
     damage = machine.read(topology)
     problem = members.problem(damage.topology, collective, shards)
+    asked = asked_of_runtime(runtime, sizes)
     with progress():
         found = _solved(problem)
         trees = reached(problem, found)
         healthy = _solved(_unhurt(problem, damage)).algbw if damage.failures else None
+        least = () if asked is None else runtime_bounds(problem, asked[0], found, asked[1])
     if json:
         extra = {**_loss_fields(found.algbw, healthy), **failures_field(damage)}
+        extra |= runtime_fields(least)
         answer = _as_object(problem, found, trees)
         emit_json({**answer, **group_fields(problem, trees), **extra})
     else:
         _show(problem, found, trees, healthy)
+        if asked is not None:
+            show_runtime(asked[0].name, least)
 
 
 def _solved(problem: Problem) -> Found:

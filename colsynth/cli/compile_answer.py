@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from colsynth.api import Compilation
     from colsynth.runtimes.limits import Usage
 
+_TELLING = 0.005
+"""Least share of the time for which a limit is named."""
+
 _SIZES = ("chunk", "channel", "threadblock", "step")
 
 
@@ -72,12 +75,19 @@ def _settings(settings: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_prediction(summary: dict[str, Any]) -> dict[str, str]:
-    """Return the row of the predicted bandwidths, the largest message first."""
-    points = [
-        f"{point['algbw_gb_per_s']:.4g} GB/s at {format_size(point['size_bytes'])}"
-        for point in reversed(summary["predicted"])
+    """Return the rows of the predicted bandwidths, the largest message first."""
+    points = [(p, format_size(p["size_bytes"])) for p in reversed(summary["predicted"])]
+    if not points:
+        return {}
+    rows = {"predicted": [f"{p['algbw_gb_per_s']:.4g} GB/s at {size}" for p, size in points]}
+    rows["at most"] = [
+        f"{p['most_gb_per_s']:.4g} GB/s at {size} ({p['binds']})"
+        for p, size in points
+        if "binds" in p
     ]
-    return {"predicted": ", ".join(points)} if points else {}
+    ranked = sorted(summary["limited_by"].items(), key=lambda pair: -pair[1])
+    rows["limited by"] = [f"{name} {share:.0%}" for name, share in ranked if share >= _TELLING]
+    return {name: ", ".join(parts).replace("%", " %") for name, parts in rows.items() if parts}
 
 
 def _of_trees(summary: dict[str, Any]) -> dict[str, str]:

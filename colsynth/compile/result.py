@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from colsynth.bounds.runtime import RuntimeBound
 from colsynth.compile.modes import Mode
 from colsynth.model import (
     ChunkProgram,
@@ -67,10 +69,13 @@ class Prediction:
     ----------
     size_bytes : int
     seconds : float
+    least : RuntimeBound or None
+        What no file can beat; None where no search was made.
     """
 
     size_bytes: int
     seconds: float
+    least: RuntimeBound | None = None
 
     @property
     def algbw(self) -> float:
@@ -98,6 +103,9 @@ class Compilation:
         Notes for the user.
     predicted : tuple of Prediction
         Predictions at the sizes of the search, ascending.
+    limited_by : dict
+        Share of each limit (`colsynth.simulate.breakdown.LIMITS`) in the predicted time of the
+        largest of these messages.
     """
 
     problem: Problem
@@ -109,6 +117,7 @@ class Compilation:
     seconds: dict[str, float]
     notes: tuple[str, ...] = ()
     predicted: tuple[Prediction, ...] = ()
+    limited_by: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def verified(self) -> bool:
@@ -158,13 +167,26 @@ class Compilation:
                     "size_bytes": point.size_bytes,
                     "time_us": round(point.seconds * 1e6, 6),
                     "algbw_gb_per_s": round(point.algbw / 1e9, 6),
+                    **_least(point.least),
                 }
                 for point in self.predicted
             ],
+            "limited_by": {name: round(share, 6) for name, share in self.limited_by.items()},
             "verified": self.verified,
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "notes": list(self.notes),
         }
+
+
+def _least(bound: RuntimeBound | None) -> dict[str, Any]:
+    """Return the figures of what no file can beat, ready for JSON."""
+    if bound is None:
+        return {}
+    return {
+        "least_us": round(bound.seconds * 1e6, 6),
+        "most_gb_per_s": round(bound.algbw / 1e9, 6),
+        "binds": bound.binds,
+    }
 
 
 def _figures(schedule: Schedule) -> dict[str, Any]:

@@ -7,6 +7,7 @@ bytes are verified as they would lie on disk before they are returned.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 
 from colsynth.compile.capabilities import capability_notes
 from colsynth.compile.files import Maker, Watch, aimed
@@ -134,14 +135,25 @@ def _compiled(
         artefacts=artefacts,
         seconds=clock.seconds(),
         notes=notes,
-        predicted=predictions(measured, found.workshop.case),
+        predicted=_predictions(measured, found),
+        limited_by=_limited_by(artefacts[0].program, found.workshop.case),
     )
 
 
-def predictions(measured: Measured, case: Case) -> tuple[Prediction, ...]:
+def _predictions(measured: Measured, found: Found) -> tuple[Prediction, ...]:
     """Return the predicted times of a plan, at the sizes where it was simulated."""
-    pairs = zip(case.sizes, measured.seconds, strict=True)
-    return tuple(Prediction(size, seconds) for size, seconds in pairs if seconds is not None)
+    times = zip(found.workshop.case.sizes, measured.seconds, strict=True)
+    pairs = zip_longest(times, found.floors)
+    return tuple(Prediction(size, s, least) for (size, s), least in pairs if s is not None)
+
+
+def _limited_by(program: ThreadblockProgram, case: Case) -> dict[str, float]:
+    """Return the share of each limit in the predicted time of the largest message."""
+    from colsynth.simulate.breakdown import break_down
+    from colsynth.simulate.trace import trace
+
+    where = case.problem.topology, case.profile
+    return break_down(trace(program, *where, case.sizes[-1], case.model)).shares
 
 
 def _given_up(found: Found) -> tuple[str, ...]:

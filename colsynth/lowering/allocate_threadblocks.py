@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,8 @@ class Allocator:
 
     In a program in lockstep, a relay may share a step with its arrival wherever it stands,
     elsewhere only right behind it. The steps of a threadblock are then sorted once more, so that
-    it sends what it can before it receives.
+    it sends what it can before it receives. So are those that serve one connection in each
+    direction, in a program whose sends wait for nothing.
 
     Parameters
     ----------
@@ -86,6 +88,9 @@ class Allocator:
         result = _blocks(found, list(chains.pairs))
         if self._lockstep and not self._sort_steps(result):
             return None
+        if limits.duplex and not self._lockstep and self._never_waits(result):
+            for block in result:
+                block.steps.sort(key=lambda step: not self.ops[step[0]].sends)
         if self._quota is Quota.PAIRS and self._is_short():
             order = places(self.program.transfers, self.ops, self.needed)
             for block in result:
@@ -124,6 +129,25 @@ class Allocator:
         """Return whether a FIFO holds all calls of every step."""
         depth = self._target.profile.fifo_calls[self._target.protocol]
         return max(transfer.count for transfer in self.program.transfers) <= depth
+
+    def _never_waits(self, blocks: list[PlacedThreadblock]) -> bool:
+        """Return whether all sends of a tile can begin at once.
+
+        None waits for another operation, and FIFOs hold all calls that a threadblock sends. In a
+        direct exchange, threadblocks that receive before they send would otherwise wait for each
+        other all around the machine.
+        """
+        if any(needed for op, needed in zip(self.ops, self.needed, strict=True) if op.sends):
+            return False
+        depth = self._target.profile.fifo_calls[self._target.protocol]
+        transfers = self.program.transfers
+        return all(
+            sum(transfers[op.transfer].count for op in self._sends(block)) <= depth
+            for block in blocks
+        )
+
+    def _sends(self, block: PlacedThreadblock) -> Iterator[Op]:
+        return (self.ops[op] for step in block.steps for op in step if self.ops[op].sends)
 
     def _sort_steps(self, blocks: list[PlacedThreadblock]) -> bool:
         """Sort the steps of every threadblock; return whether that was possible."""

@@ -17,6 +17,7 @@ from colsynth.model import (
     TimedSchedule,
     Transfer,
 )
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 
@@ -40,6 +41,7 @@ class LowerTimed:
     name: ClassVar[str] = "lower-timed"
     takes: ClassVar[type] = TimedSchedule
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (1, 2, 4, 8), ladder=True),)
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 1)

@@ -17,10 +17,10 @@ LIBRARY = ("channels", "instances")
 """The choices that are varied for a baseline, as libraries vary them."""
 
 SWEEP = (
-    *("pack-trees.trees", "pack-roots.trees", "round-weights.parts"),
+    *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "round-weights.parts"),
     *("lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
-    *("lower-forest.instances", "pack-trees.trees"),
+    *("lower-forest.instances", "lower-timed.instances", "pack-trees.trees"),
 )
 """The choices that -O1 varies, in this order, each from the best plan so far."""
 
@@ -34,7 +34,7 @@ LL128 or Simple above 1 MiB on every preset.
 NEAR = 1.02
 """A program within this factor of the floor is not improved further."""
 
-FAR = 1.25
+FAR = 1.1
 """Beyond this factor of the floor, -O1 also tries the other algorithms."""
 
 PROMISING = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.model import AllreduceBound
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.case import Case
-from colsynth.search.floor import floors
 from colsynth.search.levels import (
     FAR,
     LEVELS,
@@ -45,6 +45,8 @@ class Found:
         Workshop of the search; it may still hold the program.
     ranking : tuple of Measured
         All plans that fit, the best first.
+    floors : tuple of RuntimeBound
+        The least time of any file, at every size of the case.
     refused : Measured or None
         A preferred start that does not fit the runtime.
     """
@@ -53,6 +55,7 @@ class Found:
     start: Measured
     workshop: Workshop
     ranking: tuple[Measured, ...]
+    floors: tuple[RuntimeBound, ...]
     refused: Measured | None = None
 
 
@@ -119,7 +122,7 @@ class _Quest:
         with workshop.clock.measure("bound"):
             optimum = best_optimum(case.problem)
         gain = optimum.gain if isinstance(optimum, AllreduceBound) else 0
-        least = floors(case, optimum)
+        least = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
         pinned = frozenset(wish.settings)
         searcher = Searcher(workshop, objective, means, protocols, pinned, least)
         return cls(wish, searcher, gain > TOLERANCE)
@@ -267,7 +270,8 @@ def _found(searcher: Searcher) -> Found:
     first = next(iter(searcher.found.values()))
     if ranked:
         refused = first if first.refusal is not None else None
-        return Found(ranked[0], known[0], searcher.workshop, tuple(ranked), refused)
+        floors = searcher.floors
+        return Found(ranked[0], known[0], searcher.workshop, tuple(ranked), floors, refused)
     own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
     searcher.workshop.make(own[-1].plan)  # raises why the first algorithm fails
     raise nothing_fits(searcher.workshop.case, searcher.found.values())

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import zip_longest
-from math import exp
+from math import exp, prod
 
+from colsynth.bounds.runtime import RuntimeBound
 from colsynth.errors import LimitError
 from colsynth.runtimes.choice import Basis, Changes, Choice
 from colsynth.search.case import Case
@@ -42,8 +43,8 @@ class Searcher:
         Protocols that may be tried.
     pinned : frozenset of str
         Options, by field, that the user gave; they are not varied.
-    floors : tuple of float
-        Floor of every size, in seconds. The sweep ends near it.
+    floors : tuple of RuntimeBound
+        The least time of any file, at every size. The sweep ends near it.
     known : mapping of Plan to Measured, optional
         Results of another search of the case. They are not measured again, but count as if.
     """
@@ -55,7 +56,7 @@ class Searcher:
         means: Means,
         protocols: tuple[str, ...],
         pinned: frozenset[str] = frozenset(),
-        floors: tuple[float, ...] = (),
+        floors: tuple[RuntimeBound, ...] = (),
         known: Mapping[Plan, Measured] | None = None,
     ) -> None:
         self.workshop, self.objective, self.means = workshop, objective, means
@@ -85,7 +86,7 @@ class Searcher:
         seconds = measured.seconds[place]
         if seconds is None or not self.floors or not measured.exact[place]:
             return float("inf")
-        return seconds / self.floors[place]
+        return seconds / self.floors[place].seconds
 
     def is_near(self) -> bool:
         """Whether every row has a plan near its floor (`NEAR`)."""
@@ -270,7 +271,7 @@ class Searcher:
         )
 
 
-_REPEATED = ("lower-forest.instances",)
+_REPEATED = ("lower-forest.instances", "lower-timed.instances")
 """Choices that are raised repeatedly, while that helps."""
 
 
@@ -278,7 +279,8 @@ def _replicas(plan: Plan) -> int:
     """Return how often a plan repeats each transfer of its schedule; steps grow in proportion."""
     values = plan.values()
     segments = str(values.get("lower-forest.segments", "1")).count("-") + 1
-    return segments * int(values.get("lower-forest.instances", 1))
+    copies = (values.get(f"{name}.instances", 1) for name in ("lower-forest", "lower-timed"))
+    return segments * prod(map(int, copies))
 
 
 def _ends(known: Sequence[Measured]) -> bool:

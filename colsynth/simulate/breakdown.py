@@ -37,6 +37,15 @@ CLASSES = (
 )
 """Of the time on the critical path: what slices do, and what lies between them."""
 
+LIMITS = {
+    "links": (LINK_TIME,),
+    "threadblocks": (RATE_TIME, RECEIVE_TIME, LOCAL_TIME),
+    "steps": (STEP_TIME, FLAG_TIME),
+    "FIFOs": (SLOT_TIME,),
+    "latency": (HOP_TIME,),
+}
+"""What limits a program: the classes of time on the critical path that stand for it."""
+
 _BETWEEN = {"message": HOP_TIME, "slot": SLOT_TIME, "dependency": FLAG_TIME, "order": STEP_TIME}
 
 
@@ -102,6 +111,17 @@ class Breakdown:
     dependencies: dict[int, int]
     waiting: dict[str, float]
     simulated: float
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each of `LIMITS` in the time of the steps that were simulated, 0 to 1.
+
+        The launch counts as latency.
+        """
+        spent = {name: sum(self.classes[x] for x in of) for name, of in LIMITS.items()}
+        spent["latency"] += self.launch
+        whole = sum(spent.values())
+        return {name: value / whole if whole else 0.0 for name, value in spent.items()}
 
 
 def break_down(traced: Trace) -> Breakdown:

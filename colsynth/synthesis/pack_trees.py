@@ -11,6 +11,7 @@ from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.forest.choose import PREFERENCES
 from colsynth.synthesis.forest.equal_roots import equal_forest
+from colsynth.synthesis.forest.grid import extents_of, grids
 from colsynth.synthesis.forest.rate import numbers_of_trees, require_trees
 from colsynth.synthesis.groups.pack import forest_of_groups
 
@@ -28,6 +29,10 @@ class PackTrees:
         Which trees to take at that rate, up to 64 GPUs: ``"low"`` ones, or as ``"few"``
         different ones as are found, which take fewer threadblocks and may be higher;
         ``"plain"`` ones come from one order of packing.
+    grid : str
+        Which GPUs behind one switch are neighbours: ``"all"``, or those that share all but one
+        coordinate of a grid, such as ``"2x2x2x3"`` for 24 GPUs. Machines without a switch of so
+        many ports ignore it.
 
     Notes
     -----
@@ -40,12 +45,14 @@ class PackTrees:
 
     trees: str = "auto"
     prefer: str = "low"
+    grid: str = "all"
 
     name: ClassVar[str] = "pack-trees"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("trees", propose=numbers_of_trees),
+        Choice("grid", propose=grids),
         Choice("prefer", ("low", "few")),
     )
 
@@ -54,9 +61,14 @@ class PackTrees:
         if self.prefer not in PREFERENCES:
             phrase = f"prefer {self.prefer}: expected {' or '.join(PREFERENCES)}"
             raise InputError(Diagnostic("CS210", phrase))
+        extents_of(self.grid)
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem; process groups are told apart first."""
+        grid = extents_of(self.grid)
+        if value.groups and grid:
+            phrase = f"grid {self.grid} does not go with process groups"
+            raise InputError(Diagnostic("CS210", phrase))
         if value.groups:
             return forest_of_groups(value, self.trees, self.prefer, target)
-        return equal_forest(value, self.trees, self.prefer, target)
+        return equal_forest(value, self.trees, self.prefer, target, grid)

@@ -288,3 +288,16 @@ def _near(folder):
 def test_some_collective_must_be_named(options, code, capsys):
     assert run(["bound", "ring:4", *options]) == 2
     assert f"error[{code}]" in capsys.readouterr().err
+
+
+def test_a_runtime_adds_what_no_file_can_beat(capsys):
+    asked = ["bound", "dgx-h100", "-c", "allreduce", "-r", "rccl", "--sizes", "1KiB,1GiB"]
+    assert run(asked) == 0
+    assert "threadblocks" in capsys.readouterr().out
+    assert run([*asked, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["by_size"]
+    assert [row["binds"] for row in rows] == ["latency", "threadblocks"]
+    for row in rows:
+        assert row["least_us"] == row[f"{row['binds']}_us"]
+    assert run(["bound", "dgx-h100", "-c", "allreduce", "--sizes", "1KiB"]) == 2
+    assert "--sizes needs a runtime" in capsys.readouterr().err

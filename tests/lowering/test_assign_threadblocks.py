@@ -221,3 +221,15 @@ def test_channels_are_numbered_without_gaps(runtime, name):
     program = api.compile(problem, runtime, passes=passes).artefacts[0].program
     used = {block.channel for gpu in program.gpus for block in gpu.threadblocks}
     assert used == set(range(program.header.channels))
+
+
+def test_a_direct_exchange_sends_before_it_receives():
+    """On many GPUs threadblocks serve two connections; none may wait all around the machine."""
+    problem = api.make_problem(api.load_topology("clique:40"), "alltoall")
+    found = api.compile(problem, "msccl", algorithm="ten", level=0, several=False)
+    blocks = [b for gpu in found.artefacts[0].program.gpus for b in gpu.threadblocks]
+    both = [b for b in blocks if b.send is not None and b.recv is not None]
+    assert both
+    for block in both:
+        ops = [step.op for step in block.steps if step.op in {"s", "r"}]
+        assert ops == sorted(ops, reverse=True)

@@ -12,7 +12,10 @@ from colsynth.topology.presets import folder, preset_path
 from colsynth.topology.summary import matrix, totals
 
 GB = 10**9
-NAMES = ("dgx-1v", "dgx-a100", "dgx-h100", "dgx2", "mi250", "mi300x", "ndv2")
+NAMES = (
+    *("dgx-1v", "dgx-a100", "dgx-b200", "dgx-h100", "dgx2", "gb200-nvl72"),
+    *("mi250", "mi300x", "ndv2"),
+)
 
 
 def per_gpu(topology):
@@ -62,7 +65,9 @@ def test_unknown_preset_offers_the_nearest():
     ("name", "gpus", "inside", "with_fabric"),
     [
         ("dgx-a100", 8, {(300, 300)}, {(325, 325)}),
+        ("dgx-b200", 8, {(900, 900)}, {(950, 950)}),
         ("dgx-h100", 8, {(450, 450)}, {(500, 500)}),
+        ("gb200-nvl72", 72, {(900, 900)}, {(950, 950)}),
         ("dgx-1v", 8, {(150, 150)}, {(Fraction("162.5"), Fraction("162.5"))}),
         ("ndv2", 8, {(150, 150)}, {(150, 150), (Fraction("162.5"), Fraction("162.5"))}),
         ("dgx2", 16, {(125, 125)}, {(125, Fraction("137.5")), (Fraction("137.5"), 125)}),
@@ -81,7 +86,9 @@ def test_bandwidth_per_gpu(name, gpus, inside, with_fabric):
     ("name", "per_box"),
     [
         ("dgx-a100", 200),
+        ("dgx-b200", 400),
         ("dgx-h100", 400),
+        ("gb200-nvl72", 3600),
         ("dgx-1v", 50),
         ("ndv2", Fraction("12.5")),
         ("dgx2", 100),

@@ -21,6 +21,7 @@ from colsynth.bounds.network import (
 from colsynth.bounds.trees import least_ratio
 from colsynth.model import Direction, Problem, Topology
 from colsynth.synthesis.forest.forwarding import forwarding_of
+from colsynth.synthesis.forest.grid import Grid
 from colsynth.synthesis.forest.rate import Rate, fixed_rate
 from colsynth.synthesis.forest.routes import Arc
 from colsynth.synthesis.forest.switches import remove_switches
@@ -33,7 +34,12 @@ _PRECISION = 2**12
 
 
 def fitted(
-    problem: Problem, network: Network, direction: Direction, trees: int, rate: Fraction
+    problem: Problem,
+    network: Network,
+    direction: Direction,
+    trees: int,
+    rate: Fraction,
+    grid: Grid = (),
 ) -> tuple[Fraction, tuple[Arc, ...]]:
     """Return (bandwidth of a unit, logical arcs) that hold `trees` trees per root.
 
@@ -46,9 +52,11 @@ def fitted(
     trees : int
     rate : Fraction
         The optimum per unit of root weight, bytes/s.
+    grid : tuple of int
+        As of `remove_switches`, where switches lose nothing.
     """
     found = fixed_rate(network, trees, rate)
-    arcs, deficit = remove_switches(problem.topology, network, found.units, trees)
+    arcs, deficit = remove_switches(problem.topology, network, found.units, trees, grid)
     if not deficit:
         return found.unit_bandwidth, arcs
     balanced = _balanced(problem, network, direction, trees, found.unit_bandwidth)

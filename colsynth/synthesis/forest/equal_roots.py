@@ -11,12 +11,15 @@ from colsynth.model import Bound, Direction, Forest, Phase, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.forest.capacities import fitted
 from colsynth.synthesis.forest.forwarding import counts_forwarded
+from colsynth.synthesis.forest.grid import Grid
 from colsynth.synthesis.forest.pack import pack
 from colsynth.synthesis.forest.rate import trees_per_root
 from colsynth.synthesis.forest.trees import merge_equal, turned
 
 
-def equal_forest(problem: Problem, trees: str, prefer: str, target: Target) -> Forest:
+def equal_forest(
+    problem: Problem, trees: str, prefer: str, target: Target, grid: Grid = ()
+) -> Forest:
     """Return the forest of a problem without process groups.
 
     Parameters
@@ -26,6 +29,8 @@ def equal_forest(problem: Problem, trees: str, prefer: str, target: Target) -> F
         As in `PackTrees`.
     target : Target
         Told of progress.
+    grid : tuple of int
+        Extents of the grid of `PackTrees`; none for ``"all"``.
 
     Raises
     ------
@@ -35,7 +40,7 @@ def equal_forest(problem: Problem, trees: str, prefer: str, target: Target) -> F
     optimum = bound(problem)
     tried: list[Forest] = []
     for count in _counts(problem, trees, optimum):
-        tried.append(_forest(problem, optimum, count, prefer, target))
+        tried.append(_forest(problem, optimum, count, prefer, target, grid))
         if tried[-1].gap == 0:
             return tried[-1]
     return min(tried, key=lambda forest: forest.gap)
@@ -49,7 +54,9 @@ def _counts(problem: Problem, trees: str, optimum: Bound) -> Iterator[int]:
         yield from (count for count in counts_forwarded(problem) if count not in known)
 
 
-def _forest(problem: Problem, optimum: Bound, trees: int, prefer: str, target: Target) -> Forest:
+def _forest(
+    problem: Problem, optimum: Bound, trees: int, prefer: str, target: Target, grid: Grid
+) -> Forest:
     """Pack `trees` trees per root, as fast as they can be."""
     phases: list[Phase] = []
     for number, (cut, algbw) in enumerate(zip(optimum.cuts, optimum.rates, strict=True)):
@@ -57,17 +64,17 @@ def _forest(problem: Problem, optimum: Bound, trees: int, prefer: str, target: T
         if phases and problem.topology.is_symmetric:
             phases.append(turned(problem.topology, phases[0], cut.direction))
         else:
-            phases.append(_phase(problem, cut.direction, trees, prefer, algbw))
+            phases.append(_phase(problem, cut.direction, trees, prefer, algbw, grid))
     shares = tuple(part * trees for part in problem.shards)
     return Forest(problem, optimum, 0 if shares else trees, tuple(phases), shares)
 
 
 def _phase(
-    problem: Problem, direction: Direction, trees: int, prefer: str, algbw: Fraction
+    problem: Problem, direction: Direction, trees: int, prefer: str, algbw: Fraction, grid: Grid
 ) -> Phase:
     """Pack one phase; `algbw` is its optimum."""
     network = network_of(problem, direction)
     rate = algbw / int(network.weight.sum())
-    unit, arcs = fitted(problem, network, direction, trees, rate)
+    unit, arcs = fitted(problem, network, direction, trees, rate, grid)
     packed = pack(network, arcs, trees, problem, direction, prefer)
     return Phase(direction, merge_equal(packed), unit)

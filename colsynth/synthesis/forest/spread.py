@@ -7,9 +7,11 @@ switch of the fabric a group is a box, for anything inside a box a group is one 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import NamedTuple
 
 from colsynth.model import Topology
+from colsynth.synthesis.forest.grid import Grid, grid_rounds
 from colsynth.synthesis.forest.routes import ArcLike
 
 Pairing = dict[tuple[int, int], int]
@@ -25,15 +27,23 @@ class _Port(NamedTuple):
 
 
 def proposals(
-    topology: Topology, node: int, into: Sequence[ArcLike], out: Sequence[ArcLike], turn: int = 0
+    topology: Topology,
+    node: int,
+    into: Sequence[ArcLike],
+    out: Sequence[ArcLike],
+    grid: Grid = (),
+    turn: int = 0,
 ) -> Iterator[Pairing]:
     """Yield pairings to try for a switch, sparse ones first.
 
-    Rails (each port only with its counterpart in every other group), then an even spread
-    over all ports of other groups. Both keep every unit where groups are alike.
+    A grid, if one is given that has a place for every port. Rails (each port only with its
+    counterpart in every other group), then an even spread over all ports of other groups. All
+    keep every unit where groups are alike.
 
     Parameters
     ----------
+    grid : tuple of int
+        Extents of a grid in which ports are paired (`colsynth.synthesis.forest.grid`).
     turn : int
         Rounds that switches between the same neighbours have dealt before: parallel
         planes go on where the last one stopped, so that together they spread evenly.
@@ -43,6 +53,8 @@ def proposals(
     sources = _ports([arc.tail for arc in into], [arc.units for arc in into], groups)
     sinks = _ports([arc.head for arc in out], [arc.units for arc in out], groups)
     count = max(groups.values(), default=0) + 1
+    if prod(grid) == count == len(sources) == len(sinks):
+        yield _dealt(sources, sinks, grid_rounds(grid))
     if len(set(groups.values())) < len(groups):
         yield _dealt(sources, sinks, _rotated(_rail_rounds(sources, sinks, count), turn))
     yield _dealt(sources, sinks, _rotated(_spread_rounds(sources, sinks, count), turn))

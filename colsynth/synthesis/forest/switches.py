@@ -25,12 +25,13 @@ import numpy as np
 from colsynth.bounds.network import Ints, Network
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.model import Kind, Topology
+from colsynth.synthesis.forest.grid import Grid
 from colsynth.synthesis.forest.routes import Arc, ArcLike, Bundle, Logical, Supply, ends_of
 from colsynth.synthesis.forest.spread import Pairing, proposals
 
 
 def remove_switches(
-    topology: Topology, network: Network, units: Ints, trees: int
+    topology: Topology, network: Network, units: Ints, trees: int, grid: Grid = ()
 ) -> tuple[tuple[Arc, ...], int]:
     """Return logical arcs between GPU nodes, and the deficit they leave.
 
@@ -43,6 +44,8 @@ def remove_switches(
         Capacity of each arc in trees.
     trees : int
         Trees per root the capacities must hold.
+    grid : tuple of int
+        How the ports of switches are paired, where it fits (`colsynth.synthesis.forest.grid`).
 
     Returns
     -------
@@ -59,7 +62,7 @@ def remove_switches(
     for node in relays:
         _bypass(graph, node)
     # What cuts hold loses nothing with relays, so the deficit is 0 before switches go.
-    state = _State(topology, graph, _Certifier(network, trees), Counter(), 0)
+    state = _State(topology, graph, _Certifier(network, trees), Counter(), 0, grid)
     state = _without(state, switches)
     bundles = state.graph.bundles()
     return tuple(arc for bundle in bundles for arc in bundle.arcs), state.deficit
@@ -101,6 +104,8 @@ class _State(NamedTuple):
         Rounds dealt by switches between the same neighbours.
     deficit : int
         What has been lost so far.
+    grid : tuple of int
+        As of `remove_switches`.
     """
 
     topology: Topology
@@ -108,6 +113,7 @@ class _State(NamedTuple):
     certify: _Certifier
     turns: Counter[frozenset[int]]
     deficit: int
+    grid: Grid
 
 
 def _removal_order(topology: Topology) -> tuple[list[int], list[int]]:
@@ -160,7 +166,7 @@ def _without(state: _State, switches: Sequence[int]) -> _State:
 def _offers(state: _State, node: int, into: list[Bundle], out: list[Bundle]) -> Iterator[Pairing]:
     """Yield proposals that leave no other switch unbalanced, and count them as dealt."""
     neighbours = frozenset(b.tail for b in into) | frozenset(b.head for b in out)
-    offers = proposals(state.topology, node, into, out, state.turns[neighbours])
+    offers = proposals(state.topology, node, into, out, state.grid, state.turns[neighbours])
     state.turns[neighbours] += max((bundle.units for bundle in into), default=0)
     return (p for p in offers if not _unbalances(state.topology, into, out, p))
 

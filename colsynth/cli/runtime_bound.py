@@ -1,0 +1,104 @@
+"""What no file can beat on a runtime, for ``colsynth bound --runtime``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli import complete
+from colsynth.cli._common import answer_console
+from colsynth.cli.evaluations import DEFAULT_SIZES
+from colsynth.cli.sizes import read_sizes
+from colsynth.errors import Diagnostic, InputError
+from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.profile import Profile
+from colsynth.units import format_size
+
+if TYPE_CHECKING:
+    from colsynth.bounds.runtime import RuntimeBound
+
+Ints = tuple[int, ...]
+
+RuntimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "-r",
+        "--runtime",
+        metavar="RUNTIME",
+        autocompletion=complete.runtimes,
+        help="Print also what no file can beat on a runtime, by message size: msccl, "
+        "msccl-executor or rccl.",
+        show_default=False,
+    ),
+]
+RuntimeSizesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sizes",
+        metavar="LIST",
+        help="Message sizes for --runtime, e.g. 1KiB,1MiB, or a range that doubles.",
+        show_default=DEFAULT_SIZES,
+    ),
+]
+
+
+def asked_of_runtime(runtime: str | None, sizes: str | None) -> tuple[Profile, Ints] | None:
+    """Return the runtime and the sizes that a bound is asked for; None without a runtime.
+
+    Raises
+    ------
+    InputError
+        CS501 for an unknown runtime; CS212 for wrong sizes, or sizes without a runtime.
+    """
+    if runtime is not None:
+        return profile(runtime), read_sizes("--sizes", sizes or DEFAULT_SIZES)
+    if sizes is None:
+        return None
+    advice = "name it, e.g. -r msccl; the bound of links is the same for every size"
+    raise InputError(Diagnostic("CS212", "--sizes needs a runtime", help=advice))
+
+
+def runtime_fields(least: Sequence[RuntimeBound]) -> dict[str, Any]:
+    """Return the JSON fields of the bounds; empty without any."""
+    rows = [
+        {
+            "size_bytes": bound.size,
+            "protocol": bound.protocol,
+            "least_us": _micro(bound.seconds),
+            "most_gb_per_s": round(bound.algbw / 1e9, 6),
+            "binds": bound.binds,
+            "links_us": _micro(bound.links),
+            "threadblocks_us": _micro(bound.threadblocks),
+            "latency_us": _micro(bound.latency),
+        }
+        for bound in least
+    ]
+    return {"by_size": rows} if rows else {}
+
+
+def show_runtime(runtime: str, least: Sequence[RuntimeBound]) -> None:
+    """Print the bounds as a table."""
+    from rich import box
+    from rich.table import Table
+
+    console = answer_console()
+    console.print(f"\nno file of {runtime} is predicted faster; least us for each limit:")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in ("size", "algbw", "links", "threadblocks", "latency", "binds", "protocol"):
+        table.add_column(name, justify="left" if name in {"binds", "protocol"} else "right")
+    for bound in least:
+        times = (bound.links, bound.threadblocks, bound.latency)
+        table.add_row(
+            format_size(bound.size),
+            f"{bound.algbw / 1e9:.4g} GB/s",
+            *(f"{seconds * 1e6:.1f}" for seconds in times),
+            bound.binds,
+            bound.protocol,
+        )
+    console.print(table)
+
+
+def _micro(seconds: float) -> float:
+    return round(seconds * 1e6, 6)

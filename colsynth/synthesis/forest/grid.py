@@ -1,0 +1,108 @@
+"""Grids behind switches: few neighbours for each GPU, at the same rate.
+
+A switch may forward from any port to any other, so the bandwidth of its ports can be paired in
+many ways that keep the rate. If every GPU is a neighbour of every other one, it needs N - 1
+connections for each phase, and threadblocks run out. In a grid, neighbours differ in one
+coordinate only. A tree sends along the last coordinate first: its root serves n - 1 GPUs, each
+of which serves all others along the coordinate before, and so on. Every GPU then receives
+N - 1 shards, and sends as many, as with a direct tree; so nothing is lost. With extents n1 x n2
+x ... a GPU has sum(ni - 1) neighbours, and a tree has as many levels as there are extents.
+The grid of extents 2 x 2 x ... is the hypercube. Source: products of complete graphs (Hamming
+graphs) are bandwidth-optimal under breadth-first broadcast (arXiv 2202.03356).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.model import Kind, Topology
+from colsynth.runtimes.choice import Basis, Proposal
+
+Grid = tuple[int, ...]
+"""Extents of a grid, the first for neighbouring ports; empty for none."""
+
+_MOST_PORTS = 4096
+"""Ports of a switch up to which its grids are proposed; no file holds so many ranks."""
+
+
+def extents_of(text: str) -> Grid:
+    """Return the extents of a grid, none for ``"all"``; refuse what is no grid (CS210)."""
+    if text == "all":
+        return ()
+    if not re.fullmatch(r"[1-9]\d{0,3}(x[1-9]\d{0,3})*", text):
+        phrase = f"grid {text}: expected all, or extents such as 2x2x3"
+        raise InputError(Diagnostic("CS210", phrase))
+    return tuple(map(int, text.split("x")))
+
+
+def grid_rounds(grid: Grid) -> list[list[tuple[int, int]]]:
+    """Return rounds of pairs (source, sink), one for each shard that a GPU sends.
+
+    Along a coordinate, a GPU passes on what it has from all later coordinates, so these rounds
+    are repeated as often.
+    """
+    rounds: list[list[tuple[int, int]]] = []
+    stride = 1
+    for place, extent in enumerate(grid):
+        for distance in range(1, extent):
+            pairs = []
+            for port in range(prod(grid)):
+                own = port // stride % extent
+                pairs.append((port, port + ((own + distance) % extent - own) * stride))
+            rounds += [pairs] * prod(grid[place + 1 :])
+        stride *= extent
+    return rounds
+
+
+def grids(basis: Basis) -> Iterator[Proposal]:
+    """Yield grids for the largest switch of a box, the one with the fewest neighbours first.
+
+    Unless all is tried, only where one threadblock for each connection, direction and phase
+    would be more than may be resident.
+    """
+    ports = _most_ports(basis.problem.topology)
+    phases = basis.shape.rises + basis.shape.falls
+    blocks = min(basis.profile.resident_threadblocks, basis.profile.max_threadblocks)
+    if basis.problem.groups or basis.values["pack-trees.grid"] != "all":
+        return
+    if basis.thorough or 2 * phases * (ports - 1) > blocks:
+        for grid in _factorings(ports):
+            yield ({"pack-trees.grid": "x".join(map(str, grid))},)
+
+
+def _most_ports(topology: Topology) -> int:
+    """Return the ports of the switch with most GPUs, of those that only GPUs are joined to."""
+    ports: dict[int, set[int]] = {}
+    for link in topology.links:
+        for switch, other in ((link.source, link.target), (link.target, link.source)):
+            if topology.nodes[switch].kind is Kind.SWITCH:
+                ports.setdefault(switch, set()).add(other)
+    counts = (
+        len(joined)
+        for joined in ports.values()
+        if all(topology.nodes[node].kind is Kind.GPU for node in joined)
+    )
+    return max(counts, default=0)
+
+
+def _factorings(number: int) -> Iterator[Grid]:
+    """Yield factorings into two or more: the prime factors, then the two smallest made one."""
+    factors = _primes(number) if number <= _MOST_PORTS else []
+    while len(factors) > 1:
+        yield tuple(factors)
+        factors = sorted([factors[0] * factors[1], *factors[2:]])
+
+
+def _primes(number: int) -> list[int]:
+    """Return the prime factors of a number, ascending."""
+    found = []
+    divisor = 2
+    while number > 1:
+        while number % divisor == 0:
+            found.append(divisor)
+            number //= divisor
+        divisor += 1
+    return found

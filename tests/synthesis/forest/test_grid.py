@@ -1,0 +1,99 @@
+"""Grids behind switches keep the rate, with few neighbours."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import InputError
+from colsynth.model import Collective, Problem
+from colsynth.pipeline.manager import Pipeline
+from colsynth.pipeline.target import aim
+from colsynth.runtimes import profile
+from colsynth.synthesis.forest.grid import extents_of, grid_rounds
+
+BOX = """
+version: 1
+name: big
+boxes: 1
+box:
+  nodes:
+    - {{name: gpu, kind: gpu, count: {gpus}}}
+    - {{name: sw, kind: switch}}
+    - {{name: nic, kind: nic, count: {gpus}}}
+  links:
+    - {{from: gpu, to: sw, bandwidth: 100 GB/s}}
+    - {{from: gpu, to: nic, join: blocks, bandwidth: 25 GB/s}}
+fabric:
+  nodes: [{{name: ib, kind: switch}}]
+  links: [{{from: nic, to: ib, bandwidth: 25 GB/s}}]
+"""
+
+
+def packed(tmp_path, gpus, grid, boxes=1, collective="allreduce"):
+    """Return the forest of a grid; the pipeline manager checks its certificate."""
+    path = tmp_path / "big.yaml"
+    path.write_text(BOX.format(gpus=gpus))
+    problem = Problem(api.load_topology(str(path), nodes=boxes), Collective(collective))
+    target = aim(problem, profile("msccl"), "Simple")
+    return Pipeline.from_text(f"pack-trees{{trees=1,grid={grid}}}").run(problem, target)
+
+
+@pytest.mark.parametrize("grid", ["2x2x3", "4x3", "6x2", "12"])
+def test_a_grid_keeps_the_optimum_with_fewer_neighbours(tmp_path, grid):
+    forest = packed(tmp_path, 12, grid)
+    extents = extents_of(grid)
+    assert forest.gap == 0
+    assert forest.max_height == len(extents)
+    for phase in forest.phases:
+        pairs = {(edge.parent, edge.child) for tree in phase.trees for edge in tree.edges}
+        neighbours = Counter(parent for parent, _ in pairs)
+        assert set(neighbours.values()) == {sum(extent - 1 for extent in extents)}
+
+
+def test_boxes_behind_a_fabric_keep_their_grids(tmp_path):
+    plain, grid = (packed(tmp_path, 6, text, boxes=2) for text in ("all", "2x3"))
+    assert grid.algbw == plain.algbw
+    inside = {
+        (edge.parent, edge.child)
+        for tree in grid.phases[0].trees
+        for edge in tree.edges
+        if edge.parent // 6 == edge.child // 6
+    }
+    assert max(Counter(parent for parent, _ in inside).values()) <= 3
+
+
+def test_a_grid_that_fits_no_switch_is_ignored(tmp_path):
+    assert packed(tmp_path, 6, "2x2") == packed(tmp_path, 6, "all")
+
+
+def test_rounds_send_every_shard_once():
+    for grid in ((2, 2, 3), (5, 4), (7,), (2, 1, 2)):
+        rounds = grid_rounds(grid)
+        ports = len(rounds[0])
+        assert len(rounds) == ports - 1
+        for pairs in rounds:
+            assert sorted(source for source, _ in pairs) == list(range(ports))
+            assert sorted(sink for _, sink in pairs) == list(range(ports))
+            assert all(source != sink for source, sink in pairs)
+
+
+@pytest.mark.parametrize("text", ["", "0x2", "2x", "two", "2X3", "-1"])
+def test_what_is_no_grid_is_refused(text):
+    with pytest.raises(InputError) as caught:
+        extents_of(text)
+    assert caught.value.diagnostic.code == "CS210"
+
+
+def test_a_big_switch_is_searched_with_grids(tmp_path):
+    """One threadblock per peer, direction and phase would be more than are resident."""
+    path = tmp_path / "big.yaml"
+    path.write_text(BOX.format(gpus=24))
+    problem = api.make_problem(api.load_topology(str(path)), "allreduce")
+    plain = api.compile(problem, "msccl", algorithm="forest", level=0, several=False)
+    found = api.compile(problem, "msccl", algorithm="forest", several=False)
+    assert "grid" in found.summary()["settings"]
+    assert found.predicted[-1].seconds < 0.5 * plain.predicted[-1].seconds
+    assert found.predicted[0].seconds < plain.predicted[0].seconds
