@@ -1,0 +1,97 @@
+"""Small files of every format and for every trap; their names say what must come of them.
+
+``good-*`` is imported without a warning, ``wNN-*`` with that one, ``bad-*`` is refused.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from colsynth.cli.codes import explanations
+from colsynth.errors import InputError
+from colsynth.topology import importers, load
+from colsynth.topology.importers import Request, Wishes, import_topology
+
+CORPUS = Path(__file__).parents[2] / "corpus" / "machines"
+FILES = sorted(CORPUS.iterdir())
+
+
+def brought(path, **options):
+    return import_topology([(path.name, path.read_bytes())], Request(**options))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_of_the_corpus_is_what_its_name_says(path):
+    if path.name.startswith("bad-"):
+        with pytest.raises(InputError) as caught:
+            brought(path)
+        found = caught.value.diagnostic
+        assert found.code in ("CS150", "CS152", "CS153")
+        assert found.span is not None
+        assert found.span.line >= 1
+        return
+    done = brought(path)
+    assert load("again", data=done.text.encode()) == done.topology
+    assert "\x1b" not in done.text
+    codes = {warning.code for warning in done.warnings}
+    if path.name.startswith("good-"):
+        assert codes <= {"W22"}
+    else:
+        code = path.name[:3].upper()
+        assert code in codes
+        with pytest.raises(InputError) as caught:
+            brought(path, strict=True)
+        assert caught.value.diagnostic.code in codes
+
+
+def test_every_warning_is_explained_and_has_a_file():
+    folder = Path(importers.__file__).parent
+    used = {
+        code
+        for path in folder.glob("*.py")
+        for code in re.findall(r'"(W[0-9]{2})"', path.read_text("utf-8"))
+    }
+    assert sorted(used - set(explanations())) == []
+    assert sorted(used - {path.name[:3].upper() for path in FILES}) == []
+
+
+def text(name, **options):
+    return brought(CORPUS / name, **options).text
+
+
+def test_the_basis_of_bandwidths_is_the_users_choice():
+    found = {basis: text("good-pair.xml", wishes=Wishes(basis)) for basis in ("spec", "library")}
+    assert "nvlink: 25 GB/s" in found["spec"]
+    assert "nvlink: 20 GB/s" in found["library"]
+    assert "topo.h" in found["library"]
+
+
+def test_the_name_of_the_gpu_decides_its_links():
+    assert "nvlink: 50 GB/s" in text("w16-escapes.txt", wishes=Wishes(gpu="sm100"))
+    assert "NVLink 4" in text("good-with-names.txt")
+
+
+def test_a_listing_names_the_gpus_of_a_matrix():
+    matrix = CORPUS / "w16-escapes.txt"
+    links = "".join(f"\t Link {i}: 53.125 GB/s\n" for i in range(12))
+    listing = "".join(f"GPU {i}: NVIDIA B200 (UUID: GPU-{i})\n{links}" for i in range(2))
+    files = [(matrix.name, matrix.read_bytes()), ("nvlink.txt", listing.encode())]
+    done = import_topology(files, Request())
+    assert "nvlink: 50 GB/s" in done.text
+    assert "W16" not in {x.code for x in done.warnings}
+    with pytest.raises(InputError) as caught:
+        import_topology([*files, files[0]], Request())
+    assert caught.value.diagnostic.code == "CS155"
+
+
+def test_rails_of_the_file_are_planes_of_the_fabric():
+    done = brought(CORPUS / "good-rails.xml", boxes=2)
+    assert "{name: ib, kind: switch, count: 2}" in done.text
+
+
+def test_a_fabric_needs_the_rate_of_the_nics():
+    with pytest.raises(InputError) as caught:
+        brought(CORPUS / "w22-no-rate.txt", boxes=2)
+    assert caught.value.diagnostic.code == "CS153"
+    assert "--nic-bandwidth" in caught.value.diagnostic.help
