@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from colsynth.errors import Diagnostic, Span
 from colsynth.topology.importers.machine import SWITCHED, Bond, Machine
 
+_FEW = 4
+"""Of so many GPUs, one may be the exception; of fewer, each is as usual as the others."""
+
 
 def warning(
     code: str, phrase: str, at: Span | None, *notes: str, advice: str | None = None
@@ -44,7 +47,8 @@ def _outliers(machine: Machine) -> Iterable[Diagnostic]:
         return
     groups = Counter(totals[i] for i in range(len(machine.gpus)))
     usual, often = groups.most_common(1)[0]
-    if len(machine.gpus) < 3 or 2 * often <= len(machine.gpus) or len(groups) == 1:
+    few = max(len(machine.gpus) // _FEW, 1)
+    if len(machine.gpus) < _FEW or not 0 < len(machine.gpus) - often <= few:
         return
     for i, gpu in enumerate(machine.gpus):
         if totals[i] != usual:

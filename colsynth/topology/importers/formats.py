@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.topology.importers import nccl_xml, nvidia_smi
+from colsynth.topology.importers import amd, nccl_xml, nvidia_smi
 from colsynth.topology.importers.fabric import Fabric
 from colsynth.topology.importers.machine import Machine, Source
 from colsynth.topology.importers.nvidia_smi import Products
@@ -27,6 +27,7 @@ class Format:
 
 FORMATS = (
     Format("topology XML of NCCL or RCCL", nccl_xml.sniff, nccl_xml.parse),
+    Format("rocm-smi --showtopo or amd-smi topology", amd.sniff, amd.parse),
     Format("nvidia-smi topo -m", nvidia_smi.sniff, nvidia_smi.parse),
     Format("nvidia-smi nvlink -s", nvidia_smi.sniff_products, nvidia_smi.parse_products),
 )

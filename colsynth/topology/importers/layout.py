@@ -95,7 +95,7 @@ class _Layout:
             self.warnings.append(warning("W22", phrase, machine.nics[useful[0]].at, advice=advice))
         title = self._title(len(ports))
         part = Part(tuple(self.groups), tuple(self.wires))
-        known = ("W16",) if self.wishes.gpu else ()
+        known = ("W15", "W16") if self.wishes.gpu else ()
         doubts = [x for x in machine.warnings if x.code not in known]
         return Box(title, part, ports, (), (*doubts, *self.warnings))
 

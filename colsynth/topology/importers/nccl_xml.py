@@ -81,6 +81,7 @@ class _Seen:
 class _Reader:
     source: Source
     hubs: list[Hub] = field(default_factory=list)
+    known: dict[tuple[int, str], int] = field(default_factory=dict)
     seen: list[_Seen] = field(default_factory=list)
     nics: list[Nic] = field(default_factory=list)
     bare: list[tuple[Gpu | Nic, str]] = field(default_factory=list)
@@ -146,6 +147,10 @@ class _Reader:
         up = pci.getparent()
         flat = ids in _BROADCOM and up is not None and up.tag == "pci" and _ids(up) == ids
         kind = "emulated" if emulated else "switch"
+        if (above, bus) in self.known:  # some dumps repeat a switch for each device below it
+            return self.known[above, bus]
+        self.known[above, bus] = len(self.hubs)
+        limited(self.hubs, "PCIe switches", self.at(pci))
         self.hubs.append(Hub(bus, kind, above, link, self.at(pci), flat=flat))
         return len(self.hubs) - 1
 

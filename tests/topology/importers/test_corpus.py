@@ -36,7 +36,7 @@ def test_a_file_of_the_corpus_is_what_its_name_says(path):
     assert "\x1b" not in done.text
     codes = {warning.code for warning in done.warnings}
     if path.name.startswith("good-"):
-        assert codes <= {"W22"}
+        assert codes <= {"W16", "W22"}
     else:
         code = path.name[:3].upper()
         assert code in codes
@@ -53,6 +53,8 @@ def test_every_warning_is_explained_and_has_a_file():
         for code in re.findall(r'"(W[0-9]{2})"', path.read_text("utf-8"))
     }
     assert sorted(used - set(explanations())) == []
+    known = {code for code in explanations() if re.fullmatch(r"W[0-9]{2}", code)}
+    assert sorted(known - used) == []
     assert sorted(used - {path.name[:3].upper() for path in FILES}) == []
 
 
@@ -83,6 +85,19 @@ def test_a_listing_names_the_gpus_of_a_matrix():
     with pytest.raises(InputError) as caught:
         import_topology([*files, files[0]], Request())
     assert caught.value.diagnostic.code == "CS155"
+
+
+def test_links_between_gpus_of_amd_are_counted_by_their_bandwidths():
+    done = brought(CORPUS / "good-amd-smi.txt", wishes=Wishes(gpu="gfx90a"))
+    assert done.topology.links[0].bandwidth == 4 * 50 * 10**9
+    assert {x.code for x in done.warnings} == set()
+
+
+@pytest.mark.parametrize("name", ["good-amd-smi.json", "good-amd-smi-old.json"])
+def test_all_schemas_of_amd_smi_say_the_same(name):
+    wishes = Wishes(gpu="gfx90a")
+    tables = brought(CORPUS / "good-amd-smi.txt", wishes=wishes).topology
+    assert brought(CORPUS / name, wishes=wishes).topology.links == tables.links
 
 
 def test_rails_of_the_file_are_planes_of_the_fabric():
