@@ -7,13 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.topology.importers import amd, nccl_xml, nvidia_smi
+from colsynth.topology.importers import (
+    amd,
+    existing,
+    ibnetdiscover,
+    nccl_xml,
+    nvidia_smi,
+    slurm,
+)
+from colsynth.topology.importers.existing import Ready
 from colsynth.topology.importers.fabric import Fabric
 from colsynth.topology.importers.machine import Machine, Source
 from colsynth.topology.importers.nvidia_smi import Products
 from colsynth.topology.importers.plan import Plan
 
-Found = Machine | Fabric | Plan | Products
+Found = Machine | Fabric | Plan | Products | Ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,10 @@ FORMATS = (
     Format("rocm-smi --showtopo or amd-smi topology", amd.sniff, amd.parse),
     Format("nvidia-smi topo -m", nvidia_smi.sniff, nvidia_smi.parse),
     Format("nvidia-smi nvlink -s", nvidia_smi.sniff_products, nvidia_smi.parse_products),
+    Format("ibnetdiscover", ibnetdiscover.sniff, ibnetdiscover.parse),
+    Format("topology.conf of Slurm", slurm.sniff, slurm.parse),
+    Format("topology.yaml of Slurm", slurm.sniff_yaml, slurm.parse_yaml),
+    Format("topology file of colsynth", existing.sniff, existing.parse),
 )
 
 _DUMP = "NCCL_TOPO_DUMP_FILE=topo.xml writes a topology"

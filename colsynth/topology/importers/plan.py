@@ -121,6 +121,7 @@ class Plan:
         From each box to the fabric.
     boxed : bool
         Whether the nodes belong to boxes; False for a network that says nothing of them.
+    warnings : tuple of Diagnostic
     """
 
     name: str
@@ -131,3 +132,4 @@ class Plan:
     fabric: Part = Part()
     uplinks: tuple[tuple[Wire, ...], ...] = ((),)
     boxed: bool = True
+    warnings: tuple[Diagnostic, ...] = ()

@@ -5,20 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Topology
 from colsynth.text import listed
 from colsynth.topology.importers.cluster import repeated
+from colsynth.topology.importers.existing import Ready, box_of
 from colsynth.topology.importers.fabric import Fabric
 from colsynth.topology.importers.formats import Found, detect
+from colsynth.topology.importers.hostlist import read_hosts
+from colsynth.topology.importers.joined import Choice, joined
 from colsynth.topology.importers.layout import Wishes, layout
 from colsynth.topology.importers.machine import Machine, Source
 from colsynth.topology.importers.nvidia_smi import Products, with_products
-from colsynth.topology.importers.plan import Plan
+from colsynth.topology.importers.plan import Box, Plan
 from colsynth.topology.importers.write import write
 from colsynth.topology.load import load
+
+File = tuple[str, bytes]
+"""What diagnostics call a file, and its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +37,21 @@ class Request:
     ----------
     boxes : int or None
     wishes : Wishes
+    fabric, hosts : (str, bytes) or None
+    box : str or (str, bytes) or None
+        A preset, or a file.
+    oversubscription : Fraction
+        Of uplinks whose bandwidth no file tells.
     strict : bool
         Whether the first warning is an error.
     """
 
     boxes: int | None = None
     wishes: Wishes = field(default_factory=Wishes)
+    fabric: File | None = None
+    hosts: File | None = None
+    box: str | File | None = None
+    oversubscription: Fraction = Fraction(1)
     strict: bool = False
 
 
@@ -77,8 +94,8 @@ def decoded(data: bytes, file: str) -> Source:
     return Source(file, text)
 
 
-def import_topology(files: Sequence[tuple[str, bytes]], request: Request) -> Imported:
-    """Return the topology that files of a machine describe.
+def import_topology(files: Sequence[File], request: Request) -> Imported:
+    """Return the topology that files describe.
 
     Parameters
     ----------
@@ -92,7 +109,8 @@ def import_topology(files: Sequence[tuple[str, bytes]], request: Request) -> Imp
         A file has no known format (CS150), cannot be understood (CS152), lacks something (CS153),
         or does not fit the others (CS155); with `strict`, the first warning.
     """
-    sources = [decoded(data, file) for file, data in files]
+    every = [*files, *([request.fabric] if request.fabric else [])]
+    sources = [decoded(data, file) for file, data in every]
     formats = [detect(source) for source in sources]
     found = [known.parse(source) for known, source in zip(formats, sources, strict=True)]
     name = _name(sources[0].file)
@@ -100,8 +118,9 @@ def import_topology(files: Sequence[tuple[str, bytes]], request: Request) -> Imp
     warnings = gathered(warnings)
     if request.strict and warnings:
         raise InputError(warnings[0])
-    text = write(plan)
-    topology = load(f"the topology of {name}", data=text.encode())
+    text = plan.text if isinstance(plan, Ready) else write(plan)
+    spec = plan.file if isinstance(plan, Ready) else f"the topology of {name}"
+    topology = load(spec, data=text.encode())
     return Imported(text, topology, tuple(known.name for known in formats), tuple(warnings))
 
 
@@ -121,17 +140,75 @@ def gathered(warnings: Sequence[Diagnostic]) -> list[Diagnostic]:
     ]
 
 
-def _plan(name: str, found: Sequence[Found], request: Request) -> tuple[Plan, Sequence[Diagnostic]]:
-    machines = [x for x in found if isinstance(x, Machine)]
-    if len(machines) > 1:
-        phrase = f"{machines[0].file} and {machines[1].file} both describe a machine"
+def _plan(
+    name: str, found: Sequence[Found], request: Request
+) -> tuple[Plan | Ready, Sequence[Diagnostic]]:
+    """Return the plan of a cluster, or a topology file that is one already."""
+    fabrics = [x for x in found if isinstance(x, Fabric)]
+    whole = [x for x in found if isinstance(x, Plan | Ready)]
+    one = _only([x for x in found if isinstance(x, Machine)], "machine")
+    fabric = _only(fabrics, "fabric")
+    if whole and fabric is None and one is None:
+        _refuse_options(request)
+        first = whole[0]
+        if len(found) == 1:
+            return first, first.warnings if isinstance(first, Plan) else ()
+    hosts = () if request.hosts is None else read_hosts(decoded(request.hosts[1], request.hosts[0]))
+    box = _box(found, one, request)
+    if box is None:
+        phrase = "the file tells of switches and hosts, not of the box that each host is"
+        advice = "give --box, a preset such as dgx-h100 or a dump of a node"
+        raise InputError(Diagnostic("CS153", phrase, help=advice))
+    if fabric is None:
+        count = request.boxes or len(hosts) or 1
+        if hosts and count != len(hosts):
+            phrase = f"--boxes {count}, but {len(hosts)} hosts"
+            raise InputError(Diagnostic("CS155", phrase))
+        return repeated(name, box, count, hosts), box.warnings
+    choice = Choice(hosts, request.boxes, request.oversubscription)
+    plan, doubts = joined(name, box, fabric, choice)
+    return plan, (*box.warnings, *fabric.warnings, *doubts)
+
+
+def _box(found: Sequence[Found], machine: Machine | None, request: Request) -> Box | None:
+    """Return the box that the files or ``--box`` describe."""
+    ready = next((x for x in found if isinstance(x, Ready)), None)
+    if request.box is not None:
+        if machine is not None or ready is not None:
+            phrase = "--box, and a file that describes the box"
+            raise InputError(Diagnostic("CS155", phrase, help="give one of them"))
+        if isinstance(request.box, str):
+            return box_of(request.box)
+        source = decoded(request.box[1], request.box[0])
+        value = detect(source).parse(source)
+        machine = value if isinstance(value, Machine) else None
+        ready = value if isinstance(value, Ready) else None
+        if machine is None and ready is None:
+            phrase = f"{source.file} describes no box"
+            raise InputError(Diagnostic("CS155", phrase, source.span(1)))
+    if machine is not None:
+        for listing in found:
+            if isinstance(listing, Products):
+                machine = with_products(machine, listing)
+        return layout(machine, request.wishes)
+    return None if ready is None else box_of(ready.file, ready.text.encode())
+
+
+def _only(values: Sequence[Any], what: str) -> Any:
+    if len(values) > 1:
+        phrase = f"{values[0].file} and {values[1].file} both describe a {what}"
         raise InputError(Diagnostic("CS155", phrase, help="import one at a time"))
-    machine = machines[0]
-    for listing in found:
-        if isinstance(listing, Products):
-            machine = with_products(machine, listing)
-    box = layout(machine, request.wishes)
-    return repeated(name, box, request.boxes or 1), box.warnings
+    return values[0] if values else None
+
+
+def _refuse_options(request: Request) -> None:
+    """Refuse what cannot act on a file that describes a whole topology."""
+    given = {"--boxes": request.boxes, "--hosts": request.hosts, "--box": request.box}
+    for option, value in given.items():
+        if value is not None:
+            phrase = f"{option} cannot change a file that describes a whole topology"
+            advice = "a topology file takes --nodes; give --fabric to use it as a box"
+            raise InputError(Diagnostic("CS155", phrase, help=advice))
 
 
 def _name(file: str) -> str:
@@ -139,6 +216,3 @@ def _name(file: str) -> str:
     stem = Path(file).name.partition(".")[0]
     words = re.findall(r"[A-Za-z0-9]+", stem)
     return "-".join(words) if words and file != "<stdin>" else "imported"
-
-
-__all__ = ["Fabric", "Imported", "Request", "import_topology"]

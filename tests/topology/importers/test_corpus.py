@@ -4,21 +4,28 @@
 """
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from colsynth.cli.codes import explanations
 from colsynth.errors import InputError
-from colsynth.topology import importers, load
+from colsynth.topology import export_flat, importers, load, presets
 from colsynth.topology.importers import Request, Wishes, import_topology
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "machines"
 FILES = sorted(CORPUS.iterdir())
 
 
+BOXES = {"w23": "dgx-h100", "w24": "dgx-h100", "w25": "dgx-h100", "good-ibnet": "dgx-h100"}
+"""What hosts of fabrics are, by the beginning of the name."""
+
+
 def brought(path, **options):
-    return import_topology([(path.name, path.read_bytes())], Request(**options))
+    box = next((box for begin, box in BOXES.items() if path.name.startswith(begin)), None)
+    given = {"box": box, **options}
+    return import_topology([(path.name, path.read_bytes())], Request(**given))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -36,7 +43,7 @@ def test_a_file_of_the_corpus_is_what_its_name_says(path):
     assert "\x1b" not in done.text
     codes = {warning.code for warning in done.warnings}
     if path.name.startswith("good-"):
-        assert codes <= {"W16", "W22"}
+        assert codes <= {"W16", "W22", "W25"}
     else:
         code = path.name[:3].upper()
         assert code in codes
@@ -110,3 +117,64 @@ def test_a_fabric_needs_the_rate_of_the_nics():
         brought(CORPUS / "w22-no-rate.txt", boxes=2)
     assert caught.value.diagnostic.code == "CS153"
     assert "--nic-bandwidth" in caught.value.diagnostic.help
+
+
+def test_a_node_on_a_fabric_is_attached_by_the_names_of_its_nics():
+    fabric = CORPUS / "good-ibnetdiscover.txt"
+    hosts = ("hosts", b"two slots=2\none  # the first\n")
+    request = {"fabric": (fabric.name, fabric.read_bytes()), "hosts": hosts}
+    node = CORPUS / "w09-all-on-one-host-bridge.xml"
+    done = brought(node, **request)
+    assert "# Boxes, in order: two, one." in done.text
+    names = [x.name for x in done.topology.nodes]
+    for box in (0, 1):
+        ends = [names.index(f"nic{box}.0"), names.index("leaf0")]
+        assert tuple(ends) in done.topology.link_between
+    cable = done.topology.link_between[names.index("leaf0"), names.index("spine")]
+    assert done.topology.links[cable].bandwidth == 2 * 50 * 10**9
+    with pytest.raises(InputError) as caught:
+        brought(node, **{**request, "hosts": ("hosts", b"three\n")})
+    assert caught.value.diagnostic.code == "CS155"
+
+
+def test_uplinks_of_slurm_carry_what_is_below_over_the_oversubscription():
+    done = brought(CORPUS / "w23-tree.conf", oversubscription=Fraction(4))
+    names = [x.name for x in done.topology.nodes]
+    cable = done.topology.link_between[names.index("leaf0"), names.index("spine")]
+    assert done.topology.links[cable].bandwidth == 2 * 400 * 10**9 / 4
+
+
+@pytest.mark.parametrize("kind", ["tree", "blocks"])
+def test_both_files_of_slurm_say_the_same(kind):
+    one, other = (brought(CORPUS / f"w23-{kind}.{end}").topology for end in ("conf", "yaml"))
+    assert one.links == other.links
+
+
+def test_an_nvlink_domain_is_one_box():
+    topology = brought(CORPUS / "w23-blocks.conf").topology
+    assert (topology.boxes, topology.size) == ((0, 1), 32)
+
+
+@pytest.mark.parametrize("preset", [x.name for x in presets()])
+def test_import_of_an_export_is_the_identity(preset):
+    text = export_flat(load(preset, nodes=2))
+    done = import_topology([("a.yaml", text.encode())], Request())
+    assert done.text == text
+    assert done.topology == load(preset, nodes=2)
+
+
+@pytest.mark.parametrize("preset", [x.name for x in presets()])
+def test_a_preset_on_a_fabric_of_one_switch_is_the_preset(preset):
+    conf = b"SwitchName=s Nodes=n[1-2]\n"
+    done = import_topology([("topology.conf", conf)], Request(box=preset))
+    one, other = (
+        x.links for x in (done.topology, load(preset, nodes=2, settings=PLAIN.get(preset)))
+    )
+    assert sorted(map(carried, one)) == sorted(map(carried, other))
+
+
+def carried(link):
+    return link.bandwidth, link.latency
+
+
+PLAIN = {name: {"planes": "1"} for name in ("dgx-a100", "dgx-h100", "mi300x")}

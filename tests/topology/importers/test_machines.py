@@ -9,6 +9,7 @@ from colsynth.errors import InputError
 from colsynth.topology import load
 from colsynth.topology.importers import Request, import_topology
 from colsynth.topology.importers.affinity import clusters, useful_nics
+from colsynth.topology.importers.fabric import Fabric
 from colsynth.topology.importers.formats import detect
 from colsynth.topology.importers.machine import SWITCHED, Machine
 from colsynth.topology.importers.run import decoded
@@ -23,7 +24,7 @@ def test_a_sample_becomes_what_its_manifest_says(name):
     if not path.exists():
         pytest.skip("the samples are not here")
     expected = EXPECTED[name]
-    request = Request()
+    request = Request(box=expected.get("box"))
     if "refused" in expected:
         with pytest.raises(InputError) as caught:
             import_topology([(path.name, path.read_bytes())], request)
@@ -41,6 +42,8 @@ def test_a_sample_becomes_what_its_manifest_says(name):
     value = detect(source).parse(source)
     if isinstance(value, Machine):
         _check_machine(value, expected)
+    elif isinstance(value, Fabric):
+        _check_fabric(value, expected)
 
 
 def _check_machine(machine, expected):
@@ -69,3 +72,20 @@ def _check_machine(machine, expected):
             for gpu, nic in cluster.pairs:
                 near[gpu].add(machine.nics[nic].name)
         assert [sorted(names) for names in near] == expected["near"]
+
+
+def _check_fabric(fabric, expected):
+    assert len(fabric.hosts) == expected["hosts"]
+    assert len(fabric.domains) == expected.get("domains", 0)
+    if "switches" in expected:
+        assert (len(fabric.switches), len(fabric.cables)) == (
+            expected["switches"],
+            expected["cables"],
+        )
+    assert {cable.count for cable in fabric.cables} <= ({2} if "twofold" in expected else {1})
+    for host in fabric.hosts if "ports" in expected else ():
+        leaves = {port.label: fabric.switches[port.switch] for port in host.ports}
+        wanted = expected["ports"][host.name]
+        assert leaves.keys() == wanted.keys()
+        assert all(wanted[label] in leaf for label, leaf in leaves.items())
+        assert {port.rate for port in host.ports} == {50 * 10**9}
