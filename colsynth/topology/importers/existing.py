@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.model import Node, Topology
@@ -43,7 +43,12 @@ def parse(source: Source) -> Ready:
     return Ready(source.file, source.text)
 
 
-def box_of(spec: str, data: bytes | None = None, settings: dict[str, str] | None = None) -> Box:
+def box_of(
+    spec: str,
+    data: bytes | None = None,
+    settings: dict[str, str] | None = None,
+    file: str | None = None,
+) -> Box:
     """Return one box of a topology.
 
     Parameters
@@ -54,6 +59,8 @@ def box_of(spec: str, data: bytes | None = None, settings: dict[str, str] | None
         Of a file that is not to be opened.
     settings : dict, optional
         Parameters of a preset.
+    file : str, optional
+        Where the settings come from.
     """
     document = read_document(find_file(spec)) if data is None else decode_document(data, spec)
     form = decode(document)
@@ -62,7 +69,9 @@ def box_of(spec: str, data: bytes | None = None, settings: dict[str, str] | None
     else:
         boxes = 1 if form.fabric is None else 2
         whole = expand(document, form, boxes, settings or {})
-    return _box(whole.whole or whole, form.title or form.name, spec)
+    changed = [f"{name}={value}" for name, value in (settings or {}).items()]
+    origin = f"{spec} with {', '.join(changed)} of {file}" if changed else spec
+    return _box(whole.whole or whole, form.title or form.name, origin)
 
 
 def _box(topology: Topology, title: str, spec: str) -> Box:
@@ -86,11 +95,15 @@ def _box(topology: Topology, title: str, spec: str) -> Box:
             out[link.source] += link.bandwidth
             delays[link.source] = link.latency
     ports = tuple(
-        Port(place[i], topology.nodes[i].name, _rate((place[i], ("", 0)), out[i], delays[i], spec))
+        Port(
+            place[i],
+            topology.nodes[i].name,
+            _rate((place[i], ("fabric", 0)), out[i], delays[i], spec),
+        )
         for i in order
         if out[i]
     )
-    return Box(f"{title}, box of {spec}", Part(groups, tuple(_named(wires))), ports)
+    return Box(title, Part(groups, tuple(wires)), ports)
 
 
 def _groups(
@@ -126,16 +139,5 @@ def _carries(topology: Topology, link: int) -> tuple[Fraction, Fraction]:
 
 
 def _rate(ends: tuple[Ref, Ref], bandwidth: Fraction, latency: Fraction, spec: str) -> Rate:
-    words = [group for group, _ in ends if group]
-    name = "-".join(dict.fromkeys(words))
+    name = "-".join(dict.fromkeys(group for group, _ in ends))
     return Rate(name, bandwidth, f"as in {spec}", name, latency, f"as in {spec}")
-
-
-def _named(wires: Sequence[Wire]) -> Sequence[Wire]:
-    """Return the wires with one name for each rate."""
-    names: dict[Rate, str] = {}
-    for wire in wires:
-        if wire.rate not in names:
-            same = sum(rate.name == wire.rate.name for rate in names)
-            names[wire.rate] = wire.rate.name + (f"-{same + 1}" if same else "")
-    return [replace(x, rate=replace(x.rate, name=names[x.rate])) for x in wires]

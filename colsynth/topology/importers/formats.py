@@ -9,19 +9,22 @@ from dataclasses import dataclass
 from colsynth.errors import Diagnostic, InputError
 from colsynth.topology.importers import (
     amd,
+    astra_sim,
+    capacity,
     existing,
     ibnetdiscover,
     nccl_xml,
     nvidia_smi,
+    research,
     slurm,
 )
 from colsynth.topology.importers.existing import Ready
 from colsynth.topology.importers.fabric import Fabric
 from colsynth.topology.importers.machine import Machine, Source
 from colsynth.topology.importers.nvidia_smi import Products
-from colsynth.topology.importers.plan import Plan
+from colsynth.topology.importers.plan import Box, Plan
 
-Found = Machine | Fabric | Plan | Products | Ready
+Found = Machine | Box | Fabric | Plan | Products | Ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,11 @@ FORMATS = (
     Format("ibnetdiscover", ibnetdiscover.sniff, ibnetdiscover.parse),
     Format("topology.conf of Slurm", slurm.sniff, slurm.parse),
     Format("topology.yaml of Slurm", slurm.sniff_yaml, slurm.parse_yaml),
+    Format("topology of TACCL", research.sniff_taccl, research.parse_taccl),
+    Format("input of TE-CCL", research.sniff_teccl, research.parse_teccl),
+    Format("network of ASTRA-sim", astra_sim.sniff, astra_sim.parse),
     Format("topology file of colsynth", existing.sniff, existing.parse),
+    Format("matrix of capacities as CSV", capacity.sniff, capacity.parse),
 )
 
 _DUMP = "NCCL_TOPO_DUMP_FILE=topo.xml writes a topology"

@@ -39,7 +39,7 @@ class _Net:
     source: Source
     switches: dict[str, str] = field(default_factory=dict)
     places: dict[str, Span] = field(default_factory=dict)
-    cables: dict[tuple[str, str, Fraction], int] = field(default_factory=dict)
+    cables: dict[tuple[str, str], Counter[Fraction]] = field(default_factory=dict)
     ports: dict[str, list[tuple[str, Fraction]]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
@@ -86,13 +86,12 @@ def _port(net: _Net, switch: str, found: re.Match[str], number: int) -> None:
     if _SHARP in name:
         return
     speed = _SPEED.search(found[5] or "")
-    if speed is None or speed[2] not in _LANES:
+    if speed is None or speed[2] not in _LANES or not int(speed[1]):
         at = net.source.span(number, found.start(5) + 1)
         raise refusal("the port has no known speed", at, "expected one such as 4xNDR")
     rate = _LANES[speed[2]] * int(speed[1]) * 10**9 / 8
     if peer.startswith("S-"):
-        key = switch, peer, rate
-        net.cables[key] = net.cables.get(key, 0) + 1
+        net.cables.setdefault((switch, peer), Counter())[rate] += 1
         net.places.setdefault(f"{switch} {peer}", net.source.span(number))
         return
     net.ports.setdefault(peer, []).append((switch, rate))
@@ -103,13 +102,13 @@ def _port(net: _Net, switch: str, found: re.Match[str], number: int) -> None:
 def _fabric(net: _Net) -> Fabric:
     index = {guid: i for i, guid in enumerate(net.switches)}
     cables = []
-    for (one, other, rate), count in net.cables.items():
+    for (one, other), ports in net.cables.items():
+        back = net.cables.get((other, one), Counter())
+        if other not in index or one == other or ((other, one) in net.cables and one > other):
+            continue  # the file is an excerpt, or the other end is told
         at = net.places[f"{one} {other}"]
-        if other not in index:
-            continue  # the file is an excerpt
-        back = net.cables.get((other, one, rate))
-        if index[one] < index[other] or back is None:
-            cables.append(Cable(index[one], index[other], max(count, back or 0), rate, at))
+        listed = max(ports, back, key=Counter.total)
+        cables += [Cable(index[one], index[other], n, rate, at) for rate, n in listed.items()]
     hosts, warnings = _hosts(net, index)
     if not hosts:
         raise refusal("no host is on any switch", net.source.span(1))

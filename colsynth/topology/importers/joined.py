@@ -11,7 +11,7 @@ from colsynth.topology.importers import rates
 from colsynth.topology.importers.cluster import repeated
 from colsynth.topology.importers.doubts import warning
 from colsynth.topology.importers.fabric import Cable, Fabric, Host, HostPort
-from colsynth.topology.importers.plan import Box, Group, Part, Plan, Port, Rate, Ref, Wire
+from colsynth.topology.importers.plan import Box, Group, Part, Plan, Port, Rate, Ref, Wire, merged
 from colsynth.topology.importers.rates import Figure
 from colsynth.units import plural
 
@@ -120,7 +120,6 @@ class _Joined:
     hosts: list[Host]
     oversubscription: Fraction
     warnings: list[Diagnostic] = field(default_factory=list)
-    known: dict[tuple[Fraction, Fraction], Rate] = field(default_factory=dict)
 
     def plan(self, name: str) -> Plan:
         fabric = self.fabric
@@ -128,7 +127,7 @@ class _Joined:
         groups, place = self._groups(kept)
         matched = [self._matched(host) for host in self.hosts]
         uplinks = tuple(
-            tuple(
+            merged(
                 Wire(port.node, place[end.switch], self._uplink(port, end)) for port, end in pairs
             )
             for pairs in matched
@@ -136,7 +135,7 @@ class _Joined:
         cables = [x for x in fabric.cables if x.source in kept and x.target in kept]
         below = self._below(cables, matched)
         note = f"cables of {fabric.file}"
-        wires = tuple(
+        wires = merged(
             Wire(place[x.source], place[x.target], self._cable(x, below), x.count, note=note)
             for x in cables
         )
@@ -230,12 +229,7 @@ class _Joined:
 
     def _rate(self, speed: Fraction, kind: str, delay: Figure | None = None) -> Rate:
         delay = delay or rates.latency("fabric")
-        if (speed, delay.value) not in self.known:
-            same = sum(rate.kind == kind for rate in self.known.values())
-            source = f"speed of ports in {self.fabric.file}"
-            if kind == "uplink":
-                source = f"all NICs below, oversubscription {self.oversubscription}"
-            name = f"{kind}-{same + 1}" if same else kind
-            rate = Rate(name, speed, source, kind, delay.value, delay.source)
-            self.known[speed, delay.value] = rate
-        return self.known[speed, delay.value]
+        source = f"speed of ports in {self.fabric.file}"
+        if kind == "uplink":
+            source = f"all NICs below, oversubscription {self.oversubscription}"
+        return Rate(kind, speed, source, kind, delay.value, delay.source)

@@ -68,7 +68,6 @@ class _Layout:
     wires: list[Wire] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
-    known: dict[tuple[str, Figure], Rate] = field(default_factory=dict)
     small: Machine = field(init=False)
 
     def run(self) -> Box:
@@ -111,17 +110,10 @@ class _Layout:
     def _model(self, gpu: int) -> str:
         return self.wishes.gpu or self.machine.gpus[gpu].model
 
-    def _rate(self, kind: str, figure: Figure, latency: str) -> Rate:
-        """Return the rate of links of a kind; equal ones are one parameter."""
-        key = latency, figure
-        if key not in self.known:
-            same = sum(rate.kind == kind for rate in self.known.values())
-            name = kind if not same else f"{kind}-{same + 1}"
-            delay = rates.latency(latency)
-            self.known[key] = Rate(
-                name, figure.value, figure.source, kind, delay.value, delay.source
-            )
-        return self.known[key]
+    @staticmethod
+    def _rate(kind: str, figure: Figure, latency: str) -> Rate:
+        delay = rates.latency(latency)
+        return Rate(kind, figure.value, figure.source, kind, delay.value, delay.source)
 
     def _bonds(self) -> None:
         """Add the links between GPUs, and those to the NVSwitches."""

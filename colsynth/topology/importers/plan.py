@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from colsynth.errors import Diagnostic
@@ -18,7 +19,7 @@ class Rate:
     Parameters
     ----------
     name : str
-        Of the parameter; those of its latency is ``KIND-latency``.
+        Of the parameter, which is numbered if several have it; latencies are ``KIND-latency``.
     bandwidth : Fraction
         Bytes per second of one link in one direction.
     source : str
@@ -28,6 +29,8 @@ class Rate:
     latency : Fraction
         Seconds.
     latency_source : str
+    text : str
+        Of the bandwidth, where its source has another unit.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Rate:
     kind: str
     latency: Fraction = Fraction(0)
     latency_source: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,22 @@ class Wire:
     note: str = ""
 
 
+def merged(wires: Iterable[Wire]) -> tuple[Wire, ...]:
+    """Return one wire for all between the same two nodes: rates that differ are added up."""
+    found: dict[frozenset[Ref], Wire] = {}
+    for wire in wires:
+        ends = frozenset((wire.source, wire.target))
+        same = found.get(ends)
+        if same is None:
+            found[ends] = wire
+        elif same.rate == wire.rate:
+            found[ends] = replace(same, count=same.count + wire.count)
+        else:
+            total = same.rate.bandwidth * same.count + wire.rate.bandwidth * wire.count
+            found[ends] = replace(same, rate=replace(same.rate, bandwidth=total), count=1)
+    return tuple(found.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A box, or the fabric between boxes."""
@@ -94,13 +114,14 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One box, and where a fabric joins it."""
+    """One box, where a fabric joins it, and how many of them the source speaks of."""
 
     title: str
     part: Part
     ports: tuple[Port, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +143,8 @@ class Plan:
     boxed : bool
         Whether the nodes belong to boxes; False for a network that says nothing of them.
     warnings : tuple of Diagnostic
+    places : tuple of (Ref, int)
+        The boxes of some nodes, where `boxed` is False.
     """
 
     name: str
@@ -133,3 +156,4 @@ class Plan:
     uplinks: tuple[tuple[Wire, ...], ...] = ((),)
     boxed: bool = True
     warnings: tuple[Diagnostic, ...] = ()
+    places: tuple[tuple[Ref, int], ...] = ()

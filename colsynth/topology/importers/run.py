@@ -150,9 +150,11 @@ def _plan(
     fabric = _only(fabrics, "fabric")
     if whole and fabric is None and one is None:
         _refuse_options(request)
-        first = whole[0]
+        first = _only(whole, "topology")
         if len(found) == 1:
-            return first, first.warnings if isinstance(first, Plan) else ()
+            if isinstance(first, Plan):
+                return replace(first, name=name), first.warnings
+            return first, ()
     hosts = () if request.hosts is None else read_hosts(decoded(request.hosts[1], request.hosts[0]))
     box = _box(found, one, request)
     if box is None:
@@ -160,7 +162,7 @@ def _plan(
         advice = "give --box, a preset such as dgx-h100 or a dump of a node"
         raise InputError(Diagnostic("CS153", phrase, help=advice))
     if fabric is None:
-        count = request.boxes or len(hosts) or 1
+        count = request.boxes or len(hosts) or box.count
         if hosts and count != len(hosts):
             phrase = f"--boxes {count}, but {len(hosts)} hosts"
             raise InputError(Diagnostic("CS155", phrase))
@@ -173,8 +175,9 @@ def _plan(
 def _box(found: Sequence[Found], machine: Machine | None, request: Request) -> Box | None:
     """Return the box that the files or ``--box`` describe."""
     ready = next((x for x in found if isinstance(x, Ready)), None)
+    box = next((x for x in found if isinstance(x, Box)), None)
     if request.box is not None:
-        if machine is not None or ready is not None:
+        if machine is not None or ready is not None or box is not None:
             phrase = "--box, and a file that describes the box"
             raise InputError(Diagnostic("CS155", phrase, help="give one of them"))
         if isinstance(request.box, str):
@@ -183,7 +186,8 @@ def _box(found: Sequence[Found], machine: Machine | None, request: Request) -> B
         value = detect(source).parse(source)
         machine = value if isinstance(value, Machine) else None
         ready = value if isinstance(value, Ready) else None
-        if machine is None and ready is None:
+        box = value if isinstance(value, Box) else None
+        if machine is None and ready is None and box is None:
             phrase = f"{source.file} describes no box"
             raise InputError(Diagnostic("CS155", phrase, source.span(1)))
     if machine is not None:
@@ -191,7 +195,7 @@ def _box(found: Sequence[Found], machine: Machine | None, request: Request) -> B
             if isinstance(listing, Products):
                 machine = with_products(machine, listing)
         return layout(machine, request.wishes)
-    return None if ready is None else box_of(ready.file, ready.text.encode())
+    return box if ready is None else box_of(ready.file, ready.text.encode())
 
 
 def _only(values: Sequence[Any], what: str) -> Any:

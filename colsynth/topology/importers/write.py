@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from colsynth.text import listed, printable
-from colsynth.topology.importers.plan import Group, Plan, Rate, Wire
+from colsynth.topology.importers.plan import Group, Plan, Rate, Ref, Wire
 from colsynth.topology.importers.rules import node_name, rules
 from colsynth.topology.schema import VERSION
 from colsynth.units import neat_bandwidth, spell_duration
@@ -54,7 +54,20 @@ def quoted(text: str) -> str:
     return "'" + plain.replace("'", "''") + "'"
 
 
-def _names(rates: Iterable[Rate]) -> dict[tuple[str, Fraction], str]:
+def _speed(rate: Rate) -> str:
+    return rate.text or neat_bandwidth(rate.bandwidth)
+
+
+def _names(rates: Iterable[Rate]) -> dict[Rate, str]:
+    """Return the name of the parameter of each bandwidth: its own, and a number if it is taken."""
+    names: dict[Rate, str] = {}
+    for rate in rates:
+        same = sum(other.name == rate.name for other in names)
+        names[rate] = f"{rate.name}-{same + 1}" if same else rate.name
+    return names
+
+
+def _delays(rates: Iterable[Rate]) -> dict[tuple[str, Fraction], str]:
     """Return the name of the parameter of each latency, by kind of link and seconds."""
     names: dict[tuple[str, Fraction], str] = {}
     for rate in rates:
@@ -68,16 +81,16 @@ def _names(rates: Iterable[Rate]) -> dict[tuple[str, Fraction], str]:
 def _compact(plan: Plan) -> list[str]:
     wires = [*plan.box.wires, *plan.uplinks[0], *plan.fabric.wires]
     rates = list(dict.fromkeys(wire.rate for wire in wires))
-    delays = _names(rates)
+    delays, names = _delays(rates), _names(rates)
 
     def spell(rate: Rate) -> str:
-        text = f"bandwidth: ${rate.name}"
+        text = f"bandwidth: ${names[rate]}"
         delay = delays.get((rate.kind, rate.latency))
         return f"{text}, latency: ${delay}" if delay else text
 
     lines = [*_head(plan), "# All figures are per direction.", "parameters:"]
     for rate in rates:
-        lines += [*_comment(rate.source, 2), f"  {rate.name}: {neat_bandwidth(rate.bandwidth)}"]
+        lines += [*_comment(rate.source, 2), f"  {names[rate]}: {_speed(rate)}"]
     for (kind, latency), name in delays.items():
         source = next(r.latency_source for r in rates if (r.kind, r.latency) == (kind, latency))
         lines += [*_comment(source, 2), f"  {name}: {spell_duration(latency)}"]
@@ -128,7 +141,7 @@ def _flat(plan: Plan) -> list[str]:
     lines = [*_head(plan), "# All figures are per direction."]
     wires = [*plan.box.wires, *(x for row in plan.uplinks for x in row), *plan.fabric.wires]
     for rate in dict.fromkeys(wire.rate for wire in wires):
-        text = f"{rate.name}, {neat_bandwidth(rate.bandwidth)}: {rate.source}."
+        text = f"{rate.name}, {_speed(rate)}: {rate.source}."
         delay = f" Latency {spell_duration(rate.latency)}: {rate.latency_source}."
         lines += _comment(text + (delay if rate.latency else ""))
     lines += ["nodes:"]
@@ -138,10 +151,10 @@ def _flat(plan: Plan) -> list[str]:
         number = box if plan.boxed else None
         if host:
             lines += _comment(f"Box {box} is {host}.", 2)
-        lines += _flat_nodes(plan.box.groups, number, sizes)
+        lines += _flat_nodes(plan.box.groups, number, sizes, dict(plan.places))
     for group in plan.fabric.groups:
         lines += _comment(_origin(group), 2)
-    lines += _flat_nodes(plan.fabric.groups, None, sizes)
+    lines += _flat_nodes(plan.fabric.groups, None, sizes, {})
     lines += ["links:"]
     for box, uplinks in enumerate(plan.uplinks):
         number = box if plan.boxed else None
@@ -161,12 +174,15 @@ def _flat_fabric(plan: Plan, sizes: dict[str, int]) -> list[str]:
     return found
 
 
-def _flat_nodes(groups: Sequence[Group], box: int | None, sizes: dict[str, int]) -> list[str]:
+def _flat_nodes(
+    groups: Sequence[Group], box: int | None, sizes: dict[str, int], places: dict[Ref, int]
+) -> list[str]:
     found = []
     for group in groups:
         powers = f", capabilities: [{', '.join(group.capabilities)}]" if group.capabilities else ""
-        place = "" if box is None else f", box: {box}"
         for i in range(len(group.members)):
+            number = places.get((group.name, i), box)
+            place = "" if number is None else f", box: {number}"
             name = node_name((group.name, i), box, sizes)
             found.append(f"  - {{name: {name}, kind: {group.kind}{place}{powers}}}")
     return found
@@ -178,7 +194,7 @@ def _flat_link(wire: Wire, box: int | None, plan: Plan, sizes: dict[str, int]) -
         node_name(ref, box if ref[0] in inside else None, sizes)
         for ref in (wire.source, wire.target)
     ]
-    text = f"from: {ends[0]}, to: {ends[1]}, bandwidth: {neat_bandwidth(wire.rate.bandwidth)}"
+    text = f"from: {ends[0]}, to: {ends[1]}, bandwidth: {_speed(wire.rate)}"
     if wire.rate.latency:
         text += f", latency: {spell_duration(wire.rate.latency)}"
     if wire.count > 1:

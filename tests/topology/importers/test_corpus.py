@@ -178,3 +178,43 @@ def carried(link):
 
 
 PLAIN = {name: {"planes": "1"} for name in ("dgx-a100", "dgx-h100", "mi300x")}
+
+
+def speeds(name, **options):
+    """Return the distinct bandwidths in GB/s of a file of the corpus."""
+    links = brought(CORPUS / name, **options).topology.links
+    return {float(link.bandwidth / 10**9) for link in links}
+
+
+@pytest.mark.parametrize("name", ["good-taccl-1MB", "w26-taccl-32KB", "w26-taccl-1KB"])
+def test_times_of_taccl_are_divided_by_their_scale(name):
+    done = brought(CORPUS / f"{name}.json", boxes=2)
+    assert {x.bandwidth for x in done.topology.links} == {x * 10**9 for x in (10, 25, 50)}
+    assert {float(x.latency * 10**6) for x in done.topology.links} == {0.5}
+
+
+def test_matrices_of_taccl_lead_from_the_column_to_the_row():
+    topology = brought(CORPUS / "w26-taccl-custom.json").topology
+    ends = {(x.source, x.target): float(x.bandwidth / 10**9) for x in topology.links}
+    assert ends == {(1, 0): 100, (2, 1): 50, (0, 2): 25}
+
+
+def test_teccl_means_a_preset():
+    done = brought(CORPUS / "good-teccl.json")
+    assert done.topology.links == load("dgx2", nodes=2).links
+
+
+def test_dimensions_of_astra_sim_are_in_gib_and_the_first_is_the_box():
+    topology = brought(CORPUS / "good-astra-sim.yml").topology
+    assert (topology.size, topology.boxes) == (24, tuple(range(6)))
+    assert speeds("good-astra-sim.yml") == {x * 2**30 / 10**9 for x in (50, 12.5, 25)}
+    names = [node.name for node in topology.nodes]
+    peers = {names[x.target] for x in topology.links if names[x.source] == "gpu0"}
+    assert peers == {"gpu1", "gpu2", "gpu3", "gpu4", "gpu8", "switch-x-x0"}
+
+
+def test_capacities_are_multiples_of_a_link():
+    done = brought(CORPUS / "good-capacity.csv")
+    assert "link: 50 GB/s" in done.text
+    assert "[0, 4, 1]" in done.text
+    assert "{from: gpu, to: switch, count: 6," in done.text
