@@ -177,7 +177,7 @@ class _Layout:
         if len(cluster.gpus) > 1:
             return False
         speeds = [self._speed(self.machine.nics[i]) for i in cluster.nics]
-        slot = self._pcie(self._default(self.small.gpus[cluster.gpus[0]].pcie))
+        slot = self._usual(self.small.gpus[cluster.gpus[0]].pcie)
         return sum(speeds) <= slot.value
 
     def _doubtful(self, cluster: Cluster) -> Cluster:
@@ -192,8 +192,9 @@ class _Layout:
 
     def _direct(self, cluster: Cluster) -> None:
         for gpu, nic in cluster.pairs:
-            links = (self._default(self.small.gpus[gpu].pcie), self.small.nics[nic].pcie)
-            slot = min((self._pcie(x) for x in links if x), key=lambda figure: figure.value)
+            card = self.small.nics[nic].pcie
+            slots = [self._usual(self.small.gpus[gpu].pcie), *([self._pcie(card)] if card else [])]
+            slot = min(slots, key=lambda figure: figure.value)
             rate = self._nic(self.machine.nics[nic])
             if slot.value < rate.bandwidth:
                 rate = self._rate("pcie", slot, "nic")
@@ -236,7 +237,7 @@ class _Layout:
 
     def _slot(self, below: Ref, above: Ref | None, link: Pcie | None, note: str) -> None:
         if above is not None:
-            rate = self._rate("pcie", self._pcie(self._default(link)), "pcie")
+            rate = self._rate("pcie", self._usual(link), "pcie")
             self.wires.append(Wire(below, above, rate, note=note))
 
     def _card(self, nic: int) -> Rate:
@@ -246,11 +247,13 @@ class _Layout:
             return self._rate("pcie", self._pcie(slot), "pcie")
         return rate
 
-    def _default(self, link: Pcie | None) -> Pcie:
-        """Return a PCIe link; of an unknown one, that of the GPUs' generation."""
+    def _usual(self, link: Pcie | None) -> Figure:
+        """Return the bandwidth of a PCIe link; of an unknown one, that of the GPUs' generation."""
+        if link is not None:
+            return self._pcie(link)
         entry = rates.row(self.machine.medium, self._model(0))
-        usual = Pcie(Fraction(entry["pcie"]), 16) if entry else _OLDEST
-        return link or usual
+        figure = self._pcie(Pcie(Fraction(entry["pcie"]), 16) if entry else _OLDEST)
+        return replace(figure, source=f"{figure.source}; assumed, not in the file")
 
     def _pcie(self, link: Pcie) -> Figure:
         return rates.pcie_rate(link, self.wishes.basis)

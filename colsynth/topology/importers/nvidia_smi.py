@@ -163,6 +163,9 @@ class _Matrix:
                 raise refusal(phrase, at, note, advice="copy the whole matrix, or pipe it in")
             self.cells[name, other] = cell[1]
             place = cell.end()
+        if more := _CELL.match(line, place):
+            at = self.source.span(number, more.start(1) + 1)
+            raise refusal(f"{name} has more cells than the header has columns", at)
         self.rows[name] = number
         self.rest[name] = " ".join(line[place:].split())
         return True
@@ -247,7 +250,7 @@ class _Matrix:
     def _levels(self) -> Iterator[tuple[str, str, int]]:
         for i, j in combinations(self.names, 2):
             cell = self.cells.get((i, j)) or self.cells.get((j, i), "")
-            same = self.rest.get(i) == self.rest.get(j)
+            same = self.rest.get(i, i) == self.rest.get(j, j)
             yield i, j, _LEVELS.get(cell, _NODE if same else _SYS)
 
     def _tree(self) -> tuple[tuple[Hub, ...], dict[str, int]]:

@@ -157,6 +157,10 @@ def _plan(
             return first, ()
     hosts = () if request.hosts is None else read_hosts(decoded(request.hosts[1], request.hosts[0]))
     box = _box(found, one, request)
+    if box is None and fabric is None:
+        phrase = "the file names GPUs, and neither links nor switches"
+        advice = "import the output of nvidia-smi topo -m too"
+        raise InputError(Diagnostic("CS153", phrase, help=advice))
     if box is None:
         phrase = "the file tells of switches and hosts, not of the box that each host is"
         advice = "give --box, a preset such as dgx-h100 or a dump of a node"

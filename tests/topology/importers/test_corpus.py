@@ -218,3 +218,36 @@ def test_capacities_are_multiples_of_a_link():
     assert "link: 50 GB/s" in done.text
     assert "[0, 4, 1]" in done.text
     assert "{from: gpu, to: switch, count: 6," in done.text
+
+
+def matrix(nics, near, affinity):
+    """Return what nvidia-smi prints of four GPUs on NVSwitches; only their own rows."""
+    names = [f"GPU{i}" for i in range(4)] + nics
+    rows = [
+        [" X " if i == j else "NV18" for j in range(4)] + [near(i, k) for k in range(len(nics))]
+        for i in range(4)
+    ]
+    lines = [[f"GPU{i}", *row, affinity(i)] for i, row in enumerate(rows)]
+    return "\n".join("\t".join(line) for line in [["", *names, "CPU Affinity"], *lines]).encode()
+
+
+def test_nics_of_a_socket_are_paired_with_its_gpus_and_no_others():
+    near = lambda i, k: "NODE" if i // 2 == k // 2 else "SYS"  # noqa: E731
+    data = matrix([f"mlx5_{k}" for k in range(4)], near, lambda i: str(i // 2))
+    done = import_topology([("m", data)], Request(wishes=Wishes(nic_rate=Fraction(10**9))))
+    (doubt,) = (x for x in done.warnings if x.code == "W09")
+    assert doubt.phrase == "2 GPUs are equally far from 2 NICs"
+    assert "{from: gpu, to: nic, join: blocks," in done.text
+
+
+def test_gpus_that_share_a_switch_and_its_nics_share_its_links():
+    """As on DGX A100, where storage NICs are far from all GPUs."""
+    near = lambda i, k: "SYS" if k == 4 else "PXB" if i // 2 == k // 2 else "SYS"  # noqa: E731
+    data = matrix([f"mlx5_{k}" for k in range(5)], near, lambda i: str(i // 2))
+    request = Request(boxes=2, wishes=Wishes(gpu="sm80", nic_rate=Fraction(25 * 10**9)))
+    done = import_topology([("m", data)], request)
+    assert "W08" in {x.code for x in done.warnings}
+    assert "{from: gpu, to: pcie, join: blocks, bandwidth: $pcie," in done.text
+    assert "{from: pcie, to: nic, join: blocks, bandwidth: $nic," in done.text
+    assert "pcie: 31.5 GB/s" in done.text
+    assert "assumed, not in the file" in done.text
