@@ -11,7 +11,6 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.cli.output import write_stdout
 from colsynth.cli.places import TOPOLOGY, check_file
 from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin, tell
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, require_least
@@ -171,16 +170,15 @@ def import_(
         check_file("--output", output, TOPOLOGY, force)
     request = options.request(strict)
     found = import_topology([_read(path) for path in files], request)
-    data = found.text.encode()
     if output is not None and not is_stdin(output):
-        write_files({output: data}, replace=force)
+        write_files({output: found.text.encode()}, replace=force)
     if json:
         emit_json(_as_object(found, output))
         return
     for warning in found.warnings:
         tell(_shown(warning), keep="\n")
     if output is None or is_stdin(output):
-        write_stdout(data)
+        print(found.text, end="")
     else:
         answer_console().print(f"{output}: {headline(found.topology)}", soft_wrap=True)
 

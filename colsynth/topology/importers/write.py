@@ -10,6 +10,7 @@ from fractions import Fraction
 from colsynth.text import listed, printable
 from colsynth.topology.importers.plan import Group, Plan, Rate, Ref, Wire
 from colsynth.topology.importers.rules import node_name, rules
+from colsynth.topology.scalars import plain_scalar
 from colsynth.topology.schema import VERSION
 from colsynth.units import neat_bandwidth, spell_duration
 
@@ -49,9 +50,16 @@ def _comment(text: str, indent: int = 0) -> list[str]:
 def quoted(text: str) -> str:
     """Return a text as a YAML scalar: as it is where that is safe."""
     plain = printable(" ".join(text.split()))
-    if re.fullmatch(r"[A-Za-z][\w .,()/+-]*", plain, re.ASCII):
-        return f"'{plain}'" if plain.lower() in ("true", "false", "null") else plain
+    if re.fullmatch(r"[A-Za-z0-9][\w .,()/+-]*", plain, re.ASCII) and _is_word(plain):
+        return plain
     return "'" + plain.replace("'", "''") + "'"
+
+
+def _is_word(text: str) -> bool:
+    try:
+        return plain_scalar(text) == text
+    except ValueError:
+        return False
 
 
 def _speed(rate: Rate) -> str:
@@ -121,8 +129,11 @@ def _origin(group: Group) -> str:
     """Return what a comment says of a group: its source, and what each node is called there."""
     if not any(group.members):
         return group.note
-    named = [f"{i} is {name}" for i, name in enumerate(group.members) if name]
-    return f"{group.note} Of {group.name}, {listed(named, _SHOWN)}.".strip()
+    one = len(group.members) == 1
+    named = [
+        f"{group.name}{'' if one else i} is {name}" for i, name in enumerate(group.members) if name
+    ]
+    return f"{group.note} {listed(named, _SHOWN)}.".strip()
 
 
 def _rules(lines: list[str]) -> list[str]:
