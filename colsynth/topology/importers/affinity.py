@@ -35,11 +35,20 @@ class Cluster:
     pairs: tuple[tuple[int, int], ...]
 
 
-def distance(machine: Machine, gpu: int, nic: int) -> Distance:
-    """Return how far a NIC is from a GPU."""
-    above = set(machine.path(machine.nics[nic].hub))
+def distances(machine: Machine, nics: list[int]) -> list[dict[int, Distance]]:
+    """Return, for each GPU, how far each of some NICs is."""
+    above = {hub: set(machine.path(hub)) for hub in {machine.nics[i].hub for i in nics}}
+    rows: dict[int, dict[int, Distance]] = {}
+    for gpu in machine.gpus:
+        if gpu.hub not in rows:
+            far = {hub: _distance(machine, gpu.hub, hubs) for hub, hubs in above.items()}
+            rows[gpu.hub] = {nic: far[machine.nics[nic].hub] for nic in nics}
+    return [rows[gpu.hub] for gpu in machine.gpus]
+
+
+def _distance(machine: Machine, gpu_hub: int, above: set[int]) -> Distance:
     steps = 0
-    for hub in machine.path(machine.gpus[gpu].hub):
+    for hub in machine.path(gpu_hub):
         if machine.hubs[hub].flat:
             continue  # the switch above is the same one
         if hub in above:
@@ -63,8 +72,7 @@ def useful_nics(machine: Machine) -> tuple[list[int], list[Diagnostic]]:
             warnings.append(warning("W08", phrase, machine.nics[i].at, "it is left out"))
         real = [i for i in real if i not in bonded]
     near: set[int] = set()
-    for gpu in range(len(machine.gpus)):
-        far = {nic: distance(machine, gpu, nic) for nic in real}
+    for far in distances(machine, real):
         best = min(far.values(), default=(FAR, 0))
         if best[0] == SAME_SWITCH:
             near |= {nic for nic in real if far[nic] == best}
@@ -79,7 +87,7 @@ def useful_nics(machine: Machine) -> tuple[list[int], list[Diagnostic]]:
 def clusters(machine: Machine, nics: list[int]) -> list[Cluster]:
     """Return the GPUs and NICs that belong together, in the order of the GPUs."""
     pairs: list[tuple[int, int]] = []
-    every = [{nic: distance(machine, gpu, nic) for nic in nics} for gpu in range(len(machine.gpus))]
+    every = distances(machine, nics)
     nearest = {nic: min(row[nic][0] for row in every) for nic in nics}
     for gpu, row in enumerate(every):
         best = min(row.values(), default=(FAR, 0))
@@ -95,12 +103,20 @@ def clusters(machine: Machine, nics: list[int]) -> list[Cluster]:
 
 def _components(pairs: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     """Return the pairs, those together that share a GPU or a NIC."""
-    found: list[list[tuple[int, int]]] = []
-    for pair in pairs:
-        touching = [x for x in found if any(p[0] == pair[0] or p[1] == pair[1] for p in x)]
-        found = [x for x in found if x not in touching]
-        found.append([p for x in touching for p in x] + [pair])
-    return sorted(found)
+    label: dict[tuple[str, int], tuple[str, int]] = {}
+
+    def first(end: tuple[str, int]) -> tuple[str, int]:
+        while label.setdefault(end, end) != end:
+            label[end] = label[label[end]]
+            end = label[end]
+        return end
+
+    for gpu, nic in pairs:
+        label[first(("nic", nic))] = first(("gpu", gpu))
+    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for gpu, nic in pairs:
+        found.setdefault(first(("gpu", gpu)), []).append((gpu, nic))
+    return sorted(found.values())
 
 
 def _cluster(machine: Machine, pairs: list[tuple[int, int]]) -> Cluster:

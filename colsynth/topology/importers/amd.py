@@ -7,6 +7,7 @@ does: its upper end over its lower one. Hops tell nothing of xGMI. No table name
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -74,7 +75,7 @@ def parse(source: Source) -> Machine:
     tables = _from_json(source) if is_json else _from_text(source)
     if len(tables.names) < 2:
         raise refusal("the tables show fewer than two GPUs", source.span(1))
-    if not tables.cells.get("type") and not tables.cells.get("weight"):
+    if not any(tables.cells.get(key) for key in ("type", "weight", "range")):
         raise refusal("neither link types nor weights are there", source.span(1))
     return _machine(source, tables)
 
@@ -230,6 +231,8 @@ def _bonds(tables: Tables) -> tuple[list[Bond], list[tuple[int, int]]]:
     """Return the direct xGMI links, and the pairs of which nothing is known."""
     kinds, weights = tables.cells.get("type", {}), tables.cells.get("weight", {})
     ranges = tables.cells.get("range", {})
+    if not kinds and not weights:  # the range alone tells who is joined
+        kinds = {pair: "XGMI" if _RANGE.fullmatch(x) else "PCIE" for pair, x in ranges.items()}
     bonds, lost = [], []
     for i, j in permutations(range(len(tables.names)), 2):
         kind, weight = kinds.get((i, j)), weights.get((i, j))
@@ -260,7 +263,7 @@ def _guess(gpus: int, bonds: list[Bond]) -> str:
     """Return the generation whose boards have such links."""
     if len(bonds) == gpus * (gpus - 1) and gpus > 2:
         return "gfx942"
-    per_gpu = {sum(x.source == i for x in bonds) for i in range(gpus)}
+    per_gpu = set(Counter(x.source for x in bonds).values())
     return "gfx908" if per_gpu == {3} and all(x.count == 1 for x in bonds) else "gfx90a"
 
 

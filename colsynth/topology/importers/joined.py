@@ -144,31 +144,36 @@ class _Joined:
         part = Part(tuple(groups), wires)
         return Plan(name, title, self.box.notes, self.box.part, names, part, uplinks)
 
+    def _near(self) -> dict[int, set[int]]:
+        """Return the switches that cables join each switch to."""
+        near: dict[int, set[int]] = {i: set() for i in range(len(self.fabric.switches))}
+        for cable in self.fabric.cables:
+            near[cable.source].add(cable.target)
+            near[cable.target].add(cable.source)
+        return near
+
     def _kept(self) -> set[int]:
         """Return the switches that lead from a host to another one."""
         used = {port.switch for host in self.hosts for port in host.ports}
-        kept = set(range(len(self.fabric.switches)))
-        while True:
-            near: dict[int, set[int]] = {i: set() for i in kept}
-            for cable in self.fabric.cables:
-                if cable.source in kept and cable.target in kept:
-                    near[cable.source].add(cable.target)
-                    near[cable.target].add(cable.source)
-            useless = {i for i in kept - used if len(near[i]) < 2}
-            if not useless:
-                return kept
-            kept -= useless
+        near = self._near()
+        kept = set(near)
+        waiting = sorted(kept - used)
+        while waiting:
+            switch = waiting.pop()
+            if switch in kept and switch not in used and len(near[switch]) < 2:
+                kept.remove(switch)
+                for other in near[switch]:
+                    near[other].discard(switch)
+                    waiting.append(other)
+        return kept
 
     def _groups(self, kept: set[int]) -> tuple[list[Group], dict[int, Ref]]:
         """Return the tiers of switches, and the name of each."""
         tier = {port.switch: 0 for host in self.hosts for port in host.ports}
         front = list(tier)
-        near: dict[int, set[int]] = {}
-        for cable in self.fabric.cables:
-            near.setdefault(cable.source, set()).add(cable.target)
-            near.setdefault(cable.target, set()).add(cable.source)
+        near = self._near()
         for switch in front:
-            for other in sorted(near.get(switch, set()) & kept - tier.keys()):
+            for other in sorted(near[switch] & kept - tier.keys()):
                 tier[other] = tier[switch] + 1
                 front.append(other)
         groups: list[Group] = []

@@ -11,7 +11,7 @@ from colsynth.errors import Diagnostic, InputError, Span
 SWITCHED = -1
 """The target of a bond that ends in the NVSwitches: all of them count as one switch."""
 
-MOST_DEVICES = 1024
+MOST_DEVICES = 512
 """GPUs, and NICs, of one file; the largest NVLink domains hold 144 GPUs."""
 
 

@@ -44,6 +44,9 @@ _VIRTUAL = re.compile(r"br-|veth|docker|cali|tunl|lo$|virbr|flannel|cni|vxlan|bo
 _MOST_SPEED = 10**7
 """Mb/s; no port has 10 Tb/s, but one plugin writes kb/s."""
 
+_FULL_NODE = 8
+"""GPUs of a node that has NVLink, if its chips can have it."""
+
 _MOST_LINKS = 10**4
 """Of one count; more are a slip."""
 
@@ -229,7 +232,16 @@ class _Reader:
         values = tuple(gpus), tuple(nics), tuple(self.hubs), tuple(bonds)
         found = Machine(f"{library} {kind}", self.source.file, *values, medium)
         doubts = () if hint else bond_doubts(found)
+        if not hint and not bonds and len(gpus) == _FULL_NODE and self._usually_linked():
+            phrase = f"{_FULL_NODE} GPUs of data centres without any NVLink"
+            note = "the file may have been a hint, or NVLink is off"
+            self.warn("W01", phrase, whole, note, advice="look at nvidia-smi topo -m")
         return Machine(found.format, found.file, *values, medium, (*self.warnings, *doubts))
+
+    def _usually_linked(self) -> bool:
+        """Whether the GPUs are of chips that stand on boards with NVLink."""
+        chips = {x.element.get("sm") for x in self.seen if x.element.get("gcn") is None}
+        return chips <= {"70", "80", "90", "100", "103"} and bool(chips)
 
     def _from_hint(self, whole: Span) -> tuple[list[Gpu], list[Nic]]:
         gpus = [x for x, _ in self.bare if isinstance(x, Gpu)]

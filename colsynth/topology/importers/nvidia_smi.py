@@ -7,6 +7,7 @@ PCIe. It names neither the GPU nor any bandwidth; the other two name the GPU.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -31,6 +32,9 @@ _HEADER = re.compile(r"\s*GPU0(?=\s+(?:GPU1|NIC\d|mlx|CPU|\S*_\d)|\s*$)")
 _END = re.compile(r"CPU\s+Affinity|NUMA\s+Affinity|GPU\s+NUMA")
 _CELL = re.compile(r"\s*(X|NV[0-9]{1,4}|PIX|PXB|PHB|NODE|SYS|SOC)")
 _PRODUCT = re.compile(r"\s*GPU\s+([0-9]+):\s+(.*?)\s*(?:\(UUID:.*)?$")
+_SUMMARY = re.compile(
+    r"\|\s+([0-9]+)\s+((?:NVIDIA|Tesla|GeForce|Quadro)\s?\S.*?)\s+(?:On|Off)\s+\|"
+)
 _LINK = re.compile(r"\s*Link\s+[0-9]+:\s*(.*?)\s*$")
 _NAMED_NIC = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*$")
 
@@ -39,13 +43,13 @@ _LEVELS = {"PIX": _PIX, "PXB": _PXB, "PHB": _PHB, "NODE": _NODE, "SYS": _SYS, "S
 _MOST_LINKS = 18
 """NVLinks of one GPU, in all generations up to Blackwell; more in a row are those of a switch."""
 
-_GUESSES = ((4, "sm60"), (6, "sm70"), (12, "sm80"))
-_NEWEST = "sm90"
+_BRIDGED, _GUESSES, _NEWEST = "sm86", ((6, "sm70"), (12, "sm80")), "sm90"
+"""What few and many NVLinks of a GPU mean; four between two GPUs are a bridge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """What ``nvidia-smi nvlink -s`` or ``-L`` says: the name and the active links of each GPU."""
+    """What ``nvidia-smi nvlink -s``, ``-L`` or no option says: name and active links of GPUs."""
 
     file: str
     names: tuple[str, ...]
@@ -73,7 +77,7 @@ def parse_products(source: Source) -> Products:
     names: list[str] = []
     active: list[int] = []
     for line in clean(source.text).split("\n"):
-        if product := _PRODUCT.match(line):
+        if product := _PRODUCT.match(line) or _SUMMARY.match(line):
             names.append(product[2])
             active.append(0)
         elif (link := _LINK.match(line)) and active and re.match(r"[0-9.]+ *GB", link[1]):
@@ -193,8 +197,13 @@ class _Matrix:
     def machine(self) -> Machine:
         place = {name: i for i, name in enumerate(self.gpus)}
         bonds = self._bonds(place)
-        total = max(sum(x.count for x in bonds if x.source == i) for i in place.values())
+        sums = Counter[int]()
+        for bond in bonds:
+            sums[bond.source] += bond.count
+        total = max(sums.values(), default=0)
         model = next((key for most, key in _GUESSES if total <= most), _NEWEST) if bonds else ""
+        if bonds and len(self.gpus) == 2 and total == 4:
+            model = _BRIDGED
         at = self.source.span(self.top + 1)
         if bonds:
             phrase = f"the matrix does not name the GPU: {total} NVLinks, taken for {model}"
@@ -229,10 +238,11 @@ class _Matrix:
             if cell.startswith("NV") and i in place and j in place
         }
         counts = {pair: count for pair, count in counts.items() if count}
-        totals = {i: sum(n for (k, _), n in counts.items() if k == i) for i in place}
+        rows = {i: [counts.get((i, j), 0) for j in self.gpus] for i in self.gpus}
+        totals = {i: sum(row) for i, row in rows.items()}
         most, alike = max(totals.values()), len(set(counts.values())) == 1
         if most > _MOST_LINKS:
-            best = {i: max((n for (k, _), n in counts.items() if k == i), default=0) for i in place}
+            best = {i: max(row) for i, row in rows.items()}
             return [
                 Bond(place[i], SWITCHED, n, self.source.span(self.rows[i]))
                 for i, n in best.items()

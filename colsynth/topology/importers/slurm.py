@@ -171,12 +171,15 @@ def _fabric(kind: str, source: Source, tree: _Tree) -> Fabric:
 
 
 def _refuse_circles(parents: dict[str, str], tree: _Tree) -> None:
+    safe: set[str] = set()
     for name in parents:
-        above, steps = name, 0
-        while above in parents:
-            above, steps = parents[above], steps + 1
-            if steps > len(parents):
-                raise refusal(f"switch {name!r} is above itself", tree.switches[name][2])
+        way = [name]
+        while way[-1] in parents and parents[way[-1]] not in safe:
+            way.append(parents[way[-1]])
+            if len(way) > len(parents) + 1:
+                phrase = f"switch {way[-1]!r} is above itself"
+                raise refusal(phrase, tree.switches[way[-1]][2])
+        safe |= set(way)
 
 
 def _blocks(kind: str, source: Source, tree: _Tree) -> Fabric:

@@ -107,6 +107,15 @@ def test_all_schemas_of_amd_smi_say_the_same(name):
     assert brought(CORPUS / name, wishes=wishes).topology.links == tables.links
 
 
+def test_bandwidths_alone_tell_the_links():
+    done = brought(CORPUS / "good-bandwidths-alone.txt", wishes=Wishes(gpu="gfx90a"))
+    assert "[0, 4, 0]" in done.text
+
+
+def test_the_summary_of_nvidia_smi_names_the_gpus():
+    assert not [x for x in brought(CORPUS / "good-with-summary.txt").warnings if x.code == "W16"]
+
+
 def test_rails_of_the_file_are_planes_of_the_fabric():
     done = brought(CORPUS / "good-rails.xml", boxes=2)
     assert "{name: ib, kind: switch, count: 2}" in done.text

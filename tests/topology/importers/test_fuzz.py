@@ -1,6 +1,6 @@
 """Whatever a file holds, it becomes a topology or one diagnostic; never anything else.
 
-COLSYNTH_IMPORT_CASES says how many files are mutated, COLSYNTH_FUZZ_SEED which ones.
+COLSYNTH_FUZZ_CASES says how many files are mutated, COLSYNTH_FUZZ_SEED which ones.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.fuzz.mutations import NUMBERS, SCRAPS, mutated_bytes, mutated_text, p
 from tests.watchdog import TooLong, at_most
 
 SEED = os.environ.get("COLSYNTH_FUZZ_SEED", "1")
-CASES = int(os.environ.get("COLSYNTH_IMPORT_CASES", "600"))
+CASES = int(os.environ.get("COLSYNTH_FUZZ_CASES", "600"))
 SECONDS = 20
 FOLDERS = (Path(__file__).parents[2] / "corpus" / "machines", Path("/work/shared/samples/topology"))
 WORDS = (
