@@ -7,16 +7,13 @@ links, and NICs with their nets. A hint holds PCI functions alone.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from colsynth.errors import Diagnostic, Span
-from colsynth.topology.importers.doubts import bond_doubts, similar_presets, warning
+from colsynth.errors import Span
+from colsynth.topology.importers.doubts import bond_doubts, similar_presets
 from colsynth.topology.importers.machine import (
-    SWITCHED,
-    Bond,
     Gpu,
     Hub,
     Machine,
@@ -26,13 +23,13 @@ from colsynth.topology.importers.machine import (
     limited,
     refusal,
 )
-from colsynth.topology.importers.rates import generation
-from colsynth.topology.importers.xml_text import children, parse_xml, place, root_name
+from colsynth.topology.importers.nccl_gpus import Seen, model, ranked, usually_linked
+from colsynth.topology.importers.nccl_gpus import bonds as bonds_of
+from colsynth.topology.importers.xml_text import XmlReader, children, parse_xml, root_name
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-_NVSWITCH, _CPU = "0x0680", "0x068001"
 _GPU_CLASSES, _NIC_CLASSES = ("0x03", "0x12"), ("0x02",)
 _EMULATED = ("0x104c", "0x8232")
 """QEMU's PCIe switch: it says 2.5 GT/s x1, and limits nothing."""
@@ -46,9 +43,6 @@ _MOST_SPEED = 10**7
 
 _FULL_NODE = 8
 """GPUs of a node that has NVLink, if its chips can have it."""
-
-_MOST_LINKS = 10**4
-"""Of one count; more are a slip."""
 
 
 def sniff(text: str) -> bool:
@@ -70,35 +64,15 @@ def parse(source: Source) -> Machine:
     return reader.machine()
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A GPU as it stands in the file, with the number of GPUs of the same device."""
-
-    gpu: Gpu
-    bus: str
-    element: _Element
-    shared: int
-
-
 @dataclass
-class _Reader:
-    source: Source
+class _Reader(XmlReader):
     hubs: list[Hub] = field(default_factory=list)
     known: dict[tuple[int, str], int] = field(default_factory=dict)
-    seen: list[_Seen] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
     nics: list[Nic] = field(default_factory=list)
     bare: list[tuple[Gpu | Nic, str]] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
-    warnings: list[Diagnostic] = field(default_factory=list)
     nameless_speeds: list[Span] = field(default_factory=list)
-
-    def at(self, element: _Element, attribute: str | None = None) -> Span:
-        return place(self.source, element, attribute)
-
-    def warn(
-        self, code: str, phrase: str, at: Span, *notes: str, advice: str | None = None
-    ) -> None:
-        self.warnings.append(warning(code, phrase, at, *notes, advice=advice))
 
     def read_cpu(self, cpu: _Element) -> None:
         """Read a CPU and, without recursion, everything below it."""
@@ -125,8 +99,8 @@ class _Reader:
         nics = [child for child in children(pci) if child.tag == "nic"]
         kind = pci.get("class", "").lower()
         for gpu in gpus:
-            value = Gpu(bus, self.at(gpu), hub, link, _model(gpu))
-            self.seen.append(_Seen(value, bus, gpu, len(gpus)))
+            value = Gpu(bus, self.at(gpu), hub, link, model(gpu))
+            self.seen.append(Seen(value, bus, gpu, len(gpus)))
         for nic in nics:
             self._nets(nic, hub, link, virtual=False)
         if gpus or nics:
@@ -160,18 +134,11 @@ class _Reader:
     def _link(self, pci: _Element) -> Pcie | None:
         """Return the PCIe link of a function; the number counts, not its spelling."""
         found = re.match(r"\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*GT/s", pci.get("link_speed", ""))
-        width = self._number(pci, "link_width", "0", 0, 64)
+        width = self.number(pci, "link_width", "0", 0, 64)
         speed = Fraction(found[1]) if found else Fraction(0)
         if not speed or not width:
             self.nameless_speeds.append(self.at(pci, "link_speed"))
         return Pcie(speed, width or 16) if speed else None
-
-    def _number(self, element: _Element, name: str, default: str, least: int, most: int) -> int:
-        text = element.get(name, default).strip()
-        if not re.fullmatch(r"-?[0-9]{1,18}", text) or not least <= int(text) <= most:
-            phrase = f"{name} {text!r} is no number from {least} to {most}"
-            raise refusal(phrase, self.at(element, name))
-        return int(text)
 
     def _nets(self, nic: _Element, hub: int, link: Pcie | None, virtual: bool) -> None:
         nets = [net for net in children(nic) if net.tag == "net" and net.get("net", "1") != "0"]
@@ -194,7 +161,7 @@ class _Reader:
                 self.warn("W20", phrase, self.at(net, "gdr"), note)
 
     def _speed(self, net: _Element, name: str) -> Fraction | None:
-        speed = self._number(net, "speed", "0", -(10**12), 10**12)
+        speed = self.number(net, "speed", "0", -(10**12), 10**12)
         at = self.at(net, "speed")
         if speed <= 0:
             note = "NCCL takes 10 Gb/s for it"
@@ -217,10 +184,11 @@ class _Reader:
         else:
             nics = self.nics
             kind = "topology dump"
-            seen = self._ranked()
+            bare = [x for x, _ in self.bare if isinstance(x, Gpu)]
+            seen = ranked(self, self.seen, bare)
             gpus = [x.gpu for x in seen]
             xgmi = any(x.element.get("gcn") for x in seen)
-            medium, bonds = ("xgmi" if xgmi else "nvlink"), self._bonds(seen)
+            medium, bonds = ("xgmi" if xgmi else "nvlink"), bonds_of(self, seen)
         library = "RCCL" if medium == "xgmi" else "NCCL"
         if self.nameless_speeds:
             phrase = f"{len(self.nameless_speeds)} PCIe links have no speed or width"
@@ -232,16 +200,11 @@ class _Reader:
         values = tuple(gpus), tuple(nics), tuple(self.hubs), tuple(bonds)
         found = Machine(f"{library} {kind}", self.source.file, *values, medium)
         doubts = () if hint else bond_doubts(found)
-        if not hint and not bonds and len(gpus) == _FULL_NODE and self._usually_linked():
+        if not hint and not bonds and len(gpus) == _FULL_NODE and usually_linked(self.seen):
             phrase = f"{_FULL_NODE} GPUs of data centres without any NVLink"
             note = "the file may have been a hint, or NVLink is off"
             self.warn("W01", phrase, whole, note, advice="look at nvidia-smi topo -m")
         return Machine(found.format, found.file, *values, medium, (*self.warnings, *doubts))
-
-    def _usually_linked(self) -> bool:
-        """Whether the GPUs are of chips that stand on boards with NVLink."""
-        chips = {x.element.get("sm") for x in self.seen if x.element.get("gcn") is None}
-        return chips <= {"70", "80", "90", "100", "103"} and bool(chips)
 
     def _from_hint(self, whole: Span) -> tuple[list[Gpu], list[Nic]]:
         gpus = [x for x, _ in self.bare if isinstance(x, Gpu)]
@@ -255,83 +218,9 @@ class _Reader:
         self.warn("W01", phrase, whole, "only PCIe is imported", advice=advice)
         return gpus, nics
 
-    def _ranked(self) -> list[_Seen]:
-        """Return the GPUs in the order of their ranks; those without one stand aside."""
-        ranked = [x for x in self.seen if x.element.get("rank") is not None]
-        rest = [x for x in self.seen if x.element.get("rank") is None] if ranked else []
-        unused = [*(x.gpu for x in rest), *(x for x, _ in self.bare if isinstance(x, Gpu))]
-        for gpu in unused:
-            phrase = f"GPU {gpu.name} has no rank and is left out"
-            self.warn("W19", phrase, gpu.at, "it was not in the communicator that wrote the dump")
-        key = "rank" if ranked else "dev"
-        kept = ranked or self.seen
-        numbers = [self._number(x.element, key, "0", 0, 10**6) for x in kept]
-        twice = next((n for n, count in Counter(numbers).items() if count > 1), None)
-        if twice is not None and ranked:
-            at = kept[len(numbers) - 1 - numbers[::-1].index(twice)].element
-            raise refusal(f"two GPUs have rank {twice}", self.at(at, "rank"))
-        order = sorted(range(len(kept)), key=lambda i: numbers[i])
-        for i in order if ranked else ():
-            device = kept[i].element.get("dev", str(numbers[i]))
-            if device != str(numbers[i]):
-                phrase = f"rank {numbers[i]} is device {device}: ranks and devices differ"
-                advice = "number the ranks of the job as the topology does"
-                self.warn("W04", phrase, self.at(kept[i].element, "dev"), advice=advice)
-                break
-        return [kept[i] for i in order]
-
-    def _bonds(self, seen: list[_Seen]) -> list[Bond]:
-        index: dict[str, int] = {}
-        for i, x in enumerate(seen):
-            index.setdefault(x.bus, i)
-        totals: dict[tuple[int, int], Bond] = {}
-        for i, x in enumerate(seen):
-            if x.shared > 1 and index[x.bus] == i:
-                phrase = f"{x.shared} GPUs share device {x.bus}"
-                self.warn("W18", phrase, x.gpu.at, "its links are divided among them")
-            for link in children(x.element):
-                if link.tag in ("nvlink", "xgmi"):
-                    target = self._target(link, x, index)
-                    if target is None:
-                        continue
-                    count = self._number(link, "count", "1", 1, _MOST_LINKS)
-                    before = totals.get((i, target))
-                    share = max(count // x.shared, 1)
-                    total = share + (before.count if before else 0)
-                    totals[i, target] = Bond(i, target, total, self.at(link))
-        return list(totals.values())
-
-    def _target(self, link: _Element, seen: _Seen, index: dict[str, int]) -> int | None:
-        """Return the GPU that a link leads to, SWITCHED, or None where it does not count."""
-        target, kind = link.get("target", "").lower(), link.get("tclass", "").lower()
-        if target == seen.bus:
-            phrase = f"GPU {seen.bus} is linked to itself"
-            self.warn("W02", phrase, self.at(link, "target"), "the link is left out")
-            return None
-        if target in index:
-            return index[target]
-        if kind.startswith(_NVSWITCH) and kind != _CPU:
-            if target.startswith("ffff") and not any(x.code == "W06" for x in self.warnings):
-                phrase = "the NVSwitches are hidden (a container, a VM, or Blackwell)"
-                self.warn("W06", phrase, self.at(link, "target"), "taken for one switch")
-            return SWITCHED
-        if kind != _CPU and not any(x.code == "W19" for x in self.warnings):
-            phrase = f"links lead to {target or 'nowhere'}, which is not in the file"
-            note = "it was not in the communicator; such links are left out"
-            self.warn("W19", phrase, self.at(link, "target"), note)
-        return None
-
 
 def _ids(pci: _Element) -> tuple[str, str]:
     return pci.get("vendor", "").lower(), pci.get("device", "").lower()
-
-
-def _model(gpu: _Element) -> str:
-    """Return the generation of a GPU: RCCL's sm is the number of its CUs, gcn its generation."""
-    arch = gpu.get("gcn")
-    if arch is None:
-        return generation(f"sm{gpu.get('sm', '')}")
-    return generation({"910": "gfx90a"}.get(arch, arch if arch.startswith("gfx") else f"gfx{arch}"))
 
 
 def _cpu_kind(cpu: _Element) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from colsynth.errors import Span
+from colsynth.errors import Diagnostic, Span
+from colsynth.topology.importers.doubts import warning
 from colsynth.topology.importers.machine import Source, refusal
 
 if TYPE_CHECKING:
@@ -73,3 +75,29 @@ def place(source: Source, element: _Element, attribute: str | None = None) -> Sp
         if begin >= 0:
             return source.span(last - back, begin + 1)
     return source.span(last)
+
+
+@dataclass
+class XmlReader:
+    """What readers of one file share: its text, and what is odd about it."""
+
+    source: Source
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+    def at(self, element: _Element, attribute: str | None = None) -> Span:
+        """Return the place of an attribute's value, or of the element."""
+        return place(self.source, element, attribute)
+
+    def warn(
+        self, code: str, phrase: str, at: Span, *notes: str, advice: str | None = None
+    ) -> None:
+        """Add a warning."""
+        self.warnings.append(warning(code, phrase, at, *notes, advice=advice))
+
+    def number(self, element: _Element, name: str, default: str, least: int, most: int) -> int:
+        """Return a whole number; raise InputError (CS152) where there is none."""
+        text = element.get(name, default).strip()
+        if not re.fullmatch(r"-?[0-9]{1,18}", text) or not least <= int(text) <= most:
+            phrase = f"{name} {text!r} is no number from {least} to {most}"
+            raise refusal(phrase, self.at(element, name))
+        return int(text)
