@@ -157,7 +157,7 @@ class _Layout:
         for cluster in clusters(self.machine, nics):
             if self._is_direct(cluster):
                 self._direct(cluster)
-            elif cluster.hub >= 0 and self.machine.hubs[cluster.hub].kind == "switch":
+            elif self._is_tree(cluster):
                 top = _common(self.small, cluster)
                 both = shared.setdefault(top, ([], []))
                 both[0].extend(cluster.gpus)
@@ -176,14 +176,25 @@ class _Layout:
             return True
         if len(cluster.gpus) > 1:
             return False
-        speeds = [self._speed(self.machine.nics[i]) for i in cluster.nics]
-        slot = self._usual(self.small.gpus[cluster.gpus[0]].pcie)
-        return sum(speeds) <= slot.value
+        own = self.small.gpus[cluster.gpus[0]]
+        load: dict[int, Fraction] = {}
+        for i in cluster.nics:
+            hub = self.small.nics[i].hub
+            load[hub] = load.get(hub, Fraction(0)) + self._speed(self.machine.nics[i])
+        cards = load.keys() - set(self.small.path(own.hub))
+        limits = {hub: self._usual(self.small.hubs[hub].uplink).value for hub in cards}
+        fits = all(load[hub] <= limit for hub, limit in limits.items())
+        return fits and sum(load.values()) <= self._usual(own.pcie).value
+
+    def _is_tree(self, cluster: Cluster) -> bool:
+        """Whether a PCIe switch is above all of a cluster, or a socket with one GPU."""
+        kind = self.machine.hubs[cluster.hub].kind if cluster.hub >= 0 else ""
+        return kind == "switch" or (kind == "root" and len(cluster.gpus) == 1)
 
     def _doubtful(self, cluster: Cluster) -> Cluster:
         """Pair GPUs and NICs that nothing pairs, and say so."""
         names = [self.machine.nics[i].name for i in cluster.nics]
-        phrase = f"{len(cluster.gpus)} GPUs are equally far from {plural(len(names), 'NIC')}"
+        phrase = f"{plural(len(cluster.gpus), 'GPU')} equally far from {plural(len(names), 'NIC')}"
         note = f"paired in the order of the file: {names[0]} first"
         advice = "check with the vendor's list of affinities, and edit the links"
         at = self.machine.nics[cluster.nics[0]].at
@@ -219,7 +230,7 @@ class _Layout:
         for i in nics:
             if small.nics[i].hub in place:
                 self.wires.append(Wire(place[small.nics[i].hub], ("nic", i), self._card(i)))
-        roots = [hub for hub in place if small.hubs[hub].kind == "root"]
+        roots = [hub for hub in place if small.hubs[hub].kind == "root" and not tops]
         for one, other in combinations(roots, 2):
             figure = rates.socket_rate(small.hubs[one].cpu or "other")
             rate = self._rate("socket", figure, "socket")

@@ -245,8 +245,21 @@ def test_nics_of_a_socket_are_paired_with_its_gpus_and_no_others():
     data = matrix([f"mlx5_{k}" for k in range(4)], near, lambda i: str(i // 2))
     done = import_topology([("m", data)], Request(wishes=Wishes(nic_rate=Fraction(10**9))))
     (doubt,) = (x for x in done.warnings if x.code == "W09")
-    assert doubt.phrase == "2 GPUs are equally far from 2 NICs"
+    assert doubt.phrase == "2 GPUs equally far from 2 NICs"
     assert "{from: gpu, to: nic, join: blocks," in done.text
+
+
+def test_ports_of_a_card_share_its_slot():
+    text = (CORPUS / "good-rails.xml").read_text()
+    port = '<net name="mlx5_9" dev="1" speed="200000" port="2" guid="0x1" maxconn="1" gdr="1"/>'
+    data = (
+        text.replace("</nic>", f"{port}</nic>", 1).replace('rail="0"', "").replace('rail="1"', "")
+    )
+    done = import_topology([("topo.xml", data.encode())], Request(boxes=2))
+    names = [node.name for node in done.topology.nodes]
+    card = done.topology.link_between[names.index("cpu0"), names.index("pcie0")]
+    assert done.topology.links[card].bandwidth == Fraction("31.5") * 10**9
+    assert "W09" not in {x.code for x in done.warnings}
 
 
 def test_gpus_that_share_a_switch_and_its_nics_share_its_links():
