@@ -132,6 +132,8 @@ def _from_json(source: Source) -> Tables:
     flat = _drm_pairs(data)
     if flat:
         return _from_pairs(source, flat)
+    if isinstance(data, dict):  # some versions put the list under a key
+        data = next((x for x in data.values() if isinstance(x, list)), data)
     if not isinstance(data, list) or not all(isinstance(x, dict) for x in data):
         raise refusal("expected a list with an object for each GPU", source.span(1))
     limited(data, "GPUs", source.span(1))

@@ -146,15 +146,18 @@ def _plan(
     """Return the plan of a cluster, or a topology file that is one already."""
     fabrics = [x for x in found if isinstance(x, Fabric)]
     whole = [x for x in found if isinstance(x, Plan | Ready)]
-    one = _only([x for x in found if isinstance(x, Machine)], "machine")
+    described = _only([x for x in found if isinstance(x, Machine | Plan | Ready | Box)], "machine")
+    one = described if isinstance(described, Machine) else None
     fabric = _only(fabrics, "fabric")
     if whole and fabric is None and one is None:
-        _refuse_options(request)
-        first = _only(whole, "topology")
+        _refuse_idle(request, machine=False, fabric=None, whole=True)
+        first = whole[0]
         if len(found) == 1:
             if isinstance(first, Plan):
                 return replace(first, name=name), first.warnings
             return first, ()
+    box_file = request.box is not None and not isinstance(request.box, str)
+    _refuse_idle(request, machine=one is not None or box_file, fabric=fabric, whole=False)
     hosts = () if request.hosts is None else read_hosts(decoded(request.hosts[1], request.hosts[0]))
     box = _box(found, one, request)
     if box is None and fabric is None:
@@ -204,19 +207,45 @@ def _box(found: Sequence[Found], machine: Machine | None, request: Request) -> B
 
 def _only(values: Sequence[Any], what: str) -> Any:
     if len(values) > 1:
-        phrase = f"{values[0].file} and {values[1].file} both describe a {what}"
-        raise InputError(Diagnostic("CS155", phrase, help="import one at a time"))
+        phrase = f"two files describe a {what}"
+        files = [value.file for value in values if hasattr(value, "file")]
+        raise InputError(
+            Diagnostic("CS155", phrase, notes=tuple(files), help="import one at a time")
+        )
     return values[0] if values else None
 
 
-def _refuse_options(request: Request) -> None:
-    """Refuse what cannot act on a file that describes a whole topology."""
-    given = {"--boxes": request.boxes, "--hosts": request.hosts, "--box": request.box}
-    for option, value in given.items():
-        if value is not None:
-            phrase = f"{option} cannot change a file that describes a whole topology"
-            advice = "a topology file takes --nodes; give --fabric to use it as a box"
-            raise InputError(Diagnostic("CS155", phrase, help=advice))
+def _refuse_idle(request: Request, machine: bool, fabric: Fabric | None, whole: bool) -> None:
+    """Refuse options that nothing obeys (CS155).
+
+    Parameters
+    ----------
+    request : Request
+    machine : bool
+        Whether the box comes from what a machine printed.
+    fabric : Fabric or None
+    whole : bool
+        Whether a file describes a whole topology, which is taken as it is.
+    """
+    wishes = request.wishes
+    tapered = fabric is not None and not any(cable.rate for cable in fabric.cables)
+    idle = {
+        "--boxes": whole and request.boxes is not None,
+        "--hosts": whole and request.hosts is not None,
+        "--box": whole and request.box is not None,
+        "--gpu": not machine and wishes.gpu != "",
+        "--nic-bandwidth": not machine and wishes.nic_rate is not None,
+        "--link-bandwidth": not machine and wishes.basis != "spec",
+        "--oversubscription": not tapered and request.oversubscription != 1,
+    }
+    for option, given in idle.items():
+        if given:
+            phrase = f"nothing in these files obeys {option}"
+            note = (
+                "a topology file and a preset have numbers of their own; fabrics too, but Slurm's"
+            )
+            advice = "leave it out, or edit the numbers in the topology file"
+            raise InputError(Diagnostic("CS155", phrase, notes=(note,), help=advice))
 
 
 def _name(file: str) -> str:

@@ -86,6 +86,10 @@ FABRICS = ("conf", "ibnet", "w23", "w24", "w25")
 
 def requests(rng, name):
     fabric = any(part in name for part in FABRICS)
+    other = name.endswith((".csv", ".yml", ".yaml", ".json")) and "amd" not in name
+    if fabric or other:
+        box = pick(rng, ("mi250", "ndv2", "dgx-h100")) if fabric else None
+        return Request(boxes=pick(rng, (None, None, 2)), box=box, strict=rng.random() < 0.05)
     return Request(
         boxes=pick(rng, (None, None, None, 1, 2)),
         wishes=Wishes(
@@ -93,7 +97,6 @@ def requests(rng, name):
             pick(rng, ("", "", "sm90", "gfx90a")),
             pick(rng, (None, Fraction(50 * 10**9))),
         ),
-        box=pick(rng, ("mi250", "ndv2", "dgx-h100")) if fabric or rng.random() < 0.02 else None,
         strict=rng.random() < 0.05,
     )
 
