@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
-from math import gcd, lcm
 
 from colsynth.errors import Diagnostic
 from colsynth.topology.importers.doubts import warning
 from colsynth.topology.importers.machine import Source, limited, refusal
-from colsynth.topology.importers.plan import Box, Group, Part, Plan, Rate, Ref, Wire
+from colsynth.topology.importers.plan import Box, Group, Part, Plan, Rate, Ref, Wire, unit_of
 
 _NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?")
 _SWITCHES = re.compile(r"(?i)(nv)?(s|sw|switch|leaf|spine|core|ib)[0-9._-]*$|.*switch")
@@ -133,8 +131,7 @@ def _wires(
 ) -> tuple[Wire, ...]:
     """Return the links as multiples of their greatest common divisor, if they are small ones."""
     values = set(links.values())
-    scale = lcm(*(x.denominator for x in values))
-    unit = Fraction(reduce(gcd, (int(x * scale) for x in values)), scale)
+    unit = unit_of(values)
     text = f"capacities of {source.file}"
     if max(values) / unit > _MOST_COUNT:
         known = {x: Rate("link", x, text, "link") for x in sorted(values)}

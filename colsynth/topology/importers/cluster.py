@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.topology.importers import rates
-from colsynth.topology.importers.plan import Box, Group, Part, Plan, Port, Wire
+from colsynth.topology.importers.plan import Box, Group, Part, Plan, Port, Wire, free_name
 
 FABRIC = "ib"
 """What switches between boxes are called, as in the presets."""
@@ -32,15 +32,16 @@ def repeated(name: str, box: Box, boxes: int, hosts: tuple[str, ...] = ()) -> Pl
     rails = len(planes) > 1 and all(port.plane is not None for port in box.ports)
     note = "Rails that the file names." if rails else "One switch that blocks nothing, assumed."
     count = len(planes) if rails else 1
-    group = Group(FABRIC, "switch", ("",) * count, note)
+    name = free_name(FABRIC, box.part)
+    group = Group(name, "switch", ("",) * count, note)
     wires = tuple(
-        uplink(port, planes.index(port.plane) if rails and port.plane is not None else 0)
+        uplink(port, planes.index(port.plane) if rails and port.plane is not None else 0, name)
         for port in box.ports
     )
     return replace(plan, fabric=Part((group,)), uplinks=(wires,) * boxes)
 
 
-def uplink(port: Port, switch: int, group: str = FABRIC) -> Wire:
+def uplink(port: Port, switch: int, group: str) -> Wire:
     """Return the link from a port of a box to a switch of the fabric."""
     rate = port.rate
     if not rate.latency:

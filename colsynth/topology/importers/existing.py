@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from colsynth.model import Node, Topology
@@ -14,12 +14,15 @@ from colsynth.topology.document import decode_document, read_document
 from colsynth.topology.flat import read_flat
 from colsynth.topology.importers.json_text import looks_like_json
 from colsynth.topology.importers.machine import Source
-from colsynth.topology.importers.plan import Box, Group, Part, Port, Rate, Ref, Wire
+from colsynth.topology.importers.plan import Box, Group, Part, Port, Rate, Ref, Wire, unit_of
 from colsynth.topology.load import find_file
 from colsynth.topology.schema import Flat
 
 _STEM = re.compile(r"([A-Za-z](?:[\w-]*[A-Za-z_-])?)[0-9.]*", re.ASCII)
 _FORM = re.compile(r"(?m)^(version|box|nodes):")
+
+_MOST_COUNT = 36
+"""Links of a pair of nodes; more are no machine's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,25 @@ def _box(topology: Topology, title: str, spec: str) -> Box:
         for i in order
         if out[i]
     )
-    return Box(title, Part(groups, tuple(wires)), ports)
+    return Box(title, Part(groups, _counted(wires)), ports)
+
+
+def _counted(wires: Sequence[Wire]) -> tuple[Wire, ...]:
+    """Return the wires with counts, where those of two groups are small multiples of a link."""
+    alike: dict[tuple[str, str, Fraction], set[Fraction]] = {}
+    for wire in wires:
+        key = wire.source[0], wire.target[0], wire.rate.latency
+        alike.setdefault(key, set()).add(wire.rate.bandwidth)
+    found = []
+    for wire in wires:
+        speeds = alike[wire.source[0], wire.target[0], wire.rate.latency]
+        unit = unit_of(speeds)
+        if len(speeds) == 1 or max(speeds) / unit > _MOST_COUNT:
+            found.append(wire)
+            continue
+        count = int(wire.rate.bandwidth / unit)
+        found.append(replace(wire, rate=replace(wire.rate, bandwidth=unit), count=count))
+    return tuple(found)
 
 
 def _groups(

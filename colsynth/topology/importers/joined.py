@@ -11,7 +11,18 @@ from colsynth.topology.importers import rates
 from colsynth.topology.importers.cluster import repeated
 from colsynth.topology.importers.doubts import warning
 from colsynth.topology.importers.fabric import Cable, Fabric, Host, HostPort
-from colsynth.topology.importers.plan import Box, Group, Part, Plan, Port, Rate, Ref, Wire, merged
+from colsynth.topology.importers.plan import (
+    Box,
+    Group,
+    Part,
+    Plan,
+    Port,
+    Rate,
+    Ref,
+    Wire,
+    free_name,
+    merged,
+)
 from colsynth.topology.importers.rates import Figure
 from colsynth.units import plural
 
@@ -181,6 +192,7 @@ class _Joined:
         for level in sorted({tier[i] for i in tier}):
             members = [i for i in sorted(tier) if tier[i] == level]
             name = _TIERS[level] if level < len(_TIERS) else f"tier{'-x' * level}"
+            name = free_name(name, self.box.part)
             labels = tuple(self.fabric.switches[i] for i in members)
             groups.append(Group(name, "switch", labels, f"Switches of {self.fabric.file}."))
             place |= {i: (name, k) for k, i in enumerate(members)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import gcd, lcm
 
 from colsynth.errors import Diagnostic
 
@@ -76,6 +77,20 @@ class Wire:
     count: int = 1
     one_way: bool = False
     note: str = ""
+
+
+def unit_of(bandwidths: Iterable[Fraction]) -> Fraction:
+    """Return the largest bandwidth of which all are multiples."""
+    values = list(bandwidths)
+    scale = lcm(*(x.denominator for x in values))
+    return Fraction(gcd(*(int(x * scale) for x in values)), scale)
+
+
+def free_name(name: str, part: Part) -> str:
+    """Return a name for a group of the fabric that no group of a box has."""
+    while any(group.name == name for group in part.groups):
+        name += "-x"
+    return name
 
 
 def merged(wires: Iterable[Wire]) -> tuple[Wire, ...]:

@@ -159,6 +159,13 @@ def test_both_files_of_slurm_say_the_same(kind):
     assert one.links == other.links
 
 
+def test_a_box_may_have_a_leaf_of_its_own():
+    text = export_flat(load("dgx-a100", nodes=2)).replace("nvswitch", "leaf")
+    box = ("lab.yaml", text.encode())
+    done = brought(CORPUS / "w23-tree.conf", box=box)
+    assert {"leaf0", "leaf-x0"} <= {node.name for node in done.topology.nodes}
+
+
 def test_an_nvlink_domain_is_one_box():
     topology = brought(CORPUS / "w23-blocks.conf").topology
     assert (topology.boxes, topology.size) == ((0, 1), 32)
