@@ -118,6 +118,14 @@ def with_products(machine: Machine, products: Products) -> Machine:
         for gpu, model in zip(machine.gpus, models, strict=True)
     ]
     doubts = [x for x in machine.warnings if x.code != "W16" or not all(models)]
+    totals = Counter[int]()
+    for bond in machine.bonds:
+        totals[bond.source] += bond.count
+    for i, (gpu, active) in enumerate(zip(gpus, products.active, strict=True)):
+        if active and active != totals[i]:
+            phrase = f"{gpu.name} has {totals[i]} NVLinks, of which {active} are active"
+            note = f"active links are those of {products.file}; the topology counts all"
+            doubts.append(warning("W12", phrase, gpu.at, note))
     return replace(machine, gpus=tuple(gpus), warnings=tuple(doubts))
 
 

@@ -88,7 +88,9 @@ def test_a_listing_names_the_gpus_of_a_matrix():
     files = [(matrix.name, matrix.read_bytes()), ("nvlink.txt", listing.encode())]
     done = import_topology(files, Request())
     assert "nvlink: 50 GB/s" in done.text
-    assert "W16" not in {x.code for x in done.warnings}
+    assert {x.code for x in done.warnings} == {"W22"}
+    files[1] = ("nvlink.txt", listing.replace("Link 3: 53.125 GB/s", "Link 3: <inactive>").encode())
+    assert "W12" in {x.code for x in import_topology(files, Request()).warnings}
     with pytest.raises(InputError) as caught:
         import_topology([*files, files[0]], Request())
     assert caught.value.diagnostic.code == "CS155"
