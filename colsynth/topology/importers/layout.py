@@ -163,7 +163,7 @@ class _Layout:
                 both[0].extend(cluster.gpus)
                 both[1].extend(cluster.nics)
             else:
-                self._direct(self._doubtful(cluster))
+                self._direct(self._doubtful(cluster), "paired in order; the file does not say")
         if shared:
             gpus = [i for both in shared.values() for i in both[0]]
             ports = [i for both in shared.values() for i in both[1]]
@@ -195,13 +195,21 @@ class _Layout:
         """Pair GPUs and NICs that nothing pairs, and say so."""
         names = [self.machine.nics[i].name for i in cluster.nics]
         phrase = f"{plural(len(cluster.gpus), 'GPU')} equally far from {plural(len(names), 'NIC')}"
-        note = f"paired in the order of the file: {names[0]} first"
+        by_bus = all(self.machine.nics[i].bus for i in cluster.nics)
+        order = "bus ids" if by_bus else "file"
+        note = f"paired in the order of the {order}"
         advice = "check with the vendor's list of affinities, and edit the links"
         at = self.machine.nics[cluster.nics[0]].at
         self.warnings.append(warning("W09", phrase, at, note, advice=advice))
+        if by_bus:
+            gpus = sorted(cluster.gpus, key=lambda i: self.machine.gpus[i].name)
+            nics = sorted(cluster.nics, key=lambda i: self.machine.nics[i].bus)
+            cluster = replace(cluster, gpus=tuple(gpus), nics=tuple(nics))
         return paired(cluster)
 
-    def _direct(self, cluster: Cluster) -> None:
+    def _direct(
+        self, cluster: Cluster, note: str = "each NIC to the GPUs nearest to it on PCIe"
+    ) -> None:
         for gpu, nic in cluster.pairs:
             card = self.small.nics[nic].pcie
             slots = [self._usual(self.small.gpus[gpu].pcie), *([self._pcie(card)] if card else [])]
@@ -209,7 +217,6 @@ class _Layout:
             rate = self._nic(self.machine.nics[nic])
             if slot.value < rate.bandwidth:
                 rate = self._rate("pcie", slot, "nic")
-            note = "each NIC to the GPUs nearest to it on PCIe"
             self.wires.append(Wire(("gpu", gpu), ("nic", nic), rate, note=note))
 
     def _tree(self, gpus: list[int], nics: list[int], tops: frozenset[int]) -> None:

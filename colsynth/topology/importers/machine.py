@@ -87,6 +87,8 @@ class Nic:
         Whether it is no device of its own, such as a bridge or a socket interface.
     plane : int or None
         The rail or plane that the file names.
+    bus : str
+        Its PCI bus id, where the file has one; that of a GPU is its name.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Nic:
     rate: Fraction | None = None
     virtual: bool = False
     plane: int | None = None
+    bus: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class _Reader(XmlReader):
     known: dict[tuple[int, str], int] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
     nics: list[Nic] = field(default_factory=list)
-    bare: list[tuple[Gpu | Nic, str]] = field(default_factory=list)
+    bare: list[Gpu | Nic] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
     nameless_speeds: list[Span] = field(default_factory=list)
 
@@ -108,10 +108,10 @@ class _Reader(XmlReader):
             limited(self.nics, "NICs", self.at(pci))
             return -1
         if kind.startswith(_GPU_CLASSES):
-            self.bare.append((Gpu(bus, self.at(pci), hub, link), bus))
+            self.bare.append(Gpu(bus, self.at(pci), hub, link))
             return -1
         if kind.startswith(_NIC_CLASSES):
-            self.bare.append((Nic(bus, self.at(pci), hub, link), bus))
+            self.bare.append(Nic(bus, self.at(pci), hub, link, bus=bus))
             return -1
         return self._hub(pci, bus, hub, link)
 
@@ -154,7 +154,8 @@ class _Reader(XmlReader):
             plane = next((net.get(key) for key in ("plane", "rail") if net.get(key)), None)
             number = int(plane) if plane and re.fullmatch(r"[0-9]{1,3}", plane) else None
             rate = self._speed(net, name)
-            self.nics.append(Nic(name, self.at(net), hub, link, rate, unreal, number))
+            bus = nic.getparent().get("busid", "").lower()  # type: ignore[union-attr]
+            self.nics.append(Nic(name, self.at(net), hub, link, rate, unreal, number, bus))
             if not unreal and net.get("gdr") == "0":
                 phrase = f"NIC {name} works without GPUDirect RDMA"
                 note = "its data go through the memory of the CPU, which is not modelled"
@@ -184,7 +185,7 @@ class _Reader(XmlReader):
         else:
             nics = self.nics
             kind = "topology dump"
-            bare = [x for x, _ in self.bare if isinstance(x, Gpu)]
+            bare = [x for x in self.bare if isinstance(x, Gpu)]
             seen = ranked(self, self.seen, bare)
             gpus = [x.gpu for x in seen]
             xgmi = any(x.element.get("gcn") for x in seen)
@@ -207,8 +208,8 @@ class _Reader(XmlReader):
         return Machine(found.format, found.file, *values, medium, (*self.warnings, *doubts))
 
     def _from_hint(self, whole: Span) -> tuple[list[Gpu], list[Nic]]:
-        gpus = [x for x, _ in self.bare if isinstance(x, Gpu)]
-        nics = [x for x, _ in self.bare if isinstance(x, Nic)]
+        gpus = [x for x in self.bare if isinstance(x, Gpu)]
+        nics = [x for x in self.bare if isinstance(x, Nic)]
         if not gpus:
             raise refusal("the file shows no GPU", whole, "expected <gpu>, or class 0x03...")
         dump = "NCCL_TOPO_DUMP_FILE=topo.xml ./all_reduce_perf -b 8 -e 8 -g 8 writes a dump"

@@ -271,6 +271,17 @@ def test_ports_of_a_card_share_its_slot():
     assert "W09" not in {x.code for x in done.warnings}
 
 
+def test_doubtful_pairs_follow_the_bus_ids():
+    """Whatever the order of the file and of the ranks."""
+    text = (CORPUS / "w09-all-on-one-host-bridge.xml").read_text()
+    swapped = text.replace("0000:20:00.0", "0000:40:00.0")  # mlx5_0 now comes behind mlx5_1
+    wishes = Wishes(nic_rate=Fraction(10**9))
+    for data, in_order in ((text, True), (swapped, False)):
+        done = import_topology([("topo.xml", data.encode())], Request(wishes=wishes))
+        assert ("{from: gpu, to: nic, join: blocks," in done.text) == in_order
+        assert ("counts:\n        - [0, 1]\n        - [1, 0]" in done.text) == (not in_order)
+
+
 def test_gpus_that_share_a_switch_and_its_nics_share_its_links():
     """As on DGX A100, where storage NICs are far from all GPUs."""
     near = lambda i, k: "SYS" if k == 4 else "PXB" if i // 2 == k // 2 else "SYS"  # noqa: E731
