@@ -5,7 +5,7 @@ One module per format recognizes and reads it into a neutral value: `Machine` (o
 `joined` boxes and a fabric into a plan, and `write` prints a plan.
 """
 
-from colsynth.topology.importers.layout import Wishes
 from colsynth.topology.importers.run import Imported, Request, import_topology
+from colsynth.topology.importers.speeds import Wishes
 
 __all__ = ["Imported", "Request", "Wishes", "import_topology"]

@@ -18,30 +18,8 @@ from colsynth.topology.importers.affinity import (
 from colsynth.topology.importers.doubts import warning
 from colsynth.topology.importers.machine import SWITCHED, Gpu, Hub, Machine, Nic, Pcie
 from colsynth.topology.importers.plan import Box, Group, Part, Port, Rate, Ref, Wire
-from colsynth.topology.importers.rates import Figure
+from colsynth.topology.importers.speeds import Speeds, Wishes
 from colsynth.units import plural
-
-_OLDEST = Pcie(Fraction(8), 16)
-"""What NCCL takes for a PCIe link that it cannot read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the user says beside the file.
-
-    Parameters
-    ----------
-    basis : str
-        Of bandwidths: ``"spec"``, ``"library"`` or ``"measured"``.
-    gpu : str
-        Generation; empty where the file is to say it.
-    nic_rate : Fraction or None
-        Bytes per second of every NIC.
-    """
-
-    basis: str = "spec"
-    gpu: str = ""
-    nic_rate: Fraction | None = None
 
 
 def layout(machine: Machine, wishes: Wishes) -> Box:
@@ -69,9 +47,11 @@ class _Layout:
     groups: list[Group] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     small: Machine = field(init=False)
+    speeds: Speeds = field(init=False)
 
     def run(self) -> Box:
         machine = self.machine
+        self.speeds = Speeds(machine, self.wishes)
         members = tuple(map(_labelled, machine.gpus))
         note = f"In the order of the ranks, as {machine.file} calls them."
         self.groups.append(Group("gpu", "gpu", members, note))
@@ -79,7 +59,7 @@ class _Layout:
         self.small, doubts = simplified(machine)
         useful, left_out = useful_nics(machine)
         self.warnings += [*doubts, *left_out]
-        rated = [i for i in useful if self._nic_rate(machine.nics[i]) is not None]
+        rated = [i for i in useful if self.speeds.of_nic(machine.nics[i]) is not None]
         if self._joined():
             ports = self._near_nics(rated)
         else:
@@ -100,20 +80,12 @@ class _Layout:
 
     def _title(self, nics: int) -> str:
         machine = self.machine
-        entry = rates.row(machine.medium, self._model(0))
+        entry = rates.row(machine.medium, self.speeds.model(0))
         name = entry.get("title", "") if machine.bonds else "PCIe"
         if any(bond.target == SWITCHED for bond in machine.bonds):
             name += " with switches"
         more = f", {plural(nics, 'NIC')}" if nics else ""
         return f"{len(machine.gpus)} GPUs on {name}{more}"
-
-    def _model(self, gpu: int) -> str:
-        return self.wishes.gpu or self.machine.gpus[gpu].model
-
-    @staticmethod
-    def _rate(kind: str, figure: Figure, latency: str) -> Rate:
-        delay = rates.latency(latency)
-        return Rate(kind, figure.value, figure.source, kind, delay.value, delay.source)
 
     def _bonds(self) -> None:
         """Add the links between GPUs, and those to the NVSwitches."""
@@ -122,26 +94,18 @@ class _Layout:
             back = counts.get((j, i))
             note = f"links of GPUs in {self.machine.file}, from line {bond.at.line} on"
             if j == SWITCHED:
-                rate = self._rate(self.machine.medium, self._link_figure(i, i), "switched")
+                rate = self.speeds.rate(self.machine.medium, self.speeds.link(i, i), "switched")
                 self.wires.append(Wire(("gpu", i), ("nvswitch", 0), rate, bond.count, note=note))
             elif i < j or back is None:
                 count = bond.count if back is None else min(bond.count, back.count)
-                rate = self._rate(self.machine.medium, self._link_figure(i, j), self.machine.medium)
+                rate = self.speeds.rate(
+                    self.machine.medium, self.speeds.link(i, j), self.machine.medium
+                )
                 self.wires.append(Wire(("gpu", i), ("gpu", j), rate, count, note=note))
         if any(j == SWITCHED for _, j in counts):
-            powers = tuple(rates.row(self.machine.medium, self._model(0)).get("switch", ()))
+            powers = tuple(rates.row(self.machine.medium, self.speeds.model(0)).get("switch", ()))
             note = "All chips together: one switch that blocks nothing."
             self.groups.append(Group("nvswitch", "switch", ("",), note, powers))
-
-    def _link_figure(self, i: int, j: int) -> Figure:
-        models = self._model(i), self._model(j)
-        found = [rates.link_rate(self.machine.medium, x, self.wishes.basis) for x in models]
-        if found[0] is None or found[1] is None:
-            at = self.machine.gpus[i if found[0] is None else j].at
-            phrase = "the bandwidth of the links between these GPUs is not known"
-            advice = "name the GPU, such as --gpu h100 or --gpu mi250"
-            raise InputError(Diagnostic("CS153", phrase, at, help=advice))
-        return min(found[0], found[1], key=lambda figure: figure.value)
 
     def _joined(self) -> bool:
         """Whether NVLink or xGMI joins all GPUs."""
@@ -180,11 +144,11 @@ class _Layout:
         load: dict[int, Fraction] = {}
         for i in cluster.nics:
             hub = self.small.nics[i].hub
-            load[hub] = load.get(hub, Fraction(0)) + self._speed(self.machine.nics[i])
+            load[hub] = load.get(hub, Fraction(0)) + self.speeds.nic(self.machine.nics[i]).bandwidth
         cards = load.keys() - set(self.small.path(own.hub))
-        limits = {hub: self._usual(self.small.hubs[hub].uplink).value for hub in cards}
+        limits = {hub: self.speeds.slot(self.small.hubs[hub].uplink).value for hub in cards}
         fits = all(load[hub] <= limit for hub, limit in limits.items())
-        return fits and sum(load.values()) <= self._usual(own.pcie).value
+        return fits and sum(load.values()) <= self.speeds.slot(own.pcie).value
 
     def _is_tree(self, cluster: Cluster) -> bool:
         """Whether a PCIe switch is above all of a cluster, or a socket with one GPU."""
@@ -212,11 +176,14 @@ class _Layout:
     ) -> None:
         for gpu, nic in cluster.pairs:
             card = self.small.nics[nic].pcie
-            slots = [self._usual(self.small.gpus[gpu].pcie), *([self._pcie(card)] if card else [])]
+            slots = [
+                self.speeds.slot(self.small.gpus[gpu].pcie),
+                *([self.speeds.pcie(card)] if card else []),
+            ]
             slot = min(slots, key=lambda figure: figure.value)
-            rate = self._nic(self.machine.nics[nic])
+            rate = self.speeds.nic(self.machine.nics[nic])
             if slot.value < rate.bandwidth:
-                rate = self._rate("pcie", slot, "nic")
+                rate = self.speeds.rate("pcie", slot, "nic")
             self.wires.append(Wire(("gpu", gpu), ("nic", nic), rate, note=note))
 
     def _tree(self, gpus: list[int], nics: list[int], tops: frozenset[int]) -> None:
@@ -240,7 +207,7 @@ class _Layout:
         roots = [hub for hub in place if small.hubs[hub].kind == "root" and not tops]
         for one, other in combinations(roots, 2):
             figure = rates.socket_rate(small.hubs[one].cpu or "other")
-            rate = self._rate("socket", figure, "socket")
+            rate = self.speeds.rate("socket", figure, "socket")
             self.wires.append(Wire(place[one], place[other], rate))
 
     def _hubs(self, used: list[int]) -> dict[int, Ref]:
@@ -255,39 +222,15 @@ class _Layout:
 
     def _slot(self, below: Ref, above: Ref | None, link: Pcie | None, note: str) -> None:
         if above is not None:
-            rate = self._rate("pcie", self._usual(link), "pcie")
+            rate = self.speeds.rate("pcie", self.speeds.slot(link), "pcie")
             self.wires.append(Wire(below, above, rate, note=note))
 
     def _card(self, nic: int) -> Rate:
         """Return the rate of a NIC, or of its slot where that is slower."""
-        rate, slot = self._nic(self.machine.nics[nic]), self.small.nics[nic].pcie
-        if slot is not None and self._pcie(slot).value < rate.bandwidth:
-            return self._rate("pcie", self._pcie(slot), "pcie")
+        rate, slot = self.speeds.nic(self.machine.nics[nic]), self.small.nics[nic].pcie
+        if slot is not None and self.speeds.pcie(slot).value < rate.bandwidth:
+            return self.speeds.rate("pcie", self.speeds.pcie(slot), "pcie")
         return rate
-
-    def _usual(self, link: Pcie | None) -> Figure:
-        """Return the bandwidth of a PCIe link; of an unknown one, that of the GPUs' generation."""
-        if link is not None:
-            return self._pcie(link)
-        entry = rates.row(self.machine.medium, self._model(0))
-        figure = self._pcie(Pcie(Fraction(entry["pcie"]), 16) if entry else _OLDEST)
-        return replace(figure, source=f"{figure.source}; assumed, not in the file")
-
-    def _pcie(self, link: Pcie) -> Figure:
-        return rates.pcie_rate(link, self.wishes.basis)
-
-    def _nic_rate(self, nic: Nic) -> Fraction | None:
-        return self.wishes.nic_rate or nic.rate
-
-    def _speed(self, nic: Nic) -> Fraction:
-        return self._nic_rate(nic) or Fraction(0)
-
-    def _nic(self, nic: Nic) -> Rate:
-        speed = self._speed(nic)
-        source = f"{float(speed * 8 / 10**9):g} Gb/s in {self.machine.file}"
-        if self.wishes.nic_rate is not None:
-            source = "--nic-bandwidth"
-        return self._rate("nic", Figure(speed, source), "nic")
 
     def _ports(self, nics: list[int]) -> tuple[Port, ...]:
         """Add the group of the NICs, numbered anew, and return where the fabric is attached."""
@@ -303,7 +246,7 @@ class _Layout:
         members = tuple(map(_labelled, found))
         self.groups.append(Group("nic", "nic", members, f"As {self.machine.file} calls them."))
         return tuple(
-            Port(("nic", number), nic.name, self._nic(nic), nic.plane)
+            Port(("nic", number), nic.name, self.speeds.nic(nic), nic.plane)
             for number, nic in enumerate(found)
         )
 
@@ -321,7 +264,7 @@ class _Layout:
         phrase = f"{self.machine.file} names no NIC: one per GPU is assumed"
         note = "nvidia-smi lists RDMA devices of some kinds alone, AMD's tools none"
         self.warnings.append(warning("W22", phrase, None, note))
-        rate = self._nic(Nic("", self.machine.gpus[0].at))
+        rate = self.speeds.nic(Nic("", self.machine.gpus[0].at))
         self.groups.append(Group("nic", "nic", ("assumed",) * count, "One per GPU, assumed."))
         nodes = [(("gpu", i), ("nic", i)) for i in range(count)]
         self.wires += [Wire(*ends, rate) for ends in nodes]

@@ -18,10 +18,11 @@ from colsynth.topology.importers.fabric import Fabric
 from colsynth.topology.importers.formats import Found, detect
 from colsynth.topology.importers.hostlist import read_hosts
 from colsynth.topology.importers.joined import Choice, joined
-from colsynth.topology.importers.layout import Wishes, layout
+from colsynth.topology.importers.layout import layout
 from colsynth.topology.importers.machine import Machine, Source
 from colsynth.topology.importers.nvidia_smi import Products, with_products
 from colsynth.topology.importers.plan import Box, Plan
+from colsynth.topology.importers.speeds import Wishes
 from colsynth.topology.importers.write import write
 from colsynth.topology.load import load
 
