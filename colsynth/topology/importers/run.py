@@ -133,12 +133,10 @@ def gathered(warnings: Sequence[Diagnostic]) -> list[Diagnostic]:
         if one.code in first:
             more.setdefault(one.code, []).append(str(one.span.line if one.span else "?"))
         first.setdefault(one.code, one)
-    return [
-        replace(one, notes=(*one.notes, f"{len(more[code])} more, at lines {listed(more[code])}"))
-        if code in more
-        else one
-        for code, one in first.items()
-    ]
+    for code, lines in more.items():
+        note = f"{len(lines)} more, at lines {listed(dict.fromkeys(lines))}"
+        first[code] = replace(first[code], notes=(*first[code].notes, note))
+    return list(first.values())
 
 
 def _plan(
