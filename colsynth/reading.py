@@ -44,6 +44,9 @@ SCHEDULE = FileKind("schedule file", 512 * _MIB)
 DESCRIPTION = FileKind("YAML file", 32 * _MIB)
 """A topology with a quarter of a million links, each in a line of its own."""
 
+MACHINE = FileKind("file of a machine or a fabric", 16 * _MIB)
+"""What ibnetdiscover prints on 10,000 hosts takes half of it."""
+
 JOURNAL = FileKind("journal", 128 * _MIB, streams=False)
 """100,000 rows of a survey; a row takes about a kilobyte."""
 

@@ -120,6 +120,12 @@ def spell_bandwidth(bandwidth: Fraction) -> str:
     return f"{exact_gb_per_s(bandwidth)} GB/s"
 
 
+def neat_bandwidth(bandwidth: Fraction) -> str:
+    """Return a bandwidth as `spell_bandwidth` does, in decimals where they end: ``"31.5 GB/s"``."""
+    exact = _terminating(bandwidth / 10**9)
+    return spell_bandwidth(bandwidth) if exact is None else f"{exact} GB/s"
+
+
 def spell_duration(duration: Fraction) -> str:
     """Return a duration that `parse_duration` reads back exactly."""
     micro = duration * 10**6

@@ -1,5 +1,7 @@
 """The console examples of README and guide: found, run, and filled in with what they print.
 
+A block with a name behind its language, such as ``text matrix.txt``, is a file that examples use.
+
 ``python -m tests.examples [PAGE...]`` runs every example and writes its real output below it.
 """
 
@@ -20,11 +22,14 @@ ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "colsynth" / "guide").glob("*.md")))
 
 _BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
+_FILE = re.compile(r"^```\w+ (\S+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _WIDTH = "80"
 
 
 def filled(text: str) -> str:
     """Return a page with what its examples print below each, run in order where we stand."""
+    for name, content in _FILE.findall(text):
+        Path(name).write_text(content)
     return _BLOCK.sub(lambda block: _block(block.group()), text)
 
 

@@ -63,7 +63,9 @@ _COMMANDS = {
     "survey": _Command(
         "colsynth.cli.survey:survey", "Compile for every single failure; print what each costs."
     ),
-    "topology": _Command("colsynth.cli.topology:app", "List, show, export and check topologies."),
+    "topology": _Command(
+        "colsynth.cli.topology:app", "List, show, import, export and check topologies."
+    ),
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),
     "runtimes": _Command("colsynth.cli.runtimes:runtimes", "List the runtimes and their limits."),

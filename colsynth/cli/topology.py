@@ -1,4 +1,4 @@
-"""``colsynth topology``: lists machines; shows, checks and exports descriptions."""
+"""``colsynth topology``: lists machines; shows, checks, exports and imports descriptions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from colsynth.cli._common import JsonOption, SuggestingGroup, answer_console, emit_json
 from colsynth.cli._help import Command
 from colsynth.cli.bundles import bundled
+from colsynth.cli.import_topology import import_
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.model import Kind, Topology
 from colsynth.units import gb_per_s
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="topology",
-    help="List, show, export and check topologies.",
+    help="List, show, export, check and import topologies.",
     cls=SuggestingGroup,
     no_args_is_help=True,
     add_completion=False,
 )
+
+app.command("import", cls=Command)(bundled(import_))
 
 MATRIX_LIMIT = 16
 """GPUs whose rows are shown unless --all asks for more."""

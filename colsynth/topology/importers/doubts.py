@@ -1,0 +1,88 @@
+"""What is odd about a machine, as warnings: the traps that files of every format share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from colsynth.errors import Diagnostic, Span
+from colsynth.topology.importers.machine import SWITCHED, Bond, Machine
+
+_FEW = 4
+"""Of so many GPUs, one may be the exception; of fewer, each is as usual as the others."""
+
+
+def warning(
+    code: str, phrase: str, at: Span | None, *notes: str, advice: str | None = None
+) -> Diagnostic:
+    """Return a warning; its code begins with W."""
+    return Diagnostic(code, phrase, at, notes, advice)
+
+
+def bond_doubts(machine: Machine) -> tuple[Diagnostic, ...]:
+    """Return the warnings on the links between the GPUs of a machine."""
+    return (*_all_ones(machine), *_outliers(machine), *_one_sided(machine))
+
+
+def _all_ones(machine: Machine) -> Iterable[Diagnostic]:
+    """Old drivers of ROCm counted one link wherever there is any."""
+    models = {gpu.model for gpu in machine.gpus}
+    counts = {bond.count for bond in machine.bonds}
+    small = models == {"gfx942"} and len(machine.gpus) == 4
+    if counts == {1} and len(machine.gpus) > 2 and (models == {"gfx90a"} or small):
+        chip = "MI250 (gfx90a)" if not small else "MI300A"
+        usual = "4, 2 and 1" if not small else "2"
+        phrase = f"every xGMI count is 1, but an {chip} has {usual} links between its GPUs"
+        note = "old versions of ROCm write 1 for any number; the bandwidth is too low then"
+        advice = "dump again with a newer RCCL, or use a preset"
+        yield warning("W03", phrase, machine.bonds[0].at, note, advice=advice)
+
+
+def _outliers(machine: Machine) -> Iterable[Diagnostic]:
+    """Name GPUs with fewer links than most."""
+    totals = Counter[int]()
+    for bond in machine.bonds:
+        totals[bond.source] += bond.count
+    if not totals:
+        return
+    groups = Counter(totals[i] for i in range(len(machine.gpus)))
+    usual, often = groups.most_common(1)[0]
+    few = max(len(machine.gpus) // _FEW, 1)
+    if len(machine.gpus) < _FEW or not 0 < len(machine.gpus) - often <= few:
+        return
+    for i, gpu in enumerate(machine.gpus):
+        if totals[i] != usual:
+            phrase = f"GPU {gpu.name} has {totals[i]} links, most others have {usual}"
+            advice = "look for dead links with nvidia-smi nvlink -s, or amd-smi xgmi"
+            yield warning("W12", phrase, gpu.at, advice=advice)
+
+
+def _one_sided(machine: Machine) -> Iterable[Diagnostic]:
+    counts = {(x.source, x.target): x for x in machine.bonds if x.target != SWITCHED}
+    for (source, target), bond in counts.items():
+        back = counts.get((target, source))
+        if source < target and back is not None and back.count != bond.count:
+            yield _differs(machine, bond, back.count)
+        elif back is None:
+            yield _differs(machine, bond, 0)
+
+
+def _differs(machine: Machine, bond: Bond, back: int) -> Diagnostic:
+    names = machine.gpus[bond.source].name, machine.gpus[bond.target].name
+    phrase = f"{bond.count} links from {names[0]} to {names[1]}, but {back} back"
+    note = "both directions get the larger number" if not back else "both get the smaller number"
+    return warning("W13", phrase, bond.at, note)
+
+
+def similar_presets(gpus: int, nics: int) -> str:
+    """Return the presets with as many GPUs and NICs, separated by commas."""
+    from colsynth.topology.load import load
+    from colsynth.topology.presets import presets
+
+    found = []
+    for preset in presets():
+        machine = load(preset.name, nodes=2)
+        kinds = Counter(node.kind.value for node in machine.nodes if node.box == 0)
+        if kinds["gpu"] == gpus and kinds["nic"] == nics:
+            found.append(preset.name)
+    return ", ".join(found)

@@ -1,0 +1,160 @@
+"""``ibnetdiscover``: switches, cables and host ports of an InfiniBand subnet."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from colsynth.errors import Diagnostic, Span
+from colsynth.topology.importers.doubts import warning
+from colsynth.topology.importers.fabric import Cable, Fabric, Host, HostPort
+from colsynth.topology.importers.hostlist import MOST_HOSTS
+from colsynth.topology.importers.machine import Source, refusal
+
+_SWITCH = re.compile(r'Switch\s+([0-9]+)\s+"(S-[0-9a-fA-F]+)"\s*#\s*"([^"]*)"')
+_CA = re.compile(r'Ca\s+([0-9]+)\s+"(H-[0-9a-fA-F]+)"\s*#\s*"([^"]*)"')
+_IMAGE = re.compile(r"sysimgguid=(0x[0-9a-fA-F]+)")
+_PORT = re.compile(
+    r'\[([0-9]+)\](?:\([0-9a-fA-F]+\))?\s*"([SH]-[0-9a-fA-F]+)"\[([0-9]+)\](?:\([0-9a-fA-F]+\))?'
+    r'(?:\s*#\s*"([^"]*)")?(.*)'
+)
+_SPEED = re.compile(r"\b([0-9]{1,2})x([A-Z]+[0-9]*)\b")
+_LANES = {
+    "SDR": Fraction(5, 2), "DDR": Fraction(5), "QDR": Fraction(10), "FDR10": Fraction(103, 10),
+    "FDR": Fraction(14), "EDR": Fraction(25), "HDR": Fraction(50), "NDR": Fraction(100),
+    "XDR": Fraction(200),
+}  # fmt: skip
+"""Gb/s of a lane."""
+
+_SHARP = "Aggregation Node"
+"""What the reduction engines of switches are called; they are no hosts."""
+
+_UNNAMED = re.compile(r"MT[0-9]+|.*Mellanox Technologies|ConnectX.*|[0-9a-fx-]*$")
+
+
+@dataclass
+class _Net:
+    source: Source
+    switches: dict[str, str] = field(default_factory=dict)
+    places: dict[str, Span] = field(default_factory=dict)
+    cables: dict[tuple[str, str], Counter[Fraction]] = field(default_factory=dict)
+    ports: dict[str, list[tuple[str, Fraction]]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    images: dict[str, str] = field(default_factory=dict)
+
+
+def sniff(text: str) -> bool:
+    """Whether a text has blocks of switches or adapters."""
+    lines = text[:1_000_000].split("\n")
+    return any(_SWITCH.match(line) or _CA.match(line) for line in lines)
+
+
+def parse(source: Source) -> Fabric:
+    """Return the switches, and the hosts with their adapters.
+
+    Raises
+    ------
+    InputError
+        CS152: a port has no known speed, or leads to a switch that is not described.
+    """
+    net = _Net(source)
+    block, image = "", ""
+    for number, line in enumerate(source.text.split("\n"), 1):
+        if found := _IMAGE.match(line):
+            image = found[1]
+        elif found := _SWITCH.match(line) or _CA.match(line):
+            block = found[2]
+            net.places[block] = source.span(number)
+            if block.startswith("S-"):
+                net.switches[block] = found[3]
+            else:
+                net.names[block] = found[3]
+                net.images[block] = image
+        elif not line.strip():
+            block = ""
+        elif block.startswith("S-") and (found := _PORT.match(line)):
+            _port(net, block, found, number)
+        elif line.startswith("[") and block.startswith("S-"):
+            raise refusal("this port cannot be read", source.span(number))
+    return _fabric(net)
+
+
+def _port(net: _Net, switch: str, found: re.Match[str], number: int) -> None:
+    peer, name = found[2], found[4] or ""
+    if _SHARP in name:
+        return
+    speed = _SPEED.search(found[5] or "")
+    if speed is None or speed[2] not in _LANES or not int(speed[1]):
+        at = net.source.span(number, found.start(5) + 1)
+        raise refusal("the port has no known speed", at, "expected one such as 4xNDR")
+    rate = _LANES[speed[2]] * int(speed[1]) * 10**9 / 8
+    if peer.startswith("S-"):
+        net.cables.setdefault((switch, peer), Counter())[rate] += 1
+        net.places.setdefault(f"{switch} {peer}", net.source.span(number))
+        return
+    net.ports.setdefault(peer, []).append((switch, rate))
+    net.names.setdefault(peer, name)
+    net.places.setdefault(peer, net.source.span(number))
+
+
+def _fabric(net: _Net) -> Fabric:
+    index = {guid: i for i, guid in enumerate(net.switches)}
+    cables = []
+    for (one, other), ports in net.cables.items():
+        back = net.cables.get((other, one), Counter())
+        if other not in index or one == other or ((other, one) in net.cables and one > other):
+            continue  # the file is an excerpt, or the other end is told
+        at = net.places[f"{one} {other}"]
+        listed = max(ports, back, key=Counter.total)
+        cables += [Cable(index[one], index[other], n, rate, at) for rate, n in listed.items()]
+    hosts, warnings = _hosts(net, index)
+    if not hosts:
+        raise refusal("no host is on any switch", net.source.span(1))
+    switches = tuple(_labels(net.switches))
+    return Fabric("ibnetdiscover", net.source.file, switches, tuple(cables), hosts, (), warnings)
+
+
+def _labels(switches: dict[str, str]) -> list[str]:
+    """Return the descriptions of switches, with their GUIDs where several have the same."""
+    often = Counter(switches.values())
+    return [name if often[name] == 1 else f"{name} {guid}" for guid, name in switches.items()]
+
+
+def _hosts(net: _Net, index: dict[str, int]) -> tuple[tuple[Host, ...], tuple[Diagnostic, ...]]:
+    """Return the hosts by name; adapters without one are together that share a system image."""
+    cards: dict[str, list[tuple[str, str]]] = {}
+    nameless = []
+    for guid in net.ports:
+        words = net.names[guid].split()
+        if _SHARP in net.names[guid]:
+            continue
+        if words and not _UNNAMED.match(net.names[guid]):
+            cards.setdefault(words[0], []).append((words[1] if len(words) > 1 else guid, guid))
+        else:
+            image = net.images.get(guid, guid)[: -len("00")]
+            cards.setdefault(f"unnamed-{image}", []).append((guid, guid))
+            nameless.append(guid)
+    if len(cards) > MOST_HOSTS:
+        raise refusal(f"more than {MOST_HOSTS} hosts", net.source.span(1), code="CS125")
+    hosts = []
+    for name, members in cards.items():
+        ports = tuple(
+            HostPort(label, index[switch], rate)
+            for label, guid in sorted(members, key=lambda card: _natural(card[0]))
+            for switch, rate in net.ports[guid]
+        )
+        hosts.append(Host(name, net.places[members[0][1]], ports))
+    if not nameless:
+        return tuple(hosts), ()
+    phrase = f"{len(nameless)} adapters carry no name of a host"
+    note = "those of one system image are taken for one host"
+    advice = "set node descriptions, and run ibnetdiscover on each subnet"
+    at = net.places[nameless[0]]
+    return tuple(hosts), (warning("W24", phrase, at, note, advice=advice),)
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Return a key that sorts mlx5_10 behind mlx5_9."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
