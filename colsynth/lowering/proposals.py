@@ -104,7 +104,7 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     shape = basis.shape
     trees = shape.trees * max(1, basis.values["lower-forest.instances"])
     chunks = 1 << max(0, int(basis.size / (_segment_bytes(basis) * trees)).bit_length() - 1)
-    number = min(_room(basis), chunks * 3 // 8)
+    number = min(_room(basis), chunks * 3 // 4)
     both = shape.rises and shape.falls
     strategy = "pooled" if both else "balanced"
     fixed = {**BY_LOAD, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}

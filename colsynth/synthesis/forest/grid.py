@@ -89,11 +89,16 @@ def _most_ports(topology: Topology) -> int:
 
 
 def _factorings(number: int) -> Iterator[Grid]:
-    """Yield factorings into two or more: the prime factors, then the two smallest made one."""
+    """Yield factorings into two or more: the prime factors, then the two smallest made one.
+
+    The prime factors come in both orders, since the first extent has most of the load.
+    """
     factors = _primes(number) if number <= _MOST_PORTS else []
+    orders = [tuple(factors), tuple(reversed(factors))]
     while len(factors) > 1:
-        yield tuple(factors)
+        orders.append(tuple(factors))
         factors = sorted([factors[0] * factors[1], *factors[2:]])
+    yield from dict.fromkeys(grid for grid in orders if len(grid) > 1)
 
 
 def _primes(number: int) -> list[int]:
