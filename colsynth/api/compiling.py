@@ -127,10 +127,17 @@ def compile(  # noqa: A001 - the verb of this package
         several=several,
         level=level,
         size=size,
-        any_protocol=protocol is None and LEVELS[level].everything and passes is None,
+        any_protocol=protocol is None and passes is None and _tries_protocols(level, size),
         evaluations=None if algorithm in _TIMED else budget,
     )
     return _compiled(problem, machine, target, request, watch)
+
+
+def _tries_protocols(level: int, size: int | None) -> bool:
+    """Whether a search may choose the protocol: always on the highest level, or for one size."""
+    from colsynth.search.levels import LEVELS
+
+    return LEVELS[level].everything or (LEVELS[level].sweep and size is not None)
 
 
 def _settings(

@@ -117,7 +117,7 @@ class _Quest:
 
         case = workshop.case
         protocols: tuple[str, ...] = (wish.protocol or "Simple",)
-        if LEVELS[wish.level].everything and wish.protocol is None:
+        if LEVELS[wish.level].sweep and wish.protocol is None:
             protocols = usable_protocols(case)
         with workshop.clock.measure("bound"):
             optimum = best_optimum(case.problem)
@@ -229,6 +229,7 @@ class _Quest:
         if best is not None and anything and searcher.behind(0, best) > FAR:
             self._try_others({plan.algorithm for plan in searcher.found})
             searcher.sweep(tuple(ALGORITHMS))
+        searcher.vary_protocol()
 
 
 def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import zip_longest
 from math import exp, prod
 
@@ -169,6 +170,20 @@ class Searcher:
                 again = self._parents(algorithms) != parents and name in _REPEATED
                 if len(self.found) == before or not again:
                     break
+
+    def vary_protocol(self) -> None:
+        """Try the best plan of every algorithm with all other protocols, where none is near."""
+        names = dict.fromkeys(plan.algorithm for plan in self.found)
+        rows = range(len(self.objective.rows))
+        best = [self.best(row, name) for row in rows for name in names]
+        if len(self.protocols) > 1 and not self.is_near():
+            plans = [
+                replace(m.plan, protocol=protocol)
+                for m in best
+                if m is not None
+                for protocol in self.protocols
+            ]
+            self.try_all([(plan,) for plan in dict.fromkeys(plans)])
 
     def _parents(self, algorithms: Sequence[str]) -> list[Measured]:
         """Return the best result of some algorithms for each row, without repetition."""

@@ -37,7 +37,8 @@ class Sweep:
     measure : callable
         Gives that of a problem.
     machines : tuple of str
-        ``"preset:boxes"`` or generators; `variant` says what is broken of them.
+        ``"preset xBOXES"``, ``"preset name=value"`` or generators; `variant` says what is broken
+        of them.
     collective : str
     variant : str
         ``"whole"``, ``"damaged"`` (a twentieth of the links missing or halved, both ways) or
@@ -112,6 +113,15 @@ def trials(problem: Problem) -> float:
     return float(trials_of(problem))
 
 
+def predicted(problem: Problem) -> float:
+    """Return the predicted bandwidth of what -O1 finds at 1 GiB, over what any file can reach."""
+    from colsynth import api
+
+    point = api.compile(problem, "msccl", several=False).predicted[-1]
+    assert point.least is not None
+    return point.algbw / point.least.algbw
+
+
 def boxes(preset: str, counts: Sequence[int]) -> tuple[str, ...]:
     """Return names of machines of so many boxes."""
     return tuple(f"{preset} x{count}" for count in counts)
@@ -180,6 +190,26 @@ SWEEPS = {
         known_of_groups,
         boxes("dgx-a100", (7, 8, 9, 16, 32)),
     ),
+    "one-switch": Sweep(
+        "threadblocks of msccl: phases, then directions share them",
+        "predicted / most",
+        predicted,
+        tuple(f"gb200-nvl72 gpus={n}" for n in range(4, 100, 4)),
+        "allreduce",
+    ),
+    "one-switch-allgather": Sweep(
+        "threadblocks of msccl: directions share them",
+        "predicted / most",
+        predicted,
+        tuple(f"gb200-nvl72 gpus={n}" for n in range(4, 100, 4)),
+    ),
+    "many-boxes": Sweep(
+        "threadblocks and steps of msccl",
+        "predicted / most",
+        predicted,
+        boxes("dgx-h100", (1, 2, 3, 4, 6, 8, 12, 16)),
+        "allreduce",
+    ),
     "advice": Sweep(
         "compile/advice.py, trials x GPUs^2 (formerly 128 GPUs)",
         "trials",
@@ -195,8 +225,10 @@ def machine_of(name: str, variant: str) -> Topology:
     from colsynth.errors import InfeasibleError
     from tests.reference import graphs
 
-    preset, _, count = name.partition(" x")
-    topology = whole = api.load_topology(preset, nodes=int(count) if count else None)
+    preset, _, size = name.partition(" ")
+    settings = dict([size.split("=")]) if "=" in size else {}
+    nodes = int(size[1:]) if size and not settings else None
+    topology = whole = api.load_topology(preset, nodes=nodes, settings=settings)
     for seed in range(_SEEDS if variant != "whole" else 0):
         topology = getattr(graphs, variant)(whole, seed)
         with suppress(InfeasibleError):
