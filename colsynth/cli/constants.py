@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from colsynth.cli._common import answer_console, emit_json
 
 if TYPE_CHECKING:
     from colsynth.cost import Model
     from colsynth.runtimes import Profile
+
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE.yaml",
+        help="YAML file with constants that replace those of the runtime, e.g. lab-model.yaml; "
+        "'colsynth calibrate' writes one.",
+        show_default=False,
+    ),
+]
 
 _UNITS = {
     "rate": "GB/s",
@@ -30,6 +43,13 @@ def read_constants(target: Profile, path: Path | None) -> Model:
 
     base = default_model(target)
     return base if path is None else read_model(path, base)
+
+
+def given_model(runtime: str, path: Path | None) -> Model | None:
+    """Return the model of a ``--model`` file for a runtime; None without a file."""
+    from colsynth.runtimes import profile
+
+    return None if path is None else read_constants(profile(runtime), path)
 
 
 def show_constants(runtime: str | None, path: Path | None, json: bool) -> None:

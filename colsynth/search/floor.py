@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from colsynth.cost import Model, default_model
+from colsynth.cost import Model, model_of
 from colsynth.cost.pair_routes import is_network
 from colsynth.model import AllreduceBound, Bound, Cut, FlowBound, Problem
 from colsynth.search.case import Case
@@ -19,8 +19,7 @@ def floors(case: Case, optimum: Bound | FlowBound | AllreduceBound) -> tuple[flo
     It is the time of the bottleneck cut, where each link has the share of its bandwidth that the
     simulator leaves it.
     """
-    model = default_model(case.profile) if case.model is None else case.model
-    rate = _rate(case.problem, optimum, model)
+    rate = _rate(case.problem, optimum, model_of(case))
     return tuple(float(size / rate) for size in case.sizes)
 
 

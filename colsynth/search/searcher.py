@@ -267,6 +267,7 @@ class Searcher:
             shape=shape,
             values=parent.plan.values(),
             thorough=thorough,
+            model=case.model,
         )
 
 
