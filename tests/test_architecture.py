@@ -21,7 +21,7 @@ LADDER = [
     {"text"},
     {"errors", "units", "gc_pause"},
     {"model", "kernels", "writing", "reading"},
-    {"runtimes", "store"},
+    {"runtimes", "store", "logs"},
     {"topology", "verify"},
     {"cost"},
     {"bounds"},
