@@ -24,7 +24,7 @@ ModelOption = Annotated[
     ),
 ]
 
-_UNITS = {
+UNITS = {
     "rate": "GB/s",
     "local_rate": "GB/s",
     "launch": "us",
@@ -42,7 +42,7 @@ def read_constants(target: Profile, path: Path | None) -> Model:
     from colsynth.cost.model_file import read_model
 
     base = default_model(target)
-    return base if path is None else read_model(path, base)
+    return base if path is None else read_model(path, base, target.name)
 
 
 def given_model(runtime: str, path: Path | None) -> Model | None:
@@ -72,7 +72,7 @@ def _as_object(runtime: str, found: Model) -> dict[str, Any]:
     constants = {
         name: {
             "value": getattr(found, name),
-            "unit": _UNITS.get(name),
+            "unit": UNITS.get(name),
             "source": found.sources[name],
         }
         for name in NAMES
@@ -90,7 +90,7 @@ def _show(runtime: str, found: Model) -> None:
         value = getattr(found, name)
         rows = value.items() if isinstance(value, dict) else [("", value)]
         for place, (protocol, number) in enumerate(rows):
-            words = f"{number:g} {_UNITS.get(name, '')}".strip()
+            words = f"{number:g} {UNITS.get(name, '')}".strip()
             source = "" if place else found.sources[name]
             table.add_row("" if place else name, protocol, words, source)
     answer_console().print(f"model of {runtime}")

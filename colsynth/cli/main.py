@@ -57,6 +57,9 @@ _COMMANDS = {
     "simulate": _Command(
         "colsynth.cli.simulate:simulate", "Predict how long a schedule file takes."
     ),
+    "calibrate": _Command(
+        "colsynth.cli.calibrate:calibrate", "Fit the simulator to logs of your machine."
+    ),
     "bound": _Command(
         "colsynth.cli.bound:bound_", "Print the proven optimum and the cut that proves it."
     ),

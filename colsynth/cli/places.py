@@ -11,13 +11,14 @@ from pathlib import Path
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.errors import Diagnostic, InputError
 
-SCHEDULE, TIMED, PLOT, TIMELINE = ".xml", ".npz", ".svg", ".json"
+SCHEDULE, TIMED, PLOT, TIMELINE, MODEL = ".xml", ".npz", ".svg", ".json", ".yaml"
 
 _KINDS = {
     SCHEDULE: "schedule files are XML",
     TIMED: "timed schedules are numpy archives",
     PLOT: "plots are SVG, which browsers and editors of documents show",
     TIMELINE: "timelines are JSON",
+    MODEL: "models are YAML",
 }
 
 _EXAMPLES = {
@@ -25,6 +26,7 @@ _EXAMPLES = {
     TIMED: "schedule.npz",
     PLOT: "plot.svg",
     TIMELINE: "timeline.json",
+    MODEL: "model.yaml",
 }
 
 

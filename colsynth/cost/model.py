@@ -76,6 +76,11 @@ def default_model(profile: Profile) -> Model:
     return _models()[profile.name]
 
 
+def defaults_of(runtime: str) -> Model | None:
+    """Return the model of a runtime by name; None where there is no such runtime."""
+    return _models().get(runtime)
+
+
 class Judge(Protocol):
     """What decides by constants: a target or a case of a search.
 
