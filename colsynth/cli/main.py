@@ -60,6 +60,9 @@ _COMMANDS = {
     "calibrate": _Command(
         "colsynth.cli.calibrate:calibrate", "Fit the simulator to logs of your machine."
     ),
+    "ranks": _Command(
+        "colsynth.cli.ranks:ranks", "Number ranks for a launcher; find a faster order of hosts."
+    ),
     "bound": _Command(
         "colsynth.cli.bound:bound_", "Print the proven optimum and the cut that proves it."
     ),
