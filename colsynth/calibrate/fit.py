@@ -221,12 +221,18 @@ def _solve(
         xtol=1e-3, ftol=1e-4, max_nfev=20,
     )  # fmt: skip
     rows = judge.residuals(_model(base, free, done.x))
-    freedom = max(1.0, len(rows) - len(free))
-    spread = float(np.median(np.abs(rows))) * 1.4826 * math.sqrt(len(rows) / freedom)
-    spread = max(spread, _LEAST_NOISE)
+    spread = _noise(rows, len(free))
     slope = slopes(done.x)[: len(rows)] * (noise / spread)
     information = slope.T @ slope + np.eye(len(free)) / _PRIOR**2
     return _Solution(done.x, spread, information)
+
+
+def _noise(rows: Floats, constants: int) -> float:
+    """Return the standard deviation of residuals, in which those far out count as three."""
+    usual = max(float(np.median(np.abs(rows))) * 1.4826, _LEAST_NOISE)
+    clipped = np.clip(rows, -3 * usual, 3 * usual)
+    freedom = max(1.0, len(rows) - constants)
+    return max(usual, math.sqrt(float(clipped @ clipped) / freedom))
 
 
 def _limits(constant: Constant, default: float) -> tuple[float, float]:

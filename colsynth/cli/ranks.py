@@ -61,7 +61,7 @@ OutputOption = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="The launcher's file, e.g. ranks.txt; torchrun takes none.",
+        help="File for the launcher, e.g. ranks.txt; torchrun takes none.",
         show_default=False,
     ),
 ]

@@ -51,7 +51,7 @@ def logged(folder, name, algorithm, protocol, channels, members, rng):
     problem = api.make_problem(BOXES, "allreduce", groups=[members])
     place = communicators(problem)[0].problem.topology
     program = library_program(place, collective, algorithm, protocol, channels)
-    sizes = [2**power for power in range(10, 31, 2)]
+    sizes = [2**power for power in range(10, 30, 3)]
     lines = [f"mpirun -x NCCL_ALGO={algorithm} -x NCCL_PROTO={protocol} ./{test}_perf"]
     lines.append(f"NCCL INFO {channels} coll channels, {channels} p2p channels per peer")
     for rank, member in enumerate(members):
@@ -86,7 +86,6 @@ def test_constants_of_another_machine_are_recovered(tmp_path, capsys):
             assert item["value"] == item["default"]
     told = by_standing["told"]
     assert {name for name, _ in told} >= {"link_efficiency", "network_efficiency", "rate"}
-    assert ("rate", "LL") in told
     assert max(map(abs, told.values())) < NARROW == 0.05
     # A hop of LL is the sum of two constants: nothing tells them apart.
     assert by_standing["untold"] or by_standing["tied"]
