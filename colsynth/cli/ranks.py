@@ -10,7 +10,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.cli._options import SeedOption, read_size
+from colsynth.cli._options import RuntimeOption, SeedOption, read_size
 from colsynth.cli.breakdown import micro_or_milli
 from colsynth.cli.bundles import bundled
 from colsynth.cli.machine import MachineOptions
@@ -99,7 +99,8 @@ class OrderOptions:
         typer.Option(
             "--log",
             metavar="FILE",
-            help="sendrecv log of two hosts, e.g. a_b_sendrecv.txt; one for each pair. Repeatable.",
+            help="Log of a sendrecv between two hosts, e.g. a_b_sendrecv.txt; one for each pair. "
+            "Repeatable.",
             rich_help_panel=_ORDER,
             show_default=False,
         ),
@@ -124,17 +125,17 @@ class OrderOptions:
         ),
     ] = 1
 
-    def pattern(self) -> str | ThreadblockProgram:
+    def pattern(self, runtime: str) -> str | ThreadblockProgram:
         """Return what is to be fast; reads the file of a schedule."""
-        from colsynth.simulate import find_runtime
+        from colsynth.cli.verify import read_schedule
+        from colsynth.runtimes import profile
+        from colsynth.simulate import read_source
 
         name = str(self.reorder)
         if not name.endswith(".xml"):
             return name
-        from colsynth.cli.verify import read_schedule
-
         subject, data = read_schedule(Path(name))
-        return find_runtime(data, subject).program
+        return read_source(data, profile(runtime), subject).program
 
     def network(self, hosts: tuple[str, ...]) -> Network | None:
         """Return what was measured between the hosts; None where nothing was."""
@@ -156,6 +157,7 @@ def ranks(
     machine: MachineOptions,
     group: GroupOption = None,
     order: OrderOptions,
+    runtime: RuntimeOption = "msccl",
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -166,7 +168,7 @@ def ranks(
     if output is not None:
         refuse_to_overwrite((output.absolute(),), force)
     listed = read_hosts(hosts)
-    places, found = _placed(topology, listed, machine, group, order, seed)
+    places, found = _placed(topology, listed, machine, group, order, runtime, seed)
     started = launch(launcher, places)
     if output is not None and started.file:
         write_files({output: started.file.encode()}, replace=force)
@@ -182,6 +184,7 @@ def _placed(
     machine: MachineOptions,
     group: str | None,
     order: OrderOptions,
+    runtime: str,
     seed: int,
 ) -> tuple[tuple[Place, ...], Reordered | None]:
     """Return where each rank runs, in the order that was asked for or found."""
@@ -194,7 +197,7 @@ def _placed(
             advice = "colsynth ranks dgx-a100 --hosts hosts.txt --for slurm, or no topology, but "
             advice += "--matrix latency.csv --reorder ring"
             raise InputError(Diagnostic("CS636", phrase, help=advice))
-        found = reorder(network, order.pattern(), size, order.gpus_per_host, seed)
+        found = reorder(network, order.pattern(runtime), size, order.gpus_per_host, seed)
         each = range(order.gpus_per_host)
         return tuple(Place(hosts[old], gpu) for old in found.order for gpu in each), found
     damage = machine.read(topology)
@@ -203,9 +206,9 @@ def _placed(
     if order.reorder is None:
         return places, None
     if network is None:
-        found = reorder_topology(place, order.pattern(), size, seed)
+        found = reorder_topology(place, order.pattern(runtime), size, seed, runtime)
     else:
-        found = reorder(network, order.pattern(), size, len(places) // len(hosts), seed)
+        found = reorder(network, order.pattern(runtime), size, len(places) // len(hosts), seed)
     by_host = {host: [item for item in places if item.host == host] for host in hosts}
     used = [host for host in hosts if by_host[host]]
     return tuple(item for old in found.order for item in by_host[used[old]]), found

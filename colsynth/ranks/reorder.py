@@ -22,8 +22,8 @@ from colsynth.runtimes.catalog import profile
 from colsynth.search.wish import configured
 from colsynth.simulate import simulate
 
-_RUNTIME = "msccl"
-"""A runtime that executes what libraries do; its constants predict."""
+LIBRARY = "msccl"
+"""A runtime that fuses receiving, adding and sending, as libraries do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +100,15 @@ def _candidates(
 
 
 def reorder_topology(
-    topology: Topology, pattern: str | ThreadblockProgram, size: int, seed: int = 0
+    topology: Topology,
+    pattern: str | ThreadblockProgram,
+    size: int,
+    seed: int = 0,
+    runtime: str = LIBRARY,
 ) -> Reordered:
     """Return the order of the boxes of a topology; times are predicted by the simulator.
+
+    `runtime` is the one whose constants the simulator takes.
 
     Raises
     ------
@@ -112,9 +118,13 @@ def reorder_topology(
     boxes = _boxes(topology)
     network = _network(topology, boxes)
     candidates = _candidates(network, pattern, size, len(boxes[0]), seed)
-    before = _predicted(topology, pattern, size)
+    before = _predicted(topology, pattern, size, runtime)
     tried = [
-        replace(found, before=before, after=_predicted(reordered(topology, order), pattern, size))
+        replace(
+            found,
+            before=before,
+            after=_predicted(reordered(topology, order), pattern, size, runtime),
+        )
         for order, found in {found.order: found for found in candidates}.items()
     ]
     best = min(tried, key=lambda found: found.after)
@@ -170,12 +180,13 @@ def _network(topology: Topology, boxes: Sequence[Sequence[int]]) -> Network:
     return Network(latency, links, share, capacity)
 
 
-def _predicted(topology: Topology, pattern: str | ThreadblockProgram, size: int) -> float:
+def _predicted(
+    topology: Topology, pattern: str | ThreadblockProgram, size: int, runtime: str
+) -> float:
     """Return the seconds that the simulator predicts for an allreduce, or for a schedule."""
-    target = profile(_RUNTIME)
     program = pattern
     if isinstance(program, str):
         problem = Problem(topology, Collective.ALLREDUCE)
-        program = configured(program, {}).run(problem, aim(problem, target))
-    (point,) = simulate(program, topology, target, [size])
+        program = configured(program, {}).run(problem, aim(problem, profile(LIBRARY)))
+    (point,) = simulate(program, topology, profile(runtime), [size])
     return point.seconds

@@ -7,6 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
+from colsynth import api
 from colsynth.cli.main import run
 from colsynth.errors import InputError
 from colsynth.model import Kind, Link, Node, Topology
@@ -171,6 +172,18 @@ def test_hosts_of_a_cloud_are_ordered_by_a_matrix_or_by_logs(tmp_path, capsys):
         assert len(answer["ranks"]) == 32
     assert run([*case, "--matrix", str(matrix)]) == 0
     assert "times as fast" in capsys.readouterr().out
+
+
+def test_hosts_are_ordered_for_a_schedule_file():
+    """Trees of a plain machine on hosts that were exchanged: the order puts them back."""
+    plain = fat_tree([host // 4 for host in range(16)])
+    problem = api.make_problem(plain, "allgather")
+    done = api.compile(problem, "msccl", algorithm="ring", level=0, mode="out-of-place")
+    program = done.artefacts[0].program
+    woven = fat_tree([host % 4 for host in range(16)])
+    found = reorder_topology(woven, program, 2**26)
+    assert found.after < 0.9 * found.before
+    assert found.after < 1.02 * reorder_topology(plain, program, 2**26).before
 
 
 @pytest.mark.parametrize(
