@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from colsynth.logs.log import Device, Row, Wire
+from colsynth.logs.log import Device, Row, Wire, number_of
 from colsynth.logs.nccl_tests import Found, Measured, note_settings
 
 _COPY = "device_to_device_memcpy_read_ce"
@@ -30,9 +30,9 @@ def read_report(document: dict[str, Any]) -> Found:
     for number, item in enumerate(document["results"], 1):
         for half in (item.get("out_of_place"), item.get("in_place")):
             if half is not None:
-                seconds = float(half.get("time", half.get("cpu_time"))) / 1e6
-                row = Row(int(item["size"]), seconds, number)
-                wrong = (half.get("nwrong") or 0) > 0
+                time = number_of(half.get("time", half.get("cpu_time")))
+                row = Row(int(item["size"]), (time or 0.0) / 1e6, number)
+                wrong = time is None or (half.get("nwrong") or 0) > 0
                 found.measured.append(Measured(row, wrong, item["redop"] != "none"))
     found.tables = 1
     return found
@@ -54,8 +54,9 @@ def matrix_wires(rows: list[list[Any]]) -> Iterator[Wire]:
     """Yield the cells of ``GPU(row) <- GPU(column)``, GB/s, that are numbers."""
     for target, cells in enumerate(rows):
         for source, cell in enumerate(cells):
-            if source != target and str(cell) != "N/A":
-                yield Wire("copy", float(cell) * 1e9, (source, target))
+            rate = number_of(cell)
+            if source != target and rate is not None:
+                yield Wire("copy", rate * 1e9, (source, target))
 
 
 def read_copy_text(lines: list[str]) -> Iterator[Wire]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TESTS = {
     "all_reduce": "allreduce",
@@ -18,6 +19,15 @@ TESTS = {
     "hypercube": "hypercube",
 }
 """What nccl-tests runs, ``all_reduce_perf`` and so on, and what colsynth calls it."""
+
+
+def number_of(word: Any) -> float | None:
+    """Return a field as a number above zero; None where it is none, or no measurement."""
+    try:
+        value = float(word)
+    except (TypeError, ValueError):
+        return None
+    return value if 0 < value < math.inf else None
 
 
 class Device(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from colsynth.logs.log import Device, Pinned, Row
+from colsynth.logs.log import TESTS, Device, Pinned, Row, number_of
 
 _TYPE = re.compile(r"u?int\d+|half|float|double|bfloat16|f8e\dm\d|fp8_e\dm\d|u?char|int|float\d+")
 _DEVICE = re.compile(
@@ -79,8 +79,6 @@ def read_text(text: str) -> Found:
 
 def note_settings(found: Found, line: str) -> None:
     """Take note of what a line says about test, algorithm, protocol and channels."""
-    from colsynth.logs.log import TESTS
-
     for name in _TEST.findall(line):
         found.collective = TESTS.get(name, found.collective)
     for what, value in _SET.findall(line):
@@ -125,21 +123,14 @@ def _halves(words: list[str], columns: tuple[str, ...], line: int) -> Iterator[M
     named = [name for name in columns[3:] if name not in ("redop", "root")]
     width = len(named) // 2 if named else len(rest) // 2
     for begin in range(0, len(rest) - 3, max(width, 4)):
-        time, wrong = _number(rest[begin]), rest[begin + 3]
+        time, wrong = number_of(rest[begin]), rest[begin + 3]
         if time:
             yield Measured(Row(size, time / 1e6, line), _is_wrong(wrong), redop != "none")
 
 
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
-
-
 def _is_wrong(word: str) -> bool:
     """Whether a field counts wrong elements, or in old versions is an error beyond roundoff."""
-    value = _number(word)
-    if value is None:
+    try:
+        return not float(word) <= _WRONG_BEFORE
+    except ValueError:
         return word != "N/A"
-    return value > _WRONG_BEFORE

@@ -23,6 +23,7 @@ LOG = FileKind("log", 256 * 2**20)
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PERFTEST = re.compile(r"BW average\[(MB|MiB|Gb)/sec\]")
+_PLAIN = re.compile(r"\d{1,15}(\.\d{1,15})?")
 _MEBI = {"MB": 2**20, "MiB": 2**20, "Gb": 1e9 / 8}
 """Bytes of perftest's units; what it calls MB is 2**20 bytes."""
 
@@ -84,8 +85,9 @@ def _of_perftest(log: Log, text: str, path: Path) -> Log:
     rows = [
         [float(word) for word in words]
         for line in text.splitlines()
-        if len(words := line.split()) >= 4 and all(re.fullmatch(r"[\d.]+", word) for word in words)
+        if len(words := line.split()) >= 4 and all(map(_PLAIN.fullmatch, words))
     ]
+    rows = [row for row in rows if min(row[3], row[min(4, len(row) - 1)]) > 0]
     if not rows:
         raise _unknown(path, "its table of perftest has no row")
     if unit is None:

@@ -84,7 +84,7 @@ def read_matrices(paths: Sequence[Path], hosts: Sequence[str]) -> Network:
         try:
             named, read = _of_json(data) if data.lstrip()[:1] == b"{" else _of_csv(data)
             parts = {what: _square(rows, named) for what, rows in read.items()}
-        except (ValueError, KeyError, TypeError, StopIteration) as fault:
+        except (ValueError, KeyError, TypeError, csv.Error) as fault:
             raise _wrong(path, str(fault)) from None
         missing = [host for host in hosts if host not in named]
         if missing:

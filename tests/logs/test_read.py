@@ -1,11 +1,14 @@
 """Logs of all tools and versions: what is read, what is left out, what is refused."""
 
+import math
+import random
 from pathlib import Path
 
 import pytest
 
 from colsynth.errors import InputError
 from colsynth.logs import Device, Pinned, read_log
+from tests.fuzz.mutations import mutated_text, pick
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "logs"
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "topology" / "nccl_tests"
@@ -75,6 +78,23 @@ def test_two_tables_of_processes_that_did_not_meet_are_refused():
         read_log(CORPUS / "unmerged_all_reduce.txt")
     assert refusal.value.diagnostic.code == "CS621"
     assert "MPI=1" in str(refusal.value.diagnostic)
+
+
+def test_mutated_logs_are_read_or_refused_with_one_diagnostic(tmp_path):
+    rng = random.Random(14)
+    texts = {path.name: path.read_text() for path in sorted(CORPUS.iterdir())}
+    read = 0
+    for _ in range(600):
+        name = pick(rng, tuple(texts))
+        (tmp_path / name).write_text(mutated_text(rng, texts[name]), errors="replace")
+        try:
+            log = read_log(tmp_path / name)
+        except InputError:
+            continue
+        read += 1
+        assert all(row.size > 0 and 0 < row.seconds < math.inf for row in log.rows)
+        assert all(0 < wire.value < math.inf for wire in log.wires)
+    assert 60 < read < 600
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="samples are not part of the repository")
