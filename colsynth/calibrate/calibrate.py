@@ -10,7 +10,7 @@ import numpy as np
 
 from colsynth.calibrate.fit import Constant, Estimate, Standing, fit
 from colsynth.calibrate.trials import Floats, Trial, busbw, trial_of
-from colsynth.cost import Model, default_model
+from colsynth.cost import NAMES, Model, default_model
 from colsynth.errors import Diagnostic, InputError
 from colsynth.logs import Log
 from colsynth.model import Topology
@@ -63,6 +63,21 @@ class Calibration:
         """Return the names of the logs that a constant was fitted to."""
         names = (trial.log.name for trial in self.trials if tuple(constant) in trial.constants)
         return tuple(dict.fromkeys(names))
+
+    @property
+    def untouched(self) -> tuple[str, ...]:
+        """Constants that no row depends on: each by name, with protocols where some are fitted."""
+        seen = {item.constant for item in self.estimates}
+        names = []
+        for name in NAMES:
+            value = getattr(self.model, name)
+            protocols = tuple(value) if isinstance(value, dict) else (None,)
+            left = [p for p in protocols if Constant(name, p) not in seen]
+            if left == list(protocols):
+                names.append(name)
+            else:
+                names += [f"{name} {protocol}" for protocol in left]
+        return tuple(names)
 
     @property
     def untold(self) -> tuple[Estimate, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from colsynth import __version__
 from colsynth.calibrate.calibrate import Calibration
 from colsynth.calibrate.fit import Estimate, Standing
+from colsynth.text import printable
 
 
 def model_file(found: Calibration) -> str:
@@ -21,9 +22,9 @@ def _lines(found: Calibration) -> Iterator[str]:
     yield "about:"
     yield f"  runtime: {found.runtime}"
     yield f"  topology: {_quoted(found.topology)}"
-    yield "  logs:  # SHA-256"
+    yield "  logs:"
     for trial in found.trials:
-        yield f"    {_quoted(trial.log.name)}: {trial.log.digest}"
+        yield f"    - {{file: {_quoted(trial.log.name)}, sha256: {_quoted(trial.log.digest)}}}"
     told = [item for item in found.estimates if item.standing is not Standing.UNTOLD]
     for name in dict.fromkeys(item.constant.name for item in told):
         same = [item for item in told if item.constant.name == name]
@@ -35,13 +36,14 @@ def _lines(found: Calibration) -> Iterator[str]:
             yield f"  {item.constant.protocol}: {item.value:.5g}  # {_comment(found, item)}"
     for item in found.untold:
         yield f"# {item.constant}: {item.default:g}, the default; the logs do not tell"
+    yield f"# defaults, since no log depends on them: {', '.join(found.untouched)}"
 
 
 def _comment(found: Calibration, item: Estimate) -> str:
     logs = ", ".join(found.fitted_to(item.constant))
-    text = f"{item.low:.4g} to {item.high:.4g} (95 %), from {logs}".encode("ascii", "replace")
+    text = f"{item.low:.4g} to {item.high:.4g} (95 %), from {printable(logs)}"
     tied = ", ".join(map(str, item.tied_to))
-    return text.decode() + (f"; with {tied} at the default" if tied else "")
+    return text + (f"; with {tied} at the default" if tied else "")
 
 
 def _quoted(text: str) -> str:

@@ -7,17 +7,9 @@ from collections.abc import Sequence
 from colsynth.errors import Diagnostic, InputError
 from colsynth.logs import Device
 from colsynth.model import Collective, Problem, Topology
+from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 from colsynth.topology.communicator import communicators
 from colsynth.units import plural
-
-
-def ranks_of_boxes(topology: Topology) -> tuple[tuple[int, ...], ...]:
-    """Return the ranks of every box in order; GPUs outside all boxes are one box, the last."""
-    found: dict[tuple[bool, int], list[int]] = {}
-    for rank, node in enumerate(topology.ranks):
-        box = topology.nodes[node].box
-        found.setdefault((box is None, box or 0), []).append(rank)
-    return tuple(tuple(found[key]) for key in sorted(found))
 
 
 def members_of(devices: Sequence[Device], topology: Topology, name: str) -> tuple[int, ...]:
@@ -30,11 +22,11 @@ def members_of(devices: Sequence[Device], topology: Topology, name: str) -> tupl
     """
     if not devices:
         return tuple(range(topology.size))
-    boxes = ranks_of_boxes(topology)
+    boxes = ranks_by_box(topology)
     hosts = tuple(dict.fromkeys(device.host for device in devices))
     if len(hosts) > len(boxes):
-        found = f"{plural(len(hosts), 'host')}, {topology.name} has {plural(len(boxes), 'box')}"
-        raise _elsewhere(name, found.replace("boxs", "boxes"), f"give --nodes {len(hosts)}")
+        found = f"{plural(len(hosts), 'host')}; boxes of {topology.name}: {len(boxes)}"
+        raise _elsewhere(name, found, f"give --nodes {len(hosts)}")
     members = []
     for place, device in enumerate(devices):
         box = boxes[hosts.index(device.host)]

@@ -128,6 +128,7 @@ def as_object(found: Calibration) -> dict[str, Any]:
         "runtime": found.runtime,
         "topology": found.topology,
         "noise": round(found.noise, 6),
+        "untouched": list(found.untouched),
         "constants": [
             {
                 "name": item.constant.name,
@@ -164,6 +165,8 @@ def _show(found: Calibration, most: int, output: Path | None) -> None:
     for item in found.estimates:
         constants.add_row(*_cells(found, item))
     console.print(constants)
+    text = f"defaults, since no log depends on them: {', '.join(found.untouched)}"
+    console.print(text, soft_wrap=True)
     shown = found.rows[: most or None]
     table = Table("log", "size", "measured", "predicted", "busbw", "residual", **style)
     for column in table.columns[1:]:

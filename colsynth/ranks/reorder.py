@@ -21,6 +21,7 @@ from colsynth.ranks.search import best_orders, bound_of
 from colsynth.runtimes.catalog import profile
 from colsynth.search.wish import configured
 from colsynth.simulate import simulate
+from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 
 LIBRARY = "msccl"
 """A runtime that fuses receiving, adding and sending, as libraries do."""
@@ -145,14 +146,13 @@ def reordered(topology: Topology, order: Sequence[int]) -> Topology:
 
 def _boxes(topology: Topology) -> tuple[tuple[int, ...], ...]:
     """Return the ranks of each box; refuse boxes that are not alike."""
-    found: dict[int | None, list[int]] = {}
-    for rank, node in enumerate(topology.ranks):
-        found.setdefault(topology.nodes[node].box, []).append(rank)
-    if None in found or len(found) < 2 or len(set(map(len, found.values()))) > 1:
+    boxes = ranks_by_box(topology)
+    outside = any(topology.nodes[node].box is None for node in topology.ranks)
+    if outside or len(boxes) < 2 or len(set(map(len, boxes))) > 1:
         phrase = f"{topology.name} has no boxes of equal size to put into an order"
         advice = "choose a topology of several boxes, with --nodes"
         raise InputError(Diagnostic("CS635", phrase, help=advice))
-    return tuple(tuple(ranks) for ranks in found.values())
+    return boxes
 
 
 def _network(topology: Topology, boxes: Sequence[Sequence[int]]) -> Network:

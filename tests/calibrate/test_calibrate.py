@@ -90,6 +90,7 @@ def test_constants_of_another_machine_are_recovered(tmp_path, capsys):
     # A hop of LL is the sum of two constants: nothing tells them apart.
     assert by_standing["untold"] or by_standing["tied"]
     assert ("step", "LL") not in told
+    assert {"wait", "local_rate", "hop LL128"} <= set(answer["untouched"])
     assert abs(answer["rows"][0]["residual"]) < 0.15
     assert 0.01 < answer["noise"] < 0.05
     # The file is what --model takes, for this runtime alone, and names the logs.
