@@ -6,9 +6,10 @@ for a runtime that fuses, whatever the runtime whose constants are fitted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
-from colsynth.cost import Model, default_model
+from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import (
@@ -41,6 +42,7 @@ def library_program(
     collective: str,
     algorithm: str,
     protocol: str,
+    model: Model,
     channels: int | None = None,
 ) -> ThreadblockProgram:
     """Return what a library runs for a collective, or for a sendrecv or alltoall of nccl-tests.
@@ -54,9 +56,10 @@ def library_program(
     algorithm : str
         ``"ring"`` or ``"tree"``; not looked at where data goes from peer to peer.
     protocol : str
+    model : Model
+        By which the number of channels is chosen where it is not given.
     channels : int, optional
-        As many as fill the links by the default constants unless given; for a sendrecv or an
-        alltoall, those to one peer.
+        As many as fill the links unless given; for a sendrecv or an alltoall, those to one peer.
 
     Raises
     ------
@@ -68,10 +71,10 @@ def library_program(
     size = topology.size
     if collective == "sendrecv":
         pairs = [(rank, (rank + 1) % size) for rank in range(size)]
-        return _direct(topology, Collective.CUSTOM, pairs, protocol, channels, 1)
+        return _direct(topology, Collective.CUSTOM, pairs, protocol, model, channels, 1)
     if collective == "alltoall":
         pairs = [(a, b) for a, b in product(range(size), repeat=2) if a != b]
-        return _direct(topology, Collective.ALLTOALL, pairs, protocol, channels, size)
+        return _direct(topology, Collective.ALLTOALL, pairs, protocol, model, channels, size)
     if algorithm not in ALGORITHMS or collective in ("gather", "scatter", "hypercube"):
         phrase = f"the program of libraries for {collective} by {algorithm} is not known"
         note = f"known: sendrecv, alltoall, and collectives by {' or '.join(ALGORITHMS)}"
@@ -81,7 +84,8 @@ def library_program(
     problem = Problem(topology, kind, root=root)
     settings = {} if channels is None else {"channels": channels}
     pipeline = configured(algorithm, settings)
-    found: ThreadblockProgram = pipeline.run(problem, aim(problem, profile(_FUSES), protocol))
+    target = replace(aim(problem, profile(_FUSES), protocol), model=model)
+    found: ThreadblockProgram = pipeline.run(problem, target)
     return found
 
 
@@ -90,6 +94,7 @@ def _direct(
     collective: Collective,
     pairs: list[tuple[int, int]],
     protocol: str,
+    model: Model,
     channels: int | None,
     shares: int,
 ) -> ThreadblockProgram:
@@ -97,7 +102,7 @@ def _direct(
 
     `shares` is the number of parts of the message of which each pair moves one.
     """
-    parts = channels or _parts(topology, pairs, default_model(profile(_FUSES)), protocol)
+    parts = channels or _parts(topology, pairs, model, protocol)
     blocks: dict[int, list[Threadblock]] = {rank: [] for rank in range(topology.size)}
     for (source, target), part in product(pairs, range(parts)):
         slot = Slot("o", part)

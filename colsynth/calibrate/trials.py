@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from colsynth.calibrate.places import machine_of, members_of
 from colsynth.calibrate.programs import ALGORITHMS, library_program
-from colsynth.cost import Model, ideal_model
+from colsynth.cost import Model, default_model, ideal_model
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.errors import ColsynthError
 from colsynth.logs import Log, Row
@@ -138,7 +138,8 @@ def trial_of(log: Log, profile: Profile, topology: Topology) -> Trial:
         return _nothing(log, profile, place, "a single rank sends nothing")
     collective = str(pinned.collective)
     try:
-        program = library_program(place, collective, algorithm, protocol, pinned.channels)
+        base = default_model(profile)
+        program = library_program(place, collective, algorithm, protocol, base, pinned.channels)
     except ColsynthError as refusal:
         return _nothing(log, profile, place, refusal.diagnostic.phrase)
     label = f"{collective} {algorithm} {protocol}, {plural(program.header.channels, 'channel')}"

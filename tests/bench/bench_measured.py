@@ -16,6 +16,7 @@ import yaml
 from colsynth import api
 from colsynth.calibrate import library_program
 from colsynth.calibrate.places import machine_of
+from colsynth.cost import default_model
 from colsynth.model import Collective
 from colsynth.runtimes import profile
 from colsynth.simulate import bus_factor, simulate
@@ -55,9 +56,8 @@ def compared(entry: dict[str, Any]) -> Compared:
     topology = machine_of(whole, tuple(members))
     runtime = profile(entry.get("runtime", "msccl"))
     test, protocol = entry["test"], entry.get("protocol", "Simple")
-    program = library_program(
-        topology, test, entry.get("algorithm", "ring"), protocol, entry.get("channels")
-    )
+    algorithm, model = entry.get("algorithm", "ring"), default_model(runtime)
+    program = library_program(topology, test, algorithm, protocol, model, entry.get("channels"))
     (point,) = simulate(program, topology, runtime, [entry["size"]])
     if "us" in entry:
         return Compared(entry, float(entry["us"]), point.seconds * 1e6)

@@ -50,7 +50,7 @@ def logged(folder, name, algorithm, protocol, channels, members, rng):
     collective = {"sendrecv": "sendrecv", "all_reduce": "allreduce"}[test]
     problem = api.make_problem(BOXES, "allreduce", groups=[members])
     place = communicators(problem)[0].problem.topology
-    program = library_program(place, collective, algorithm, protocol, channels)
+    program = library_program(place, collective, algorithm, protocol, BASE, channels)
     sizes = [2**power for power in range(10, 30, 3)]
     lines = [f"mpirun -x NCCL_ALGO={algorithm} -x NCCL_PROTO={protocol} ./{test}_perf"]
     lines.append(f"NCCL INFO {channels} coll channels, {channels} p2p channels per peer")
