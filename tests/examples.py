@@ -34,8 +34,17 @@ def filled(text: str) -> str:
 
 
 def _block(block: str) -> str:
-    commands = re.findall(r"^\$ (.*)$", block, flags=re.MULTILINE)
-    return "".join(f"$ {command}\n{_printed(command)}" for command in commands)
+    parts = (part.partition("\n") for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:])
+    return "".join(f"$ {command}\n{_shown(command, below)}" for command, _, below in parts)
+
+
+def _shown(command: str, below: str) -> str:
+    """Return what a command prints; ``cat FILE`` makes the file that the page shows."""
+    program, *names = shlex.split(command)
+    if program != "cat":
+        return _printed(command)
+    Path(names[0]).write_text(below)
+    return below
 
 
 def _printed(command: str) -> str:

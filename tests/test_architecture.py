@@ -21,7 +21,7 @@ LADDER = [
     {"text"},
     {"errors", "units", "gc_pause"},
     {"model", "kernels", "writing", "reading"},
-    {"runtimes", "store"},
+    {"runtimes", "store", "logs"},
     {"topology", "verify"},
     {"cost"},
     {"bounds"},
@@ -29,7 +29,7 @@ LADDER = [
     {"pipeline", "jobs"},
     {"search"},
     {"compile"},
-    {"tuning", "survey"},
+    {"tuning", "survey", "calibrate", "ranks"},
     {"api"},
     {"cli"},
     {"__main__"},
@@ -209,7 +209,7 @@ def annotated(node):
     }
 
 
-HEAVY = "numba networkx lxml numpy yaml msgspec"
+HEAVY = "numba networkx lxml numpy yaml msgspec scipy"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from colsynth.model import Problem
 if TYPE_CHECKING:
     from colsynth.compile.files import Watch
     from colsynth.compile.request import Request
+    from colsynth.cost import Model
     from colsynth.pipeline.target import Progress
     from colsynth.runtimes.target import Target
 
@@ -43,6 +44,7 @@ def compile(  # noqa: A001 - the verb of this package
     min_bytes: int | None = None,
     max_bytes: int | None = None,
     passes: str | None = None,
+    model: Model | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     watch: Watch | None = None,
@@ -87,6 +89,8 @@ def compile(  # noqa: A001 - the verb of this package
         Message sizes served, inclusive, counted as the runtime counts them.
     passes : str, optional
         A pipeline to run instead of the algorithm's.
+    model : Model, optional
+        The constants that decisions follow; those of the runtime unless given.
     seed : int
         Of every random choice.
     progress, watch : callable, optional
@@ -119,6 +123,7 @@ def compile(  # noqa: A001 - the verb of this package
     target = aim(
         machine, library, protocol or "Simple", min_bytes, max_bytes, seed=seed, progress=progress
     )
+    target = replace(target, model=model)
     request = Request(
         algorithm=None if algorithm == AUTO or passes is not None else algorithm,
         passes=passes,
@@ -168,7 +173,7 @@ def _compiled(
             done = compile_problem(machine, target, request, watch)
         except LimitError as refusal:
             raise with_advice(refusal, machine, target, request) from refusal
-    told = group_notes(asked, done.artefacts[0].program, target.profile)
+    told = group_notes(asked, done.artefacts[0].program, target)
     return replace(done, notes=(*told, *done.notes))
 
 

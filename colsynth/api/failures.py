@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
+    from colsynth.cost import Model
     from colsynth.pipeline.target import Progress
     from colsynth.survey import Survey
     from colsynth.topology.damage import Damage
@@ -65,6 +66,7 @@ def survey(
     algorithm: str = "forest",
     trees: str | None = None,
     protocol: str = "Simple",
+    model: Model | None = None,
     seed: int = 0,
     jobs: int = 1,
     folder: str | Path | None = None,
@@ -80,7 +82,7 @@ def survey(
     failures : str
         What fails, one at a time: ``"links:1"``, ``"gpus:1"``, ``"nics:1"``, or several with
         commas. A link fails in both directions.
-    runtime, algorithm, trees, protocol, seed : optional
+    runtime, algorithm, trees, protocol, model, seed : optional
         As for `compile`.
     jobs : int
         Processes that compile; the answer does not depend on them.
@@ -108,7 +110,7 @@ def survey(
     require_jobs(jobs)
     kinds = read_kinds(failures)
     problem = machine_of(problem, profile(runtime))
-    case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, seed)
+    case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, seed, model)
     place = None if folder is None else Path(folder)
     with Workers(jobs) as workers:
         return examine_all(case, place, workers, progress, force=force)

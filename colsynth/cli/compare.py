@@ -11,6 +11,7 @@ import typer
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._options import CollectiveOption, RuntimeOption
 from colsynth.cli.bundles import bundled
+from colsynth.cli.constants import ModelOption, given_model
 from colsynth.cli.evaluations import DEFAULT_SIZES, EvaluationOptions, SizesOption, cores
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import OneGroupOptions, grouped
@@ -43,6 +44,7 @@ def compare(
         ),
     ] = None,
     evaluations: EvaluationOptions,
+    model: ModelOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing plot.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -52,6 +54,7 @@ def compare(
     wanted = read_sizes("--sizes", sizes)
     if plot is not None:
         check_file("--plot", plot, PLOT, force)
+    constants = given_model(runtime, model)
     damage = machine.read(topology)
     group, told = grouped(damage.topology, members.group)
     problem = api.make_problem(group, collective, members.root)
@@ -63,6 +66,7 @@ def compare(
             algorithms=evaluations.names(),
             budget=evaluations.budget,
             jobs=cores(evaluations.jobs),
+            model=constants,
             seed=evaluations.seed,
             progress=show,
         )

@@ -27,6 +27,7 @@ from colsynth.cli.compile_options import (
     MessagesOptions,
     SearchOptions,
 )
+from colsynth.cli.constants import ModelOption, given_model
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import MembersOptions, told_groups
 from colsynth.cli.output import Destination, write_stdout
@@ -77,6 +78,7 @@ def compile_(
     protocol: ProtocolOption = None,
     messages: MessagesOptions,
     inside: InsideOptions,
+    model: ModelOption = None,
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -85,6 +87,7 @@ def compile_(
     from colsynth import api
 
     destination = Destination.parse(output)
+    constants = given_model(runtime, model)
     if json and destination.path is None:
         phrase = "--json and --output - both want stdout"
         raise InputError(Diagnostic("CS214", phrase, help="write the schedule to a file"))
@@ -110,6 +113,7 @@ def compile_(
             several=several,
             protocol=protocol,
             passes=inside.passes,
+            model=constants,
             seed=seed,
             progress=show,
             watch=inside.watch(),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from colsynth.cli._common import answer_console, emit_json
 
@@ -11,7 +13,18 @@ if TYPE_CHECKING:
     from colsynth.cost import Model
     from colsynth.runtimes import Profile
 
-_UNITS = {
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE.yaml",
+        help="YAML file with constants that replace those of the runtime, e.g. lab-model.yaml; "
+        "'colsynth calibrate' writes one.",
+        show_default=False,
+    ),
+]
+
+UNITS = {
     "rate": "GB/s",
     "local_rate": "GB/s",
     "launch": "us",
@@ -29,7 +42,14 @@ def read_constants(target: Profile, path: Path | None) -> Model:
     from colsynth.cost.model_file import read_model
 
     base = default_model(target)
-    return base if path is None else read_model(path, base)
+    return base if path is None else read_model(path, base, target.name)
+
+
+def given_model(runtime: str, path: Path | None) -> Model | None:
+    """Return the model of a ``--model`` file for a runtime; None without a file."""
+    from colsynth.runtimes import profile
+
+    return None if path is None else read_constants(profile(runtime), path)
 
 
 def show_constants(runtime: str | None, path: Path | None, json: bool) -> None:
@@ -52,7 +72,7 @@ def _as_object(runtime: str, found: Model) -> dict[str, Any]:
     constants = {
         name: {
             "value": getattr(found, name),
-            "unit": _UNITS.get(name),
+            "unit": UNITS.get(name),
             "source": found.sources[name],
         }
         for name in NAMES
@@ -70,7 +90,7 @@ def _show(runtime: str, found: Model) -> None:
         value = getattr(found, name)
         rows = value.items() if isinstance(value, dict) else [("", value)]
         for place, (protocol, number) in enumerate(rows):
-            words = f"{number:g} {_UNITS.get(name, '')}".strip()
+            words = f"{number:g} {UNITS.get(name, '')}".strip()
             source = "" if place else found.sources[name]
             table.add_row("" if place else name, protocol, words, source)
     answer_console().print(f"model of {runtime}")

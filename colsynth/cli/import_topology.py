@@ -11,7 +11,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.cli.places import TOPOLOGY, check_file
+from colsynth.cli.places import YAML, check_file
 from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin, tell
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, require_least
 from colsynth.reading import MACHINE, read_whole
@@ -167,7 +167,7 @@ def import_(
 
     require_one_stdin(*files, options.box, options.fabric, options.hosts)
     if output is not None and not is_stdin(output):
-        check_file("--output", output, TOPOLOGY, force)
+        check_file("--output", output, YAML, force)
     request = options.request(strict)
     found = import_topology([_read(path) for path in files], request)
     if output is not None and not is_stdin(output):

@@ -57,6 +57,12 @@ _COMMANDS = {
     "simulate": _Command(
         "colsynth.cli.simulate:simulate", "Predict how long a schedule file takes."
     ),
+    "calibrate": _Command(
+        "colsynth.cli.calibrate:calibrate", "Fit the simulator to logs of your machine."
+    ),
+    "ranks": _Command(
+        "colsynth.cli.ranks:ranks", "Number ranks for a launcher; find a faster order of hosts."
+    ),
     "bound": _Command(
         "colsynth.cli.bound:bound_", "Print the proven optimum and the cut that proves it."
     ),

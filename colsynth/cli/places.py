@@ -11,14 +11,14 @@ from pathlib import Path
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.errors import Diagnostic, InputError
 
-SCHEDULE, TIMED, PLOT, TIMELINE, TOPOLOGY = ".xml", ".npz", ".svg", ".json", ".yaml"
+SCHEDULE, TIMED, PLOT, TIMELINE, YAML = ".xml", ".npz", ".svg", ".json", ".yaml"
 
 _KINDS = {
     SCHEDULE: "schedule files are XML",
     TIMED: "timed schedules are numpy archives",
     PLOT: "plots are SVG, which browsers and editors of documents show",
     TIMELINE: "timelines are JSON",
-    TOPOLOGY: "topologies are YAML",
+    YAML: "topologies and models are YAML",
 }
 
 _EXAMPLES = {
@@ -26,7 +26,7 @@ _EXAMPLES = {
     TIMED: "schedule.npz",
     PLOT: "plot.svg",
     TIMELINE: "timeline.json",
-    TOPOLOGY: "cluster.yaml",
+    YAML: "cluster.yaml",
 }
 
 

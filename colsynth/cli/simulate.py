@@ -12,7 +12,7 @@ from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli.breakdown import breakdown_object, micro_or_milli, show_breakdown
 from colsynth.cli.bundles import bundled
-from colsynth.cli.constants import read_constants, show_constants
+from colsynth.cli.constants import ModelOption, read_constants, show_constants
 from colsynth.cli.evaluations import DEFAULT_SIZES, SizesOption
 from colsynth.cli.machine import MachineOptions, failures_field
 from colsynth.cli.members import GroupOption, grouped
@@ -65,15 +65,6 @@ AnyRuntimeOption = Annotated[
         autocompletion=complete.runtimes,
         help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
         show_default="the only one that can run the file",
-    ),
-]
-ModelOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        metavar="FILE.yaml",
-        help="YAML file with constants that replace those of the runtime, e.g. lab-model.yaml.",
-        show_default=False,
     ),
 ]
 ShowModelOption = Annotated[

@@ -18,6 +18,7 @@ from colsynth.cli._options import (
     TreesOption,
 )
 from colsynth.cli.bundles import bundled
+from colsynth.cli.constants import ModelOption, given_model
 from colsynth.cli.evaluations import JobsOption, cores
 from colsynth.cli.failure import report
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
@@ -87,6 +88,7 @@ def survey(
     algorithm: AlgorithmOption = "forest",
     trees: TreesOption = None,
     protocol: ProtocolOption = None,
+    model: ModelOption = None,
     jobs: JobsOption = None,
     seed: SeedOption = 0,
     force: ForceOption = False,
@@ -97,6 +99,7 @@ def survey(
 
     if output is not None:
         check_folder("--output", output)
+    constants = given_model(runtime, model)
     damage = machine.read(topology)
     group, told = grouped(damage.topology, members.group)
     kept = "nothing was kept; a survey with --output DIR can be resumed"
@@ -109,6 +112,7 @@ def survey(
             algorithm=algorithm,
             trees=trees,
             protocol=protocol or "Simple",
+            model=constants,
             seed=seed,
             jobs=cores(jobs),
             folder=output,

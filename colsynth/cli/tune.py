@@ -12,6 +12,7 @@ from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._options import RuntimeOption
 from colsynth.cli.bundles import bundled
+from colsynth.cli.constants import ModelOption, given_model
 from colsynth.cli.evaluations import DEFAULT_SIZES, EvaluationOptions, SizesOption, cores, split
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import OneGroupOptions, grouped
@@ -60,6 +61,7 @@ def tune(
     machine: MachineOptions,
     members: OneGroupOptions,
     evaluations: EvaluationOptions,
+    model: ModelOption = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -73,6 +75,7 @@ def tune(
     check_folder("--output", output)
     refuse_to_overwrite((output.absolute(),), force)
     require_listable(output, profile(runtime))
+    constants = given_model(runtime, model)
     damage = machine.read(topology)
     group, told = grouped(damage.topology, members.group)
     try:
@@ -86,6 +89,7 @@ def tune(
                 algorithms=evaluations.names(),
                 budget=evaluations.budget,
                 jobs=cores(evaluations.jobs),
+                model=constants,
                 seed=evaluations.seed,
                 journal=journal_of(output),
                 progress=show,

@@ -15,6 +15,7 @@ from colsynth.model.problem import PHASES
 from colsynth.pipeline.target import SYNTHESIZE
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import LARGE, usual_size
+from colsynth.runtimes.target import Target
 from colsynth.topology.communicator import Communicator, communicators, spell_ranks
 from colsynth.units import format_bandwidth, format_size, percent
 
@@ -58,7 +59,7 @@ def machine_of(problem: Problem, profile: Profile) -> Problem:
     return found[0].problem
 
 
-def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile) -> tuple[str, ...]:
+def group_notes(problem: Problem, program: ThreadblockProgram, target: Target) -> tuple[str, ...]:
     """Return notes on how a program for the first group performs on the others.
 
     Raises
@@ -69,7 +70,7 @@ def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile)
     if len(problem.groups) < 2:
         return ()
     size = usual_size(LARGE, program.header.ranks)
-    seconds = _seconds(problem, program, profile, size)
+    seconds = _seconds(problem, program, target, size)
     first, *others = (spell_ranks(group) for group in problem.groups)
     notes = []
     worst = max(seconds)
@@ -86,7 +87,7 @@ def group_notes(problem: Problem, program: ThreadblockProgram, profile: Profile)
 
 
 def _seconds(
-    problem: Problem, program: ThreadblockProgram, profile: Profile, size: int
+    problem: Problem, program: ThreadblockProgram, target: Target, size: int
 ) -> list[float]:
     """Return the predicted seconds of a message of `size` bytes on each group alone."""
     from colsynth.simulate import simulate
@@ -95,7 +96,7 @@ def _seconds(
     for group in communicators(problem):
         topology = group.problem.topology
         try:
-            points = simulate(program, topology, profile, [size])
+            points = simulate(program, topology, target.profile, [size], target.model)
         except InfeasibleError as fault:
             phrase = f"the file of the first group cannot run on {topology.name}"
             notes = (fault.diagnostic.phrase,)

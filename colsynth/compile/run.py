@@ -93,6 +93,7 @@ def _searched(
         out_of_place=first.out_of_place,
         min_bytes=target.min_bytes,
         max_bytes=target.max_bytes,
+        model=target.model,
         seed=target.seed,
         limited=request.any_protocol,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +59,12 @@ class Model:
     wait: float
     slices: Mapping[str, int]
     least_slice: Mapping[str, int]
-    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """Checksum of the constants, in hexadecimal."""
+        return sha256(repr(self).encode()).hexdigest()
 
 
 NAMES = tuple(item.name for item in fields(Model) if item.name != "sources")
@@ -68,6 +74,31 @@ NAMES = tuple(item.name for item in fields(Model) if item.name != "sources")
 def default_model(profile: Profile) -> Model:
     """Return the model of a runtime: the numbers of ``models.yaml``."""
     return _models()[profile.name]
+
+
+def defaults_of(runtime: str) -> Model | None:
+    """Return the model of a runtime by name; None where there is no such runtime."""
+    return _models().get(runtime)
+
+
+class Judge(Protocol):
+    """What decides by constants: a target or a case of a search.
+
+    `model` is None where the constants of the runtime hold.
+    """
+
+    @property
+    def profile(self) -> Profile:
+        """The runtime."""
+
+    @property
+    def model(self) -> Model | None:
+        """The constants given, if any."""
+
+
+def model_of(judge: Judge) -> Model:
+    """Return the constants that decisions follow: those given, or those of the runtime."""
+    return default_model(judge.profile) if judge.model is None else judge.model
 
 
 def ideal_model() -> Model:

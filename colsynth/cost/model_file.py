@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from colsynth.cost.model import NAMES, PROTOCOLS, Model
+from colsynth.cost.model import NAMES, PROTOCOLS, Model, defaults_of
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.topology.document import Document, Wording, read_document
 
@@ -33,22 +33,26 @@ _RANGES: dict[str, tuple[float, float, str]] = {
 _WHOLE = ("slices", "least_slice")
 
 
-def read_model(path: Path, base: Model) -> Model:
+def read_model(path: Path, base: Model, runtime: str | None = None) -> Model:
     """Return `base` with the constants of a file.
 
+    What ``about`` holds is no constant: which runtime it was fitted for, and to which logs.
     A constant that is one number for each protocol takes a mapping that names some of
     them, or one number for all.
 
     Raises
     ------
     InputError
-        CS606: an unknown constant or protocol, or a value out of range; and whatever is
-        wrong with the file as YAML.
+        CS606: an unknown constant or protocol, a value out of range, or constants of another
+        runtime than `runtime`; and whatever is wrong with the file as YAML.
     """
     document = read_document(path, WORDING)
     values: dict[str, Any] = {}
     sources = dict(base.sources)
     for name, value in document.data.items():
+        if name == "about":
+            _check_runtime(document, base, runtime)
+            continue
         if name not in NAMES:
             phrase = f"the model has no constant {name!r}"
             span = document.key(name)
@@ -56,6 +60,17 @@ def read_model(path: Path, base: Model) -> Model:
         values[name] = _value(document, name, value, getattr(base, name))
         sources[name] = str(path)
     return replace(base, **values, sources=sources)
+
+
+def _check_runtime(document: Document, base: Model, runtime: str | None) -> None:
+    """Refuse constants that were fitted for a runtime whose own are others."""
+    about = document.data["about"]
+    fitted = about.get("runtime") if isinstance(about, dict) else None
+    if runtime is None or fitted is None or defaults_of(str(fitted)) in (None, base):
+        return
+    phrase = f"the model was fitted for {fitted}, not for {runtime}"
+    advice = f"give -r {fitted}, or calibrate with -r {runtime}"
+    raise InputError(Diagnostic("CS606", phrase, document.at("about", "runtime"), help=advice))
 
 
 def _value(document: Document, name: str, value: Any, before: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
-from colsynth.cost import Model, default_model
+from colsynth.cost import Model, model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.model import Topology
 from colsynth.runtimes.target import Target
@@ -39,7 +39,7 @@ def balanced_threadblocks(
     topology : Topology
     target : Target
     """
-    most = pace(target) * _busiest(chunks, topology, default_model(target.profile))
+    most = pace(target) * _busiest(chunks, topology, model_of(target))
     return {
         connection: max(ceil(load / most), -(-transfers[connection] // steps))
         for connection, load in sorted(chunks.items())
@@ -60,7 +60,7 @@ def _busiest(chunks: Mapping[Connection, int], topology: Topology, model: Model)
 
 def pace(target: Target) -> Fraction:
     """Return the bytes per second that a threadblock moves."""
-    rate = default_model(target.profile).rate[target.protocol]
+    rate = model_of(target).rate[target.protocol]
     return Fraction(rate).limit_denominator() * 10**9
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
-from colsynth.cost import default_model
+from colsynth.cost import model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.lowering.balanced import bandwidth, pace
 from colsynth.lowering.hazards import Op, Waits
@@ -63,7 +63,7 @@ def _exits(
     The link is -1 where a way has none. Pairs that never leave a box are left out.
     """
     topology = program.problem.topology
-    model, speed = default_model(target.profile), pace(target)
+    model, speed = model_of(target), pace(target)
     pairs = {(t.source, t.target) for t in program.transfers if not t.is_local}
     outside = [is_network(topology, link) for link in range(len(topology.links))]
     found = {}

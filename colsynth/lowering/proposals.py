@@ -137,9 +137,9 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
 
 def _segment_bytes(basis: Basis) -> Fraction:
     """Return the bytes that a threadblock moves in the time a segment should take."""
-    from colsynth.cost import default_model
+    from colsynth.cost import model_of
 
-    rate = default_model(basis.profile).rate[basis.protocol]
+    rate = model_of(basis).rate[basis.protocol]
     return Fraction(rate).limit_denominator() * 10**9 * _SEGMENT_SECONDS
 
 

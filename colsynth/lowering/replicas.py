@@ -16,11 +16,11 @@ def replicas(forest: Forest, target: Target) -> int:
     A power of two, since its chunks divide more messages, within the limit at which every
     connection still has a resident threadblock of its own.
     """
-    from colsynth.cost import default_model
+    from colsynth.cost import model_of
 
     profile = target.profile
     passes = 1 if profile.fuses else 2  # it receives, then adds or sends
-    pace = default_model(profile).rate[target.protocol] * 10**9 / passes
+    pace = model_of(target).rate[target.protocol] * 10**9 / passes
     widest = max(
         float(phase.unit_bandwidth * max(tree.weight for tree in phase.trees))
         for phase in forest.phases

@@ -75,6 +75,8 @@ class Basis:
         The options of all passes, by ``"pass-name.field"``.
     thorough : bool
         Whether to propose also what rarely pays.
+    model : Model, optional
+        The constants of the case; None: those of the runtime.
     """
 
     problem: Problem
@@ -84,6 +86,7 @@ class Basis:
     shape: Shape
     values: Mapping[str, Any]
     thorough: bool = False
+    model: Any = None
 
 
 Proposal = tuple[Changes, ...]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from colsynth.runtimes.profile import Profile
 
@@ -47,6 +48,8 @@ class Target(Context):
         Inclusive.
     max_bytes : int or None
         Inclusive; None is as large as the runtime can count (`Profile.largest_message`).
+    model : Model, optional
+        The constants that decisions follow (`colsynth.cost`); None: those of the runtime.
     seed, progress
         As in `Context`, by keyword.
     """
@@ -57,3 +60,4 @@ class Target(Context):
     out_of_place: bool = True
     min_bytes: int = 0
     max_bytes: int | None = None
+    model: Any = None

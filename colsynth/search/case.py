@@ -32,8 +32,8 @@ class Case:
         Call modes that the simulated program serves.
     min_bytes, max_bytes : int or None
         Smallest and largest message that the file serves, inclusive.
-    model : object
-        Constants of the simulator; None takes the defaults.
+    model : Model, optional
+        The constants that decisions follow; None: those of the runtime.
     seed : int
     limited : bool
         Whether to try each protocol only up to its largest message (`PROTOCOLS`).
@@ -60,7 +60,9 @@ class Case:
         limits = self.max_bytes, self.limit(protocol)
         most = min((limit for limit in limits if limit is not None), default=None)
         found = aim(self.problem, self.profile, protocol, self.min_bytes, most, seed=self.seed)
-        return replace(found, in_place=self.in_place, out_of_place=self.out_of_place)
+        return replace(
+            found, in_place=self.in_place, out_of_place=self.out_of_place, model=self.model
+        )
 
     def limit(self, protocol: str) -> int | None:
         """Return the largest message, in bytes, that a protocol is tried at; None: no limit."""
@@ -73,10 +75,10 @@ class Case:
 
     def key(self, plan: Plan) -> str:
         """Return a hash of everything that the result of a plan depends on."""
-        from colsynth.cost import default_model
+        from colsynth.cost import model_of
 
-        model = default_model(self.profile) if self.model is None else self.model
-        text = "\n".join(map(repr, (__version__, self.profile, replace(self, model=model), plan)))
+        full = replace(self, model=model_of(self))
+        text = "\n".join(map(repr, (__version__, self.profile, full, plan)))
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -283,6 +283,7 @@ class Searcher:
             shape=shape,
             values=parent.plan.values(),
             thorough=thorough,
+            model=case.model,
         )
 
 

@@ -73,19 +73,22 @@ class Run:
     times: NDArray[np.float64]
 
 
-def tile_message(machine: Machine, profile: Profile, size: int) -> Tiling:
-    """Return how the runtime cuts a message (contract 4.3, 4.4, 4.6)."""
+def tile_message(machine: Machine, profile: Profile, size: int, most: int | None = None) -> Tiling:
+    """Return how the runtime cuts a message (contract 4.3, 4.4, 4.6).
+
+    `most` is the number of slices beyond which tiles are left out; `SLICES` unless given.
+    """
     model, protocol = machine.model, machine.protocol
     chunk = size / machine.program.header.chunks
     room = profile.tile_bytes[protocol]
     group = max(1, min(profile.max_count, room // max(1, math.ceil(chunk))))
     tiles = max(1, math.ceil(chunk / room))
     tile = min(chunk, float(room))
-    most = max(1, int(machine.pieces.max(initial=1)))
-    largest = min(group, most) * tile
+    widest = max(1, int(machine.pieces.max(initial=1)))
+    largest = min(group, widest) * tile
     slices = min(model.slices[protocol], max(1, math.ceil(largest / model.least_slice[protocol])))
     calls = int(np.maximum(1, -(-machine.pieces // group)).sum())
-    simulated = min(tiles, max(LEAST_TILES, SLICES // max(1, calls * slices)))
+    simulated = min(tiles, max(LEAST_TILES, (most or SLICES) // max(1, calls * slices)))
     return Tiling(
         group=group,
         chunk=chunk,
@@ -98,7 +101,9 @@ def tile_message(machine: Machine, profile: Profile, size: int) -> Tiling:
     )
 
 
-def run(machine: Machine, profile: Profile, size: int, *, trace: bool = False) -> Run:
+def run(
+    machine: Machine, profile: Profile, size: int, *, trace: bool = False, most: int | None = None
+) -> Run:
     """Return what happens when a message of `size` bytes is passed to the program.
 
     Of messages with many tiles only some are simulated. All tiles but the last are equal,
@@ -114,7 +119,7 @@ def run(machine: Machine, profile: Profile, size: int, *, trace: bool = False) -
     from colsynth.kernels.execution import INTEGERS, TIMES, execute
     from colsynth.kernels.machine import Network, Units
 
-    tiling = tile_message(machine, profile, size)
+    tiling = tile_message(machine, profile, size, most)
     calls = int(np.maximum(1, -(-machine.pieces // tiling.group)).sum())
     rows = calls * tiling.slices * tiling.simulated if trace else 0
     block_end = np.full(len(machine.blocks), -1.0)

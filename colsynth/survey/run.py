@@ -59,6 +59,7 @@ class Survey:
             "protocol": case.protocol,
             "trees": case.trees,
             "seed": case.seed,
+            **({} if case.model is None else {"model": case.model.digest}),
             "surveyed": list(case.kinds),
             "healthy": self.healthy.entry(),
             "rows": [{**row.entry(), **self._losses(row)} for row in self.rows],

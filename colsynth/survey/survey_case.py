@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from colsynth import __version__
 from colsynth.compile.request import Request
@@ -34,6 +35,8 @@ class SurveyCase:
     trees : str or None
         As for `compile`.
     seed : int
+    model : Model, optional
+        The constants that decisions follow; None: those of the runtime.
     """
 
     problem: Problem
@@ -43,11 +46,13 @@ class SurveyCase:
     protocol: str = "Simple"
     trees: str | None = None
     seed: int = 0
+    model: Any = None
 
     def target(self, problem: Problem) -> Target:
         """Return what schedules are for; refuse what the runtime never runs, as `aim` does."""
         runtime = profile(self.runtime)
-        return aim(problem, runtime, self.protocol, None, None, seed=self.seed)
+        found = aim(problem, runtime, self.protocol, None, None, seed=self.seed)
+        return replace(found, model=self.model)
 
     def request(self) -> Request:
         """Return how schedules are made."""

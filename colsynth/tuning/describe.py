@@ -99,7 +99,7 @@ def manifest_of(bundle: Bundle) -> dict[str, Any]:
             "algorithms": list(bundle.algorithms),
             "budget": bundle.budget,
             "seed": case.seed,
-            "model": "default" if case.model is None else sha256(repr(case.model).encode()),
+            "model": "default" if case.model is None else case.model.digest,
         },
         "evaluations": {
             item.problem.collective.value: count

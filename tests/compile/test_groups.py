@@ -6,6 +6,7 @@ from colsynth.api import compile as compile_
 from colsynth.api import load_topology, make_problem
 from colsynth.compile.groups import group_notes, machine_of, machines_of
 from colsynth.errors import LimitError
+from colsynth.runtimes import Target
 from colsynth.runtimes.catalog import profile
 
 RCCL = profile("rccl")
@@ -46,10 +47,10 @@ def test_notes_are_about_groups_beside_the_first():
     done = compile_(halves, "rccl")
     program = done.artefacts[0].program
     assert program.header.ranks == 8
-    assert group_notes(halves, program, RCCL) == (
+    assert group_notes(halves, program, Target(RCCL)) == (
         "one file for 2 groups, as fast on each as on 0-7",
     )
-    assert group_notes(asked([range(8)]), program, RCCL) == ()
+    assert group_notes(asked([range(8)]), program, Target(RCCL)) == ()
 
 
 DUMBBELL = """

@@ -49,7 +49,7 @@ def test_tiles_and_slots():
     assert (small.slices, small.depth) == (1, 8)
 
 
-def test_tiles_left_out_hardly_change_the_time(monkeypatch):
+def test_tiles_left_out_hardly_change_the_time():
     topology, size = api.load_topology("dgx-a100"), 4 * 10**9
     machines = [
         (build(nccl_ring(8, channels, protocol), topology, default_model(MSCCL)))
@@ -58,12 +58,10 @@ def test_tiles_left_out_hardly_change_the_time(monkeypatch):
     problem = api.make_problem(topology, "allreduce")
     done = api.compile(problem, "msccl", mode="in-place").artefacts[0].program
     machines.append(build(done, topology, default_model(MSCCL)))
-    monkeypatch.setattr(run, "SLICES", 10**9)
-    whole = [run.run(machine, MSCCL, size) for machine in machines]
+    whole = [run.run(machine, MSCCL, size, most=10**9) for machine in machines]
     assert all(found.tiling.simulated == found.tiling.tiles for found in whole)
-    monkeypatch.setattr(run, "SLICES", 1)
     for machine, expected in zip(machines, whole, strict=True):
-        found = run.run(machine, MSCCL, size)
+        found = run.run(machine, MSCCL, size, most=1)
         assert found.tiling.simulated == run.LEAST_TILES < found.tiling.tiles
         assert found.seconds == pytest.approx(expected.seconds, rel=0.005)
 

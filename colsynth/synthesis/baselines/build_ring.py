@@ -54,7 +54,7 @@ class BuildRing:
         require_collective("ring", value, tuple(PHASES))
         require_channels(self.channels, target.profile)
         most = most_rings(target.profile, value.topology.size)
-        rings = find_rings(value.topology, self.channels, channel_rate(target.profile), most)
+        rings = find_rings(value.topology, self.channels, channel_rate(target), most)
         if not rings:
             note = "every GPU must have a way to the next one through no third"
             raise unfit("ring", value.topology, "no ring through all GPUs was found", note)

@@ -87,7 +87,7 @@ class BuildTree:
         grower = Grower(problem)
         trees: list[tuple[Edge, ...]] = []
         speeds = []
-        rate = channel_rate(target.profile)
+        rate = channel_rate(target)
         for _ in range(self.channels or most_trees(target.profile)):
             pair = grower.pair()
             if pair is None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.target import Target
 
 _ENOUGH = Fraction(95, 100)
 """Share of the best speed for which fewer channels are taken."""
@@ -40,16 +41,16 @@ class ChannelRate:
 UNLIMITED = ChannelRate()
 
 
-def channel_rate(profile: Profile) -> ChannelRate:
-    """Return what a channel of a runtime carries, as its simulator assumes of the protocol Simple.
+def channel_rate(target: Target) -> ChannelRate:
+    """Return what a channel carries, as the simulator assumes of the protocol Simple.
 
     Libraries choose channels once for all protocols, too.
     """
-    from colsynth.cost import default_model
+    from colsynth.cost import model_of
 
-    model = default_model(profile)
+    model = model_of(target)
     rate = Fraction(model.rate["Simple"]).limit_denominator(10**6) * 10**9 * _BUSY
-    passes = 1 if profile.fuses else 2  # it receives, then adds or sends
+    passes = 1 if target.profile.fuses else 2  # it receives, then adds or sends
     return ChannelRate(rate / passes, Fraction(model.link_efficiency).limit_denominator(10**6))
 
 

@@ -1,0 +1,173 @@
+"""From logs to a model: trials, the fit, and how far each row is from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from colsynth.calibrate.fit import Constant, Estimate, Standing, fit
+from colsynth.calibrate.trials import Floats, Trial, busbw, trial_of
+from colsynth.cost import NAMES, Model, default_model
+from colsynth.errors import Diagnostic, InputError
+from colsynth.logs import Log
+from colsynth.model import Topology
+from colsynth.runtimes.profile import Profile
+
+Progress = Callable[[str, int, int], None]
+
+
+class Fitted(NamedTuple):
+    """A row beside its prediction: seconds, or for links bytes per second and no size."""
+
+    log: str
+    size: int | None
+    measured: float
+    predicted: float
+    busbw: float | None
+
+    @property
+    def residual(self) -> float:
+        """Predicted over measured, less one."""
+        return self.predicted / self.measured - 1
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What logs tell of a machine.
+
+    Parameters
+    ----------
+    runtime, topology : str
+    model : Model
+    estimates : tuple of Estimate
+    trials : tuple of Trial
+        Also those without a row to fit.
+    rows : tuple of Fitted
+        The worst first.
+    noise : float
+        Relative noise of the rows.
+    """
+
+    runtime: str
+    topology: str
+    model: Model
+    estimates: tuple[Estimate, ...]
+    trials: tuple[Trial, ...]
+    rows: tuple[Fitted, ...]
+    noise: float
+
+    def fitted_to(self, constant: Constant) -> tuple[str, ...]:
+        """Return the names of the logs that a constant was fitted to."""
+        names = (trial.log.name for trial in self.trials if tuple(constant) in trial.constants)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def untouched(self) -> tuple[str, ...]:
+        """Constants that no row depends on: each by name, with protocols where some are fitted."""
+        seen = {item.constant for item in self.estimates}
+        names = []
+        for name in NAMES:
+            value = getattr(self.model, name)
+            protocols = tuple(value) if isinstance(value, dict) else (None,)
+            left = [p for p in protocols if Constant(name, p) not in seen]
+            if left == list(protocols):
+                names.append(name)
+            else:
+                names += [f"{name} {protocol}" for protocol in left]
+        return tuple(names)
+
+    @property
+    def untold(self) -> tuple[Estimate, ...]:
+        """Constants that keep their defaults."""
+        return tuple(item for item in self.estimates if item.standing is Standing.UNTOLD)
+
+
+def calibrate(
+    logs: Sequence[Log], profile: Profile, topology: Topology, progress: Progress | None = None
+) -> Calibration:
+    """Return the constants that logs tell.
+
+    Parameters
+    ----------
+    logs : sequence of Log
+    profile : Profile
+        The runtime whose constants are fitted.
+    topology : Topology
+        Of the machine; runs may have been on a part of it.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        CS623: a log is of another machine. CS624: no row of any log can be fitted. CS626: scipy
+        is not installed.
+    """
+    trials = tuple(trial_of(log, profile, topology) for log in logs)
+    used = _without_copies([trial for trial in trials if len(trial.measured)])
+    if not used:
+        notes = tuple(f"{x.log.name}: {note}" for x in trials for note in dict.fromkeys(x.notes))
+        phrase = "no row of the logs can be fitted"
+        advice = "measure with NCCL_ALGO=Ring NCCL_PROTO=Simple, or say so behind --log FILE"
+        raise InputError(Diagnostic("CS624", phrase, notes=notes, help=advice))
+    base = default_model(profile)
+    names = dict.fromkeys(Constant(*pair) for trial in used for pair in trial.constants)
+    order = sorted(names, key=lambda item: (item.protocol or "", item.name))
+    model, estimates, noise = fit(_Trials(used, progress), base, order)
+    rows = sorted((row for trial in used for row in _rows(trial, model)), key=_badness)
+    return Calibration(profile.name, topology.name, model, estimates, trials, tuple(rows), noise)
+
+
+class _Trials:
+    """Compares a model with all trials; simulates only what a constant can change."""
+
+    def __init__(self, trials: Sequence[Trial], progress: Progress | None) -> None:
+        self.trials, self.progress, self.done = trials, progress, 0
+        self._model: Model | None = None
+        self._parts: list[Floats] = []
+
+    def residuals(self, model: Model) -> Floats:
+        """Return the logarithms of predicted over measured."""
+        return np.concatenate(self._of(model))
+
+    def change(self, model: Model, other: Model, constant: Constant) -> Floats:
+        """Return the residuals of `other` less those of `model`."""
+        return np.concatenate([
+            self._logs(trial, other) - part
+            if tuple(constant) in trial.constants
+            else np.zeros(len(part))
+            for trial, part in zip(self.trials, self._of(model), strict=True)
+        ])  # fmt: skip
+
+    def _of(self, model: Model) -> list[Floats]:
+        if self._model != model:
+            self._model, self._parts = model, [self._logs(trial, model) for trial in self.trials]
+        return self._parts
+
+    def _logs(self, trial: Trial, model: Model) -> Floats:
+        self.done += 1
+        if self.progress is not None:
+            self.progress("fitting", self.done, 0)
+        return np.asarray(np.log(trial.predicted(model) / trial.measured))
+
+
+def _badness(row: Fitted) -> tuple[float, str, int]:
+    return -abs(row.residual), row.log, row.size or 0
+
+
+def _without_copies(trials: list[Trial]) -> list[Trial]:
+    """Return trials without copy engines where kernels tell of the links: those are slower."""
+    inside = any(("link_efficiency", None) in trial.constants for trial in trials if trial.program)
+    return [trial for trial in trials if not (inside and trial.log.tool == "nvbandwidth")]
+
+
+def _rows(trial: Trial, model: Model) -> list[Fitted]:
+    pairs = zip(trial.measured.tolist(), trial.predicted(model).tolist(), strict=True)
+    if trial.program is None:
+        return [Fitted(trial.log.name, None, *pair, None) for pair in pairs]
+    return [
+        Fitted(trial.log.name, row.size, *pair, busbw(trial, row))
+        for row, pair in zip(trial.log.rows, pairs, strict=True)
+    ]

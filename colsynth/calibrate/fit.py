@@ -1,0 +1,260 @@
+"""Robust least squares of the constants, in logarithms, and what the data can tell of each.
+
+Residuals are logarithms of predicted over measured times, so every row counts by its relative
+error. Constants are positive and fitted as logarithms, too. A weak prior, wide by a factor of e,
+holds those in place that no row tells of. A constant is *told* if its 95 % interval is narrow
+while all others are free; *tied* if it is narrow only once others stay at their defaults, of which
+the data then knows a sum; else it keeps its default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.cost import Model
+from colsynth.errors import Diagnostic, InputError
+
+Floats = NDArray[np.float64]
+
+NARROW, ROUGH = 0.05, 0.8
+"""Half of a 95 % interval of the logarithm up to which a constant is told, or fitted at all."""
+
+_PRIOR = 1.0
+"""Standard deviation of the prior, in the logarithm."""
+
+_STEP = 0.01
+"""Change of a logarithm for a difference quotient: events of the simulator are discrete."""
+
+_LEAST_NOISE, _FIRST_NOISE = 0.003, 0.05
+"""Relative noise of a row that is assumed at least, and in the first fit."""
+
+_SOFT = 2.0
+"""Residuals beyond so many standard deviations count less (soft L1)."""
+
+_NORMAL = 1.96
+"""Standard deviations in half of a 95 % interval."""
+
+_RELATED = 0.3
+"""Correlation from which one constant may stand for another."""
+
+_STARTS = (1.0, 0.6, 1.6)
+"""Factors on the rates of threadblocks to start from: they may or may not be the bottleneck."""
+
+
+class Constant(NamedTuple):
+    """A constant of the model; protocol is None for those that have one value."""
+
+    name: str
+    protocol: str | None
+
+    def __str__(self) -> str:
+        return self.name if self.protocol is None else f"{self.name} {self.protocol}"
+
+    def of(self, model: Model) -> float:
+        """Return its value in a model."""
+        value = getattr(model, self.name)
+        return float(value if self.protocol is None else value[self.protocol])
+
+    def put(self, model: Model, value: float) -> Model:
+        """Return a model with another value."""
+        changed: Any = value
+        if self.protocol is not None:
+            changed = {**getattr(model, self.name), self.protocol: value}
+        return replace(model, **{self.name: changed})
+
+
+class Standing(StrEnum):
+    """What the data says of a constant."""
+
+    TOLD = "told"
+    TIED = "tied"
+    UNTOLD = "untold"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A constant after a fit.
+
+    Parameters
+    ----------
+    constant : Constant
+    default, value : float
+        Equal for one that the data does not tell.
+    low, high : float
+        Ends of the 95 % interval; of an untold one, what the data would allow.
+    standing : Standing
+    tied_to : tuple of Constant
+        Constants at their defaults that this one stands for in part.
+    """
+
+    constant: Constant
+    default: float
+    value: float
+    low: float
+    high: float
+    standing: Standing
+    tied_to: tuple[Constant, ...] = ()
+
+
+class Judge(Protocol):
+    """Compares a model with measurements."""
+
+    def residuals(self, model: Model) -> Floats:
+        """Return the logarithms of predicted over measured."""
+
+    def change(self, model: Model, other: Model, constant: Constant) -> Floats:
+        """Return the residuals of `other` less those of `model`: they differ in one constant."""
+
+
+class _Solution(NamedTuple):
+    logs: Floats
+    noise: float
+    information: Floats
+    """Inverse of the covariance of the logarithms, with the prior."""
+
+    def halves(self, kept: Sequence[int]) -> Floats:
+        """Return half of the 95 % intervals where only some constants are free."""
+        part = self.information[np.ix_(kept, kept)]
+        return np.asarray(_NORMAL * np.sqrt(np.diag(np.linalg.inv(part))))
+
+
+def fit(
+    judge: Judge, base: Model, constants: Sequence[Constant]
+) -> tuple[Model, tuple[Estimate, ...], float]:
+    """Return the fitted model, every constant, and the relative noise of the rows.
+
+    Parameters
+    ----------
+    judge : Judge
+    base : Model
+        Defaults, and the values of all other constants.
+    constants : sequence of Constant
+        What may be fitted.
+
+    Raises
+    ------
+    InputError
+        CS626: scipy is not installed.
+    """
+    free = [constant for constant in constants if constant.of(base) > 0]
+    whole = _best(judge, base, free)
+    kept = list(range(len(free)))
+    while kept and (halves := whole.halves(kept)).max() > ROUGH:
+        kept.pop(int(np.argmax(halves)))
+    if not kept:
+        return base, _estimates(base, free, whole, kept, whole), whole.noise
+    final = _solve(judge, base, [free[i] for i in kept], whole.logs[kept], whole.noise)
+    model = _model(base, [free[i] for i in kept], final.logs)
+    return model, _estimates(base, free, whole, kept, final), final.noise
+
+
+def _estimates(
+    base: Model, free: list[Constant], whole: _Solution, kept: list[int], final: _Solution
+) -> tuple[Estimate, ...]:
+    covariance = np.linalg.inv(whole.information)
+    deviations = np.sqrt(np.diag(covariance))
+    related = np.abs(covariance) / np.outer(deviations, deviations)
+    narrow = dict(zip(kept, final.halves(range(len(kept))), strict=True))
+    fitted = dict(zip(kept, final.logs.tolist(), strict=True))
+    estimates = []
+    for place, constant in enumerate(free):
+        default = constant.of(base)
+        alone = float(_NORMAL * deviations[place])
+        middle = fitted.get(place, float(whole.logs[place]))
+        half = float(narrow.get(place, alone))
+        others = tuple(
+            other
+            for number, other in enumerate(free)
+            if number not in fitted and related[place, number] > _RELATED
+        )
+        standing = Standing.TOLD if alone <= NARROW else Standing.TIED
+        if place not in fitted:
+            standing = Standing.UNTOLD
+        value = math.exp(middle) if place in fitted else default
+        limit = 1.0 if constant.name.endswith("efficiency") else math.inf
+        ends = math.exp(middle - half), min(math.exp(middle + half), limit)
+        tied = others if standing is Standing.TIED else ()
+        estimates.append(Estimate(constant, default, value, *ends, standing, tied))
+    return tuple(estimates)
+
+
+def _best(judge: Judge, base: Model, free: Sequence[Constant]) -> _Solution:
+    """Return the best fit of all constants, from the best of some starts."""
+    defaults = np.log([constant.of(base) for constant in free])
+    rates = np.array([constant.name == "rate" for constant in free])
+    starts = [defaults + np.where(rates, math.log(factor), 0.0) for factor in _STARTS]
+    errors = [np.abs(judge.residuals(_model(base, free, start))).sum() for start in starts]
+    first = _solve(judge, base, free, starts[int(np.argmin(errors))], _FIRST_NOISE)
+    return _solve(judge, base, free, first.logs, first.noise)
+
+
+def _solve(
+    judge: Judge, base: Model, free: Sequence[Constant], start: Floats, noise: float
+) -> _Solution:
+    least_squares = _scipy()
+    defaults = np.log([constant.of(base) for constant in free])
+    limits = np.array([_limits(constant, at) for constant, at in zip(free, defaults, strict=True)])
+
+    def both(logs: Floats) -> Floats:
+        rows = judge.residuals(_model(base, free, logs)) / noise
+        return np.concatenate([rows, (logs - defaults) / _PRIOR])
+
+    def slopes(logs: Floats) -> Floats:
+        here = _model(base, free, logs)
+        columns = []
+        for constant, at, most in zip(free, logs.tolist(), limits[:, 1].tolist(), strict=True):
+            step = _STEP if at + _STEP <= most else -_STEP
+            other = constant.put(here, math.exp(at + step))
+            columns.append(judge.change(here, other, constant) / step)
+        return np.concatenate([np.stack(columns, axis=1) / noise, np.eye(len(free)) / _PRIOR])
+
+    first = np.clip(start, limits[:, 0] + 1e-9, limits[:, 1] - 1e-9)
+    done = least_squares(
+        both, first, jac=slopes, bounds=limits.T, loss="soft_l1", f_scale=_SOFT,
+        xtol=1e-3, ftol=1e-4, max_nfev=20,
+    )  # fmt: skip
+    rows = judge.residuals(_model(base, free, done.x))
+    spread = _noise(rows, len(free))
+    slope = slopes(done.x)[: len(rows)] * (noise / spread)
+    information = slope.T @ slope + np.eye(len(free)) / _PRIOR**2
+    return _Solution(done.x, spread, information)
+
+
+def _noise(rows: Floats, constants: int) -> float:
+    """Return the standard deviation of residuals, in which those far out count as three."""
+    usual = max(float(np.median(np.abs(rows))) * 1.4826, _LEAST_NOISE)
+    clipped = np.clip(rows, -3 * usual, 3 * usual)
+    freedom = max(1.0, len(rows) - constants)
+    return max(usual, math.sqrt(float(clipped @ clipped) / freedom))
+
+
+def _limits(constant: Constant, default: float) -> tuple[float, float]:
+    """Return between what a logarithm may lie: shares end at one."""
+    if constant.name.endswith("efficiency"):
+        return math.log(0.02), 0.0
+    return default - math.log(20), default + math.log(20)
+
+
+def _model(base: Model, free: Sequence[Constant], logs: Floats) -> Model:
+    model = base
+    for constant, value in zip(free, np.exp(logs).tolist(), strict=True):
+        model = constant.put(model, value)
+    return model
+
+
+def _scipy() -> Any:
+    """Return scipy's solver."""
+    try:
+        from scipy.optimize import least_squares
+    except ImportError:
+        phrase = "calibrate needs scipy, which is not installed"
+        advice = "pip install 'colsynth[calibrate]'"
+        raise InputError(Diagnostic("CS626", phrase, help=advice)) from None
+    return least_squares

@@ -1,0 +1,230 @@
+"""A log beside what predicts it, or why it cannot be fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.calibrate.places import machine_of, members_of
+from colsynth.calibrate.programs import ALGORITHMS, library_program
+from colsynth.cost import Model, default_model, ideal_model
+from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.errors import ColsynthError
+from colsynth.logs import Log, Row
+from colsynth.model import Collective, ThreadblockProgram, Topology
+from colsynth.runtimes.profile import Profile
+from colsynth.simulate import bus_factor, simulate
+from colsynth.simulate.machine import build
+from colsynth.simulate.run import run
+from colsynth.units import plural
+
+PLATEAU = 0.95
+"""Share of the best bandwidth from which a row counts where the protocol is not known."""
+
+_LARGE = 16 * 2**20
+"""Bytes of the largest message that must be there for bandwidth to count as reached."""
+
+_FASTER = 1.02
+"""How much faster than ideal links a row may be before something else must have carried it."""
+
+_SLICES = 20_000
+"""Slices simulated of a message before tiles are left out: a tenth of what `simulate` takes, since
+a fit simulates every row hundreds of times; times differ by less than half a percent."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Measurements and what predicts them.
+
+    Parameters
+    ----------
+    log : Log
+        Without the rows that are not fitted.
+    profile : Profile
+    topology : Topology
+        The GPUs of the run alone.
+    program : ThreadblockProgram or None
+        None for figures of links.
+    label : str
+        Such as ``"allreduce ring Simple, 16 channels"``.
+    notes : tuple of str
+        What was assumed, and what was left out.
+    """
+
+    log: Log
+    profile: Profile
+    topology: Topology
+    program: ThreadblockProgram | None
+    label: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> Floats:
+        """Seconds of every row, or for links bytes per second or seconds."""
+        if self.program is None:
+            return np.array([wire.value for wire in self.log.wires])
+        return np.array([row.seconds for row in self.log.rows])
+
+    def predicted(self, model: Model) -> Floats:
+        """Return the same as `measured`, as a model has it."""
+        if self.program is None:
+            return np.array([self._wire(number, model) for number in range(len(self.log.wires))])
+        sizes = [row.size for row in self.log.rows]
+        machine = build(self.program, self.topology, model)
+        times = [run(machine, self.profile, size, most=_SLICES).seconds for size in sizes]
+        return np.array(times)
+
+    def _wire(self, number: int, model: Model) -> float:
+        """Return the bytes per second of the narrowest link on the way of a figure."""
+        links = self.topology.links
+        route = _way(self.topology, self.log.wires[number].pair)
+        share = {True: model.network_efficiency, False: model.link_efficiency}
+        rates = (float(links[i].bandwidth) * share[is_network(self.topology, i)] for i in route)
+        return min(rates)
+
+    @cached_property
+    def constants(self) -> tuple[tuple[str, str | None], ...]:
+        """Name and protocol of the constants that may matter."""
+        if self.program is None:
+            name = "network" if self.log.tool == "ib_write_bw" else "link"
+            return ((f"{name}_efficiency", None),)
+        protocol = self.program.header.protocol
+        ends = {
+            (gpu.rank, block.send)
+            for gpu in self.program.gpus
+            for block in gpu.threadblocks
+            if block.send is not None
+        }
+        far = [
+            any(is_network(self.topology, link) for link in choice[0])
+            for choice in pair_routes(self.topology, ends).values()
+        ]
+        shared: list[tuple[str, None]] = [("link_efficiency", None)] if not all(far) else []
+        shared += [("network_efficiency", None)] if any(far) else []
+        own = ["rate", "launch", "step", *(["hop"] if not all(far) else [])]
+        own += [*(["network_hop"] if any(far) else [])]
+        return (*shared, *((name, protocol) for name in own))
+
+
+def trial_of(log: Log, profile: Profile, topology: Topology) -> Trial:
+    """Return a log with what predicts it, and the rows that one program can have taken.
+
+    Raises
+    ------
+    InputError
+        CS623: the log is of another machine. CS625: it has nothing to fit, and why.
+    """
+    if log.tool != "nccl-tests":
+        return _of_links(log, profile, topology)
+    members = members_of(log.devices, topology, log.name)
+    place = machine_of(topology, members)
+    pinned, notes = log.pinned, list(log.notes)
+    if not log.devices:
+        notes.append(f"no devices are listed: taken to be of all {plural(place.size, 'GPU')}")
+    direct = pinned.collective in ("sendrecv", "alltoall")
+    protocol = pinned.protocol or "Simple"
+    algorithm = "direct" if direct else pinned.algorithm or "ring"
+    known = direct or (pinned.algorithm is not None and pinned.protocol is not None)
+    if pinned.algorithm is not None and not direct and pinned.algorithm not in ALGORITHMS:
+        reason = f"NCCL_ALGO={pinned.algorithm}: the simulator knows {' and '.join(ALGORITHMS)}"
+        return _nothing(log, profile, place, reason)
+    if place.size < 2:
+        return _nothing(log, profile, place, "a single rank sends nothing")
+    collective = str(pinned.collective)
+    try:
+        base = default_model(profile)
+        program = library_program(place, collective, algorithm, protocol, base, pinned.channels)
+    except ColsynthError as refusal:
+        return _nothing(log, profile, place, refusal.diagnostic.phrase)
+    label = f"{collective} {algorithm} {protocol}, {plural(program.header.channels, 'channel')}"
+    rows: Sequence[Row] = log.rows
+    if not known:
+        rows = _plateau(rows)
+        what = "algorithm and protocol" if pinned.algorithm is None else "protocol"
+        notes.append(f"{what} not pinned: only rows near the best bandwidth count, as {label}")
+    elif pinned.protocol is None:
+        notes.append("protocol not pinned: taken to be Simple")
+    rows, above = _on_wires(rows, program, place, profile)
+    if above:
+        text = f"{plural(above, 'row')} faster than the links carry for {label}"
+        notes.append(f"{text}: in-network reduction (NVLS, SHARP) or another algorithm; not fitted")
+    if not rows:
+        return _nothing(replace(log, notes=tuple(notes)), profile, place, "no row is left")
+    return Trial(replace(log, rows=tuple(rows)), profile, place, program, label, tuple(notes))
+
+
+def _of_links(log: Log, profile: Profile, topology: Topology) -> Trial:
+    """Return figures of links; latencies of NICs are compared, since topologies hold them."""
+    try:
+        for wire in log.wires:
+            _way(topology, wire.pair if wire.what == "copy" else None)
+    except (ColsynthError, LookupError):
+        return _nothing(log, profile, topology, f"{topology.name} has no such links")
+    if log.tool == "ib_send_lat":
+        route = _way(topology, None)
+        ours = sum(float(topology.links[i].latency) for i in route if is_network(topology, i))
+        text = f"NIC to NIC {log.wires[0].value * 1e6:.3g} us, the topology has {ours * 1e6:.3g} us"
+        return _nothing(log, profile, topology, f"{text}: latencies of links belong there")
+    return Trial(log, profile, topology, None, f"{log.tool}, bytes per second", log.notes)
+
+
+def _way(topology: Topology, pair: tuple[int, int] | None) -> tuple[int, ...]:
+    """Return the links between two GPUs; without a pair, those between two boxes that leave them.
+
+    Raises
+    ------
+    LookupError
+        There are no such GPUs, or no network.
+    """
+    if pair is not None:
+        if max(pair) >= topology.size:
+            raise LookupError
+        return pair_routes(topology, [pair])[pair][0]
+    far = topology.nodes[topology.ranks[0]].box
+    for rank, node in enumerate(topology.ranks):
+        if topology.nodes[node].box != far:
+            route = pair_routes(topology, [(0, rank)])[0, rank][0]
+            return tuple(link for link in route if is_network(topology, link))
+    raise LookupError
+
+
+def _plateau(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows near the best bandwidth, if messages are large enough to have reached it."""
+    if max(row.size for row in rows) < _LARGE:
+        return ()
+    best = max(row.size / row.seconds for row in rows)
+    return [row for row in rows if row.size / row.seconds >= PLATEAU * best]
+
+
+def _on_wires(
+    rows: Sequence[Row], program: ThreadblockProgram, topology: Topology, profile: Profile
+) -> tuple[Sequence[Row], int]:
+    """Return the rows that links could carry by this program, and how many they could not."""
+    if not rows:
+        return rows, 0
+    points = simulate(program, topology, profile, [row.size for row in rows], ideal_model())
+    kept = [
+        row for row, point in zip(rows, points, strict=True)
+        if row.seconds * _FASTER >= point.seconds
+    ]  # fmt: skip
+    return kept, len(rows) - len(kept)
+
+
+def _nothing(log: Log, profile: Profile, topology: Topology, reason: str) -> Trial:
+    """Return a trial without measurements, with the reason."""
+    empty = replace(log, rows=(), wires=())
+    return Trial(empty, profile, topology, None, "not fitted", (*log.notes, reason))
+
+
+def busbw(trial: Trial, row: Row) -> float:
+    """Return the bus bandwidth of a row, bytes per second, as nccl-tests defines it."""
+    name = str(trial.log.pinned.collective)
+    kinds = {kind.value: kind for kind in Collective}
+    kind = kinds.get(name, Collective.CUSTOM)
+    return row.size / row.seconds * bus_factor(kind, trial.topology.size)

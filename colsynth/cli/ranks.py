@@ -1,0 +1,264 @@
+"""``colsynth ranks``: the numbering of ranks that a schedule needs, for a launcher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from colsynth.cli import complete
+from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._options import RuntimeOption, SeedOption, read_size
+from colsynth.cli.breakdown import micro_or_milli
+from colsynth.cli.bundles import bundled
+from colsynth.cli.machine import MachineOptions
+from colsynth.cli.members import GroupOption, grouped
+from colsynth.cli.output import refuse_to_overwrite
+from colsynth.errors import Diagnostic, InputError
+from colsynth.units import format_size
+from colsynth.writing import write_files
+
+if TYPE_CHECKING:
+    from colsynth.model import ThreadblockProgram
+    from colsynth.ranks import Launch, Network, Place, Reordered
+
+_ORDER = "Order of the hosts"
+
+TopologyArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[TOPOLOGY]",
+        autocompletion=complete.topologies,
+        help="Preset (dgx-a100), YAML file (lab.yaml), - for stdin, or generator (torus:4x4); "
+        "none for hosts of which only a matrix is known.",
+        show_default=False,
+    ),
+]
+HostsOption = Annotated[
+    Path,
+    typer.Option(
+        "--hosts",
+        metavar="FILE",
+        help="File with a host in each line, in the order of the topology's boxes, e.g. hosts.txt.",
+        show_default=False,
+    ),
+]
+ForOption = Annotated[
+    str,
+    typer.Option(
+        "--for",
+        metavar="LAUNCHER",
+        autocompletion=complete.words("openmpi", "slurm", "torchrun", "mpich"),
+        help="Launcher: openmpi, slurm, torchrun or mpich.",
+        show_default=False,
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="File for the launcher, e.g. ranks.txt; torchrun takes none.",
+        show_default=False,
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+
+
+@dataclass(frozen=True)
+class OrderOptions:
+    """Options for putting hosts into another order."""
+
+    reorder: Annotated[
+        str | None,
+        typer.Option(
+            "--reorder",
+            metavar="PATTERN",
+            help="Find the order of hosts in which this is fastest: ring, tree, halving-doubling, "
+            "or a schedule file (allreduce.xml).",
+            rich_help_panel=_ORDER,
+            show_default=False,
+        ),
+    ] = None
+    matrix: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--matrix",
+            metavar="FILE",
+            help="Latency or bandwidth between hosts as measured: CSV that begins with us or GB/s "
+            "and the hosts, or JSON, e.g. latency.csv. Repeatable.",
+            rich_help_panel=_ORDER,
+            show_default=False,
+        ),
+    ] = None
+    logs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Log of a sendrecv between two hosts, e.g. a_b_sendrecv.txt; one for each pair. "
+            "Repeatable.",
+            rich_help_panel=_ORDER,
+            show_default=False,
+        ),
+    ] = None
+    size: Annotated[
+        str,
+        typer.Option(
+            "--size",
+            metavar="SIZE",
+            help="Message size to be fast at, e.g. 1MiB.",
+            rich_help_panel=_ORDER,
+        ),
+    ] = "256MiB"
+    gpus_per_host: Annotated[
+        int,
+        typer.Option(
+            "--gpus-per-host",
+            metavar="N",
+            help="GPUs of each host, where no topology is given.",
+            rich_help_panel=_ORDER,
+            min=1,
+        ),
+    ] = 1
+
+    def pattern(self, runtime: str) -> str | ThreadblockProgram:
+        """Return what is to be fast; reads the file of a schedule."""
+        from colsynth.cli.verify import read_schedule
+        from colsynth.runtimes import profile
+        from colsynth.simulate import read_source
+
+        name = str(self.reorder)
+        if not name.endswith(".xml"):
+            return name
+        subject, data = read_schedule(Path(name))
+        return read_source(data, profile(runtime), subject).program
+
+    def network(self, hosts: tuple[str, ...]) -> Network | None:
+        """Return what was measured between the hosts; None where nothing was."""
+        from colsynth.logs import read_log
+        from colsynth.ranks import network_of_logs, read_matrices
+
+        if self.matrix:
+            return read_matrices(self.matrix, hosts)
+        return network_of_logs([read_log(path) for path in self.logs], hosts) if self.logs else None
+
+
+@bundled
+def ranks(
+    *,
+    topology: TopologyArgument = None,
+    hosts: HostsOption,
+    launcher: ForOption,
+    output: OutputOption = None,
+    machine: MachineOptions,
+    group: GroupOption = None,
+    order: OrderOptions,
+    runtime: RuntimeOption = "msccl",
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Print how a launcher numbers ranks as a schedule does; find a faster order of hosts."""
+    from colsynth.ranks import launch, read_hosts
+
+    if output is not None:
+        refuse_to_overwrite((output.absolute(),), force)
+    listed = read_hosts(hosts)
+    places, found = _placed(topology, listed, machine, group, order, runtime, seed)
+    started = launch(launcher, places)
+    if output is not None and started.file:
+        write_files({output: started.file.encode()}, replace=force)
+    if json:
+        emit_json(_as_object(launcher, places, started, output, found, listed))
+        return
+    _show(started, output, found, listed, order)
+
+
+def _placed(
+    topology: str | None,
+    hosts: tuple[str, ...],
+    machine: MachineOptions,
+    group: str | None,
+    order: OrderOptions,
+    runtime: str,
+    seed: int,
+) -> tuple[tuple[Place, ...], Reordered | None]:
+    """Return where each rank runs, in the order that was asked for or found."""
+    from colsynth.ranks import Place, placement_of, reorder, reorder_topology
+
+    network, size = order.network(hosts), read_size("--size", order.size) or 1
+    if topology is None:
+        if network is None or order.reorder is None:
+            phrase = "which topology?"
+            advice = "colsynth ranks dgx-a100 --hosts hosts.txt --for slurm, or no topology, but "
+            advice += "--matrix latency.csv --reorder ring"
+            raise InputError(Diagnostic("CS636", phrase, help=advice))
+        found = reorder(network, order.pattern(runtime), size, order.gpus_per_host, seed)
+        each = range(order.gpus_per_host)
+        return tuple(Place(hosts[old], gpu) for old in found.order for gpu in each), found
+    damage = machine.read(topology)
+    place, _ = grouped(damage.topology, group)
+    places = placement_of(place, hosts, damage.healthy)
+    if order.reorder is None:
+        return places, None
+    if network is None:
+        found = reorder_topology(place, order.pattern(runtime), size, seed, runtime)
+    else:
+        found = reorder(network, order.pattern(runtime), size, len(places) // len(hosts), seed)
+    by_host = {host: [item for item in places if item.host == host] for host in hosts}
+    used = [host for host in hosts if by_host[host]]
+    return tuple(item for old in found.order for item in by_host[used[old]]), found
+
+
+def _as_object(
+    launcher: str,
+    places: tuple[Place, ...],
+    started: Launch,
+    output: Path | None,
+    found: Reordered | None,
+    hosts: tuple[str, ...],
+) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "launcher": launcher,
+        "ranks": [place._asdict() for place in places],
+        "file": started.file or None,
+        "path": str(output) if output is not None and started.file else None,
+        "commands": [text.replace("{file}", str(output or "FILE")) for text in started.commands],
+    }
+    if found is not None:
+        answer["reordered"] = {
+            "hosts": [hosts[old] for old in found.order],
+            "before_us": found.before * 1e6,
+            "after_us": found.after * 1e6,
+            "gap": found.gap,
+        }
+    return answer
+
+
+def _show(
+    started: Launch,
+    output: Path | None,
+    found: Reordered | None,
+    hosts: tuple[str, ...],
+    order: OrderOptions,
+) -> None:
+    console = answer_console()
+    if found is not None:
+        size = format_size(read_size("--size", order.size) or 1)
+        gain = found.before / found.after
+        console.print(
+            f"{order.reorder}, {size}: {micro_or_milli(found.before)} as listed, "
+            f"{micro_or_milli(found.after)} reordered ({gain:.2f} times as fast), as predicted",
+            soft_wrap=True,
+        )
+        gap = f"at most {found.gap:.1%} from the best order" if found.gap < 10 else "gap unknown"
+        console.print(f"{gap}, by latencies and full links alone", soft_wrap=True)
+        console.print(f"order: {' '.join(hosts[old] for old in found.order)}", soft_wrap=True)
+    if output is None and "{file}" in " ".join(started.commands):
+        console.print(started.file.rstrip("\n"), soft_wrap=True)
+    for text in started.commands:
+        console.print(text.replace("{file}", str(output or "FILE")), soft_wrap=True)

@@ -1,0 +1,136 @@
+"""The tables of nccl-tests and rccl-tests, of all versions, between whatever else was printed.
+
+Columns are found by the header line that names ``time`` and ``algbw``; where it was cut off, by
+the number of fields behind the type. Bandwidths are never read: their definition has changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from colsynth.logs.log import TESTS, Device, Pinned, Row, number_of
+
+_TYPE = re.compile(r"u?int\d+|half|float|double|bfloat16|f8e\dm\d|fp8_e\dm\d|u?char|int|float\d+")
+_DEVICE = re.compile(
+    r"\bRank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[[^]]*\]\s*(.*)"
+)
+_TEST = re.compile(r"\b([a-z_]+)_perf(?:_mpi)?\b")
+_SET = re.compile(r"NCCL_(ALGO|PROTO)(?: set by environment to |=)[\"']?([^\s\"']+)")
+_CHANNELS = re.compile(r"\b(\d+) coll channels")
+_PER_PEER = re.compile(r"\b(\d+) p2p channels per peer")
+_CHANNEL = re.compile(r"NCCL INFO Channel \d+/(\d+) :")
+_LABEL = re.compile(r"^\s*\d+:\s")
+"""What srun --label puts before every line."""
+
+_WRONG_BEFORE = 0.01
+"""Old versions print the largest error of a sum instead of a count; roundoff is far below."""
+
+
+class Measured(NamedTuple):
+    """One half of a table's row, or of a JSON result."""
+
+    row: Row
+    wrong: bool
+    sums: bool
+
+
+@dataclass
+class Found:
+    """What a reader has seen so far."""
+
+    measured: list[Measured] = field(default_factory=list)
+    devices: dict[int, Device] = field(default_factory=dict)
+    twice: int = 0
+    tables: int = 0
+    collective: str | None = None
+    algorithm: str | None = None
+    protocol: str | None = None
+    channels: int | None = None
+    per_peer: int | None = None
+
+    def pinned(self) -> Pinned:
+        """Return what was said of the run."""
+        count = self.per_peer if self.collective == "sendrecv" else self.channels
+        return Pinned(self.collective, self.algorithm, self.protocol, count)
+
+
+def read_text(text: str) -> Found:
+    """Return what the text of a run says."""
+    found = Found()
+    columns: tuple[str, ...] = ()
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = _LABEL.sub("", raw)
+        note_settings(found, line)
+        words = line.replace("#wrong", "wrong").replace("#", " ").split()
+        if "time" in words and "algbw" in words:
+            columns = tuple(words)
+            found.tables += 1
+        elif device := _DEVICE.search(line):
+            rank = int(device[1])
+            found.twice += rank in found.devices
+            found.devices[rank] = Device(device[2], int(device[3]), device[4].strip())
+        elif _is_row(words):
+            found.measured += _halves(words, columns, number)
+    return found
+
+
+def note_settings(found: Found, line: str) -> None:
+    """Take note of what a line says about test, algorithm, protocol and channels."""
+    for name in _TEST.findall(line):
+        found.collective = TESTS.get(name, found.collective)
+    for what, value in _SET.findall(line):
+        if what == "ALGO":
+            found.algorithm = algorithm_of(value)
+        else:
+            found.protocol = protocol_of(value)
+    for pattern, name in ((_CHANNELS, "channels"), (_CHANNEL, "channels"), (_PER_PEER, "per_peer")):
+        if match := pattern.search(line):
+            setattr(found, name, int(match[1]))
+
+
+def algorithm_of(text: str) -> str | None:
+    """Return the one algorithm that ``NCCL_ALGO`` allows; None for several."""
+    value = text.strip().rstrip(".").lower()
+    return value if re.fullmatch(r"[a-z-]+", value) else None
+
+
+def protocol_of(text: str) -> str | None:
+    """Return the one protocol that ``NCCL_PROTO`` allows; None for several."""
+    value = text.strip().rstrip(".").lower()
+    return {"simple": "Simple", "ll": "LL", "ll128": "LL128"}.get(value)
+
+
+def _is_row(words: Sequence[str]) -> bool:
+    return (
+        len(words) > 6
+        and words[0].isdigit()
+        and words[1].isdigit()
+        and _TYPE.fullmatch(words[2]) is not None
+    )
+
+
+def _halves(words: list[str], columns: tuple[str, ...], line: int) -> Iterator[Measured]:
+    """Yield the measurements of a row, those of sums that are wrong too."""
+    size, rest = int(words[0]), words[3:]
+    redop = rest.pop(0) if rest and rest[0][:1].isalpha() and rest[0] != "N/A" else "none"
+    has_root = "root" in columns if columns else len(rest) in (9, 17)
+    if has_root and rest:
+        rest.pop(0)
+    # A row without out-of-place results has half of the fields.
+    named = [name for name in columns[3:] if name not in ("redop", "root")]
+    width = len(named) // 2 if named else len(rest) // 2
+    for begin in range(0, len(rest) - 3, max(width, 4)):
+        time, wrong = number_of(rest[begin]), rest[begin + 3]
+        if time:
+            yield Measured(Row(size, time / 1e6, line), _is_wrong(wrong), redop != "none")
+
+
+def _is_wrong(word: str) -> bool:
+    """Whether a field counts wrong elements, or in old versions is an error beyond roundoff."""
+    try:
+        return not float(word) <= _WRONG_BEFORE
+    except ValueError:
+        return word != "N/A"

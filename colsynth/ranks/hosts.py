@@ -1,0 +1,102 @@
+"""Hosts by name, and the GPU of a host on which each rank runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.model import Kind, Topology
+from colsynth.reading import FileKind, read_whole
+from colsynth.units import plural
+
+HOSTS = FileKind("list of hosts", 2**20)
+"""A hundred thousand names."""
+
+_LINE = re.compile(r"([A-Za-z0-9][\w.-]*)(?::\d+|\s+slots\s*=\s*\d+)?")
+
+
+class Place(NamedTuple):
+    """Where a rank runs: the host, and the number of the GPU on it."""
+
+    host: str
+    device: int
+
+
+def read_hosts(path: Path) -> tuple[str, ...]:
+    """Return the hosts of a file, one in a line, such as ``node17`` or ``node17 slots=8``.
+
+    Raises
+    ------
+    InputError
+        CS630: a line is no host, a host is there twice, or there is none.
+    """
+    text = read_whole(path, HOSTS, "CS630").decode("utf-8", "replace")
+    hosts: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].strip()
+        if not words:
+            continue
+        found = _LINE.fullmatch(words)
+        if found is None or found[1] in hosts:
+            phrase = f"no host: {words!r}" if found is None else f"host {words} is there twice"
+            advice = "write one host in a line, such as node17 or node17:8"
+            raise InputError(Diagnostic("CS630", phrase, Span(str(path), number), help=advice))
+        hosts[found[1]] = number
+    if not hosts:
+        raise InputError(Diagnostic("CS630", "the file names no host", Span(str(path))))
+    return tuple(hosts)
+
+
+def placement_of(
+    topology: Topology, hosts: Sequence[str], whole: Topology | None = None
+) -> tuple[Place, ...]:
+    """Return where each rank of a topology runs; hosts are its boxes, in order.
+
+    Parameters
+    ----------
+    topology : Topology
+    hosts : sequence of str
+    whole : Topology, optional
+        The machine before GPUs were left out: a GPU keeps the number that it has there.
+
+    Raises
+    ------
+    InputError
+        CS631: there are more or fewer hosts than boxes.
+    """
+    machine = whole or topology
+    boxes = {node.box for node in machine.nodes if node.kind is Kind.GPU}
+    if None in boxes:
+        return _without_boxes(topology, machine, hosts)
+    known = sorted(box for box in boxes if box is not None)
+    if len(hosts) != len(known):
+        raise wrong_count(len(hosts), len(known), machine.name)
+    devices: dict[str, Place] = {}
+    count = dict.fromkeys(known, 0)
+    for node in machine.nodes:
+        if node.kind is Kind.GPU and node.box is not None:
+            devices[node.name] = Place(hosts[known.index(node.box)], count[node.box])
+            count[node.box] += 1
+    return tuple(devices[topology.nodes[node].name] for node in topology.ranks)
+
+
+def _without_boxes(
+    topology: Topology, machine: Topology, hosts: Sequence[str]
+) -> tuple[Place, ...]:
+    """Return a GPU on each host, or all of them on one."""
+    names = [node.name for node in machine.nodes if node.kind is Kind.GPU]
+    if len(hosts) not in (1, len(names)):
+        raise wrong_count(len(hosts), len(names), machine.name)
+    alone = len(hosts) == 1
+    numbers = (names.index(topology.nodes[node].name) for node in topology.ranks)
+    return tuple(Place(hosts[0], n) if alone else Place(hosts[n], 0) for n in numbers)
+
+
+def wrong_count(found: int, expected: int, name: str) -> InputError:
+    """Return the refusal of a list of hosts of another length (CS631)."""
+    phrase = f"{plural(found, 'host')} for {name}, which needs {expected}"
+    advice = "give a host for every box, in their order, or another number of --nodes"
+    return InputError(Diagnostic("CS631", phrase, help=advice))

@@ -1,0 +1,167 @@
+"""Latency and bandwidth between hosts, measured or of a topology."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.logs import Log
+from colsynth.reading import FileKind, parse_json, read_whole
+from colsynth.text import listed
+
+MATRIX = FileKind("matrix", 256 * 2**20)
+"""Numbers of 4,000 hosts."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_UNITS = {"us": ("latency", 1e-6), "GB/s": ("bandwidth", 1e9)}
+_KEYS = {"latency_us": ("latency", 1e-6), "bandwidth_gb_per_s": ("bandwidth", 1e9)}
+
+
+@dataclass(frozen=True)
+class Network:
+    """What it costs to send from one host to another.
+
+    Parameters
+    ----------
+    latency : float64 (H, H)
+        Seconds.
+    links : int64 (H, H, L)
+        Numbers of the links on the way, -1 for no more.
+    share : float64 (H, H, L)
+        Share of the bytes between two hosts that takes each of these links.
+    capacity : float64 (K,)
+        Bytes per second of each link; inf where nothing is known of it.
+    """
+
+    latency: Floats
+    links: Ints
+    share: Floats
+    capacity: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of hosts."""
+        return len(self.latency)
+
+
+def network_of(latency: Floats | None, bandwidth: Floats | None) -> Network:
+    """Return a network in which each pair of hosts has a way of its own."""
+    size = len(latency if latency is not None else bandwidth)  # type: ignore[arg-type]
+    links = np.arange(size * size).reshape(size, size, 1)
+    none = np.zeros((size, size))
+    rates = np.full((size, size), math.inf) if bandwidth is None else bandwidth
+    return Network(
+        none if latency is None else latency, links, np.ones(links.shape), rates.reshape(-1)
+    )
+
+
+def read_matrices(paths: Sequence[Path], hosts: Sequence[str]) -> Network:
+    """Return the network of one or two files: latencies, bandwidths, or both in one JSON file.
+
+    A CSV file begins with its unit, ``us`` or ``GB/s``, and the names of the hosts; every further
+    line has a host and what sending from it to each of the others takes. JSON has ``hosts`` and
+    ``latency_us``, ``bandwidth_gb_per_s`` or both.
+
+    Raises
+    ------
+    InputError
+        CS634: a file is no such matrix, or lacks a host.
+    """
+    found: dict[str, Floats] = {}
+    for path in paths:
+        data = read_whole(path, MATRIX, "CS634")
+        try:
+            named, read = _of_json(data) if data.lstrip()[:1] == b"{" else _of_csv(data)
+            parts = {what: _square(rows, named) for what, rows in read.items()}
+        except (ValueError, KeyError, TypeError, csv.Error) as fault:
+            raise _wrong(path, str(fault)) from None
+        missing = [host for host in hosts if host not in named]
+        if missing:
+            raise _wrong(path, f"it lacks {listed(missing)}")
+        order = [named.index(host) for host in hosts]
+        found |= {what: part[np.ix_(order, order)] for what, part in parts.items()}
+    return network_of(found.get("latency"), found.get("bandwidth"))
+
+
+def _of_json(data: bytes) -> tuple[list[str], dict[str, Any]]:
+    document = parse_json(data, dict[str, Any])
+    rows = {
+        what: (np.array(document[key], float) * factor)
+        for key, (what, factor) in _KEYS.items()
+        if key in document
+    }
+    if not rows:
+        raise ValueError(f"it has neither {' nor '.join(_KEYS)}")
+    return [str(host) for host in document["hosts"]], rows
+
+
+def _of_csv(data: bytes) -> tuple[list[str], dict[str, Any]]:
+    lines = [row for row in csv.reader(io.StringIO(data.decode("utf-8"))) if row]
+    if not lines or lines[0][0].strip() not in _UNITS:
+        raise ValueError(f"its first cell is not {' or '.join(_UNITS)}")
+    named = [cell.strip() for cell in lines[0][1:]]
+    if [row[0].strip() for row in lines[1:]] != named:
+        raise ValueError("rows and columns do not name the same hosts in the same order")
+    what, factor = _UNITS[lines[0][0].strip()]
+    cells = [[float(cell or "nan") for cell in row[1:]] for row in lines[1:]]
+    return named, {what: np.array(cells) * factor}
+
+
+def _square(rows: Floats, named: Sequence[str]) -> Floats:
+    """Return a matrix with a free diagonal, or say what is wrong with it."""
+    if rows.shape != (len(named), len(named)) or len(set(named)) != len(named):
+        raise ValueError(f"{len(named)} hosts need {len(named)} rows of as many numbers")
+    found = rows.copy()
+    np.fill_diagonal(found, 1.0)
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise ValueError("a number is missing, or not above zero")
+    return found
+
+
+def network_of_logs(logs: Sequence[Log], hosts: Sequence[str]) -> Network:
+    """Return the network that sendrecv logs of pairs of hosts tell; both directions are equal.
+
+    Raises
+    ------
+    InputError
+        CS634: a log is of something else, or a pair of hosts has none.
+    """
+    size = len(hosts)
+    latency, rate = np.full((size, size), np.nan), np.full((size, size), np.nan)
+    for log in logs:
+        ends = [device.host for device in log.devices]
+        if log.pinned.collective != "sendrecv" or len(set(ends)) != 2 or len(ends) != 2:
+            raise _wrong(Path(log.name), "it is no sendrecv between one GPU each of two hosts")
+        if not set(ends) <= set(hosts):
+            raise _wrong(Path(log.name), f"{listed(sorted(set(ends) - set(hosts)))} is not listed")
+        a, b = hosts.index(ends[0]), hosts.index(ends[1])
+        least, most = log.rows[0], log.rows[-1]
+        latency[a, b] = latency[b, a] = least.seconds
+        grown = max(most.seconds - least.seconds, 1e-9)
+        rate[a, b] = rate[b, a] = max(most.size - least.size, 1) / grown
+    np.fill_diagonal(latency, 1.0)
+    np.fill_diagonal(rate, 1.0)
+    missing = np.argwhere(np.isnan(latency))
+    if len(missing):
+        pair = " and ".join(hosts[i] for i in missing[0])
+        raise _wrong(
+            Path("--log"), f"there is no log of {pair}, nor of {len(missing) // 2 - 1} more"
+        )
+    return network_of(latency, rate)
+
+
+def _wrong(path: Path, note: str) -> InputError:
+    phrase = "no matrix between the hosts can be read"
+    advice = "begin a CSV file with us,host1,host2 or GB/s,host1,host2"
+    return InputError(Diagnostic("CS634", phrase, Span(str(path)), (note,), advice))

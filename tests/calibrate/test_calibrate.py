@@ -1,0 +1,175 @@
+"""Constants recovered from logs that the simulator made, and honesty about what does not fit."""
+
+import hashlib
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colsynth import api
+from colsynth.calibrate import library_program
+from colsynth.calibrate.fit import NARROW
+from colsynth.cli.main import run
+from colsynth.cost import default_model
+from colsynth.cost.model_file import read_model
+from colsynth.runtimes import profile
+from colsynth.simulate import simulate
+from colsynth.topology.communicator import communicators
+
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "topology" / "nccl_tests"
+MSCCL = profile("msccl")
+BASE = default_model(MSCCL)
+TRUTH = replace(
+    BASE,
+    link_efficiency=0.72,
+    network_efficiency=0.88,
+    rate={**BASE.rate, "Simple": 17.0, "LL": 2.9},
+    launch={**BASE.launch, "Simple": 11.0, "LL": 7.0},
+    step={**BASE.step, "Simple": 1.4},
+    hop={**BASE.hop, "Simple": 2.3},
+    network_hop={**BASE.network_hop, "Simple": 13.0},
+)
+BOXES = api.load_topology("dgx-a100", nodes=2)
+ONE, TWO = tuple(range(8)), tuple(range(16))
+RUNS = [
+    ("all_reduce_1", "ring", "Simple", 1, ONE),
+    ("all_reduce_16", "ring", "Simple", 16, ONE),
+    ("all_reduce_two_boxes", "ring", "Simple", 8, TWO),
+    ("sendrecv_nv", None, "Simple", 1, (0, 1)),
+    ("sendrecv_ib", None, "Simple", 4, (0, 8)),
+    ("all_reduce_ll", "ring", "LL", 2, ONE),
+]
+
+
+def logged(folder, name, algorithm, protocol, channels, members, rng):
+    """Write what nccl-tests would print on a machine with other constants, with 3 % of noise."""
+    test = "sendrecv" if algorithm is None else "all_reduce"
+    collective = {"sendrecv": "sendrecv", "all_reduce": "allreduce"}[test]
+    problem = api.make_problem(BOXES, "allreduce", groups=[members])
+    place = communicators(problem)[0].problem.topology
+    program = library_program(place, collective, algorithm, protocol, BASE, channels)
+    sizes = [2**power for power in range(10, 30, 3)]
+    lines = [f"mpirun -x NCCL_ALGO={algorithm} -x NCCL_PROTO={protocol} ./{test}_perf"]
+    lines.append(f"NCCL INFO {channels} coll channels, {channels} p2p channels per peer")
+    for rank, member in enumerate(members):
+        host = f"host{member // 8} device {member % 8}"
+        lines.append(f"#  Rank {rank:2} Group  0 Pid 7 on {host} [0000:04:00] A100")
+    lines.append("# size count type redop root time algbw busbw #wrong time algbw busbw #wrong")
+    for point in simulate(program, place, MSCCL, sizes, TRUTH):
+        halves = point.seconds * 1e6 * np.exp(rng.normal(0, 0.03, 2))
+        cells = " ".join(f"{time:.4f} 0.0 0.0 0" for time in halves)
+        lines.append(f"{point.size_bytes} {point.size_bytes // 4} float sum -1 {cells}")
+    path = folder / f"{name}.txt"
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.mark.slow
+def test_constants_of_another_machine_are_recovered(tmp_path, capsys):
+    rng = np.random.default_rng(14)
+    paths = [logged(tmp_path, *item, rng) for item in RUNS]
+    model = tmp_path / "model.yaml"
+    logs = [word for path in paths for word in ("--log", str(path))]
+    case = ["calibrate", "dgx-a100", "--nodes", "2", "-r", "msccl", *logs]
+    assert run([*case, "-o", str(model), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    by_standing = {"told": {}, "tied": {}, "untold": {}}
+    for item in answer["constants"]:
+        value = getattr(TRUTH, item["name"])
+        true = value if item["protocol"] is None else value[item["protocol"]]
+        key = (item["name"], item["protocol"])
+        by_standing[item["standing"]][key] = item["value"] / true - 1
+        if item["standing"] == "untold":
+            assert item["value"] == item["default"]
+    told = by_standing["told"]
+    assert {name for name, _ in told} >= {"link_efficiency", "network_efficiency", "rate"}
+    assert max(map(abs, told.values())) < NARROW == 0.05
+    # A hop of LL is the sum of two constants: nothing tells them apart.
+    assert by_standing["untold"] or by_standing["tied"]
+    assert ("step", "LL") not in told
+    assert {"wait", "local_rate", "hop LL128"} <= set(answer["untouched"])
+    assert abs(answer["rows"][0]["residual"]) < 0.15
+    assert 0.01 < answer["noise"] < 0.05
+    # The file is what --model takes, for this runtime alone, and names the logs.
+    fitted = read_model(model, BASE, "msccl")
+    assert fitted.rate["Simple"] == pytest.approx(TRUTH.rate["Simple"], rel=0.05)
+    assert all(hashlib.sha256(p.read_bytes()).hexdigest() in model.read_text() for p in paths)
+    assert run(["simulate", "--show-model", "-r", "rccl", "--model", str(model)]) == 2
+    assert "fitted for msccl" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="samples are not part of the repository")
+def test_public_logs_are_fitted_or_refused_with_the_reason(capsys):
+    a40 = str(SAMPLES / "a40_2x1_sendrecv_excerpt_issue214.txt")
+    case = ["calibrate", "dgx-a100", "--nodes", "2", "-r", "msccl", "--log"]
+    assert run([*case, a40]) == 0
+    shown = capsys.readouterr().out
+    assert "the logs do not tell" in shown
+    worst = float(shown.split("worst residual ")[1].split("%")[0])
+    assert 0 < worst < 15
+    h200 = str(SAMPLES / "h200_2x8_all_reduce_issue256.txt")
+    assert run(["calibrate", "dgx-h100", "--nodes", "2", "-r", "msccl", "--log", h200]) == 2
+    refusal = capsys.readouterr().err
+    assert "CS624" in refusal
+    assert "in-network reduction" in refusal
+
+
+def table(path, rows, devices=8, host="host{0}"):
+    lines = [
+        f"# Rank {rank} Pid 7 on {host.format(rank // 8)} device {rank % 8} [0x00] A100"
+        for rank in range(devices)
+    ]
+    lines.append("# size count type redop root time algbw busbw #wrong time algbw busbw #wrong")
+    lines += [f"{size} {size // 4} float sum -1 {us} 0 0 0 {us} 0 0 0" for size, us in rows]
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([",algorithm"], "CS627"),
+        ([",protocol=LL64"], "CS627"),
+        ([",channels=0"], "CS627"),
+        ([",algorithm=nvls"], "CS624"),
+        ([",algorithm=ring"], "CS624"),  # small messages of an unknown protocol
+    ],
+)
+def test_options_and_logs_that_fit_nothing(tmp_path, capsys, options, code):
+    path = table(tmp_path / "all_reduce.txt", [(1024, 60.0), (2048, 61.0)])
+    case = ["calibrate", "dgx-a100", "-r", "msccl", "--log", path + options[0]]
+    assert run(case) == 2
+    assert code in capsys.readouterr().err
+
+
+def test_a_log_of_more_hosts_than_boxes(tmp_path, capsys):
+    path = table(tmp_path / "all_reduce.txt", [(1024, 60.0)], 16)
+    assert run(["calibrate", "dgx-a100", "-r", "msccl", "--log", path]) == 2
+    refusal = capsys.readouterr().err
+    assert "CS623" in refusal
+    assert "--nodes 2" in refusal
+
+
+def test_without_scipy_there_is_one_diagnostic(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    rows = [(2**power, 60.0 + 2**power / 1e5) for power in range(10, 20)]
+    path = table(tmp_path / "all_reduce.txt", rows)
+    pinned = f"{path},algorithm=ring,protocol=Simple,channels=2"
+    assert run(["calibrate", "dgx-a100", "-r", "msccl", "--log", pinned]) == 2
+    assert "CS626" in capsys.readouterr().err
+
+
+def test_links_are_fitted_to_copies_unless_kernels_tell_of_them(capsys):
+    corpus = Path(__file__).parents[1] / "corpus" / "logs"
+    case = ["calibrate", "dgx-a100", "--nodes", "2", "-r", "msccl", "--json"]
+    files = ("nvbandwidth.txt", "ib_write_bw.txt", "ib_send_lat.txt")
+    logs = [word for name in files for word in ("--log", str(corpus / name))]
+    assert run([*case, *logs]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    values = {item["name"]: item["value"] for item in answer["constants"]}
+    assert values["link_efficiency"] == pytest.approx(0.909, rel=0.01)  # 272.85 of 300 GB/s
+    assert values["network_efficiency"] == pytest.approx(0.985, rel=0.01)  # of 25 GB/s
+    assert any("NIC to NIC 1.6 us" in note for log in answer["logs"] for note in log["notes"])

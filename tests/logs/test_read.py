@@ -1,0 +1,107 @@
+"""Logs of all tools and versions: what is read, what is left out, what is refused."""
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from colsynth.errors import InputError
+from colsynth.logs import Device, Pinned, read_log
+from tests.fuzz.mutations import mutated_text, pick
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "logs"
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "topology" / "nccl_tests"
+
+
+def times(log):
+    return {row.size: round(row.seconds * 1e6, 6) for row in log.rows}
+
+
+def test_a_table_with_statistics_between_other_lines():
+    log = read_log(CORPUS / "new_layout.txt")
+    assert log.pinned == Pinned("allreduce", "ring", "Simple", 8)
+    assert [device[:2] for device in log.devices] == [("n1", 0), ("n1", 1), ("n2", 0), ("n2", 1)]
+    # The median of both halves; of 64 MiB one half is wrong; the first size was a warm-up.
+    assert times(log) == {2**16: 41, 2**22: 102, 2**26: 700, 2**28: 2800}
+    assert log.notes[:2] == (
+        "1 row with wrong results left out",
+        "1 size at the start left out as warm-up",
+    )
+    assert len(log.digest) == 64
+
+
+def test_an_old_table_under_the_labels_of_srun():
+    log = read_log(CORPUS / "old_layout_all_gather.txt")
+    assert log.pinned == Pinned("allgather")
+    assert log.devices[1] == Device("n1", 1, "NVIDIA GeForce RTX 2080 Ti")
+    assert times(log) == {2**20: 201, 2**21: 390}
+
+
+def test_a_json_report_and_what_the_user_knows_better():
+    log = read_log(CORPUS / "report.json")
+    assert (log.pinned, times(log)) == (Pinned("sendrecv", None, "LL"), {1024: 21})
+    assert [device[:2] for device in log.devices] == [("n1", 3), ("n2", 3)]
+    given = read_log(CORPUS / "report.json", Pinned(protocol="Simple", channels=4))
+    assert given.pinned == Pinned("sendrecv", None, "Simple", 4)
+
+
+def test_tools_that_measure_links():
+    copies = read_log(CORPUS / "nvbandwidth.txt")
+    assert {wire.pair: wire.value for wire in copies.wires}[1, 0] == pytest.approx(270.1e9)
+    assert len(copies.wires) == 6  # writes say the same again
+    rates = read_log(CORPUS / "ib_write_bw.txt")
+    assert [wire.value for wire in rates.wires] == [23400 * 2**20, 23500 * 2**20]
+    (latency,) = read_log(CORPUS / "ib_send_lat.txt").wires
+    assert (latency.what, latency.value) == ("latency", pytest.approx(1.6e-6))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("a.txt", "nothing here\n", "CS620"),
+        ("a.json", '{"results": [{"size": 1}]}', "CS620"),
+        ("a.json", "[1, 2]", "CS620"),
+        ("all_reduce.txt", "# size count type redop time algbw busbw error\n", "CS620"),
+        ("log.txt", "1024 256 float sum -1 34.2 0.01 0.01 0 33.6 0.01 0.01 N/A\n", "CS622"),
+    ],
+)
+def test_what_is_no_log_is_refused(tmp_path, name, text, code):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as refusal:
+        read_log(tmp_path / name)
+    assert refusal.value.diagnostic.code == code
+
+
+def test_two_tables_of_processes_that_did_not_meet_are_refused():
+    with pytest.raises(InputError) as refusal:
+        read_log(CORPUS / "unmerged_all_reduce.txt")
+    assert refusal.value.diagnostic.code == "CS621"
+    assert "MPI=1" in str(refusal.value.diagnostic)
+
+
+def test_mutated_logs_are_read_or_refused_with_one_diagnostic(tmp_path):
+    rng = random.Random(14)
+    texts = {path.name: path.read_text() for path in sorted(CORPUS.iterdir())}
+    read = 0
+    for _ in range(600):
+        name = pick(rng, tuple(texts))
+        (tmp_path / name).write_text(mutated_text(rng, texts[name]), errors="replace")
+        try:
+            log = read_log(tmp_path / name)
+        except InputError:
+            continue
+        read += 1
+        assert all(row.size > 0 and 0 < row.seconds < math.inf for row in log.rows)
+        assert all(0 < wire.value < math.inf for wire in log.wires)
+    assert 60 < read < 600
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="samples are not part of the repository")
+def test_public_logs():
+    h200 = read_log(SAMPLES / "h200_2x8_all_reduce_issue256.txt")
+    assert (len(h200.devices), len({device.host for device in h200.devices})) == (16, 2)
+    assert times(h200)[9663676416] == pytest.approx(37143.5)
+    a40 = read_log(SAMPLES / "a40_2x1_sendrecv_excerpt_issue214.txt")
+    assert a40.pinned.collective == "sendrecv"
+    assert times(a40)[4096] == pytest.approx(30.715)

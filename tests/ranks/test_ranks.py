@@ -1,0 +1,205 @@
+"""Numbering of ranks for launchers, and orders of hosts that are faster."""
+
+import json
+from fractions import Fraction
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+
+from colsynth import api
+from colsynth.cli.main import run
+from colsynth.errors import InputError
+from colsynth.model import Kind, Link, Node, Topology
+from colsynth.ranks import Place, launch, reorder, reorder_topology, reordered
+from colsynth.ranks.matrix import network_of
+from colsynth.ranks.patterns import seconds_of, stages_of
+from colsynth.ranks.search import bound_of
+
+
+def fat_tree(leaves):
+    """Return 16 hosts of one GPU on four leaves, whose uplinks carry half of their hosts."""
+    nodes = [Node(f"gpu{i}", Kind.GPU, i) for i in range(16)]
+    nodes += [Node(f"leaf{i}", Kind.SWITCH) for i in range(4)] + [Node("spine", Kind.SWITCH)]
+    us = Fraction(1, 10**6)
+    pairs = [(host, 16 + leaf, 25) for host, leaf in enumerate(leaves)]
+    pairs += [(16 + leaf, 20, 50) for leaf in range(4)]
+    links = [
+        Link(*ends, Fraction(rate * 10**9), us) for a, b, rate in pairs for ends in ((a, b), (b, a))
+    ]
+    links.sort(key=lambda link: (link.source, link.target))
+    return Topology("fat tree", tuple(nodes), tuple(links), tuple(range(16)))
+
+
+@pytest.mark.parametrize("pattern", ["ring", "halving-doubling"])
+def test_shuffled_hosts_of_a_fat_tree_are_put_back(pattern):
+    size = 2**26
+    plain = reorder_topology(fat_tree([host // 4 for host in range(16)]), pattern, size)
+    rng = np.random.default_rng(3)
+    machine = fat_tree((rng.permutation(16) // 4).tolist())
+    found = reorder_topology(machine, pattern, size)
+    assert found.after < 0.9 * found.before
+    assert found.after < 1.02 * plain.before
+    assert sorted(found.order) == list(range(16))
+    assert found == reorder_topology(machine, pattern, size)
+    again = reordered(machine, found.order)
+    assert [again.nodes[node].box for node in again.ranks] == list(range(16))
+
+
+@pytest.mark.parametrize("pattern", ["ring", "tree", "halving-doubling"])
+def test_no_random_order_is_faster_and_none_beats_the_bound(pattern):
+    rng = np.random.default_rng(64)
+    hosts = 64 if pattern == "ring" else 16
+    latency = rng.uniform(5e-6, 100e-6, (hosts, hosts))
+    network = network_of(latency, rng.uniform(1e9, 25e9, (hosts, hosts)))
+    stages = stages_of(pattern, hosts)
+    orders = np.array([rng.permutation(hosts) for _ in range(1000)])
+    for size in (1024,) if pattern == "ring" else (1024, 2**24):
+        found = reorder(network, pattern, size)
+        random = seconds_of(orders, stages, network, size)
+        assert found.after <= min(random.min(), found.before)
+        assert 0 < bound_of(stages, network, size) <= found.after
+        chosen = seconds_of(np.array([found.order]), stages, network, size)
+        assert chosen[0] == pytest.approx(found.after)
+
+
+def test_a_small_ring_is_as_good_as_the_best_of_all_orders():
+    rng = np.random.default_rng(7)
+    network = network_of(rng.uniform(1e-6, 9e-6, (7, 7)), None)
+    stages = stages_of("ring", 7)
+    orders = np.array([(0, *rest) for rest in permutations(range(1, 7))])
+    best = seconds_of(orders, stages, network, 8).min()
+    assert reorder(network, "ring", 8).after == pytest.approx(best)
+    assert bound_of(stages, network, 8) <= best
+
+
+def places(text):
+    """Return places such as ``"a0 a1 b0"``."""
+    return tuple(Place(word[0], int(word[1:])) for word in text.split())
+
+
+def test_launchers_say_the_same_order_in_their_own_words():
+    plain = places("b0 b1 a0 a1")
+    assert launch("openmpi", plain).commands == (
+        "mpirun -np 4 --host b:2,a:2 --map-by slot ./program",
+    )
+    assert launch("mpich", plain).file == "b:2\na:2\n"
+    slurm = launch("slurm", plain)
+    assert slurm.file.split() == ["b", "b", "a", "a"]
+    assert "--distribution=arbitrary" in slurm.commands[-1]
+    first, second = launch("torchrun", plain).commands
+    assert first.startswith("ssh b torchrun")
+    assert "--node-rank=1 --nproc-per-node=2 --master-addr=b" in second
+
+
+def test_orders_of_gpus_and_interleaved_hosts():
+    woven = places("a1 b1 a0 b0")
+    answer = launch("openmpi", woven)
+    assert answer.file.split() == ["a", "b", "a", "b"]
+    assert answer.commands[0] == "export CUDA_VISIBLE_DEVICES=1,0"
+    assert "--map-by seq -x CUDA_VISIBLE_DEVICES" in answer.commands[1]
+    assert (
+        "CUDA_VISIBLE_DEVICES=1,0 torchrun" in launch("torchrun", places("a0 a1 b1 b0")).commands[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("launcher", "text", "why"),
+    [
+        ("mpich", "a0 b0 a1 b1", "do not follow each other"),
+        ("torchrun", "a0 b0 a1 b1", "do not follow each other"),
+        ("torchrun", "a0 a1 b0", "one number"),
+        ("slurm", "a0 a1 b1 b0", "differs between hosts"),
+        ("openmpi", "a0 a1 b1 b0", "differs between hosts"),
+    ],
+)
+def test_what_a_launcher_cannot_express_is_refused_with_the_reason(launcher, text, why):
+    with pytest.raises(InputError) as refusal:
+        launch(launcher, places(text))
+    assert refusal.value.diagnostic.code == "CS632"
+    assert why in str(refusal.value.diagnostic)
+
+
+def test_the_command_writes_the_file_of_a_launcher(tmp_path, capsys):
+    hosts, out = tmp_path / "hosts.txt", tmp_path / "ranks.txt"
+    hosts.write_text("# rack 7\nn1 slots=8\nn2:8\n")
+    case = ["ranks", "dgx-a100", "--nodes", "2", "--hosts", str(hosts), "--for", "slurm"]
+    assert run([*case, "--group", "8,0,9,1", "-o", str(out)]) == 0
+    assert out.read_text().split() == ["n2", "n1", "n2", "n1"]
+    assert f"SLURM_HOSTFILE={out}" in capsys.readouterr().out
+    assert run([*case, "--group", "8,0,9,1", "-o", str(out)]) == 2
+    assert "CS207" in capsys.readouterr().err
+    # A GPU that is left out does not change the numbers of the others.
+    assert run([*case, "--drop-gpu", "0", "--drop-gpu", "8", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["ranks"][7] == {"host": "n2", "device": 1}
+    assert answer["commands"][0] == "export CUDA_VISIBLE_DEVICES=1,2,3,4,5,6,7"
+
+
+def test_hosts_of_a_cloud_are_ordered_by_a_matrix_or_by_logs(tmp_path, capsys):
+    hosts = tmp_path / "hosts.txt"
+    hosts.write_text("n1\nn2\nn3\nn4\n")
+    near = {("n1", "n3"), ("n3", "n2"), ("n2", "n4")}
+    names = ["n1", "n2", "n3", "n4"]
+    text = "us," + ",".join(names) + "\n"
+    logs = []
+    for a in names:
+        row = [5.0 if (a, b) in near or (b, a) in near else 50.0 for b in names]
+        text += ",".join([a, *("" if a == b else str(x) for b, x in zip(names, row, strict=True))])
+        text += "\n"
+        for b, time in zip(names, row, strict=True):
+            if a < b:
+                logs.append(tmp_path / f"{a}_{b}_sendrecv.txt")
+                logs[-1].write_text(
+                    f"# Rank 0 Pid 1 on {a} device 0 [0] X\n# Rank 1 Pid 1 on {b} device 0 [0] X\n"
+                    f"8 2 float sum -1 {time} 0 0 0 {time} 0 0 0\n"
+                    f"8388608 2097152 float sum -1 {time + 800} 0 0 0 {time + 800} 0 0 0\n"
+                )
+    matrix = tmp_path / "latency.csv"
+    matrix.write_text(text)
+    case = ["ranks", "--hosts", str(hosts), "--for", "mpich", "--gpus-per-host", "8"]
+    case += ["--reorder", "ring", "--size", "1KiB"]
+    given = [word for log in logs for word in ("--log", str(log))]
+    for source in (["--matrix", str(matrix)], given):
+        assert run([*case, *source, "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        found = answer["reordered"]
+        circle = [*found["hosts"], found["hosts"][0]]
+        steps = {frozenset(pair) for pair in pairwise(circle)}
+        assert {frozenset(pair) for pair in near} <= steps
+        assert found["after_us"] < 0.7 * found["before_us"]
+        assert answer["file"].split() == [f"{host}:8" for host in found["hosts"]]
+        assert len(answer["ranks"]) == 32
+    assert run([*case, "--matrix", str(matrix)]) == 0
+    assert "times as fast" in capsys.readouterr().out
+
+
+def test_hosts_are_ordered_for_a_schedule_file():
+    """Trees of a plain machine on hosts that were exchanged: the order puts them back."""
+    plain = fat_tree([host // 4 for host in range(16)])
+    problem = api.make_problem(plain, "allgather")
+    done = api.compile(problem, "msccl", algorithm="ring", level=0, mode="out-of-place")
+    program = done.artefacts[0].program
+    woven = fat_tree([host % 4 for host in range(16)])
+    found = reorder_topology(woven, program, 2**26)
+    assert found.after < 0.9 * found.before
+    assert found.after < 1.02 * reorder_topology(plain, program, 2**26).before
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--for", "slurm"], "CS636"),
+        (["dgx-a100", "--for", "slurm"], "CS631"),
+        (["dgx-a100", "--nodes", "2", "--for", "lsf"], "CS633"),
+        (["dgx-a100", "--nodes", "2", "--for", "slurm", "--reorder", "star"], "CS635"),
+        (["--for", "slurm", "--reorder", "ring", "--matrix", "{bad}"], "CS634"),
+        (["--for", "slurm", "--reorder", "ring", "--log", "{bad}"], "CS620"),
+    ],
+)
+def test_wrong_options_end_in_one_diagnostic(tmp_path, capsys, options, code):
+    (tmp_path / "hosts.txt").write_text("n1\nn2\n")
+    (tmp_path / "bad").write_text("us,n1,n3\nn1,,5\nn3,5,\n")
+    words = [word.format(bad=tmp_path / "bad") for word in options]
+    assert run(["ranks", "--hosts", str(tmp_path / "hosts.txt"), *words]) == 2
+    assert code in capsys.readouterr().err
