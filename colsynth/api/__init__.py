@@ -14,6 +14,7 @@
 """
 
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
+from colsynth.api.direct import steps
 from colsynth.api.failures import damage, survey
 from colsynth.api.files import executable, simulate, verify
 from colsynth.api.problem import (
@@ -49,6 +50,7 @@ __all__ = [
     "pass_names",
     "read_schedule",
     "simulate",
+    "steps",
     "survey",
     "synthesize",
     "tune",

@@ -235,7 +235,8 @@ def step_loads(first, tail, capacity, distance, row, receivers, weight):
     steps = 0
     for u in receivers:
         for v in range(n):
-            steps = max(steps, distance[row[u], v])
+            if weight[v] > 0:
+                steps = max(steps, distance[row[u], v])
     best = np.zeros((steps + 1, 4), np.int64)
     best[:, 1] = 1
     mask = np.empty(n, np.int64)
@@ -248,7 +249,7 @@ def step_loads(first, tail, capacity, distance, row, receivers, weight):
             held = _held(links)
             count = np.zeros((steps + 1, held.size), np.int64)
             for v in range(n):
-                if mask[v] != 0:
+                if mask[v] != 0 and weight[v] > 0:
                     count[own[v], mask[v]] += weight[v]
                     count[0, mask[v]] += weight[v]
         for t in range(steps + 1):
