@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from colsynth.bounds.direct import is_direct
 from colsynth.errors import Diagnostic, LimitError, require_least
-from colsynth.model import AllreduceBound
+from colsynth.model import AllreduceBound, Problem
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.registry import ALGORITHMS
@@ -89,6 +90,18 @@ def find_plan(
             if quest.searcher.best() is not None:
                 quest.improve(level)
     return _found(quest.searcher)
+
+
+def is_fabric(problem: Problem) -> bool:
+    """Whether shortest-path trees are worth a search: equal direct links, not between all GPUs."""
+    topology = problem.topology
+    return (
+        problem.collective in PHASES
+        and not problem.groups
+        and is_direct(topology)
+        and len({link.bandwidth for link in topology.links}) == 1
+        and len(topology.links) < topology.size * (topology.size - 1)
+    )
 
 
 @dataclass(frozen=True)
@@ -182,12 +195,39 @@ class _Quest:
         anything = self.wish.algorithm is None
         if level.sweep:
             self._sweep(anything)
+            if anything and is_fabric(self._case.problem):
+                self._try_rivals()
         if level.evaluations:
             limits = searcher.means.budget, searcher.evaluations + level.evaluations
             searcher.most_evaluations = min(limit for limit in limits if limit is not None)
             if level.everything and anything:
                 self._compare_all(searcher.most_evaluations - searcher.evaluations)
             searcher.climb()
+
+    def _try_rivals(self) -> None:
+        """Search among shortest-path trees, and forests of one tree per GPU, each for itself.
+
+        On direct-connect fabrics either may win, at some size or other.
+        """
+        searcher = self.searcher
+        rivals = [*self._single_trees()]
+        if self.wish.allows("bfb"):
+            rivals.insert(0, (self.wish.start("bfb"), frozenset()))
+        for plan, pinned in rivals:
+            other = Searcher(
+                *(searcher.workshop, searcher.objective, searcher.means, searcher.protocols),
+                *(searcher.pinned | pinned, searcher.floors),
+                known=searcher.found,
+            )
+            other.most_work = searcher.most_work
+            other.try_all([(plan,)])
+            if other.best() is not None:
+                other.sweep(OWN)
+            searcher.take([m for found, m in other.found.items() if found not in searcher.found])
+
+    def _single_trees(self) -> Iterator[tuple[Plan, frozenset[str]]]:
+        if "trees" not in self.wish.settings:
+            yield self.wish.start("forest", trees="1"), frozenset({"trees"})
 
     def _compare_all(self, most: int) -> None:
         """Search as `find_each` does, as if nothing were known; what is new counts once.
