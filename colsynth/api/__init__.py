@@ -14,7 +14,7 @@
 """
 
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
-from colsynth.api.direct import steps
+from colsynth.api.direct import cablings, steps, write_cabling
 from colsynth.api.failures import damage, survey
 from colsynth.api.files import executable, simulate, verify
 from colsynth.api.problem import (
@@ -37,6 +37,7 @@ __all__ = [
     "Mode",
     "allreduce_bound",
     "bound",
+    "cablings",
     "communicators",
     "compare",
     "compile",
@@ -57,5 +58,6 @@ __all__ = [
     "verify",
     "warm",
     "write_bundle",
+    "write_cabling",
     "write_schedule",
 ]

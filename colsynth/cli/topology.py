@@ -12,6 +12,7 @@ import typer
 from colsynth.cli._common import JsonOption, SuggestingGroup, answer_console, emit_json
 from colsynth.cli._help import Command
 from colsynth.cli.bundles import bundled
+from colsynth.cli.cabling import search
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.model import Kind, Topology
 from colsynth.units import gb_per_s
@@ -28,6 +29,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+
+app.command(cls=Command)(search)
 
 MATRIX_LIMIT = 16
 """GPUs whose rows are shown unless --all asks for more."""

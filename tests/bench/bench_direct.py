@@ -2,7 +2,8 @@
 
 ``python -m tests.bench.bench_direct bounds`` times exact bounds of shortest-path broadcast;
 ``files`` compiles fabrics for every runtime and collective; ``sizes`` compares what the default
-search finds at each message size with shortest-path trees and forests alone.
+search finds at each message size with shortest-path trees and forests alone; ``fronts`` checks that
+the search for a cabling is never worse than known constructions, for 6 to 64 GPUs.
 """
 
 import sys
@@ -10,6 +11,7 @@ import time
 
 from colsynth import api
 from colsynth.bounds.steps import step_bound
+from colsynth.cabling.finder import Finder
 from colsynth.errors import ColsynthError
 from colsynth.topology import load
 
@@ -63,5 +65,28 @@ def sizes():
             print(f"{time.process_time() - start:.1f} s", flush=True)
 
 
+def fronts():
+    start = time.process_time()
+    for ports, duplex in ((2, False), (4, False), (4, True)):
+        worse, better = [], []
+        for size in range(6, 65):
+            known, found = (
+                [finder.key(x) for x in finder.front(size, ports, duplex=duplex)]
+                for finder in (Finder("allgather", tries, 0, _silent) for tries in (0, 20_000))
+            )
+            beats = [[a <= b and s <= t for a, s in found] for b, t in known]
+            worse += [size] if not all(map(any, beats)) else []
+            better += [size] if set(found) - set(known) else []
+        kind = f"{ports} {'duplex' if duplex else 'simplex'} ports"
+        seconds = time.process_time() - start
+        print(
+            f"{kind}: worse at {worse}, better at {len(better)} of 59, {seconds:.0f} s", flush=True
+        )
+
+
+def _silent(_what, _done, _total):
+    pass
+
+
 if __name__ == "__main__":
-    {"bounds": bounds, "files": files, "sizes": sizes}[sys.argv[1]]()
+    {"bounds": bounds, "files": files, "sizes": sizes, "fronts": fronts}[sys.argv[1]]()

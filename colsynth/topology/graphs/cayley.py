@@ -75,9 +75,16 @@ def is_action(shape: tuple[int, ...], order: int, matrix: tuple[int, ...]) -> bo
     """Whether M is an automorphism of A with M^k = 1."""
     moduli = np.array(shape, np.int64)
     step = np.array(matrix, np.int64).reshape(len(shape), len(shape))
-    well_defined = not (step * moduli[None, :] % moduli[:, None]).any()
-    all_of_them = powers(shape, order, matrix)
-    return well_defined and bool((all_of_them[-1] == all_of_them[0]).all())
+    if (step * moduli[None, :] % moduli[:, None]).any():
+        return False  # it does not map A into A
+    one = np.eye(len(shape), dtype=np.int64) % moduli[:, None]
+    found, square, rest = one, step % moduli[:, None], order
+    while rest:
+        if rest % 2:
+            found = found @ square % moduli[:, None]
+        square = square @ square % moduli[:, None]
+        rest //= 2
+    return bool((found == one).all())
 
 
 def elements(shape: tuple[int, ...], order: int) -> Ints:
