@@ -14,7 +14,7 @@
 """
 
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
-from colsynth.api.direct import cablings, steps, write_cabling
+from colsynth.api.direct import cablings, heights, steps, write_cabling
 from colsynth.api.failures import damage, survey
 from colsynth.api.files import executable, simulate, verify
 from colsynth.api.problem import (
@@ -44,6 +44,7 @@ __all__ = [
     "damage",
     "executable",
     "file_names",
+    "heights",
     "link_rows",
     "load_topology",
     "make_problem",

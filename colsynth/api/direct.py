@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.model import Problem
+from colsynth.model import Forest, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +42,70 @@ def steps(problem: Problem) -> StepBound:
 
 _CHECKED = 1024
 """GPUs up to which witnesses are added up again: 1024 take a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeightRow:
+    """What trees of a height reach.
+
+    Parameters
+    ----------
+    height : int
+        Most links between a root and a GPU.
+    bound : Fraction
+        Bytes per second that no trees of the height exceed, proven by prices.
+    forest : Forest
+        Trees of the height.
+    """
+
+    height: int
+    bound: Fraction
+    forest: Forest
+
+
+def heights(
+    problem: Problem, progress: Callable[[str, int, int], None] | None = None
+) -> list[HeightRow]:
+    """Return what trees of each height reach, from the lowest to the first at the optimum.
+
+    All proofs are checked.
+
+    Parameters
+    ----------
+    problem : Problem
+        On a direct-connect fabric.
+    progress : callable, optional
+        Told (what, done, total).
+
+    Raises
+    ------
+    InputError
+        CS309: the topology has switches. CS310: it is too large.
+    """
+    from colsynth.bounds.levels import height_bound
+    from colsynth.bounds.trees import bound
+    from colsynth.runtimes.target import Context
+    from colsynth.synthesis.bfb.bounded import bounded_forest
+    from colsynth.verify import check_forest
+    from colsynth.verify.heights import check_heights
+
+    optimum = bound(problem)
+    rows: list[HeightRow] = []
+    lowest = max(len(phase.steps) for phase in steps(problem).phases)
+    for height in range(lowest, problem.topology.size):
+        if progress is not None:
+            progress(f"trees of height {height}", len(rows), 0)
+        limits = [height_bound(problem, cut.direction, height) for cut in optimum.cuts]
+        for limit in limits:
+            check_heights(problem, limit)
+        slowest = sum((limit.load for limit in limits), Fraction(0))
+        best = min(sum(problem.weights) / slowest, optimum.algbw)
+        forest = bounded_forest(problem, "optimal", height, Context())
+        check_forest(forest)
+        rows.append(HeightRow(height, best, forest))
+        if best == optimum.algbw:
+            break
+    return rows
 
 
 def cablings(request: Request, progress: Callable[[str, int, int], None] | None = None) -> Ranking:

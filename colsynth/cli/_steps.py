@@ -18,6 +18,7 @@ from colsynth.units import (
 )
 
 if TYPE_CHECKING:
+    from colsynth.api.direct import HeightRow
     from colsynth.model import Bound, Problem
     from colsynth.model.steps import StepBound, StepLoad
 
@@ -152,3 +153,54 @@ def _verdict(problem: Problem, steps: StepBound, optimum: Bound, height: int | N
         return text
     above = f"above {format_size(int(size))}" if size else "at every size"
     return f"{text}; with height {height}, it wins {above}"
+
+
+def show_heights(problem: Problem, *, json: bool) -> None:
+    """Print the bandwidth of trees of each height, as a table or as JSON."""
+    from colsynth import api
+    from colsynth.bounds.trees import bound
+
+    with progress("nothing was printed") as show:
+        rows = api.heights(problem, show)
+        optimum = bound(problem)
+    if not json:
+        _show_heights(problem, rows, optimum)
+        return
+    emit_json(
+        {
+            "topology": problem.topology.name,
+            "collective": problem.collective.value,
+            "optimum_gb_per_s": gb_per_s(optimum.algbw),
+            "heights": [
+                {
+                    "height": row.height,
+                    "bound_gb_per_s": gb_per_s(row.bound),
+                    "algbw_gb_per_s": gb_per_s(row.forest.algbw),
+                    "trees_per_gpu": row.forest.trees_per_root,
+                    "proven": row.forest.algbw == row.bound,
+                }
+                for row in rows
+            ],
+        }
+    )
+
+
+def _show_heights(problem: Problem, rows: list[HeightRow], optimum: Bound) -> None:
+    from rich import box
+    from rich.table import Table
+
+    console = answer_console()
+    where = f"{problem.collective} on {problem.topology.name} ({problem.topology.size} GPUs)"
+    console.print(f"{where}: the optimum is {format_bandwidth(optimum.algbw)}", soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("height", "GB/s", "of the optimum", "trees per GPU", "proof"):
+        table.add_column(name, justify="left" if name == "proof" else "right")
+    for row in rows:
+        rate = row.forest.algbw
+        share = f"{100 * float(rate / optimum.algbw):.2f} %"
+        proven = "no trees of this height are faster"
+        if rate < row.bound:
+            proven = f"none reach more than {gb_per_s(row.bound):g} GB/s"
+        trees = str(row.forest.trees_per_root)
+        table.add_row(str(row.height), exact_gb_per_s(rate), share, trees, proven)
+    console.print(table)

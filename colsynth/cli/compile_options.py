@@ -46,6 +46,17 @@ class SearchOptions:
         ),
     ] = 1
     trees: TreesOption = None
+    max_height: Annotated[
+        int | None,
+        typer.Option(
+            "--max-height",
+            metavar="H",
+            help="Most links between a root and a GPU, e.g. 4: buys fewer steps with bandwidth. "
+            "For small direct-connect fabrics; 'bound --heights' prints what each height costs.",
+            rich_help_panel=SEARCH,
+            show_default="no limit",
+        ),
+    ] = None
     budget: Annotated[
         int | None,
         typer.Option(

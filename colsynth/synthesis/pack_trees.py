@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import Forest, Problem
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.bfb.bounded import bounded_forest
 from colsynth.synthesis.forest.choose import PREFERENCES
 from colsynth.synthesis.forest.equal_roots import equal_forest
 from colsynth.synthesis.forest.rate import numbers_of_trees, require_trees
@@ -28,6 +29,9 @@ class PackTrees:
         Which trees to take at that rate, up to 64 GPUs: ``"low"`` ones, or as ``"few"``
         different ones as are found, which take fewer threadblocks and may be higher;
         ``"plain"`` ones come from one order of packing.
+    max_height : int
+        Most links between a root and a GPU, on direct-connect fabrics; 0 sets no limit. The
+        trees are the best of that height, and `prefer` does not matter.
 
     Notes
     -----
@@ -40,6 +44,7 @@ class PackTrees:
 
     trees: str = "auto"
     prefer: str = "low"
+    max_height: int = 0
 
     name: ClassVar[str] = "pack-trees"
     takes: ClassVar[type] = Problem
@@ -51,12 +56,15 @@ class PackTrees:
 
     def __post_init__(self) -> None:
         require_trees(self.trees)
+        require_least("max-height", self.max_height, 0)
         if self.prefer not in PREFERENCES:
             phrase = f"prefer {self.prefer}: expected {' or '.join(PREFERENCES)}"
             raise InputError(Diagnostic("CS210", phrase))
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem; process groups are told apart first."""
+        if self.max_height:
+            return bounded_forest(value, self.trees, self.max_height, target)
         if value.groups:
             return forest_of_groups(value, self.trees, self.prefer, target)
         return equal_forest(value, self.trees, self.prefer, target)
