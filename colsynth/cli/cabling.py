@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,11 +15,13 @@ from colsynth.cli._help import SEARCH, TOPOLOGY
 from colsynth.cli._options import CollectiveOption, SeedOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.output import refuse_to_overwrite
+from colsynth.cli.places import PLOT, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.units import format_duration, format_size, microseconds, parse_fraction
+from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from colsynth.cabling.ranking import Ranking
@@ -135,6 +137,15 @@ class ExportOptions:
             show_default=False,
         ),
     ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE.svg",
+            help="Write a plot of bandwidth over steps, e.g. front.svg.",
+            show_default=False,
+        ),
+    ] = None
     pick: Annotated[
         int | None,
         typer.Option(
@@ -162,6 +173,8 @@ def search(
 
     paths = tuple(path for path in (export.output, export.cables) if path is not None)
     refuse_to_overwrite(paths, export.force)
+    if export.plot is not None:
+        check_file("--plot", export.plot, PLOT, export.force)
     request = _request(fabric, collective, work, seed)
     with progress() as show:
         ranking = api.cablings(request, show)
@@ -180,6 +193,8 @@ def search(
         )
         for path in paths:
             tell(f"note: {path}: {chosen.text}")
+    if export.plot is not None:
+        write_files({export.plot: _plot(request, ranking).encode()}, replace=export.force)
 
 
 def _request(fabric: FabricOptions, collective: str, work: WorkOptions, seed: int) -> Request:
@@ -287,3 +302,28 @@ def _row(request: Request, ranking: Ranking, place: int) -> list[str]:
 
 def _figure(value: Fraction) -> str:
     return f"{float(value):.5f}"
+
+
+def _plot(request: Request, ranking: Ranking) -> str:
+    """Return steps against time as SVG, beside what known constructions reach."""
+    from colsynth import api
+    from colsynth.cli.plot import Series, draw
+
+    job, first = ranking.job, ranking.fabrics[0]
+    known = api.cablings(replace(request, tries=0))
+
+    def points(found: Ranking) -> tuple[tuple[float, float], ...]:
+        return tuple((float(job.phases * x.steps), float(job.time(x))) for x in found.fabrics)
+
+    def notes(found: Ranking) -> tuple[str, ...]:
+        return tuple(f"{a:g} steps, {b:.4f}" for a, b in points(found))
+
+    series = (
+        Series("found by the search", points(ranking), notes=notes(ranking)),
+        Series(*("known constructions", points(known)), joined=False, colour=1, notes=notes(known)),
+    )
+    kind = "duplex" if request.duplex else "simplex"
+    title = f"{job.collective} on {first.size} nodes with {first.ports} {kind} ports"
+    least = float(job.phases * first.best)
+    note = f"lower left is better; no fabric takes less than {least:.5f} M/B"
+    return draw(title, note, ("steps", "time by bytes, M/B"), series)

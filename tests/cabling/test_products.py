@@ -59,6 +59,7 @@ def test_the_command_writes_the_fabric_and_its_cables(capsys, tmp_path):
     fabric, wires = tmp_path / "best.yaml", tmp_path / "cables.csv"
     call = ["topology", "search", "--gpus", "24", "--ports", "4", "--duplex", "--tries", "500"]
     call += ["--bandwidth", "25 GB/s", "-o", str(fabric), "--cables", str(wires), "--json"]
+    call += ["--plot", str(tmp_path / "front.svg")]
     assert run(call) == 0
     found = json.loads(capsys.readouterr().out)
     best = found["fabrics"][found["best"]]
@@ -71,6 +72,7 @@ def test_the_command_writes_the_fabric_and_its_cables(capsys, tmp_path):
     assert len(rows) == 48
     ports = [(row[end], row[f"{end}_port"]) for row in rows for end in ("from", "to")]
     assert len(set(ports)) == 96
+    assert "known constructions" in (tmp_path / "front.svg").read_text()
     assert run(call) == 2
     assert "exists" in capsys.readouterr().err
 
