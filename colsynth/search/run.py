@@ -185,7 +185,9 @@ class _Quest:
 
     def _try_others(self, tried: Iterable[str]) -> None:
         """Try the other algorithms with their defaults."""
-        names = filter(self.wish.allows, other_algorithms(tuple(tried)))
+        known = algorithm_names(self._case.problem)
+        others = other_algorithms(tuple(tried))
+        names = (name for name in others if self.wish.allows(name) and name in known)
         self.searcher.try_all([(self.wish.start(name),) for name in names])
 
     def improve(self, level: Level) -> None:
@@ -235,7 +237,7 @@ class _Quest:
         So the highest level is never slower than what `compare` finds at a size.
         """
         searcher = self.searcher
-        names = tuple(name for name in algorithm_names() if self.wish.allows(name))
+        names = tuple(filter(self.wish.allows, algorithm_names(self._case.problem)))
         if most < 1:
             return
         apart = replace(searcher.means, budget=most)
