@@ -21,6 +21,9 @@ from colsynth.model import Direction, Kind, Problem, Topology
 
 Route = tuple[int, ...]
 
+MOST_GPUS = 8192
+"""Distances between all pairs take 2 bytes each: 128 MB."""
+
 
 @dataclass(frozen=True)
 class Fabric:
@@ -77,6 +80,9 @@ def fabric_of(problem: Problem, direction: Direction) -> Fabric:
     """
     topology = problem.topology
     phases_of(problem)
+    if topology.size > MOST_GPUS:
+        phrase = f"{topology.size} GPUs are too many for shortest paths, at most {MOST_GPUS}"
+        raise InputError(Diagnostic("CS309", phrase, help="use -a ten, or 'colsynth synthesize'"))
     forward = direction is Direction.OUT
     found = []
     for source, target, route in _cables(topology):

@@ -74,6 +74,17 @@ def test_large_fabrics_take_shortest_paths_instead_of_packing():
     assert packed.algbw > grown(congested, 2).algbw
 
 
+def test_what_is_too_large_for_shortest_paths_is_packed():
+    many_links = api.make_problem(load("clique:65"), "allgather")
+    with pytest.raises(InputError, match="CS309"):
+        grown(many_links)
+    check_forest(PackTrees("1").run(many_links, Context()))
+    with pytest.raises(InputError, match="too many for shortest-path trees"):
+        grown(api.make_problem(load("ring:64"), "allgather"), 100_000)
+    with pytest.raises(InputError, match="too many for shortest paths"):
+        grown(api.make_problem(load("uniring:8193"), "broadcast", 0))
+
+
 def test_files_are_verified_on_every_runtime():
     for runtime, collective in zip(("msccl", "msccl-executor", "rccl"), COLLECTIVES, strict=True):
         problem = api.make_problem(load("kautz:2,3"), collective)

@@ -6,16 +6,32 @@ any choice of last hops is a tree, and each GPU balances what enters it (`kernel
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
-from colsynth.bounds.direct import Fabric, fabric_of
+from colsynth.bounds.direct import MOST_GPUS, Fabric, fabric_of, is_direct
 from colsynth.bounds.network import Ints
-from colsynth.kernels.shortest import whole_chunks
+from colsynth.errors import Diagnostic, InputError
+from colsynth.kernels.shortest import MOST_LINKS, whole_chunks
 from colsynth.model import Direction, Phase, Problem, Tree, TreeEdge
 from colsynth.synthesis.forest.trees import merge_equal
+
+MOST_HOPS = 2**27
+"""Last hops of all chunks at all GPUs, 4 bytes each: 512 MB, and as many entries of trees."""
+
+
+def may_grow(problem: Problem, chunks: int) -> bool:
+    """Whether `shortest_phase` serves a problem without groups."""
+    topology = problem.topology
+    if not is_direct(topology) or topology.size > MOST_GPUS:
+        return False
+    ends = [(link.source, link.target) for link in topology.links]
+    most = max(max(Counter(side).values()) for side in zip(*ends, strict=True))
+    hops = sum(problem.weights) * chunks * topology.size
+    return most <= MOST_LINKS and hops <= MOST_HOPS
 
 
 def shortest_phase(problem: Problem, direction: Direction, chunks: int, *, by_step: bool) -> Phase:
@@ -29,10 +45,14 @@ def shortest_phase(problem: Problem, direction: Direction, chunks: int, *, by_st
     Raises
     ------
     InputError
-        CS309: the topology has switches.
+        CS309: the topology has switches, or there are too many chunks.
     """
     fabric = fabric_of(problem, direction)
     start = np.concatenate(([0], np.cumsum(fabric.weight * chunks))).astype(np.int64)
+    if int(start[-1]) * fabric.size > MOST_HOPS:
+        phrase = f"{start[-1]} chunks at {fabric.size} GPUs are too many for shortest-path trees"
+        note = f"chunks times GPUs are at most {MOST_HOPS}"
+        raise InputError(Diagnostic("CS309", phrase, notes=(note,), help="take fewer chunks"))
     arcs = whole_chunks(fabric.first, fabric.tail, fabric.capacity, fabric.distance, start, by_step)
     trees = merge_equal(_trees(fabric, start, arcs))
     return Phase(direction, trees, _unit(fabric, arcs))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from colsynth.bounds.direct import is_direct
 from colsynth.bounds.network import network_of
 from colsynth.bounds.trees import bound
 from colsynth.model import Bound, Direction, Forest, Phase, Problem
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.bfb.trees import shortest_phase
+from colsynth.synthesis.bfb.trees import may_grow, shortest_phase
 from colsynth.synthesis.forest.capacities import fitted
 from colsynth.synthesis.forest.forwarding import counts_forwarded
 from colsynth.synthesis.forest.pack import pack
@@ -78,7 +77,7 @@ def _phase(
     """
     network = network_of(problem, direction)
     rate = algbw / int(network.weight.sum())
-    if problem.topology.size > _PACKED and is_direct(problem.topology):
+    if problem.topology.size > _PACKED and may_grow(problem, trees):
         grown = shortest_phase(problem, direction, trees, by_step=False)
         if grown.unit_bandwidth == fixed_rate(network, trees, rate).unit_bandwidth:
             return grown

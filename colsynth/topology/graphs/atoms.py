@@ -69,7 +69,7 @@ def grid(shape: Sequence[int], *, closed: bool) -> Digraph:
         ends.append(np.column_stack((both, np.full(len(both), axis))))
     arcs = np.concatenate(ends).astype(np.int64)
     columns = (arcs[:, 0].copy(), arcs[:, 1].copy(), arcs[:, 2].copy())
-    return Digraph(size, *columns, len(shape), transitive=closed, reversible=True)
+    return Digraph(size, *columns, len(shape), transitive=closed)
 
 
 def _grid_size(text: str) -> tuple[int, int]:
@@ -128,7 +128,7 @@ def circulant(text: str) -> Digraph:
 def _circulant(size: int, jumps: Iterable[int]) -> Digraph:
     nodes = range(size)
     arcs = [(i, (i + jump) % size) for jump in jumps for i in nodes]
-    return digraph(size, arcs, transitive=True, reversible=True)
+    return digraph(size, arcs, transitive=True)
 
 
 # Words and their arithmetic
@@ -147,7 +147,7 @@ def kautz(text: str) -> Digraph:
         for a in range(degree + 1)
         if a != word[-1]
     ]
-    return digraph(len(number), arcs, transitive=length == 1, reversible=True)
+    return digraph(len(number), arcs, transitive=length == 1)
 
 
 def _kautz_size(text: str) -> tuple[int, int]:
@@ -160,7 +160,7 @@ def _kautz_size(text: str) -> tuple[int, int]:
 def debruijn(text: str) -> Digraph:
     """Return the graph of all words over d letters, shifted."""
     degree, length = _ints(text)
-    return replace(_linear(f"{degree},{degree**length}", 1), reversible=True)
+    return replace(_linear(f"{degree},{degree**length}", 1))
 
 
 def _linear(text: str, sign: int) -> Digraph:

@@ -27,8 +27,6 @@ class Digraph:
         Number of dimensions, one or more.
     transitive : bool
         Whether it is known by construction that every node looks like every other.
-    reversible : bool
-        Whether it is known by construction to be isomorphic to its transpose.
     """
 
     size: int
@@ -37,7 +35,6 @@ class Digraph:
     axis: Ints
     axes: int = 1
     transitive: bool = False
-    reversible: bool = False
 
     @property
     def ports(self) -> int:
@@ -59,16 +56,15 @@ def digraph(
     arcs: Iterable[tuple[int, int]],
     *,
     transitive: bool = False,
-    reversible: bool = False,
 ) -> Digraph:
     """Return the graph with these arcs, in this order."""
     ends = np.array([*arcs], np.int64).reshape(-1, 2)
     axis = np.zeros(len(ends), np.int64)
     tail, head = ends[:, 0].copy(), ends[:, 1].copy()
-    return Digraph(size, tail, head, axis, transitive=transitive, reversible=reversible)
+    return Digraph(size, tail, head, axis, transitive=transitive)
 
 
 def both_ways(size: int, edges: Iterable[tuple[int, int]], *, transitive: bool = False) -> Digraph:
     """Return the graph with an arc in both directions for every edge."""
     arcs = [arc for a, b in edges for arc in ((a, b), (b, a))]
-    return digraph(size, arcs, transitive=transitive, reversible=True)
+    return digraph(size, arcs, transitive=transitive)

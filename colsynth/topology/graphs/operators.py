@@ -44,7 +44,7 @@ def line(graph: Digraph) -> Digraph:
     start = np.repeat(first[graph.head] - np.cumsum(count) + count, count)
     head = order[start + np.arange(len(tail))]
     axis = np.zeros(len(tail), np.int64)
-    return Digraph(len(graph.tail), tail, head, axis, reversible=graph.reversible)
+    return Digraph(len(graph.tail), tail, head, axis)
 
 
 def degree(copies: int, graph: Digraph) -> Digraph:
@@ -75,7 +75,6 @@ def product(one: Digraph, other: Digraph) -> Digraph:
         axis,
         one.axes + other.axes,
         transitive=one.transitive and other.transitive,
-        reversible=one.reversible and other.reversible,
     )
 
 
@@ -83,7 +82,7 @@ def duplex(graph: Digraph) -> Digraph:
     """Return the union with the transpose: every cable carries both directions."""
     tail, head = np.concatenate((graph.tail, graph.head)), np.concatenate((graph.head, graph.tail))
     axis = np.concatenate((graph.axis, graph.axis))
-    return replace(graph, tail=tail, head=head, axis=axis, reversible=True)
+    return replace(graph, tail=tail, head=head, axis=axis)
 
 
 def joined(graph: Digraph) -> Digraph:
@@ -91,7 +90,7 @@ def joined(graph: Digraph) -> Digraph:
     loops = np.nonzero(graph.tail == graph.head)[0]
     head = graph.head.copy()
     head[loops] = np.roll(graph.tail[loops], -1)
-    return replace(graph, head=head, transitive=False, reversible=False)
+    return replace(graph, head=head, transitive=False)
 
 
 def _repeated(make: Callable[[Digraph], Digraph], times: int, graph: Digraph) -> Digraph:

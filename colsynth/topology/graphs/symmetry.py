@@ -109,5 +109,5 @@ class _Search:
 
 def _marked(colour: NDArray[np.uint64], node: int, mark: int) -> NDArray[np.uint64]:
     fresh = colour.copy()
-    fresh[node] += np.uint64(mark * 0x9E3779B9 + 1)
+    fresh[node : node + 1] += np.uint64(mark * 0x9E3779B9 + 1)  # of an array: wraps silently
     return fresh
