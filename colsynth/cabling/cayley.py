@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import gcd, lcm
 
@@ -44,13 +44,10 @@ class Group:
         """Number of elements."""
         return int(np.prod(self.shape)) * self.order
 
-    @cached_property
+    @property
     def add(self) -> NDArray[np.int32]:
         """Sums in A."""
-        size = self.size // self.order
-        places = np.stack(np.unravel_index(np.arange(size), self.shape))
-        sums = (places[:, :, None] + places[:, None, :]) % np.array(self.shape)[:, None, None]
-        return np.asarray(np.ravel_multi_index(tuple(sums), self.shape), np.int32)
+        return _sums(self.shape)
 
     @cached_property
     def act(self) -> NDArray[np.int32]:
@@ -75,6 +72,14 @@ class Group:
         a, i = np.divmod(np.sort(generators), self.order)
         places = np.stack((*np.unravel_index(a, self.shape), i), 1).tolist()
         return str(Cayley(self.shape, self.order, self.matrix, tuple(map(tuple, places))))
+
+
+@lru_cache(maxsize=8)
+def _sums(shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """Return the sums in a product of cyclic groups; large, and the same for many groups."""
+    places = np.stack(np.unravel_index(np.arange(np.prod(shape)), shape))
+    sums = (places[:, :, None] + places[:, None, :]) % np.array(shape)[:, None, None]
+    return np.asarray(np.ravel_multi_index(tuple(sums), shape), np.int32)
 
 
 def groups(size: int, rng: np.random.Generator) -> Iterator[Group]:

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from colsynth.bounds.direct import MOST_GPUS, Fabric, fabric_of, is_direct
-from colsynth.bounds.network import Ints
+from colsynth.bounds.network import Ints, to_int64
 from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.shortest import MOST_LINKS, whole_chunks
 from colsynth.model import Direction, Phase, Problem, Tree, TreeEdge
@@ -53,6 +53,7 @@ def shortest_phase(problem: Problem, direction: Direction, chunks: int, *, by_st
         phrase = f"{start[-1]} chunks at {fabric.size} GPUs are too many for shortest-path trees"
         note = f"chunks times GPUs are at most {MOST_HOPS}"
         raise InputError(Diagnostic("CS309", phrase, notes=(note,), help="take fewer chunks"))
+    to_int64([int(start[-1]) * int(fabric.capacity.sum())], "loads of chunks")
     arcs = whole_chunks(fabric.first, fabric.tail, fabric.capacity, fabric.distance, start, by_step)
     trees = merge_equal(_trees(fabric, start, arcs))
     return Phase(direction, trees, _unit(fabric, arcs))
