@@ -320,7 +320,7 @@ def _plot(request: Request, ranking: Ranking) -> str:
 
     series = (
         Series("found by the search", points(ranking), notes=notes(ranking)),
-        Series(*("known constructions", points(known)), joined=False, colour=1, notes=notes(known)),
+        Series("known constructions", points(known), False, 1, notes(known), left=True),
     )
     kind = "duplex" if request.duplex else "simplex"
     title = f"{job.collective} on {first.size} nodes with {first.ports} {kind} ports"

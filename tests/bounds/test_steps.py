@@ -88,6 +88,19 @@ OTHERS = {  # graph: (ports, T_B, congestion over (N - 1) / N, loads where they 
 }
 
 
+CAYLEY = {  # graph: (steps, T_B)
+    "cayley:5:4:3:2.1,4.3": (4, F(19, 20)),
+    "line(cayley:8:2:3:5.1,3.0)": (5, F(31, 32)),
+    "cayley:4x4:4:0.3.3.2:3.3.1,0.1.0": (7, F(63, 64)),
+    "cayley:7:2:6:2.0,2.1,5.1,6.0": (2, F(13, 14)),
+    "cayley:9:3:7:8.1,1.2,1.0,2.0": (3, F(26, 27)),
+    "cayley:2x4:4:1.1.2.1:0.3.3,1.2.0,0.3.0,1.0.1": (3, F(31, 32)),
+    "cayley:20:2:19:3.0,4.0,15.0,7.1": (3, F(39, 40)),
+    "cayley:25:4:7:2.1,1.1,23.0,1.3": (4, F(99, 100)),
+    "cayley:32:8:23:9.1,23.2,25.0,27.5": (6, F(255, 256)),
+}
+
+
 def steps_of(spec, collective="allgather"):
     problem = api.make_problem(load(spec), collective)
     return problem, step_bound(problem)
@@ -115,6 +128,12 @@ def test_graphs_whose_shortest_paths_are_not():
         assert (bound.ports, bound.bandwidth_time) == (ports, time), spec
         assert congestion in (None, bound.injection / bound.algbw / best), spec
         assert expected in (None, shown(problem, bound)), spec
+
+
+def test_cayley_digraphs():
+    for spec, expected in CAYLEY.items():
+        bound = steps_of(spec)[1]
+        assert (bound.steps, bound.bandwidth_time) == expected, spec
 
 
 @pytest.mark.parametrize(
