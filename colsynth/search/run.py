@@ -212,10 +212,7 @@ class _Quest:
         On direct-connect fabrics either may win, at some size or other.
         """
         searcher = self.searcher
-        rivals = [*self._single_trees()]
-        if self.wish.allows("bfb"):
-            rivals.insert(0, (self.wish.start("bfb"), frozenset()))
-        for plan, pinned in rivals:
+        for plan, pinned in self._rivals():
             other = Searcher(
                 *(searcher.workshop, searcher.objective, searcher.means, searcher.protocols),
                 *(searcher.pinned | pinned, searcher.floors),
@@ -227,8 +224,11 @@ class _Quest:
                 other.sweep(OWN)
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
 
-    def _single_trees(self) -> Iterator[tuple[Plan, frozenset[str]]]:
-        if "trees" not in self.wish.settings:
+    def _rivals(self) -> Iterator[tuple[Plan, frozenset[str]]]:
+        """Yield plans to start from, and options that are not varied from there."""
+        if self.wish.allows("bfb"):
+            yield self.wish.start("bfb"), frozenset()
+        if "trees" not in self.wish.settings and self.wish.allows("forest"):
             yield self.wish.start("forest", trees="1"), frozenset({"trees"})
 
     def _compare_all(self, most: int) -> None:

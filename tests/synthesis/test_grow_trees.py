@@ -114,5 +114,7 @@ def test_the_search_tries_shortest_paths_and_single_trees_on_fabrics():
     problem = api.make_problem(load("torus:3x3"), "allgather")
     options = {"size": 2**20, "mode": "in-place"}
     found = api.compile(problem, "msccl", **options).predicted[0].seconds
+    cut = api.compile(problem, "msccl", **options, chunks_per_gpu=2)
+    assert cut.verified  # an option that forests do not have
     for other in ({"algorithm": "bfb"}, {"algorithm": "forest"}, {"trees": "1"}):
         assert found <= api.compile(problem, "msccl", **options, **other).predicted[0].seconds
