@@ -7,7 +7,7 @@ groups; the others change single generators of the best so far.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
@@ -196,15 +196,7 @@ def _judge(
         )
         if key(made) in front or any(_beats(k, key(made)) for k in _pareto(front)):
             continue
-        named = Figures(group.text(rows[place]), *_rest(made))
-        front[key(made)] = (group, rows[place], named)
-
-
-def _rest(made: Figures) -> tuple[int, int, int, Fraction, Fraction, Fraction, Fraction]:
-    return (
-        *(made.size, made.ports, made.steps),
-        *(made.gather, made.scatter, made.pipelined, made.distance),
-    )
+        front[key(made)] = group, rows[place], replace(made, text=group.text(rows[place]))
 
 
 def _beats(one: tuple[int, Fraction], other: tuple[int, Fraction]) -> bool:

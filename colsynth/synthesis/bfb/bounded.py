@@ -82,7 +82,8 @@ class _Pool:
         highs = program.solver([0.0] * load + [1.0], whole=load if chunks else 0)
         highs.run()
         solution = highs.getSolution()
-        amounts = np.array(solution.col_value[:load])
+        values = [*solution.col_value[:load]] or [0.0] * load  # none where nothing was found
+        amounts = np.array(values)
         duals = np.array(solution.row_dual[len(by_root) :]) if not chunks else np.zeros(0)
         return float(highs.getInfo().objective_function_value), amounts, np.maximum(-duals, 0)
 
