@@ -25,7 +25,7 @@ LADDER = [
     {"topology", "verify"},
     {"cost"},
     {"bounds"},
-    {"synthesis", "lowering", "simulate"},
+    {"synthesis", "lowering", "simulate", "cabling"},
     {"pipeline", "jobs"},
     {"search"},
     {"compile"},

@@ -14,6 +14,7 @@
 """
 
 from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004 - a verb
+from colsynth.api.direct import cablings, heights, steps, write_cabling
 from colsynth.api.failures import damage, survey
 from colsynth.api.files import executable, simulate, verify
 from colsynth.api.problem import (
@@ -36,12 +37,14 @@ __all__ = [
     "Mode",
     "allreduce_bound",
     "bound",
+    "cablings",
     "communicators",
     "compare",
     "compile",
     "damage",
     "executable",
     "file_names",
+    "heights",
     "link_rows",
     "load_topology",
     "make_problem",
@@ -49,11 +52,13 @@ __all__ = [
     "pass_names",
     "read_schedule",
     "simulate",
+    "steps",
     "survey",
     "synthesize",
     "tune",
     "verify",
     "warm",
     "write_bundle",
+    "write_cabling",
     "write_schedule",
 ]

@@ -31,6 +31,7 @@ def compile(  # noqa: A001 - the verb of this package
     algorithm: str | None = None,
     level: int = 1,
     trees: str | None = None,
+    max_height: int | None = None,
     size: int | None = None,
     chunks_per_gpu: int | None = None,
     policy: str | None = None,
@@ -65,6 +66,8 @@ def compile(  # noqa: A001 - the verb of this package
     level : int
         How hard the search tries: 0 not at all, 1 quick variants, 2 more of them, 3 all
         algorithms and protocols.
+    max_height : int, optional
+        Most links between a root and a GPU, on direct-connect fabrics. For ``"forest"`` alone.
     trees : str, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
         the runtime, or fewer where those are predicted to be faster; ``"optimal"``: the exact
@@ -114,6 +117,7 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.search.levels import LEVELS, check_level
 
     of_all = {"trees": trees, "instances": instances, "channels": channels}
+    of_all["max_height"] = max_height
     of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
     settings = _settings(algorithm, {**of_all, **of_timed}, size, budget)
     library = profile(runtime)

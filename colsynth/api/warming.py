@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from colsynth.api.compiling import compile as compile_schedule
+from colsynth.api.direct import cablings, steps
 from colsynth.api.problem import load_topology, make_problem
 from colsynth.api.timed import synthesize
 
@@ -14,6 +16,7 @@ _WALKS: tuple[tuple[str, int | None, str, str, dict[str, str]], ...] = (
     ("mesh:3x3", None, "alltoall", "ten", {}),
     ("dgx-a100", 2, "allgather", "ten", {"policy": "rarest"}),
     ("ring:4", None, "reduce-scatter", "ten", {"policy": "oldest"}),
+    ("ring:4", None, "allgather", "bfb", {}),
 )
 """Topology, boxes, collective, algorithm and options; together they call every kernel."""
 
@@ -34,3 +37,13 @@ def warm(progress: Callable[[str, int, int], None] | None = None) -> None:
         problem = make_problem(load_topology(machine, nodes=boxes), collective)
         synthesize(problem)
         compile_schedule(problem, "msccl", algorithm=algorithm, **options)  # type: ignore[arg-type]
+    _fabrics()
+
+
+def _fabrics() -> None:
+    """Judge a small fabric, and find another."""
+    from colsynth.cabling.request import Request, make_job
+
+    steps(make_problem(load_topology("ring:4"), "allgather"))
+    job = make_job("allgather", (1,), (), Fraction(1), Fraction(0))
+    cablings(Request(4, 2, job, tries=8))

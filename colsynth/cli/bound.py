@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from colsynth.cli._allreduce import allreduce_fields, allreduce_rows
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._groups import Reached, group_fields, is_optimum, reached, reached_text
 from colsynth.cli._options import AnyCollectiveOption
+from colsynth.cli._steps import show_heights, show_steps
 from colsynth.cli.bundles import bundled
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import MembersOptions, ShardsOption, asked_ranks
@@ -49,6 +52,22 @@ def bound_(
     shards: ShardsOption = None,
     runtime: RuntimeOption = None,
     sizes: RuntimeSizesOption = None,
+    steps: Annotated[
+        bool,
+        typer.Option(
+            "--steps",
+            help="Print steps and times of shortest-path broadcast (-a bfb) instead, with the "
+            "links that prove them. For direct-connect fabrics.",
+        ),
+    ] = False,
+    heights: Annotated[
+        bool,
+        typer.Option(
+            "--heights",
+            help="Print instead what trees of each height reach, from the lowest to those at the "
+            "optimum, with proofs. For small direct-connect fabrics.",
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Print the proven optimum and the cut that proves it."""
@@ -57,6 +76,9 @@ def bound_(
     damage = machine.read(topology)
     problem = members.problem(damage.topology, collective, shards)
     asked = asked_of_runtime(runtime, sizes)
+    if steps or heights:
+        (show_steps if steps else show_heights)(problem, json=json)
+        return
     with progress():
         found = _solved(problem)
         trees = reached(problem, found)

@@ -29,8 +29,9 @@ class SearchOptions:
             metavar="ALGORITHM",
             autocompletion=complete.any_algorithm,
             help="Algorithm: forest packs spanning trees; roots packs those of an allreduce with "
-            "free roots; ten assigns each chunk a link and a time slot; the others are baselines, "
-            "e.g. ring ('colsynth passes' lists them). auto is short for -O3.",
+            "free roots; ten assigns each chunk a link and a time slot; bfb takes shortest paths "
+            "on direct-connect fabrics; the others are baselines, e.g. ring ('colsynth passes' "
+            "lists them). auto is short for -O3.",
             show_default="the fastest that the search tries",
         ),
     ] = None
@@ -45,6 +46,17 @@ class SearchOptions:
         ),
     ] = 1
     trees: TreesOption = None
+    max_height: Annotated[
+        int | None,
+        typer.Option(
+            "--max-height",
+            metavar="H",
+            help="Most links between a root and a GPU, e.g. 4: buys fewer steps with bandwidth. "
+            "For small direct-connect fabrics; 'bound --heights' prints what each height costs.",
+            rich_help_panel=SEARCH,
+            show_default="no limit",
+        ),
+    ] = None
     budget: Annotated[
         int | None,
         typer.Option(

@@ -39,7 +39,7 @@ class Shell(StrEnum):
 def topologies() -> Words:
     """Return presets, their aliases, and generators; the shell completes files."""
     from colsynth.topology import presets
-    from colsynth.topology.generators import EXAMPLES
+    from colsynth.topology.graphs.examples import EXAMPLES
 
     found = presets()
     named = [

@@ -23,6 +23,8 @@ PAD = 0.04
 
 MOST_SIZES = 12
 """Sizes that have room below an axis."""
+_SHORT = 0.6
+"""Decades of an axis that has room for a number at every line."""
 _STEPS = (1, 2, 5, 10, 20, 40, 80)
 """Powers of two from one written size to the next; those from 10 on keep to whole units."""
 
@@ -113,14 +115,18 @@ class Axis:
         return float(round(self.first + share * (self.last - self.first), 2))
 
     def ticks(self) -> Iterator[tuple[float, bool]]:
-        """Yield (value, whether it is written out) of the grid: powers of ten, of two for sizes."""
+        """Yield (value, whether it is written out) of the grid: powers of ten, of two for sizes.
+
+        On a short axis, every line is written out: there may be no power of ten.
+        """
         if self.bytes_:
             yield from self._sizes()
             return
+        short = self.high - self.low < _SHORT
         for power in range(floor(self.low), ceil(self.high) + 1):
             for digit in range(1, 10):
                 if self.low <= log10(digit * 10.0**power) <= self.high:
-                    yield digit * 10.0**power, digit == 1
+                    yield digit * 10.0**power, digit == 1 or short
 
     def _sizes(self) -> Iterator[tuple[float, bool]]:
         first, last = max(0, ceil(self.low / log10(2))), floor(self.high / log10(2))

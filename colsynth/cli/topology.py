@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from colsynth.cli._common import JsonOption, SuggestingGroup, answer_console, emit_json
 from colsynth.cli._help import Command
 from colsynth.cli.bundles import bundled
+from colsynth.cli.cabling import search
 from colsynth.cli.import_topology import import_
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.model import Kind, Topology
@@ -30,6 +32,7 @@ app = typer.Typer(
 )
 
 app.command("import", cls=Command)(bundled(import_))
+app.command(cls=Command)(search)
 
 MATRIX_LIMIT = 16
 """GPUs whose rows are shown unless --all asks for more."""
@@ -39,7 +42,7 @@ MATRIX_LIMIT = 16
 def list_(json: JsonOption = False) -> None:
     """List the presets and generators."""
     from colsynth.topology import presets
-    from colsynth.topology.generators import EXAMPLES
+    from colsynth.topology.graphs.examples import EXAMPLES
 
     found = presets()
     if json:
@@ -75,17 +78,21 @@ def show(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show the link matrix and the totals per GPU."""
+    """Show the link matrix, the totals per GPU, and what kind of graph direct links make."""
+    from colsynth.topology.graphs.facts import facts_of
     from colsynth.topology.summary import headline, totals
 
     damage = machine.read(topology)
     value = damage.topology
-    sums = totals(value)
+    sums, graph = totals(value), facts_of(value)
     if json:
-        emit_json({**_show_json(value, sums), **failures_field(damage)})
+        facts = {"graph": None if graph is None else asdict(graph)}
+        emit_json({**_show_json(value, sums), **facts, **failures_field(damage)})
         return
     console = answer_console()
     console.print(headline(value), soft_wrap=True)
+    if graph is not None:
+        console.print(str(graph), soft_wrap=True)
     console.print(_matrix_table(value, value.size if everything else MATRIX_LIMIT))
     if value.size > MATRIX_LIMIT and not everything:
         console.print(f"({value.size - MATRIX_LIMIT} more GPUs: --all)\n")
@@ -105,12 +112,17 @@ def export(
 ) -> None:
     """Write a topology in the flat form, as YAML or as JSON (either can be read back)."""
     from colsynth.topology.export import export_flat, flat_form
+    from colsynth.topology.load import is_generator
 
     value = machine.read(topology).topology
     if json:
         emit_json(flat_form(value))
-    else:
-        print(export_flat(value), end="")
+        return
+    if is_generator(topology):
+        given = (("--bandwidth", machine.bandwidth), ("--latency", machine.latency))
+        options = "".join(f" {name} {text!r}" for name, text in given if text is not None)
+        print(f"# colsynth topology export {topology!r}{options}")
+    print(export_flat(value), end="")
 
 
 @app.command(cls=Command)

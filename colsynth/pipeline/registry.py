@@ -18,6 +18,7 @@ from colsynth.pipeline.spec import TEXT_NAME, OptionSpec, PassSpec
 _PASSES = {
     "pack-trees": "colsynth.synthesis.pack_trees:PackTrees",
     "pack-roots": "colsynth.synthesis.pack_roots:PackRoots",
+    "grow-trees": "colsynth.synthesis.grow_trees:GrowTrees",
     "pack-in-network": "colsynth.synthesis.pack_in_network:PackInNetwork",
     "match-chunks": "colsynth.synthesis.timed.match_chunks:MatchChunks",
     "build-ring": "colsynth.synthesis.baselines.build_ring:BuildRing",
@@ -49,6 +50,7 @@ ALGORITHMS = {
     "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",
     "roots": f"pack-roots,round-weights,lower-forest{{fill=true}},{_SPREAD}",
     "ten": f"match-chunks,lower-timed,{_SPREAD}",
+    "bfb": f"grow-trees,round-weights,lower-forest,{_SPREAD}",
     "ring": f"build-ring,lower-forest{{lockstep=true}},{_DUPLEX}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",
     "halving-doubling": f"build-halving-doubling,{_MERGED}",

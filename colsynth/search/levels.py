@@ -10,14 +10,15 @@ from colsynth.model.problem import PHASES
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.units import parse_size
 
-OWN = ("forest", "roots", "ten")
+OWN = ("forest", "roots", "bfb", "ten")
 """The algorithms of colsynth itself; every other one is a baseline from a library."""
 
 LIBRARY = ("channels", "instances")
 """The choices that are varied for a baseline, as libraries vary them."""
 
 SWEEP = (
-    *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "round-weights.parts"),
+    *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "grow-trees.chunks_per_gpu"),
+    *("grow-trees.balance", "round-weights.parts"),
     *("lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
     *("lower-forest.instances", "lower-timed.instances", "pack-trees.trees"),

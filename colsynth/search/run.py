@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from colsynth.bounds.direct import is_direct
 from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.errors import Diagnostic, LimitError, require_least
-from colsynth.model import AllreduceBound
+from colsynth.model import AllreduceBound, Problem
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.registry import ALGORITHMS
@@ -94,6 +95,18 @@ def find_plan(
     return _found(quest.searcher)
 
 
+def is_fabric(problem: Problem) -> bool:
+    """Whether shortest-path trees are worth a search: equal direct links, not between all GPUs."""
+    topology = problem.topology
+    return (
+        problem.collective in PHASES
+        and not problem.groups
+        and is_direct(topology)
+        and len({link.bandwidth for link in topology.links}) == 1
+        and len(topology.links) < topology.size * (topology.size - 1)
+    )
+
+
 @dataclass(frozen=True)
 class _Quest:
     """A search in progress for the best plan of a wish.
@@ -175,7 +188,9 @@ class _Quest:
 
     def _try_others(self, tried: Iterable[str]) -> None:
         """Try the other algorithms with their defaults."""
-        names = filter(self.wish.allows, other_algorithms(tuple(tried)))
+        known = algorithm_names(self._case.problem)
+        others = other_algorithms(tuple(tried))
+        names = (name for name in others if self.wish.allows(name) and name in known)
         self.searcher.try_all([(self.wish.start(name),) for name in names])
 
     def improve(self, level: Level) -> None:
@@ -185,6 +200,8 @@ class _Quest:
         anything = self.wish.algorithm is None
         if level.sweep:
             self._sweep(anything)
+            if anything and is_fabric(self._case.problem):
+                self._try_rivals()
         if level.evaluations:
             limits = searcher.means.budget, searcher.evaluations + level.evaluations
             searcher.most_evaluations = min(limit for limit in limits if limit is not None)
@@ -192,13 +209,38 @@ class _Quest:
                 self._compare_all(searcher.most_evaluations - searcher.evaluations)
             searcher.climb()
 
+    def _try_rivals(self) -> None:
+        """Search among shortest-path trees, and forests of one tree per GPU, each for itself.
+
+        On direct-connect fabrics either may win, at some size or other.
+        """
+        searcher = self.searcher
+        for plan, pinned in self._rivals():
+            other = Searcher(
+                *(searcher.workshop, searcher.objective, searcher.means, searcher.protocols),
+                *(searcher.pinned | pinned, searcher.floors),
+                known=searcher.found,
+            )
+            other.most_work = searcher.most_work
+            other.try_all([(plan,)])
+            if other.best() is not None:
+                other.sweep(OWN)
+            searcher.take([m for found, m in other.found.items() if found not in searcher.found])
+
+    def _rivals(self) -> Iterator[tuple[Plan, frozenset[str]]]:
+        """Yield plans to start from, and options that are not varied from there."""
+        if self.wish.allows("bfb"):
+            yield self.wish.start("bfb"), frozenset()
+        if "trees" not in self.wish.settings and self.wish.allows("forest"):
+            yield self.wish.start("forest", trees="1"), frozenset({"trees"})
+
     def _compare_all(self, most: int) -> None:
         """Search as `find_each` does, as if nothing were known; what is new counts once.
 
         So the highest level is never slower than what `compare` finds at a size.
         """
         searcher = self.searcher
-        names = tuple(name for name in algorithm_names() if self.wish.allows(name))
+        names = tuple(filter(self.wish.allows, algorithm_names(self._case.problem)))
         if most < 1:
             return
         apart = replace(searcher.means, budget=most)

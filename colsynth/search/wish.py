@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from colsynth.bounds.direct import is_direct
 from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.model import Problem
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS
@@ -105,8 +107,10 @@ def _owners(name: str) -> str:
     return f"it is an option of -a {', '.join(found)}"
 
 
-def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
+def algorithm_names(problem: Problem, chosen: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return the algorithms to try, all or those chosen; colsynth's own come first.
+
+    Shortest-path trees are left out where switches would only have them refused.
 
     Raises
     ------
@@ -118,7 +122,9 @@ def algorithm_names(chosen: Sequence[str] | None = None) -> tuple[str, ...]:
         raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
     for name in chosen or ():
         configured(name, {})
-    names = ALGORITHMS if chosen is None else dict.fromkeys(chosen)
+    direct = is_direct(problem.topology)
+    every = [name for name in ALGORITHMS if name != "bfb" or direct]
+    names = every if chosen is None else dict.fromkeys(chosen)
     return tuple(sorted(names, key=lambda name: name not in OWN))
 
 

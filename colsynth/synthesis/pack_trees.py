@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import Forest, Problem
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.bfb.bounded import bounded_forest
 from colsynth.synthesis.forest.choose import PREFERENCES
 from colsynth.synthesis.forest.equal_roots import equal_forest
 from colsynth.synthesis.forest.grid import extents_of, grids
@@ -33,6 +34,9 @@ class PackTrees:
         Which GPUs behind one switch are neighbours: ``"all"``, or those that share all but one
         coordinate of a grid, such as ``"2x2x2x3"`` for 24 GPUs. Machines without a switch of so
         many ports ignore it.
+    max_height : int
+        Most links between a root and a GPU, on direct-connect fabrics; 0 sets no limit. The
+        trees are the best of that height, and `prefer` does not matter.
 
     Notes
     -----
@@ -46,6 +50,7 @@ class PackTrees:
     trees: str = "auto"
     prefer: str = "low"
     grid: str = "all"
+    max_height: int = 0
 
     name: ClassVar[str] = "pack-trees"
     takes: ClassVar[type] = Problem
@@ -58,6 +63,7 @@ class PackTrees:
 
     def __post_init__(self) -> None:
         require_trees(self.trees)
+        require_least("max-height", self.max_height, 0)
         if self.prefer not in PREFERENCES:
             phrase = f"prefer {self.prefer}: expected {' or '.join(PREFERENCES)}"
             raise InputError(Diagnostic("CS210", phrase))
@@ -65,6 +71,8 @@ class PackTrees:
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem; process groups are told apart first."""
+        if self.max_height:
+            return bounded_forest(value, self.trees, self.max_height, target)
         grid = extents_of(self.grid)
         if value.groups and grid:
             phrase = f"grid {self.grid} does not go with process groups"

@@ -1,21 +1,22 @@
-"""Regular graphs by name: ``ring:8``, ``mesh:4x4``, ``torus:4x4x4``, ``hypercube:6``, ``clique:8``.
+"""Graphs by name, as topologies: ``ring:8``, ``torus:4x4x4``, ``line^2(kautz:2,2)``.
 
-All links go both ways; bandwidths and latencies may differ from axis to axis
-(``"100,200,400 GB/s"``). All GPUs sit in box 0 and are numbered with the last axis fastest.
+All GPUs sit in box 0. Parallel arcs become one link of their added bandwidth; self-loops are left
+out. Bandwidths and latencies may differ from axis to axis of a grid (``"100,200,400 GB/s"``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from itertools import combinations, product
-from math import prod
-from typing import TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
-from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
+from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Kind, Link, Node, Topology
-from colsynth.topology.builder import MAX_LINKS, MAX_NODES, Builder
+from colsynth.topology.builder import Builder
 from colsynth.topology.quantities import read_bandwidth, read_latency
+
+if TYPE_CHECKING:
+    from colsynth.topology.graphs.digraph import Digraph
 
 DEFAULT_BANDWIDTH = "50 GB/s"
 """One xGMI link of an MI250 (facts G); a round number, not a machine."""
@@ -25,52 +26,9 @@ DEFAULT_LATENCY = "0.7 us"
 
 _DEFAULTS = {"bandwidth": DEFAULT_BANDWIDTH, "latency": DEFAULT_LATENCY}
 
-Shape = tuple[int, ...]
-Pairs = Iterator[tuple[Shape, Shape]]
-
 _Value = TypeVar("_Value")
 _BARE = re.compile(r"[0-9.]+(?:/[0-9]+)?")
 _UNIT = re.compile(r"\s*[A-Za-zµ][A-Za-zµ/]*$")
-_SHAPE = re.compile(r"[0-9]{1,9}(?:x[0-9]{1,9})*")
-
-
-def mesh(shape: Shape) -> Pairs:
-    """Neighbours along every dimension."""
-    for place in product(*map(range, shape)):
-        for axis, size in enumerate(shape):
-            if place[axis] + 1 < size:
-                yield place, (*place[:axis], place[axis] + 1, *place[axis + 1 :])
-
-
-def torus(shape: Shape) -> Pairs:
-    """A mesh whose dimensions close to rings; a dimension of two has no second link."""
-    yield from mesh(shape)
-    for axis, size in enumerate(shape):
-        if size > 2:
-            for place in product(*map(range, (*shape[:axis], 1, *shape[axis + 1 :]))):
-                yield (*place[:axis], size - 1, *place[axis + 1 :]), place
-
-
-def hypercube(shape: Shape) -> Pairs:
-    """Neighbours differ in one of the bits."""
-    return mesh((2,) * shape[0])
-
-
-def clique(shape: Shape) -> Pairs:
-    """Everyone with everyone."""
-    return combinations(((i,) for i in range(shape[0])), 2)
-
-
-_MAKERS: dict[str, tuple[Callable[[Shape], Pairs], str]] = {
-    "ring": (torus, "ring:8"),
-    "mesh": (mesh, "mesh:4x4"),
-    "torus": (torus, "torus:4x4x4"),
-    "hypercube": (hypercube, "hypercube:6"),
-    "clique": (clique, "clique:8"),
-}
-_ONE_DIMENSION = ("ring", "hypercube", "clique")
-
-EXAMPLES = tuple(example for _, example in _MAKERS.values())
 
 
 def generate(spec: str, bandwidth: str | None = None, latency: str | None = None) -> Topology:
@@ -89,22 +47,32 @@ def generate(spec: str, bandwidth: str | None = None, latency: str | None = None
         The text means no topology, or one too large; a figure is none, or there are not as
         many as axes.
     """
-    kind, _, text = spec.partition(":")
-    if kind not in _MAKERS:
-        hint = did_you_mean(kind, _MAKERS)
-        raise InputError(Diagnostic("CS121", f"unknown generator {kind!r}", help=hint))
-    shape = _shape(spec, kind, text)
-    grid = (2,) * shape[0] if kind == "hypercube" else shape
-    speeds = _by_axis("bandwidth", bandwidth, len(grid), read_bandwidth)
-    delays = _by_axis("latency", latency, len(grid), read_latency)
+    from colsynth.topology.graphs.grammar import build, read_term
+
+    term = read_term(spec)
+    return topology_of(build(term), str(term), bandwidth, latency)
+
+
+def topology_of(
+    graph: Digraph, name: str, bandwidth: str | None = None, latency: str | None = None
+) -> Topology:
+    """Return a graph as a topology; parameters and errors as `generate`."""
+    speeds = _by_axis("bandwidth", bandwidth, graph.axes, read_bandwidth)
+    delays = _by_axis("latency", latency, graph.axes, read_latency)
     builder = Builder()
-    for i in range(prod(grid)):
+    for i in range(graph.size):
         builder.add_node(Node(f"gpu{i}", Kind.GPU, box=0))
-    number = {place: i for i, place in enumerate(product(*map(range, grid)))}
-    for here, there in _MAKERS[kind][0](shape):
-        axis = next(i for i, x in enumerate(here) if x != there[i])
-        builder.add_link(Link(number[here], number[there], speeds[axis], delays[axis]))
-    return builder.finish(f"{kind}:{'x'.join(map(str, shape))}")
+    links: dict[tuple[int, int], Link] = {}
+    plain = graph.without_loops()
+    for tail, head, axis in zip(
+        plain.tail.tolist(), plain.head.tolist(), plain.axis.tolist(), strict=True
+    ):
+        known = links.get((tail, head))
+        rate = speeds[axis] + (known.bandwidth if known else 0)
+        links[tail, head] = Link(tail, head, rate, delays[axis])
+    for link in links.values():
+        builder.add_link(link, one_way=True)
+    return builder.finish(name)
 
 
 def _by_axis(
@@ -122,20 +90,3 @@ def _by_axis(
     full = [word + unit[0] if unit and _BARE.fullmatch(word) else word for word in words]
     figures = [read(word, span) for word in full]
     return figures * (axes if len(figures) == 1 else 1)
-
-
-def _shape(spec: str, kind: str, text: str) -> Shape:
-    shape = tuple(map(int, text.split("x"))) if _SHAPE.fullmatch(text) else ()
-    if not shape or 0 in shape or (kind in _ONE_DIMENSION and len(shape) > 1):
-        phrase = f"cannot read the generator {spec!r}"
-        note = f"expected a text such as {_MAKERS[kind][1]!r}"
-        raise InputError(Diagnostic("CS121", phrase, notes=(note,)))
-    if kind == "hypercube":
-        too_large = shape[0] > MAX_NODES.bit_length() - 1
-    else:
-        too_large = len(shape) > 16 or prod(shape) > MAX_NODES
-        too_large |= kind == "clique" and shape[0] ** 2 > MAX_LINKS
-    if too_large:
-        limits = f"at most {MAX_NODES} GPUs and {MAX_LINKS} links"
-        raise InputError(Diagnostic("CS125", f"{spec!r} is too large", notes=(limits,)))
-    return shape

@@ -9,7 +9,7 @@ import colsynth
 from colsynth.errors import Diagnostic, InputError, did_you_mean, same_name
 from colsynth.topology.decode import decode
 from colsynth.topology.document import read_document
-from colsynth.topology.generators import EXAMPLES
+from colsynth.topology.graphs.examples import EXAMPLES
 
 
 @dataclass(frozen=True, slots=True)

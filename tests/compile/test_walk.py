@@ -191,6 +191,6 @@ def test_the_walk_of_ten_takes_its_options_and_shares_one_schedule():
 def test_options_of_another_algorithm_are_refused():
     with pytest.raises(InputError, match="--chunks-per-gpu does not go with -a forest") as caught:
         api.compile(RING, "rccl", algorithm="forest", chunks_per_gpu=2)
-    assert caught.value.diagnostic.help == "it is an option of -a ten"
+    assert caught.value.diagnostic.help == "it is an option of -a ten, bfb"
     with pytest.raises(InputError, match="--trees does not go with -a ten"):
         api.compile(RING, "rccl", algorithm="ten", trees="2")

@@ -6,6 +6,12 @@ GOOD = "good.xml"
 _SPEC = ("ring:3", "pair.yaml", "lab.yaml", "mesh:2x2", "clique:2", "torus:2x2", "hypercube:2")
 _BAD_SPEC = (
     *(
+        "line(kautz:2,2)",
+        "product(uniring:3,cayley:2:2:1:1.0,0.1)",
+        "duplex(genkautz:2,7)",
+        "line^9(degree:3(clique:4))",
+        "power:40(lcf:2,1)",
+        "line(distance-regular:x",
         "ring:0",
         "ring:1",
         "ring:999999999",
@@ -26,7 +32,18 @@ _BAD_SPEC = (
 _SIZES = ("1KiB", "64MB", "0", "1B", "1e99 TB", "1EiB", "1/3", "4GiB", "3.5", "9" * 400, "-1")
 _RANKS = ("0,1", "0-1", "1,0", "0-1;2-3", "0;1", "0-131071", "0-999999999", "5", ",", "0-1,0-1")
 _LINKS = ("gpu0-gpu1", "gpu0->gpu1", "0-1", "gpu0-gpu1=50%", "gpu0-gpu1=0%", "-" * 3000, "gpu9-x")
-_ALGORITHMS = ("forest", "ring", "tree", "roots", "ten", "auto", "all-pairs", "two-level", "x")
+_ALGORITHMS = (
+    "forest",
+    "bfb",
+    "ring",
+    "tree",
+    "roots",
+    "ten",
+    "auto",
+    "all-pairs",
+    "two-level",
+    "x",
+)
 _PIPES = (
     "pack-trees",
     "build-ring{channels=2}",

@@ -35,9 +35,9 @@ def little_memory():
 @pytest.fixture
 def small_machines(monkeypatch):
     """Lower limits, below which the honest work of a topology takes no seconds."""
-    for room in ("builder", "joins", "generators"):
+    for room in ("builder", "joins", "graphs.grammar"):
         monkeypatch.setattr(f"colsynth.topology.{room}.MAX_LINKS", 2**14)
-    for room in ("builder", "compact", "generators"):
+    for room in ("builder", "compact", "graphs.grammar"):
         monkeypatch.setattr(f"colsynth.topology.{room}.MAX_NODES", 2**11)
 
 

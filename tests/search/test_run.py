@@ -79,7 +79,7 @@ def test_the_highest_level_is_never_slower_than_compare_at_a_size(
 ):
     case = case_of(machine, None, collective, runtime, (size,))
     objective = Objective(((1.0,),))
-    compared = objective.best(0, find_each(case, algorithm_names(), Means()))
+    compared = objective.best(0, find_each(case, algorithm_names(case.problem), Means()))
     highest = found(case, level=3).best
     assert objective.score(0, highest) <= objective.score(0, compared)
 
@@ -170,6 +170,6 @@ def test_wishes_that_no_algorithm_grants_are_refused():
             made("dgx-a100", 1, "allgather", "msccl", settings=settings)
         assert said in str(refusal.value)
     with pytest.raises(InputError, match="no algorithm"):
-        algorithm_names(["rong"])
+        algorithm_names(problem_of("dgx-a100", 1, "allgather"), ["rong"])
     with pytest.raises(InputError, match="-O4"):
         made("dgx-a100", 1, "allgather", "msccl", level=4)

@@ -29,7 +29,7 @@ def test_a_failure_has_the_bound_and_the_schedule_of_what_is_left():
     assert done.row.failure == "gpu0-gpu1"
     assert done.row.bound == api.allreduce_bound(left).algbw == done.row.algbw
     assert done.row.refusal is None
-    expected = api.compile(left, "msccl")
+    expected = api.compile(left, "msccl", algorithm="forest")
     assert done.files == tuple((item.name, item.data) for item in expected.artefacts)
     assert all(api.verify(data, "msccl", subject=name).ok for name, data in done.files)
 

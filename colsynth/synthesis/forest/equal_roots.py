@@ -9,12 +9,17 @@ from colsynth.bounds.network import network_of
 from colsynth.bounds.trees import bound
 from colsynth.model import Bound, Direction, Forest, Phase, Problem
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.bfb.trees import may_grow, shortest_phase
 from colsynth.synthesis.forest.capacities import fitted
 from colsynth.synthesis.forest.forwarding import counts_forwarded
 from colsynth.synthesis.forest.grid import Grid
 from colsynth.synthesis.forest.pack import pack
-from colsynth.synthesis.forest.rate import trees_per_root
+from colsynth.synthesis.forest.rate import fixed_rate, trees_per_root
 from colsynth.synthesis.forest.trees import merge_equal, turned
+
+_PACKED = 64
+"""GPUs up to which trees are packed although shortest paths reach the same rate: some packings
+have fewer trees, and the search compares both (-a bfb). Beyond, packing takes long."""
 
 
 def equal_forest(
@@ -72,9 +77,17 @@ def _forest(
 def _phase(
     problem: Problem, direction: Direction, trees: int, prefer: str, algbw: Fraction, grid: Grid
 ) -> Phase:
-    """Pack one phase; `algbw` is its optimum."""
+    """Pack one phase; `algbw` is its optimum.
+
+    On large direct-connect fabrics, trees of shortest paths are taken where no trees of this number
+    are faster: they are the lowest, and take no packing.
+    """
     network = network_of(problem, direction)
     rate = algbw / int(network.weight.sum())
+    if problem.topology.size > _PACKED and may_grow(problem, trees):
+        grown = shortest_phase(problem, direction, trees, by_step=False)
+        if grown.unit_bandwidth == fixed_rate(network, trees, rate).unit_bandwidth:
+            return grown
     unit, arcs = fitted(problem, network, direction, trees, rate, grid)
     packed = pack(network, arcs, trees, problem, direction, prefer)
     return Phase(direction, merge_equal(packed), unit)

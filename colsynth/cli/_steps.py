@@ -1,0 +1,206 @@
+"""``colsynth bound --steps``: what shortest-path broadcast takes on a direct-connect fabric."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from colsynth.cli._common import answer_console, emit_json
+from colsynth.cli.progress import progress
+from colsynth.text import listed
+from colsynth.units import (
+    exact_gb_per_s,
+    format_bandwidth,
+    format_size,
+    gb_per_s,
+    microseconds,
+    plural,
+)
+
+if TYPE_CHECKING:
+    from colsynth.api.direct import HeightRow
+    from colsynth.model import Bound, Problem
+    from colsynth.model.steps import StepBound, StepLoad
+
+_PACKED = 64
+"""GPUs up to which a throughput-optimal forest is packed for its height: a second."""
+_SHOWN = 6
+
+
+def show_steps(problem: Problem, *, json: bool) -> None:
+    """Print the step bound of a problem, as a table or as JSON."""
+    from colsynth import api
+    from colsynth.bounds.trees import bound
+
+    with progress():
+        steps = api.steps(problem)
+        optimum = bound(problem)
+        height = None
+        if steps.algbw < optimum.algbw and problem.topology.size <= _PACKED:
+            height = api.pack(problem, "optimal").max_height * len(steps.phases)
+    if json:
+        emit_json(_as_object(problem, steps, optimum, height))
+    else:
+        _show(problem, steps, optimum, height)
+
+
+def crossover(
+    problem: Problem, steps: StepBound, optimum: Bound, height: int | None
+) -> Fraction | None:
+    """Return the message size in bytes above which a forest of this height wins.
+
+    Both times are steps times the largest latency, and bytes over bandwidth.
+    """
+    slower = steps.seconds_per_byte - 1 / optimum.algbw
+    if height is None or slower <= 0:
+        return None
+    latency = max(link.latency for link in problem.topology.links)
+    return max(Fraction(0), (height - steps.steps) * latency / slower)
+
+
+def _as_object(
+    problem: Problem, steps: StepBound, optimum: Bound, height: int | None
+) -> dict[str, Any]:
+    topology = problem.topology
+    size = crossover(problem, steps, optimum, height)
+    return {
+        "topology": topology.name,
+        "collective": problem.collective.value,
+        "ranks": topology.size,
+        "ports": steps.ports,
+        "steps": steps.steps,
+        "moore_steps": steps.moore * len(steps.phases),
+        "bandwidth_time": str(steps.bandwidth_time),
+        "synchronous_algbw_gb_per_s": gb_per_s(1 / steps.seconds_per_byte),
+        "algbw_gb_per_s": gb_per_s(steps.algbw),
+        "optimum_gb_per_s": gb_per_s(optimum.algbw),
+        "throughput_optimal": steps.algbw == optimum.algbw,
+        "forest_height": height,
+        "crossover_bytes": None if size is None else float(size),
+        "phases": [
+            {
+                "direction": phase.direction.value,
+                "together": _load(problem, phase.together),
+                "steps": [_load(problem, load) for load in phase.steps],
+            }
+            for phase in steps.phases
+        ],
+    }
+
+
+def _load(problem: Problem, load: StepLoad) -> dict[str, Any]:
+    topology = problem.topology
+    return {
+        "gpu": topology.nodes[topology.ranks[load.rank]].name,
+        "links": [topology.link_name(link) for link in load.links],
+        "parts": load.parts,
+        "bandwidth": exact_gb_per_s(load.bandwidth),
+        "microseconds_per_mb_us": microseconds(load.load * 10**6 / sum(problem.weights)),
+    }
+
+
+def _show(problem: Problem, steps: StepBound, optimum: Bound, height: int | None) -> None:
+    from rich.table import Table
+
+    topology = problem.topology
+    table = Table.grid(padding=(0, 2))
+    ports = plural(steps.ports, "port")
+    where = f"{problem.collective} on {topology.name} ({topology.size} GPUs, {ports})"
+    table.add_row("shortest paths", where)
+    moore = steps.moore * len(steps.phases)
+    table.add_row("steps", f"{steps.steps}, no fabric of this size has less than {moore}")
+    least = steps.injection / optimum.algbw
+    unit = "M/B, the message over the bandwidth of a GPU"
+    table.add_row("step by step", f"{_number(steps.bandwidth_time)} {unit}")
+    table.add_row(
+        "pipelined", f"{_number(steps.injection / steps.algbw)} M/B, {_rate(steps.algbw)}"
+    )
+    table.add_row("optimum", f"{_number(least)} M/B, {_rate(optimum.algbw)}")
+    table.add_row("verdict", _verdict(problem, steps, optimum, height))
+    console = answer_console()
+    console.print(table)
+    for phase in steps.phases:
+        rows = Table(box=None, padding=(0, 2, 0, 0), title_justify="left")
+        for name in ("step", "at", "parts", "over", "load", "links"):
+            rows.add_column(name, justify="right" if name in ("step", "parts", "load") else "left")
+        for number, load in [*enumerate(phase.steps, 1), ("all", phase.together)]:
+            cells = _load(problem, load)
+            share = load.load * steps.injection / steps.ports
+            links = listed(cells["links"], _SHOWN)
+            over = f"{cells['bandwidth']} GB/s"
+            rows.add_row(str(number), cells["gpu"], str(load.parts), over, str(share), links)
+        title = "receivers" if phase.direction == "out" else "senders"
+        console.print(f"\nworst {title} of the {phase.direction} phase, load in parts per port")
+        console.print(rows, soft_wrap=True)
+
+
+def _rate(rate: Fraction) -> str:
+    return format_bandwidth(rate)
+
+
+def _number(value: Fraction) -> str:
+    exact = str(value)
+    return f"{float(value):.6g}" + (f" ({exact})" if len(exact) < 16 and "/" in exact else "")
+
+
+def _verdict(problem: Problem, steps: StepBound, optimum: Bound, height: int | None) -> str:
+    if steps.algbw == optimum.algbw:
+        return "throughput-optimal at the least height: no packing is needed"
+    share = float(optimum.algbw / steps.algbw)
+    text = f"a throughput-optimal forest is {share:.4g} times as fast for large messages"
+    size = crossover(problem, steps, optimum, height)
+    if height is None or size is None:
+        return text
+    above = f"above {format_size(int(size))}" if size else "at every size"
+    return f"{text}; with height {height}, it wins {above}"
+
+
+def show_heights(problem: Problem, *, json: bool) -> None:
+    """Print the bandwidth of trees of each height, as a table or as JSON."""
+    from colsynth import api
+    from colsynth.bounds.trees import bound
+
+    with progress("nothing was printed") as show:
+        rows = api.heights(problem, show)
+        optimum = bound(problem)
+    if not json:
+        _show_heights(problem, rows, optimum)
+        return
+    emit_json(
+        {
+            "topology": problem.topology.name,
+            "collective": problem.collective.value,
+            "optimum_gb_per_s": gb_per_s(optimum.algbw),
+            "heights": [
+                {
+                    "height": row.height,
+                    "bound_gb_per_s": gb_per_s(row.bound),
+                    "algbw_gb_per_s": gb_per_s(row.forest.algbw),
+                    "trees_per_gpu": row.forest.trees_per_root,
+                    "proven": row.forest.algbw == row.bound,
+                }
+                for row in rows
+            ],
+        }
+    )
+
+
+def _show_heights(problem: Problem, rows: list[HeightRow], optimum: Bound) -> None:
+    from rich import box
+    from rich.table import Table
+
+    console = answer_console()
+    where = f"{problem.collective} on {problem.topology.name} ({problem.topology.size} GPUs)"
+    console.print(f"{where}: the optimum is {format_bandwidth(optimum.algbw)}", soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("height", "GB/s", "of the optimum", "trees per GPU", "proof"):
+        table.add_column(name, justify="left" if name == "proof" else "right")
+    for row in rows:
+        rate = row.forest.algbw
+        share = f"{100 * float(rate / optimum.algbw):.2f} %"
+        proven = "no trees of this height are faster"
+        if rate < row.bound:
+            proven = f"none reach more than {gb_per_s(row.bound):g} GB/s"
+        trees = str(row.forest.trees_per_root)
+        table.add_row(str(row.height), exact_gb_per_s(rate), share, trees, proven)
+    console.print(table)

@@ -1,0 +1,3 @@
+"""Shortest-path trees on direct-connect fabrics (breadth-first broadcast), and trees of bounded
+height.
+"""
