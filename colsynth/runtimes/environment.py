@@ -16,7 +16,7 @@ from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Header, Severity
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.reader import read
+from colsynth.runtimes.schedules import read
 from colsynth.text import listed
 
 _ALL_PROTOCOLS = "LL,LL128,Simple"
@@ -78,7 +78,7 @@ def _schedule(path: Path, profile: Profile) -> _Schedule:
     """Read a file; refuse one that the runtime's parser would not take."""
     reading = read(read_file(path), profile, file=str(path))
     errors = [f for f in reading.findings if f.severity is Severity.ERROR]
-    if errors or reading.program is None:
+    if errors or reading.header is None:
         notes = tuple(f"line {f.line}: {f.rule}: {f.message}" for f in errors[:4])
         raise InputError(
             Diagnostic(
@@ -89,7 +89,7 @@ def _schedule(path: Path, profile: Profile) -> _Schedule:
                 help=f"colsynth verify {shlex.quote(str(path))} -r {profile.name} says more",
             )
         )
-    return _Schedule(path, reading.program.header)
+    return _Schedule(path, reading.header)
 
 
 def _check_list(paths: list[Path], profile: Profile) -> None:

@@ -240,7 +240,7 @@ class _Maker:
         shape = measured.shape
         return [
             TunedFile(
-                name=item.name.replace(".xml", f"-{number}.xml"),
+                name=_numbered(item.name, number),
                 plan=plan,
                 trees_per_gpu=None if shape is None else shape.trees_per_gpu or None,
                 min_bytes=least,
@@ -250,6 +250,11 @@ class _Maker:
             )
             for item in artefacts
         ]
+
+
+def _numbered(name: str, number: int) -> str:
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}-{number}{dot}{suffix}"
 
 
 def points(case: Case, item: Artefact, sizes: Sequence[int]) -> tuple[Point, ...]:
