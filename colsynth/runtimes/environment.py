@@ -60,6 +60,8 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     found = [path.absolute() for path in paths]
     schedules = [_schedule(path, profile) for path in found]
     listed = ":".join(str(path) for path in found)
+    if profile.plans:
+        return _of_plans(found, schedules, profile)
     values = [("NCCL_ALGO_FILE", listed)]
     if profile.directory:
         directory = _directory(found, profile)
@@ -72,6 +74,22 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     if not profile.directory and any(s.header.protocol == "LL128" for s in schedules):
         values.append(("NCCL_PROTO", _ALL_PROTOCOLS))
     return tuple(values)
+
+
+def _of_plans(
+    paths: list[Path], schedules: list[_Schedule], profile: Profile
+) -> tuple[tuple[str, str], ...]:
+    """Return the variables for plans: a directory of 0.8, later a list for the script."""
+    _refuse_clashes(schedules)
+    if profile.directory:
+        directory = _directory(paths, profile)
+        _check_directory(directory, set(paths), profile)
+        return (("MSCCLPP_EXECUTION_PLAN_DIR", str(directory)), *profile.exports)
+    from colsynth.runtimes.plans.register import VARIABLE
+
+    for path in paths:
+        require_listable(path, profile)
+    return ((VARIABLE, ":".join(map(str, paths))), *profile.exports)
 
 
 def _schedule(path: Path, profile: Profile) -> _Schedule:
@@ -131,8 +149,12 @@ def _check_directory(directory: Path, listed: set[Path], profile: Profile) -> No
     except InputError as fault:
         raise _spoiled(directory, profile, fault) from fault
     _refuse_hidden([e.name for e in entries if e not in listed], directory, profile)
-    if profile.fuses:
-        return
+    if profile.plans or not profile.fuses:
+        _refuse_clashes(schedules)
+
+
+def _refuse_clashes(schedules: list[_Schedule]) -> None:
+    """Refuse two files that serve the same calls (CS504)."""
     for index, one in enumerate(schedules):
         for other in schedules[index + 1 :]:
             if _clash(one.header, other.header):

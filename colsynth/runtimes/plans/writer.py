@@ -36,6 +36,8 @@ def write_plan(program: ThreadblockProgram, profile: Profile) -> bytes:
     """
     import msgspec
 
+    if program.header.in_place == program.header.out_of_place:
+        raise _defect(f"a plan of {profile.name} serves one call mode")
     return msgspec.json.encode(plan_of(program, profile)) + b"\n"
 
 
@@ -43,8 +45,6 @@ def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
     """Return the plan of a program."""
     program = fitted(program)
     header, shape = program.header, PlanShape(program)
-    if header.in_place == header.out_of_place:
-        raise _defect(f"a plan of {profile.name} serves one call mode")
     if header.max_bytes is None:
         raise _defect("a plan needs an upper bound of the message size")
     packets = shape.form is Form.PACKETS
