@@ -23,7 +23,8 @@ def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
     names = listed((problem.topology.nodes[node].name for node in found), _SHOWN)
     # Data goes inwards first, but multicast is the better-known word, so it comes first.
     words = " and ".join(CAPABILITY[way] for way in (Direction.OUT, Direction.IN) if way in ways)
-    can = f"{names} can {words}, which a file for {runtime} cannot say"
+    says = "does not" if runtime.startswith("mscclpp") else "cannot"
+    can = f"{names} can {words}, which a file for {runtime} {says} say"
     return (f"{can}: compiled without; {_worth(problem)}",)
 
 
