@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from colsynth.runtimes.plans.form import (
     Block,
+    Loop,
     Op,
     Operand,
     Plan,
@@ -19,6 +20,8 @@ from colsynth.verify.plans.ranges import lint_pairs, lint_range
 from colsynth.verify.plans.shapes import MEMORY_ONLY, NEWER, PACKETS, REMOTE_FROM, SHAPES, SWITCH
 
 _ITERATIONS = 65535
+_GROUP = 1024
+"""Most slices of an operation: no GPU holds more threadblocks."""
 _BUFFERS = ("i", "o", "s")
 
 
@@ -65,12 +68,12 @@ class _Gpu:
             self._add("P02", f"the GPU at place {self.rank} has id {gpu.id}")
         if gpu.input_chunks < 1 or gpu.output_chunks < 1 or gpu.scratch_chunks < 0:
             self._add("P02", "input and output need at least one chunk each")
+        for what, count in self.chunks.items():
+            self._limit(f"chunks of buffer {what}", count, None, self.profile.max_offset + 1)
         self._channels()
         for buffer in gpu.remote_buffers:
             self._remote(buffer.rank, buffer.type, buffer.access_channel_types)
         for place, block in enumerate(gpu.threadblocks):
-            if block.id != place:
-                self._add("P02", f"the threadblock at place {place} has id {block.id}", place)
             self._block(block, place)
         self._limit("threadblocks", len(gpu.threadblocks), None, self.profile.max_threadblocks)
 
@@ -94,6 +97,8 @@ class _Gpu:
             self._add("P14", f"{text} pass it at the same offset of its allocation")
 
     def _block(self, block: Block, place: int) -> None:
+        if block.id != place:
+            self._add("P02", f"the threadblock at place {place} has id {block.id}", place)
         self._limit("operations", len(operations(block)), "operations", block=place)
         lists, buffers = block_lists(block), buffer_lists(block)
         for table, what, known in (
@@ -122,30 +127,35 @@ class _Gpu:
         if loop is None or loop.unit_size < 1 or loop.num_chunks < 1:
             self._add("P12", "the pipeline does not say how to cut its data", place, number)
             return
-        if loop.unit_size % self.plan.buffer_alignment:
-            text = f"units of {loop.unit_size} bytes are no multiple of the alignment"
-            self._add("P12", text, place, number)
-        if self.plan.reuse_resources and self.gpu.scratch_chunks:
-            stride = scratch_stride(self.plan, self.gpu)
-            if stride % loop.unit_size:
-                text = f"units of {loop.unit_size} bytes do not divide the {stride} of a slot"
-                self._add("P12", text, place, number)
-        chunk = self.plan.max_message_size // max(self.gpu.input_chunks, self.gpu.output_chunks)
-        turns = -(-loop.num_chunks * chunk // loop.unit_size)
-        if turns > _ITERATIONS and self.plan.max_message_size < 2**32:
-            text = f"{turns} iterations at the largest message; 16 bits count them"
-            self._add("P12", text, place, number)
+        self._loop(loop, place, number)
         for inner in op.ops:
             if inner.name == "pipeline":
                 self._add("P12", "pipelines do not nest", place, number)
                 continue
             self._op(inner, channels, buffers, place, number)
             sizes = {operand.size for operand in (*inner.src_buff, *inner.dst_buff)}
-            if sizes - {loop.num_chunks}:
+            sliced = inner.tbg_info is not None and inner.tbg_info.tbg_size > 1
+            if sliced or sizes - {loop.num_chunks}:
                 text = f"{inner.name} moves other than the {loop.num_chunks} chunks of the loop"
                 self._add("P12", text, place, number)
             if self.plan.reuse_resources and inner.name in ("re", "res"):
                 self._wraps(inner, place, number)
+
+    def _loop(self, loop: Loop, place: int, number: int) -> None:
+        """Check how a pipeline cuts its data."""
+        unit, most = loop.unit_size, self.plan.max_message_size
+        if unit % self.plan.buffer_alignment:
+            self._add("P12", f"{unit} bytes are no multiple of the alignment", place, number)
+        if self.plan.reuse_resources and self.gpu.scratch_chunks:
+            stride = scratch_stride(self.plan, self.gpu)
+            if stride % unit:
+                text = f"units of {unit} bytes do not divide the {stride} of a slot"
+                self._add("P12", text, place, number)
+        chunk = most // max(self.gpu.input_chunks, self.gpu.output_chunks, 1)
+        turns = -(-loop.num_chunks * chunk // unit)
+        if turns > _ITERATIONS and most < 2**32:
+            text = f"{turns} iterations at the largest message; 16 bits count them"
+            self._add("P12", text, place, number)
 
     def _wraps(self, op: Op, place: int, number: int) -> None:
         """Check that later sources wrap as they should: the executor asks the target's type."""
@@ -181,6 +191,9 @@ class _Gpu:
             self._add("P04", f"{op.name} has too many operands", place, number)
         self._limit("sources", len(op.src_buff), "operands", block=place, step=number)
         self._limit("destinations", len(op.dst_buff), "operands", block=place, step=number)
+        group = op.tbg_info
+        if group is not None and not 0 <= group.tb_id < group.tbg_size <= _GROUP:
+            self._add("P05", f"slice {group.tb_id} of {group.tbg_size}", place, number)
         self._channel_ids(op, channels, place, number)
         self._operands(op, buffers, place, number)
         self._counters(op, place, number)
@@ -253,8 +266,7 @@ class _Gpu:
                 text = f"{op.name} uses a remote buffer that the threadblock lacks"
                 self._add("P05", text, place, number)
                 return
-            remote = self.gpu.remote_buffers[known[operand.buffer_id or 0]]
-            chunks = _sizes(self.plan.gpus[remote.rank])[remote.type]
+            chunks = self._remote_chunks(known[operand.buffer_id or 0])
         elif operand.type in self.chunks:
             chunks = self.chunks[operand.type or ""]
         if chunks is None:
@@ -263,6 +275,15 @@ class _Gpu:
             last = operand.index + operand.size - 1
             text = f"{op.name} reaches chunk {last} of a buffer of {plural(chunks, 'chunk')}"
             self._add("P05", text, place, number)
+
+    def _remote_chunks(self, number: int) -> int | None:
+        """Return the chunks of a remote buffer, None where there is no such buffer."""
+        if not 0 <= number < len(self.gpu.remote_buffers):
+            return None
+        remote, gpus = self.gpu.remote_buffers[number], self.plan.gpus
+        if not 0 <= remote.rank < len(gpus):
+            return None
+        return _sizes(gpus[remote.rank]).get(remote.type)
 
     def _counters(self, op: Op, place: int, number: int) -> None:
         if op.name in ("sem_acquire", "sem_release"):
