@@ -93,3 +93,14 @@ def test_what_no_plan_can_do_is_refused():
     both = replace(program, header=replace(program.header, out_of_place=True))
     with pytest.raises(DefectError, match="serves one call mode"):
         write(both, MSCCLPP)
+
+
+def test_traps_of_the_library_are_told():
+    told = {
+        collective: " ".join(compiled(MESH, collective, root).notes)
+        for collective, root in (("reduce-scatter", None), ("reduce", 0), ("allreduce", None))
+    }
+    assert "hang" in told["reduce-scatter"]
+    assert "never reach" in told["reduce"]
+    assert "mscclpp.Executor" not in told["allreduce"]
+    assert "CUDA graph" in " ".join(compiled(MESH, "allgather", protocol="LL").notes)
