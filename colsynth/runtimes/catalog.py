@@ -48,10 +48,11 @@ def _unknown(name: str) -> InputError:
     names = [candidate.name for candidate in profiles()]
     others = read_data("runtimes", "others.yaml")
     called = {word: key for key, other in others.items() for word in (key, *other["also"])}
-    nearest = close_names(name, (*names, *called))
+    spelt = name.replace("+", "p")  # MSCCL++ is mscclpp
+    nearest = close_names(spelt, (*names, *called))
     phrase = f"unknown runtime {name!r}"
     if not nearest or nearest[0] in names:
-        return InputError(Diagnostic("CS501", phrase, help=did_you_mean(name, names)))
+        return InputError(Diagnostic("CS501", phrase, help=did_you_mean(spelt, names)))
     note = others[called[nearest[0]]]["why"]
     return InputError(Diagnostic("CS501", phrase, notes=(note,), help=_READERS))
 

@@ -15,7 +15,8 @@ class Profile:
     Parameters
     ----------
     name, title, version : str
-        ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``; a phrase; the version read.
+        ``"msccl"`` or another key of ``profiles.yaml``, with ``@version`` where pinned; a
+        phrase; the version read.
     ops : tuple of str
         Step types the runtime launches.
     collectives : dict

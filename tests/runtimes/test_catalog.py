@@ -80,6 +80,13 @@ def test_case_and_hyphens_of_a_runtime_do_not_count(name):
     assert f"did you mean {meant!r}?" in caught.value.diagnostic.help
 
 
+@pytest.mark.parametrize("name", ["MSCCL++", "mscclp", "mscclpp@0.7", "MSCCLPP"])
+def test_other_spellings_of_mscclpp_are_understood(name):
+    with pytest.raises(InputError, match="unknown runtime") as caught:
+        profile(name)
+    assert "did you mean 'mscclpp'?" in caught.value.diagnostic.help
+
+
 @pytest.mark.parametrize("name", ["nccl", "NCCL", "ncll", "nccl-2.20", "mpi"])
 def test_what_reads_no_files_is_explained_and_no_other_runtime_proposed_for_it(name):
     with pytest.raises(InputError) as caught:
