@@ -51,6 +51,18 @@ def turn(*places):
     return sum(places) % 3 == 0
 
 
+@pytest.mark.parametrize("boxes", [1, 2])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_machine_as_a_plan(machine, boxes):
+    """One collective for each; the twin in tests/verify/plans executes small plans."""
+    place = MACHINES.index(machine) + boxes
+    collective = (*SYMMETRIC, *ROOTED)[place % 5]
+    root = 1 if collective in ROOTED else None
+    options = {"mode": Mode.IN_PLACE, "several": False}
+    result = plainly(machine, boxes, collective, "mscclpp", root, **options)
+    assert dict(result.artefacts[0].report.facts)["content"] == "executed symbolically"
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("boxes", [1, 2])
 @pytest.mark.parametrize("machine", MACHINES)

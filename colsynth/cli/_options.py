@@ -30,7 +30,7 @@ RuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
+        help="Runtime that loads the schedule: msccl, msccl-executor, rccl or mscclpp.",
     ),
 ]
 ProtocolOption = Annotated[

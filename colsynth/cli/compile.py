@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,7 +32,7 @@ from colsynth.cli.constants import ModelOption, given_model
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import MembersOptions, told_groups
 from colsynth.cli.output import Destination, write_stdout
-from colsynth.cli.places import SCHEDULE, check_file
+from colsynth.cli.places import check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError
@@ -97,8 +98,9 @@ def compile_(
     told = told_groups(problem, runtime)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)
+    suffix = Path(names[0]).suffix
     for path in destination.paths(names):
-        check_file("--output", path, SCHEDULE, force)
+        check_file("--output", path, suffix, force)
     with progress() as show:
         done = api.compile(
             problem,

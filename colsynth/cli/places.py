@@ -12,12 +12,13 @@ from colsynth.cli.output import refuse_to_overwrite
 from colsynth.errors import Diagnostic, InputError
 
 SCHEDULE, TIMED, PLOT, TIMELINE, YAML = ".xml", ".npz", ".svg", ".json", ".yaml"
+"""The suffix of schedule files is that of their runtime (`Profile.suffix`): .xml or .json."""
 
 _KINDS = {
     SCHEDULE: "schedule files are XML",
     TIMED: "timed schedules are numpy archives",
     PLOT: "plots are SVG, which browsers and editors of documents show",
-    TIMELINE: "timelines are JSON",
+    TIMELINE: "timelines are JSON, and so are schedules for mscclpp",
     YAML: "topologies and models are YAML",
 }
 

@@ -57,7 +57,12 @@ def _show(found: tuple[Profile, ...]) -> None:
         values = (getattr(profile, field) for profile in found)
         table.add_row(title, *("-" if value is None else str(value) for value in values))
     for protocol in ("Simple", "LL", "LL128"):
-        calls = (f"{p.fifo_calls[protocol]} / {p.tile_bytes[protocol]}" for p in found)
+        calls = (
+            f"{p.fifo_calls[protocol]} / {p.tile_bytes[protocol]}"
+            if protocol in p.fifo_calls
+            else "-"
+            for p in found
+        )
         table.add_row(f"{protocol}: FIFO calls / tile bytes", *calls)
     console = answer_console()
     console.print(table)

@@ -63,7 +63,7 @@ AnyRuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor or rccl.",
+        help="Runtime that loads the schedule: msccl, msccl-executor, rccl or mscclpp.",
         show_default="the only one that can run the file",
     ),
 ]

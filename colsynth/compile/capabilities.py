@@ -1,9 +1,10 @@
-"""Notes on switches that multicast or reduce, which schedule files cannot express."""
+"""Notes on what a runtime or its files cannot do for a problem."""
 
 from __future__ import annotations
 
 from colsynth.model import Collective, Direction, Problem
 from colsynth.model.problem import PHASES
+from colsynth.runtimes.profile import Profile
 from colsynth.text import listed
 from colsynth.units import format_bandwidth, percent
 
@@ -23,8 +24,30 @@ def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
     names = listed((problem.topology.nodes[node].name for node in found), _SHOWN)
     # Data goes inwards first, but multicast is the better-known word, so it comes first.
     words = " and ".join(CAPABILITY[way] for way in (Direction.OUT, Direction.IN) if way in ways)
-    can = f"{names} can {words}, which a file for {runtime} cannot say"
+    says = "does not" if runtime.startswith("mscclpp") else "cannot"
+    can = f"{names} can {words}, which a file for {runtime} {says} say"
     return (f"{can}: compiled without; {_worth(problem)}",)
+
+
+def plan_notes(problem: Problem, profile: Profile, protocol: str) -> tuple[str, ...]:
+    """Return notes on calls that never reach a plan, or must not, and on graphs."""
+    if not profile.plans:
+        return ()
+    found = []
+    if problem.collective in (Collective.ALLTOALL, Collective.REDUCE):
+        found.append(
+            "calls of NCCL's interface never reach this plan: run it with mscclpp.Executor"
+        )
+    if problem.collective is Collective.REDUCE_SCATTER and not profile.directory:
+        found.append(
+            "through NCCL's interface, ranks would choose differently for in-place reduce-scatter "
+            "and hang: run this plan with mscclpp.Executor"
+        )
+    if protocol == "LL":
+        found.append(
+            "a captured CUDA graph must hold an even number of launches of this plan, four or more"
+        )
+    return tuple(found)
 
 
 def _worth(problem: Problem) -> str:

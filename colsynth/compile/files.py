@@ -89,7 +89,7 @@ class Maker:
         self, tail: Pipeline, schedule: Schedule, mode: Mode, program: ThreadblockProgram | None
     ) -> Artefact:
         """Return the verified file for one call mode, from `program` if it exists already."""
-        from colsynth.runtimes.writer import write
+        from colsynth.runtimes.schedules import write
 
         target = aimed(self.target, mode)
         label = mode.value if len(self.modes) > 1 else ""

@@ -234,4 +234,4 @@ def file_name(problem: Problem, runtime: str, mode: Mode) -> str:
     if mode is not Mode.BOTH:
         parts.append(mode.value.replace("-", ""))
     safe = (_UNSAFE.sub("-", part).strip("-.") for part in parts)
-    return "-".join(part for part in safe if part) + ".xml"
+    return "-".join(part for part in safe if part) + profile(runtime).suffix

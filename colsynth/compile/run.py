@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import zip_longest
 
-from colsynth.compile.capabilities import capability_notes
+from colsynth.compile.capabilities import capability_notes, plan_notes
 from colsynth.compile.files import Maker, Watch, aimed
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
@@ -124,6 +124,7 @@ def _compiled(
         *mode_notes(target.profile, request.mode, modes),
         *_selection_notes(artefacts, target),
         *capability_notes(problem, target.profile.name),
+        *plan_notes(problem, target.profile, plan.protocol),
         *_warnings(artefacts),
         *target.profile.warnings,
     )

@@ -73,7 +73,7 @@ NAMES = tuple(item.name for item in fields(Model) if item.name != "sources")
 
 def default_model(profile: Profile) -> Model:
     """Return the model of a runtime: the numbers of ``models.yaml``."""
-    return _models()[profile.name]
+    return _models()[profile.family]
 
 
 def defaults_of(runtime: str) -> Model | None:

@@ -16,6 +16,7 @@ from colsynth.model import (
     Step,
     Threadblock,
     ThreadblockProgram,
+    Topology,
     Transfer,
     Wait,
 )
@@ -195,7 +196,16 @@ def _header(program: ChunkProgram, channels: int, target: Target) -> Header:
         min_bytes=max(target.min_bytes, target.profile.least_min_bytes),
         max_bytes=most,
         root=problem.root,
+        boxes=_boxes(problem.topology),
     )
+
+
+def _boxes(topology: Topology) -> tuple[int, ...] | None:
+    """Return the box of every rank, None where all are in one."""
+    if len(topology.boxes) <= 1:
+        return None
+    boxes = (topology.nodes[node].box for node in topology.ranks)
+    return tuple(-1 if box is None else box for box in boxes)
 
 
 def _largest_message(chunks: int, target: Target) -> int:

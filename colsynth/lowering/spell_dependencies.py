@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from colsynth.errors import Diagnostic, LimitError
 from colsynth.lowering.refusals import over_limit
 from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.runtimes.limits import usage
@@ -35,8 +36,24 @@ class SpellDependencies:
         """
         gpus = tuple(_compact_scratch(_spell(gpu)) for gpu in value.gpus)
         program = replace(value, gpus=gpus)
+        if target.profile.plans:
+            program = _fitted(program, target)
         _check_limits(program, target.profile)
         return program
+
+
+def _fitted(program: ThreadblockProgram, target: Target) -> ThreadblockProgram:
+    """Return a program with the byte range that its plan can serve (CS222 where that is less)."""
+    from colsynth.runtimes.plans.shape import fitted
+
+    found = fitted(program)
+    least, most = found.header.min_bytes, found.header.max_bytes
+    if most is not None and (most < least or most < (target.max_bytes or 0)):
+        phrase = f"messages of {max(least, target.max_bytes or 0)} bytes do not fit the plan"
+        note = f"with {target.protocol} it serves messages up to {most} bytes"
+        advice = "give a smaller --max-bytes, or use --protocol Simple"
+        raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help=advice))
+    return found
 
 
 def _spell(gpu: Gpu) -> Gpu:

@@ -99,6 +99,9 @@ class Header:
         None is unlimited, which no compiled program is.
     root : int or None
         Rank, for broadcast and reduce (not written to any file; verification finds it).
+    boxes : tuple of int or None
+        The box of every rank, where they are in several. XML does not say it; plans name
+        channels accordingly.
     """
 
     name: str
@@ -112,6 +115,7 @@ class Header:
     min_bytes: int = 0
     max_bytes: int | None = None
     root: int | None = None
+    boxes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,13 @@ def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None
     if problem.shards:
         phrase = f"{profile.name} divides every message evenly among the ranks"
         raise LimitError(Diagnostic("CS404", phrase, help=SYNTHESIZE))
+    if profile.plans and collective.rooted and protocol != "Simple":
+        phrase = f"{collective} with packets is not safe on {profile.name}"
+        note = "a rank may finish the next call before others have read the packets of this one"
+        advice = "use --protocol Simple"
+        raise LimitError(Diagnostic("CS221", phrase, notes=(note,), help=advice))
+    if profile.plans:
+        return
     if collective.rooted and protocol == "Simple" and len(problem.topology.boxes) > 1:
         raise LimitError(
             Diagnostic(

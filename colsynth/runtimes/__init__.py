@@ -9,10 +9,10 @@ from colsynth.runtimes.catalog import profile, profiles
 from colsynth.runtimes.environment import environment, require_listable, variables
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.reader import Reading, read
+from colsynth.runtimes.reader import Reading
+from colsynth.runtimes.schedules import read, write
 from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.runtimes.target import Target
-from colsynth.runtimes.writer import write
 
 __all__ = [
     "Profile",

@@ -13,7 +13,7 @@ from colsynth.runtimes.profile import Profile
 
 @cache
 def profiles() -> tuple[Profile, ...]:
-    """Return every runtime, in the order of ``profiles.yaml``."""
+    """Return every runtime at its usual version, in the order of ``profiles.yaml``."""
     document = read_data("runtimes", "profiles.yaml")
     return tuple(_profile(name, entry) for name, entry in document.items())
 
@@ -27,10 +27,20 @@ def profile(name: str) -> Profile:
         CS501 when there is no such runtime; of a library that reads no schedule files, which
         ones do.
     """
-    for candidate in profiles():
+    for candidate in (*profiles(), *_pinned()):
         if candidate.name == name:
             return candidate
     raise _unknown(name)
+
+
+@cache
+def _pinned() -> tuple[Profile, ...]:
+    """Return the runtimes as of certain versions, such as ``mscclpp@0.8``."""
+    found = []
+    for name, entry in read_data("runtimes", "profiles.yaml").items():
+        for version, changes in entry.get("pins", {}).items():
+            found.append(_profile(f"{name}@{version}", {**entry, **changes}))
+    return tuple(found)
 
 
 def _unknown(name: str) -> InputError:
@@ -38,17 +48,18 @@ def _unknown(name: str) -> InputError:
     names = [candidate.name for candidate in profiles()]
     others = read_data("runtimes", "others.yaml")
     called = {word: key for key, other in others.items() for word in (key, *other["also"])}
-    nearest = close_names(name, (*names, *called))
+    spelt = name.replace("+", "p")  # MSCCL++ is mscclpp
+    nearest = close_names(spelt, (*names, *called))
     phrase = f"unknown runtime {name!r}"
     if not nearest or nearest[0] in names:
-        return InputError(Diagnostic("CS501", phrase, help=did_you_mean(name, names)))
+        return InputError(Diagnostic("CS501", phrase, help=did_you_mean(spelt, names)))
     note = others[called[nearest[0]]]["why"]
     return InputError(Diagnostic("CS501", phrase, notes=(note,), help=_READERS))
 
 
 _READERS = (
     "these read them: -r msccl-executor and -r msccl, forks of NCCL for NVIDIA GPUs; "
-    "-r rccl, for AMD GPUs; see 'colsynth runtimes'"
+    "-r rccl, for AMD GPUs; -r mscclpp, for both; see 'colsynth runtimes'"
 )
 
 
@@ -56,6 +67,8 @@ def _profile(name: str, entry: dict[str, Any]) -> Profile:
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for key, item in entry.items():
+        if key == "pins":
+            continue
         sourced = isinstance(item, dict)
         values[key] = item["is"] if sourced else item
         if sourced:

@@ -16,7 +16,7 @@ from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Header, Severity
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.reader import read
+from colsynth.runtimes.schedules import read
 from colsynth.text import listed
 
 _ALL_PROTOCOLS = "LL,LL128,Simple"
@@ -60,6 +60,8 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     found = [path.absolute() for path in paths]
     schedules = [_schedule(path, profile) for path in found]
     listed = ":".join(str(path) for path in found)
+    if profile.plans:
+        return _of_plans(found, schedules, profile)
     values = [("NCCL_ALGO_FILE", listed)]
     if profile.directory:
         directory = _directory(found, profile)
@@ -74,11 +76,27 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     return tuple(values)
 
 
+def _of_plans(
+    paths: list[Path], schedules: list[_Schedule], profile: Profile
+) -> tuple[tuple[str, str], ...]:
+    """Return the variables for plans: a directory of 0.8, later a list for the script."""
+    _refuse_clashes(schedules)
+    if profile.directory:
+        directory = _directory(paths, profile)
+        _check_directory(directory, set(paths), profile)
+        return (("MSCCLPP_EXECUTION_PLAN_DIR", str(directory)), *profile.exports)
+    from colsynth.runtimes.plans.register import VARIABLE
+
+    for path in paths:
+        require_listable(path, profile)
+    return ((VARIABLE, ":".join(map(str, paths))), *profile.exports)
+
+
 def _schedule(path: Path, profile: Profile) -> _Schedule:
     """Read a file; refuse one that the runtime's parser would not take."""
     reading = read(read_file(path), profile, file=str(path))
     errors = [f for f in reading.findings if f.severity is Severity.ERROR]
-    if errors or reading.program is None:
+    if errors or reading.header is None:
         notes = tuple(f"line {f.line}: {f.rule}: {f.message}" for f in errors[:4])
         raise InputError(
             Diagnostic(
@@ -89,7 +107,7 @@ def _schedule(path: Path, profile: Profile) -> _Schedule:
                 help=f"colsynth verify {shlex.quote(str(path))} -r {profile.name} says more",
             )
         )
-    return _Schedule(path, reading.program.header)
+    return _Schedule(path, reading.header)
 
 
 def _check_list(paths: list[Path], profile: Profile) -> None:
@@ -131,8 +149,12 @@ def _check_directory(directory: Path, listed: set[Path], profile: Profile) -> No
     except InputError as fault:
         raise _spoiled(directory, profile, fault) from fault
     _refuse_hidden([e.name for e in entries if e not in listed], directory, profile)
-    if profile.fuses:
-        return
+    if profile.plans or not profile.fuses:
+        _refuse_clashes(schedules)
+
+
+def _refuse_clashes(schedules: list[_Schedule]) -> None:
+    """Refuse two files that serve the same calls (CS504)."""
     for index, one in enumerate(schedules):
         for other in schedules[index + 1 :]:
             if _clash(one.header, other.header):

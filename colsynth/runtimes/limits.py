@@ -44,6 +44,8 @@ def usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
     Limits are those of `Profile`, whose data names the source of each; dependencies must be
     spelt, since every nop counts as a step.
     """
+    if profile.plans:
+        return _plan_usage(program, profile)
     gpus = program.gpus
     threadblocks = max(len(gpu.threadblocks) for gpu in gpus)
     channels = program.header.channels
@@ -77,6 +79,30 @@ def usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
             _most(map(_awaited, gpus)),
             profile.max_wait_target,
         ),
+    )
+
+
+def _plan_usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
+    """Return the limits of a plan."""
+    from colsynth.runtimes.plans.form import operations
+    from colsynth.runtimes.plans.writer import plan_of
+
+    plan = plan_of(program, profile)
+    blocks = [block for gpu in plan.gpus for block in gpu.threadblocks]
+    longest = max(len(operations(block)) for block in blocks)
+    ports = max(
+        sum(len(c.connected_to) for c in gpu.channels if c.channel_type == "port")
+        for gpu in plan.gpus
+    )
+    chunks = max(gpu.scratch_chunks for gpu in plan.gpus)
+    used, limits = program.max_threadblocks, profile.plans
+    resident = min(profile.max_threadblocks, profile.resident_threadblocks)
+    return (
+        Usage("threadblocks", "threadblocks", used, profile.max_threadblocks),
+        Usage("resident_threadblocks", "resident threadblocks", used, resident, True),
+        Usage("operations", "operations", longest, limits["operations"]),
+        Usage("port_channels", "port channels", ports, limits["port_channels"]),
+        Usage("scratch_chunks", "scratch chunks", chunks, profile.max_offset + 1),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from colsynth.model import Collective
 
@@ -14,7 +15,8 @@ class Profile:
     Parameters
     ----------
     name, title, version : str
-        ``"msccl"``, ``"msccl-executor"`` or ``"rccl"``; a phrase; the version read.
+        ``"msccl"`` or another key of ``profiles.yaml``, with ``@version`` where pinned; a
+        phrase; the version read.
     ops : tuple of str
         Step types the runtime launches.
     collectives : dict
@@ -76,6 +78,9 @@ class Profile:
     counts_bytes : tuple of Collective
         Collectives of which the runtime counts bytes, not elements, when it asks whether the
         chunks of a file divide a call (`colsynth.runtimes.selection`).
+    plans : dict
+        Of a runtime that reads plans in JSON, their limits and what its version does; empty where
+        schedules are XML.
     sources : dict
         Where each number comes from, by field name.
     """
@@ -115,7 +120,18 @@ class Profile:
     config: str | None = None
     built_in: dict[Collective, tuple[str, ...]] = field(default_factory=dict)
     counts_bytes: tuple[Collective, ...] = ()
+    plans: dict[str, Any] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """The name without the version that a user may pin, as in ``mscclpp@0.8``."""
+        return self.name.partition("@")[0]
+
+    @property
+    def suffix(self) -> str:
+        """How names of schedule files end."""
+        return ".json" if self.plans else ".xml"
 
     @property
     def most_channels(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from colsynth.model import (
     Finding,
@@ -25,6 +26,9 @@ from colsynth.runtimes.header import AlgoHeader, read_header
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.runtimes.scanner import CLOSE, OPEN, SINGLE, Scanner, Tag
+
+if TYPE_CHECKING:
+    from colsynth.runtimes.plans.form import Plan
 
 _INTEGER = r"(-?(?:0|[1-9]\d{0,8}))"
 _STEP = re.compile(
@@ -57,6 +61,8 @@ class Reading:
         Rule and remark of what is worth knowing but not a finding.
     header_line : int or None
         Line of the algo element, from 1.
+    plan : Plan or None
+        What a file in JSON says; `program` is None where its steps are not those of XML.
     """
 
     program: ThreadblockProgram | None
@@ -64,7 +70,14 @@ class Reading:
     custom: bool = False
     notes: tuple[tuple[str, str], ...] = ()
     header_line: int | None = None
+    plan: Plan | None = None
+    _header: Header | None = None
     _lines: dict[tuple[int, int | None], tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    @property
+    def header(self) -> Header | None:
+        """What the file says about itself, None where that is too little."""
+        return self._header if self.program is None else self.program.header
 
     def line(self, rank: int | None, threadblock: int | None, step: int | None) -> int | None:
         """Return the line of an element, from 1, or None where it is not known."""
@@ -97,9 +110,8 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
     algo = reader.file(file)
     program = None if algo is None else reader.program(algo)
     custom = algo is not None and algo.custom
-    return Reading(
-        program, findings.all(), custom, tuple(findings.notes), reader.header_line, reader.lines
-    )
+    notes, line = tuple(findings.notes), reader.header_line
+    return Reading(program, findings.all(), custom, notes, line, _lines=reader.lines)
 
 
 class _Reader:

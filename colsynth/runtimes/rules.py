@@ -37,7 +37,7 @@ class Findings:
     """
 
     def __init__(self, runtime: str) -> None:
-        self._severity = severities(runtime)
+        self._severity = severities(runtime.partition("@")[0])
         self._listed: dict[tuple[str, Severity], list[Finding]] = {}
         self._counts: dict[tuple[str, Severity], int] = {}
         self.notes: list[tuple[str, str]] = []

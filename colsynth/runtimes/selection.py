@@ -26,7 +26,10 @@ LARGE, SMALL = 2**30, 2**20
 """Bytes of the messages at which programs are judged where nobody names a size."""
 
 _ALIGNED = 16
-"""Bytes to which nccl-tests rounds the part of a rank (its ``GetCollByteCount``)."""
+"""Bytes to which nccl-tests rounds the part of a rank (its ``GetCollByteCount``).
+
+Also those of which the chunks of a plan are multiples (``buffer_alignment``).
+"""
 
 _PARTS = (Collective.ALLGATHER, Collective.REDUCE_SCATTER, Collective.ALLTOALL)
 """Collectives whose calls say what one rank sends or gets."""
@@ -114,6 +117,8 @@ def taken_sizes(header: Header, profile: Profile, element_bytes: int = ELEMENT_B
     """
     shared = header.collective in _PARTS
     counted = 1 if header.collective in profile.counts_bytes else element_bytes
+    if profile.plans:
+        counted = lcm(_ALIGNED, element_bytes)  # chunks are multiples of 16 bytes
     least = element_bytes * (header.ranks if shared else 1)
     return TakenSizes(
         multiple=lcm(max(1, header.chunks) * counted, least),

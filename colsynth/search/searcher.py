@@ -309,6 +309,8 @@ def usable_protocols(case: Case) -> tuple[str, ...]:
     found = []
     for protocol in PROTOCOLS:
         limit = case.limit(protocol)
+        if protocol not in case.profile.fifo_calls:
+            continue
         if limit is not None and case.sizes[0] > limit:
             continue
         with suppress(LimitError):

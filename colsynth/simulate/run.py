@@ -80,7 +80,11 @@ def tile_message(machine: Machine, profile: Profile, size: int, most: int | None
     """
     model, protocol = machine.model, machine.protocol
     chunk = size / machine.program.header.chunks
-    room = profile.tile_bytes[protocol]
+    room, depth = profile.tile_bytes[protocol], profile.fifo_calls[protocol]
+    if profile.plans:
+        from colsynth.runtimes.plans.shape import tiling
+
+        room, depth = tiling(machine.program, size)
     group = max(1, min(profile.max_count, room // max(1, math.ceil(chunk))))
     tiles = max(1, math.ceil(chunk / room))
     tile = min(chunk, float(room))
@@ -97,7 +101,7 @@ def tile_message(machine: Machine, profile: Profile, size: int, most: int | None
         tiles=tiles,
         simulated=simulated,
         slices=slices,
-        depth=profile.fifo_calls[protocol] * slices,
+        depth=depth * slices,
     )
 
 

@@ -59,7 +59,7 @@ def read_source(data: bytes, profile: Profile, subject: str) -> Source:
     InputError
         CS605: the runtime's parser gets none out of it.
     """
-    from colsynth.runtimes.reader import read
+    from colsynth.runtimes.schedules import read
 
     reading = read(data, profile, file=subject)
     if reading.program is not None:
@@ -80,7 +80,7 @@ def find_runtime(data: bytes, subject: str) -> Source:
         CS605: none can. CS608: several can, and the file does not tell which it is for.
     """
     from colsynth.runtimes.catalog import profiles
-    from colsynth.runtimes.reader import read
+    from colsynth.runtimes.schedules import read
 
     found: list[Source] = []
     reasons: list[str] = []

@@ -190,6 +190,9 @@ class _Maker:
             uncovered = None
             made = self._files(segment, least, most, len(files) // len(self.modes) + 1)
             files += made
+            if made and made[0].min_bytes > least:
+                reason = f"{self.runtime.name} needs 16 bytes for every chunk"
+                self._leave(left, least, made[0].min_bytes - 1, reason)
             if not made:
                 self._leave(left, least, most, _reason(segment))
             elif made[0].max_bytes != most:
@@ -240,16 +243,21 @@ class _Maker:
         shape = measured.shape
         return [
             TunedFile(
-                name=item.name.replace(".xml", f"-{number}.xml"),
+                name=_numbered(item.name, number),
                 plan=plan,
                 trees_per_gpu=None if shape is None else shape.trees_per_gpu or None,
-                min_bytes=least,
+                min_bytes=item.program.header.min_bytes,
                 max_bytes=item.program.header.max_bytes or 0,
                 artefact=item,
                 predicted=points(case, item, sizes),
             )
             for item in artefacts
         ]
+
+
+def _numbered(name: str, number: int) -> str:
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}-{number}{dot}{suffix}"
 
 
 def points(case: Case, item: Artefact, sizes: Sequence[int]) -> tuple[Point, ...]:

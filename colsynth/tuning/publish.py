@@ -8,6 +8,7 @@ runtime would find it, and then moved as a whole.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +16,16 @@ from pathlib import Path
 
 from colsynth import reading
 from colsynth.errors import InputError
+from colsynth.model import Collective
 from colsynth.runtimes.environment import variables
+from colsynth.runtimes.plans.register import SCRIPT, default_names, script
 from colsynth.runtimes.profile import Profile
 from colsynth.tuning.bundle import Bundle, TunedFile
 from colsynth.tuning.describe import FOLDER, FORMAT, manifest_of, sha256
 from colsynth.writing import discard, exists, put, write_folder
 
+CACHE = "cache"
+"""What ``MSCCLPP_CACHE_DIR`` may be set to."""
 MANIFEST, ENV, JOURNAL = "manifest.json", "env.sh", "journal.jsonl"
 
 
@@ -100,6 +105,13 @@ def _write(bundle: Bundle, whole: Path) -> None:
     beside = {ENV: _env(bundle, whole)}
     if bundle.profile.config is not None and bundle.files:
         beside[f"{bundle.profile.config}.xml"] = _config(bundle.profile, bundle.files)
+    if bundle.profile.plans and not bundle.profile.directory and bundle.files:
+        beside[SCRIPT] = script()
+        defaults = _defaults(bundle)
+        if defaults:
+            (whole / CACHE / "default").mkdir(parents=True)
+        for name, file in defaults.items():
+            put(whole / CACHE / "default" / name, file.artefact.data)
     for name, text in beside.items():
         put(whole / name, text.encode())
     manifest = {
@@ -137,7 +149,7 @@ def _env(bundle: Bundle, whole: Path) -> str:
     lines = "".join(f'export {name}="{_relocatable(value, whole)}"\n' for name, value in values)
     if not paths:
         lines = "# The library serves all sizes itself: there is nothing to set.\n"
-    about = _about_config(bundle.profile) if paths else ""
+    about = _about_config(bundle) if paths else ""
     return _HEAD + lines + about + _TAIL.format(names=" ".join(name for name, _ in values))
 
 
@@ -146,7 +158,33 @@ def _relocatable(value: str, whole: Path) -> str:
     return value.replace(str(whole.absolute()), "$COLSYNTH_BUNDLE")
 
 
-def _about_config(profile: Profile) -> str:
+def _defaults(bundle: Bundle) -> Mapping[str, TunedFile]:
+    """Return what MSCCL++ may load by itself, by the names that it looks for (contract 9.3).
+
+    All are for in-place calls, since the mode of the first decides for all.
+    """
+    topology = bundle.cases[0].problem.topology
+    boxes = Counter(topology.nodes[node].box for node in topology.ranks)
+    fit = (f for f in bundle.files if f.artefact.mode.in_place and _reaches_plans(f))
+    places = zip(default_names(topology.size, list(boxes.values())), fit, strict=False)
+    return {name: file for names, file in places for name in names}
+
+
+def _reaches_plans(file: TunedFile) -> bool:
+    """Whether calls through the NCCL interface select plans of the file's collective rightly."""
+    served = (Collective.ALLREDUCE, Collective.ALLGATHER, Collective.BROADCAST)
+    return file.artefact.program.header.collective in served
+
+
+def _about_config(bundle: Bundle) -> str:
+    profile = bundle.profile
+    if profile.plans and not profile.directory:
+        lines = "# The library does not read this by itself: every rank imports the script.\n"
+        if _defaults(bundle):
+            lines += "# Without Python, the library loads some of them, and aborts calls that 16\n"
+            lines += "# bytes times their chunks do not divide, if it finds them here:\n"
+            lines += f'# export MSCCLPP_CACHE_DIR="$COLSYNTH_IN_USE/{CACHE}"\n'
+        return f'{lines}export PYTHONPATH="$COLSYNTH_BUNDLE${{PYTHONPATH:+:$PYTHONPATH}}"\n'
     if profile.config is None:
         return ""
     name = f"{profile.config}.xml"

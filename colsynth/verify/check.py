@@ -7,8 +7,9 @@ from dataclasses import replace
 from colsynth.gc_pause import gc_paused
 from colsynth.model import Finding, Header, Report, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.reader import Reading, read
+from colsynth.runtimes.reader import Reading
 from colsynth.runtimes.rules import Findings
+from colsynth.runtimes.schedules import read
 from colsynth.units import plural
 from colsynth.verify.contract import modes
 from colsynth.verify.lint_connections import lint_connections
@@ -62,6 +63,11 @@ def verify_reading(
     profile, subject, single_node
         As for `verify_bytes`.
     """
+    if profile.plans:
+        from colsynth.verify.plans import verify_plan
+
+        with gc_paused():
+            return verify_plan(reading, profile, subject=subject)
     if reading.program is None:
         facts = (("content", "not checked: the header says too little"),)
         return Report(subject, profile.name, reading.findings, facts)

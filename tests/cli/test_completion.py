@@ -21,7 +21,7 @@ CASES = [
     ("simulate x.xml -t torus", {"torus:4x4x4"}),
     ("bound dgx-a100 -c all", {"allgather", "allreduce", "alltoall"}),
     ("tune dgx-a100 -c allreduce,allg", {"allreduce,allgather"}),
-    ("verify x.xml --runtime msccl", {"msccl", "msccl-executor"}),
+    ("verify x.xml --runtime msccl", {"msccl", "msccl-executor", "mscclpp"}),
     ("env x.xml -r r", {"rccl"}),
     ("compile dgx-a100 -a a", {"auto", "allpairs", "allpairs2"}),
     ("survey dgx-a100 -a a", {"allpairs", "allpairs2"}),

@@ -100,6 +100,7 @@ def test_runtimes(capsys):
         "msccl": 256,
         "msccl-executor": 64,
         "rccl": 64,
+        "mscclpp": 10,
     }
     assert all("max_steps" in r["sources"] for r in found)
 

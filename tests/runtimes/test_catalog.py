@@ -16,14 +16,27 @@ SERVED_BY_NONE = {Collective.SCATTER, Collective.GATHER, Collective.CUSTOM}
 
 OWN = {"name", "title", "notes", "warnings", "sources"}
 
+XML = [p for p in profiles() if not p.plans]
 
-def test_three_runtimes():
-    assert [p.name for p in profiles()] == ["msccl", "msccl-executor", "rccl"]
+
+def test_four_runtimes():
+    assert [p.name for p in profiles()] == ["msccl", "msccl-executor", "rccl", "mscclpp"]
+    assert [p.name for p in profiles() if p.plans] == ["mscclpp"]
+
+
+@pytest.mark.parametrize("version", ["0.8", "0.10"])
+def test_a_version_may_be_pinned_and_says_what_differs(version):
+    pinned, usual = profile(f"mscclpp@{version}"), profile("mscclpp")
+    assert pinned.family == usual.name
+    assert (pinned.version, pinned.plans) != (usual.version, usual.plans)
+    assert severities(pinned.family) == severities("mscclpp")
 
 
 @pytest.mark.parametrize("runtime", profiles(), ids=lambda p: p.name)
 def test_every_value_has_a_source(runtime):
-    assert set(runtime.sources) == {field.name for field in fields(Profile)} - OWN
+    assert set(runtime.sources) == {field.name for field in fields(Profile)} - OWN - (
+        set() if runtime.plans else {"plans"}
+    )
     assert all(len(source) > 10 for source in runtime.sources.values())
 
 
@@ -33,7 +46,8 @@ def test_limits_fit_together(runtime):
     assert runtime.resident_threadblocks <= runtime.max_threadblocks
     assert runtime.max_channels <= runtime.hard_channels
     assert set(runtime.required) <= set(runtime.attributes)
-    assert set(runtime.fifo_calls) == set(runtime.tile_bytes) == {"Simple", "LL", "LL128"}
+    protocols = {"Simple", "LL"} if runtime.plans else {"Simple", "LL", "LL128"}
+    assert set(runtime.fifo_calls) == set(runtime.tile_bytes) == protocols
 
 
 def test_dialects_differ_where_the_runtimes_do():
@@ -42,8 +56,9 @@ def test_dialects_differ_where_the_runtimes_do():
         "msccl": "reduce_scatter",
         "msccl-executor": "reducescatter",
         "rccl": "reducescatter",
+        "mscclpp": "reducescatter",
     }
-    assert [p.fuses for p in profiles()] == [True, True, False]
+    assert [p.fuses for p in profiles()] == [True, True, False, True]
 
 
 def test_users_of_rccl_are_told_that_newer_ones_ignore_files():
@@ -65,7 +80,14 @@ def test_case_and_hyphens_of_a_runtime_do_not_count(name):
     assert f"did you mean {meant!r}?" in caught.value.diagnostic.help
 
 
-@pytest.mark.parametrize("name", ["nccl", "NCCL", "ncll", "nccl-2.20", "mscclpp", "MSCCL++", "mpi"])
+@pytest.mark.parametrize("name", ["MSCCL++", "mscclp", "mscclpp@0.7", "MSCCLPP"])
+def test_other_spellings_of_mscclpp_are_understood(name):
+    with pytest.raises(InputError, match="unknown runtime") as caught:
+        profile(name)
+    assert "did you mean 'mscclpp'?" in caught.value.diagnostic.help
+
+
+@pytest.mark.parametrize("name", ["nccl", "NCCL", "ncll", "nccl-2.20", "mpi"])
 def test_what_reads_no_files_is_explained_and_no_other_runtime_proposed_for_it(name):
     with pytest.raises(InputError) as caught:
         profile(name)
@@ -80,5 +102,8 @@ def test_what_reads_no_files_is_explained_and_no_other_runtime_proposed_for_it(n
 def test_rules_of_every_kind_apply_and_say_how_serious_they_are(runtime):
     found = severities(runtime.name)
     assert set(found.values()) <= {"error", "warning", "note"}
-    kinds = {rule[0] for other in profiles() for rule in severities(other.name)}
+    if runtime.plans:
+        assert {rule[0] for rule in found} == {"P"}
+        return
+    kinds = {rule[0] for other in XML for rule in severities(other.name)}
     assert {rule[0] for rule in found} == kinds

@@ -1,0 +1,272 @@
+"""The operations of one threadblock: steps spelt as operations, with nops between (contract 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colsynth.model import Slot, Step, Threadblock
+from colsynth.runtimes.plans.form import Loop, Op, Operand
+from colsynth.runtimes.plans.sequence import Sequence
+from colsynth.runtimes.plans.shape import CREDITS, RECEIVES, SENDS, Form, PlanShape, staged
+
+_FUSED = frozenset({"rcs", "rrs", "rrcs"})
+
+
+@dataclass(frozen=True)
+class Links:
+    """What a threadblock is connected to, in its own numbering.
+
+    Parameters
+    ----------
+    kind_in, kind_out : str
+        ``"memory"`` or ``"port"``.
+    channel_in, channel_out : int
+        Index in the threadblock's list of channels of that type; -1 for none.
+    slot_in, slot_out : int
+        First slot of the connection, here and at the peer.
+    stage : int
+        First staging chunk of the threadblock.
+    thrown : int
+        Where sums go that only travel on as packets.
+    acquires : dict
+        Semaphores to take before a step, by its place.
+    releases : dict
+        Semaphores to give after a step.
+    """
+
+    kind_in: str
+    kind_out: str
+    channel_in: int
+    channel_out: int
+    slot_in: int
+    slot_out: int
+    stage: int
+    thrown: int
+    acquires: dict[int, tuple[int, ...]]
+    releases: dict[int, tuple[int, ...]]
+
+
+class BlockWriter:
+    """Spells the steps of one threadblock.
+
+    In a pipeline every operation moves one chunk, so steps of several become several.
+    """
+
+    def __init__(self, block: Threadblock, shape: PlanShape, links: Links) -> None:
+        self.block, self.shape, self.links = block, shape, links
+        self.out = Sequence()
+        self.slot, self.remote, self.stage = links.slot_in, links.slot_out, links.stage
+        self.credited = shape.packets
+        self.sends = links.channel_out >= 0
+        self.receives = links.channel_in >= 0
+
+    def ops(self) -> tuple[Op, ...]:
+        """Return all operations."""
+        self._body()
+        links, credit = self.links, self.shape.form is Form.PIPELINE
+        first: list[Op] = []
+        last: list[Op] = []
+        if self.shape.packets:
+            return tuple(self.out.ops)
+        if self.receives:
+            first += [self._signal(links.kind_in, links.channel_in)] * (CREDITS if credit else 1)
+        if not credit:
+            return (*first, *self._flat())
+        if self.receives:
+            self.out.add(self._signal(links.kind_in, links.channel_in))
+        if self.sends:
+            last = [self._wait(links.kind_out, links.channel_out)] * CREDITS
+        if not self.out.ops:
+            return (*first, *last)
+        loop = Op("pipeline", iter_context=Loop(self.shape.unit, 1), ops=self.out.closed())
+        return (*first, loop, *last)
+
+    def _flat(self) -> tuple[Op, ...]:
+        """Return the body with what tells that ports have read their sources."""
+        links = self.links
+        if self.receives and links.kind_in == "port":
+            self.out.add(self._signal(links.kind_in, links.channel_in))
+        if self.sends and links.kind_out == "port":
+            self.out.add(self._wait(links.kind_out, links.channel_out))
+        return tuple(self.out.ops)
+
+    def _body(self) -> None:
+        for place, step in enumerate(self.block.steps):
+            for semaphores in _portions(self.links.acquires.get(place, ())):
+                self.out.add(Op("sem_acquire", semaphore_ids=semaphores))
+            if step.op != "nop":
+                self._step(step)
+            for semaphores in _portions(self.links.releases.get(place, ())):
+                self.out.add(Op("sem_release", semaphore_ids=semaphores))
+
+    def _step(self, step: Step) -> None:
+        if self.shape.packets:
+            self._packets(step)
+            return
+        each = self.shape.form is Form.PIPELINE
+        if step.op in RECEIVES:
+            self.out.add(self._wait(self.links.kind_in, self.links.channel_in))
+        if step.op in SENDS and not self.credited:
+            self.out.add(self._wait(self.links.kind_out, self.links.channel_out))
+            self.credited = True
+        parts = [(k, 1) for k in range(step.count)] if each else [(0, step.count)]
+        puts = [self._moved(step, k, size) for k, size in parts]
+        if step.op in RECEIVES:
+            self.slot += step.count
+        if step.op not in SENDS:
+            return
+        far = self.remote
+        self.remote += step.count
+        if staged(step, False) and self.links.kind_out == "port":
+            self.stage += step.count
+        if self.links.kind_out == "memory":
+            self.out.add(self._signal("memory", self.links.channel_out))
+            return
+        for number, (source, (k, size)) in enumerate(zip(puts, parts, strict=True)):
+            name = "pws" if number == len(parts) - 1 else "put"
+            self.out.add(self._put(name, source, far + k, size))
+
+    def _moved(self, step: Step, k: int, size: int) -> Operand | None:
+        """Do what a step does on this side; return what a port has to send."""
+        source, target = self._local(step.source, k, size), self._local(step.target, k, size)
+        slot = Operand(self.slot + k, size, "s")
+        if step.op == "s":
+            return self._sent(step, _own(source), k)
+        if step.op in _FUSED:
+            return self._passed_on(step, slot, source, target, k)
+        if step.op in ("cpy", "r"):
+            self._copy(slot if step.op == "r" else _own(source), _own(target))
+        else:
+            one = slot if step.op == "rrc" else _own(target)
+            self._reduce(one, _own(source), _own(target))
+        return None
+
+    def _stage(self, step: Step, k: int, size: int) -> Operand | None:
+        port = self.links.kind_out == "port"
+        return Operand(self.stage + k, size, "s") if port and staged(step, False) else None
+
+    def _sent(self, step: Step, source: Operand, k: int) -> Operand:
+        far = Operand(self.remote + k, source.size, buffer_id=0)
+        stage = self._stage(step, k, source.size)
+        if self.links.kind_out == "memory":
+            self.out.add(Op("put", (source,), (far,), channel_type="memory"))
+        elif stage is not None:
+            self._copy(source, stage)
+        return stage or source
+
+    def _passed_on(
+        self, step: Step, slot: Operand, source: Operand | None, target: Operand | None, k: int
+    ) -> Operand:
+        """Receive, perhaps add, and send on."""
+        far = Operand(self.remote + k, slot.size, buffer_id=0)
+        stage = self._stage(step, k, slot.size)
+        memory = self.links.kind_out == "memory"
+        kept = (stage or slot) if step.op == "rrs" else _own(target)
+        other = None if step.op == "rcs" else _own(source)
+        wraps = other is not None and other.type == "s" and self.shape.form is Form.PIPELINE
+        if memory and not wraps:
+            sources = (slot,) if other is None else (slot, other)
+            self.out.add(Op("res", sources, (kept, far), channel_type="memory"))
+            return kept
+        if other is None:
+            self._copy(slot, kept)
+        else:
+            self._reduce(slot, other, kept)
+        if memory:
+            self.out.add(Op("put", (kept,), (far,), channel_type="memory"))
+        elif stage is not None and step.op != "rrs":
+            self._copy(kept, stage)
+        return stage or kept
+
+    def _reduce(self, one: Operand, other: Operand, target: Operand) -> None:
+        """Add two local operands; where slots wrap, what lies in scratch comes first (T1)."""
+        first, second = (other, one) if one.type != "s" else (one, other)
+        targets: tuple[Operand, ...] = (target,)
+        if second.type == "s" and self.shape.form is Form.PIPELINE:
+            # The executor takes the type of the second target for that of the second source.
+            targets = (target, target if target.type == "s" else first)
+        self.out.add(Op("re", (first, second), targets))
+
+    def _copy(self, source: Operand, target: Operand) -> None:
+        self.out.add(Op("copy", (source,), (target,)))
+
+    def _put(self, name: str, source: Operand | None, far: int, size: int) -> Op:
+        target = Operand(far, size, buffer_id=0)
+        ids = (self.links.channel_out,)
+        return Op(name, (_own(source),), (target,), channel_ids=ids, channel_type="port")
+
+    def _local(self, slot: Slot | None, k: int, size: int) -> Operand | None:
+        if slot is None:
+            return None
+        at = self.shape.place(slot.offset) if slot.buffer == "s" else slot.offset
+        return Operand(at + k, size, slot.buffer)
+
+    def _packets(self, step: Step) -> None:
+        """Spell a step with packets (contract 6.5)."""
+        op, size, port = step.op, step.count, self.links.kind_out == "port"
+        source, target = self._local(step.source, 0, size), self._local(step.target, 0, size)
+        slot = Operand(self.slot, size, "s")
+        if op == "rrs":
+            target = Operand(self.links.thrown, size, "s")
+        if op == "cpy":
+            self._copy(_own(source), _own(target))
+        elif op == "re":
+            self._reduce(_own(source), _own(target), _own(target))
+        elif op in ("r", "rrc"):
+            self._unpacked(slot, source, _own(target))
+        else:
+            self._sent_packets(op, slot, source, target)
+        if op in RECEIVES:
+            self.slot += size
+        if op in SENDS:
+            self.remote += size
+            self.stage += size * port
+
+    def _unpacked(self, slot: Operand, other: Operand | None, target: Operand) -> None:
+        if other is None:
+            self.out.add(Op("upkt", (slot,), (target,)))
+        else:
+            self.out.add(Op("repkt", (other, slot), (target,)))
+
+    def _sent_packets(
+        self, op: str, slot: Operand, source: Operand | None, target: Operand | None
+    ) -> None:
+        far, kind = Operand(self.remote, slot.size, buffer_id=0), self.links.kind_out
+        if op == "rcs":
+            ids = (self.links.channel_out,) if kind == "port" else ()
+            self.out.add(Op("rppkt", (slot,), (far,), channel_ids=ids, channel_type=kind))
+            self._unpacked(slot, None, _own(target))
+        elif kind == "memory":
+            sources = (_own(source),) if op == "s" else (_own(source), slot)
+            targets = (far,) if op == "s" else (_own(target), far)
+            name = "ppkt" if op == "s" else "respkt"
+            self.out.add(Op(name, sources, targets, channel_type="memory"))
+        else:
+            if op != "s":
+                self._unpacked(slot, source, _own(target))
+            self._staged(source if op == "s" else target, far)
+
+    def _staged(self, source: Operand | None, far: Operand) -> None:
+        """Send packets over a port, which takes them from a staging chunk."""
+        stage = Operand(self.stage, far.size, "s")
+        self.out.add(Op("cpkt", (_own(source),), (stage,)))
+        self.out.nop()
+        ids = (self.links.channel_out,)
+        self.out.add(Op("ppkt", (stage,), (far,), channel_ids=ids, channel_type="port"))
+
+    def _signal(self, kind: str, channel: int) -> Op:
+        return Op("signal", channel_ids=(channel,), channel_type=kind)
+
+    def _wait(self, kind: str, channel: int) -> Op:
+        return Op("wait", channel_ids=(channel,), channel_type=kind)
+
+
+def _own(operand: Operand | None) -> Operand:
+    if operand is None:
+        raise ValueError("a step lacks an operand")
+    return operand
+
+
+def _portions(semaphores: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return semaphores in portions of what one operation takes."""
+    return [semaphores[k : k + 16] for k in range(0, len(semaphores), 16)]

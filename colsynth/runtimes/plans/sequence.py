@@ -1,0 +1,92 @@
+"""Operations in a row, with the nops that order them (contract 6.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from colsynth.runtimes.plans.form import Op
+
+_OWN = frozenset({"wait", "sem_acquire"})
+_NOP = Op("nop")
+_SPEAKS = frozenset({"signal", "sem_release", "pws"})
+
+
+@dataclass
+class Sequence:
+    """Operations with the nops that they need (contract 6.1).
+
+    Between two nops nothing is ordered but a thread with itself, so a nop stands behind a wait
+    or an operation on data before anything that relies on it.
+    """
+
+    ops: list[Op] = field(default_factory=list)
+    _waited: bool = False
+    _touched: list[tuple[str, int, int, bool]] = field(default_factory=list)
+
+    def add(self, op: Op) -> None:
+        """Append an operation, behind a nop where it needs one."""
+        if op.name in _OWN:
+            self._wait(op)
+            return
+        accesses = _accesses(op)
+        speaks = op.name in _SPEAKS or op.channel_type == "port"
+        if self._waited or (speaks and self._touched) or self._overlaps(accesses):
+            self.nop()
+        if not speaks:
+            self._touched += accesses or [("", 0, 0, False)]
+        elif self.ops and self.ops[-1].name == op.name == "sem_release":
+            op = _joined(self.ops.pop(), op)
+        self.ops.append(op)
+
+    def nop(self) -> None:
+        """Append the barrier of the threadblock."""
+        self.ops.append(_NOP)
+        self._waited, self._touched = False, []
+
+    def _wait(self, op: Op) -> None:
+        last = self.ops[-1] if self.ops else None
+        same = last is not None and (last.name, last.channel_type) == (op.name, op.channel_type)
+        fresh = last is not None and not set(last.channel_ids) & set(op.channel_ids)
+        if same and fresh and self._waited and last is not None:
+            self.ops[-1] = _joined(last, op)
+        else:
+            self.ops.append(op)
+        self._waited = True
+
+    def _overlaps(self, accesses: list[tuple[str, int, int, bool]]) -> bool:
+        return any(
+            one[0] == other[0]
+            and one[1] < other[1] + other[2]
+            and other[1] < one[1] + one[2]
+            and (one[3] or other[3])
+            for one in accesses
+            for other in self._touched
+        )
+
+    def closed(self) -> tuple[Op, ...]:
+        """Return the operations as the body of a loop: its end and its start are neighbours."""
+        turned = Sequence([], self._waited, list(self._touched))
+        for op in self.ops:
+            if op.name == "nop":
+                turned.nop()
+            else:
+                turned.add(op)
+        if turned.ops.count(_NOP) > self.ops.count(_NOP):
+            self.nop()
+        return tuple(self.ops)
+
+
+def _joined(one: Op, other: Op) -> Op:
+    return Op(
+        one.name,
+        channel_ids=one.channel_ids + other.channel_ids,
+        channel_type=one.channel_type,
+        semaphore_ids=one.semaphore_ids + other.semaphore_ids,
+    )
+
+
+def _accesses(op: Op) -> list[tuple[str, int, int, bool]]:
+    """Return the local chunks that an operation touches: buffer, first, count, whether written."""
+    each = [(operand, False) for operand in op.src_buff]
+    each += [(operand, True) for operand in op.dst_buff[:1]]
+    return [(o.type, o.index, o.size, writes) for o, writes in each if o.type is not None]

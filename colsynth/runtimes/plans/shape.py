@@ -1,0 +1,231 @@
+"""What a program needs as a plan: channels, slots in scratch, form, and the sizes it can serve.
+
+Every message of a connection has a slot of its own at the receiver (contract 6.2). The form
+follows from the largest message: flat where every slot holds its chunk, else a pipeline whose
+slots wrap; packets where the protocol is LL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+from colsynth.model import Step, ThreadblockProgram
+from colsynth.runtimes.plans.form import SCRATCH_BYTES
+
+ALIGNED = 16
+"""Bytes of which every chunk is a multiple (contract T3)."""
+LARGEST_UNIT = 1 << 20
+"""Most bytes of an iteration: 1 to 2 MiB are a good default (contract 6.4)."""
+CREDITS = 2
+SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
+RECEIVES = frozenset({"r", "rcs", "rrs", "rrc", "rrcs"})
+
+Connection = tuple[int, int, int]
+"""Source rank, target rank, channel of the program."""
+
+
+class Form(StrEnum):
+    """How a plan moves data."""
+
+    FLAT = "flat"
+    PIPELINE = "pipeline"
+    PACKETS = "packets"
+
+
+@dataclass(frozen=True)
+class PlanShape:
+    """A program, and what follows from it for its plan."""
+
+    program: ThreadblockProgram
+
+    @cached_property
+    def boxes(self) -> tuple[int, ...]:
+        """The box of every rank."""
+        header = self.program.header
+        return header.boxes or (0,) * header.ranks
+
+    def is_port(self, one: int, other: int) -> bool:
+        """Whether two ranks reach each other over ports."""
+        return self.boxes[one] != self.boxes[other]
+
+    @cached_property
+    def connections(self) -> tuple[Connection, ...]:
+        """All connections, sorted; both ranks number their channels in this order."""
+        found = set()
+        for gpu in self.program.gpus:
+            for block in gpu.threadblocks:
+                if block.send is not None and any(s.op in SENDS for s in block.steps):
+                    found.add((gpu.rank, block.send, block.channel))
+                if block.recv is not None and any(s.op in RECEIVES for s in block.steps):
+                    found.add((block.recv, gpu.rank, block.channel))
+        return tuple(sorted(found))
+
+    @cached_property
+    def first_slot(self) -> dict[Connection, int]:
+        """The slot at the receiver of the first message of each connection."""
+        at = [self.plain] * self.program.header.ranks
+        first: dict[Connection, int] = {}
+        for connection in self.connections:
+            first[connection] = at[connection[1]]
+            at[connection[1]] += self._chunks[connection]
+        return first
+
+    @cached_property
+    def _chunks(self) -> dict[Connection, int]:
+        """The chunks that each connection carries."""
+        found: dict[Connection, int] = {}
+        for gpu in self.program.gpus:
+            for block in gpu.threadblocks:
+                if block.send is not None:
+                    key = (gpu.rank, block.send, block.channel)
+                    found[key] = sum(s.count for s in block.steps if s.op in SENDS)
+        return found
+
+    @property
+    def messages(self) -> int:
+        """The most chunks that a connection carries in an iteration."""
+        return max(self._chunks.values(), default=0)
+
+    @cached_property
+    def plain(self) -> int:
+        """Chunks of scratch that the program itself uses; slots lie behind them.
+
+        Packets take twice the room, so there plain chunks lie behind slots, see `place`.
+        """
+        if self.packets:
+            return 0
+        return max(gpu.scratch_chunks for gpu in self.program.gpus)
+
+    @property
+    def packets(self) -> bool:
+        """Whether data travels as packets."""
+        return self.program.header.protocol == "LL"
+
+    @cached_property
+    def slots_end(self) -> int:
+        """The first chunk behind all slots of all ranks."""
+        ends = [self.plain]
+        for connection, first in self.first_slot.items():
+            ends.append(first + self._chunks[connection])
+        return max(ends)
+
+    @cached_property
+    def stages(self) -> tuple[int, ...]:
+        """Per rank, the staging chunks that sends over ports need."""
+        return tuple(
+            sum(staged(step, self.packets) * step.count for step in self._port_sends(rank))
+            for rank in range(len(self.program.gpus))
+        )
+
+    def _port_sends(self, rank: int) -> Iterator[Step]:
+        for block in self.program.gpus[rank].threadblocks:
+            if block.send is not None and self.is_port(rank, block.send):
+                yield from (step for step in block.steps if step.op in SENDS)
+
+    @cached_property
+    def stages_end(self) -> int:
+        """The first chunk behind all staging chunks."""
+        return self.slots_end + max(self.stages)
+
+    def place(self, offset: int) -> int:
+        """Return where a chunk of the program's own scratch lies."""
+        return 2 * self.stages_end + offset if self.packets else offset
+
+    @cached_property
+    def thrown(self) -> dict[tuple[int, int], int]:
+        """By rank and threadblock, the plain chunk for sums that only travel on as packets."""
+        found: dict[tuple[int, int], int] = {}
+        first = self.place(max(gpu.scratch_chunks for gpu in self.program.gpus))
+        for gpu in self.program.gpus if self.packets else ():
+            passing = [b.id for b in gpu.threadblocks if any(s.op == "rrs" for s in b.steps)]
+            found |= {(gpu.rank, b): first + k * self.widest for k, b in enumerate(passing)}
+        return found
+
+    @cached_property
+    def widest(self) -> int:
+        """The most chunks that a step moves."""
+        counts = (s.count for gpu in self.program.gpus for b in gpu.threadblocks for s in b.steps)
+        return max(counts, default=1)
+
+    @cached_property
+    def scratch_chunks(self) -> int:
+        """Chunks of scratch of every rank: a power of two where slots wrap."""
+        own = max(gpu.scratch_chunks for gpu in self.program.gpus)
+        count = self.stages_end
+        if self.packets and (own or self.thrown):
+            count = max([self.place(own), *(at + self.widest for at in self.thrown.values())])
+        count = max(1, count)
+        if self.form is not Form.PIPELINE:
+            return count
+        least = SCRATCH_BYTES // (CREDITS * LARGEST_UNIT)  # no slot holds more than it has credits
+        return max(least, 1 << (count - 1).bit_length())
+
+    @cached_property
+    def form(self) -> Form:
+        """How the plan moves data."""
+        if self.packets:
+            return Form.PACKETS
+        header = self.program.header
+        fits = SCRATCH_BYTES // max(1, self.stages_end) // ALIGNED * ALIGNED
+        most = header.max_bytes
+        flat = most is not None and -(-most // header.chunks) <= fits
+        return Form.FLAT if flat else Form.PIPELINE
+
+    @property
+    def slot_bytes(self) -> int:
+        """S, the bytes of a slot."""
+        whole = SCRATCH_BYTES // (2 if self.packets else 1)
+        return whole // self.scratch_chunks // ALIGNED * ALIGNED
+
+    @property
+    def unit(self) -> int:
+        """Bytes of an iteration."""
+        return min(self.slot_bytes // CREDITS, LARGEST_UNIT)
+
+    @property
+    def largest_message(self) -> int | None:
+        """Bytes of the largest message that slots hold; None where they wrap."""
+        if self.form is Form.PIPELINE:
+            return None
+        return self.slot_bytes * self.program.header.chunks
+
+
+def staged(step: Step, packets: bool) -> bool:
+    """Whether a send over a port reads a staging chunk of its own.
+
+    A port reads its source later. Scratch is used again by then, and so is what a step that
+    waits for a plain send overwrites.
+    """
+    overwritten = step.op == "s" and step.signals
+    return packets or overwritten or step.op == "rrs" or _sent(step) == "s"
+
+
+def _sent(step: Step) -> str:
+    slot = step.source if step.op == "s" else step.target
+    return "s" if slot is None else slot.buffer
+
+
+def fitted(program: ThreadblockProgram) -> ThreadblockProgram:
+    """Return a program with the byte range that its plan can serve."""
+    header = program.header
+    most = PlanShape(program).largest_message
+    ends = [end for end in (most, header.max_bytes) if end is not None]
+    least = max(header.min_bytes, ALIGNED * header.chunks)
+    return replace(
+        program, header=replace(header, min_bytes=least, max_bytes=min(ends, default=None))
+    )
+
+
+def tiling(program: ThreadblockProgram, size: int) -> tuple[int, int]:
+    """Return the bytes of a chunk in an iteration, and the messages that a connection holds.
+
+    In a flat plan and with packets, every message of a call has a slot of its own. In a pipeline
+    a connection holds those of two iterations; that it holds two messages is a lower limit.
+    """
+    shape = PlanShape(program)
+    if shape.form is Form.PIPELINE:
+        return shape.unit, CREDITS
+    return max(1, -(-size // program.header.chunks)), max(shape.messages, 1)

@@ -1,0 +1,171 @@
+"""Writes a threadblock program as an execution plan; decides only its form (contract 6)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+
+from colsynth.errors import DefectError, Diagnostic
+from colsynth.model import Gpu, Threadblock, ThreadblockProgram
+from colsynth.runtimes.plans.blocks import BlockWriter, Links
+from colsynth.runtimes.plans.form import (
+    Block,
+    BlockBuffers,
+    BlockChannels,
+    Channels,
+    Plan,
+    PlanGpu,
+    RemoteBuffer,
+    Semaphore,
+)
+from colsynth.runtimes.plans.reader import MARK
+from colsynth.runtimes.plans.semaphores import semaphores_of
+from colsynth.runtimes.plans.shape import SENDS, Connection, Form, PlanShape, fitted, staged
+from colsynth.runtimes.profile import Profile
+
+_TYPES = ("memory", "port")
+
+
+def write_plan(program: ThreadblockProgram, profile: Profile) -> bytes:
+    """Return the plan of a program as JSON in one line.
+
+    Raises
+    ------
+    DefectError
+        CS590 when the program holds a value that a plan cannot spell.
+    """
+    import msgspec
+
+    if program.header.in_place == program.header.out_of_place:
+        raise _defect(f"a plan of {profile.name} serves one call mode")
+    return msgspec.json.encode(plan_of(program, profile)) + b"\n"
+
+
+def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
+    """Return the plan of a program."""
+    program = fitted(program)
+    header, shape = program.header, PlanShape(program)
+    if header.max_bytes is None:
+        raise _defect("a plan needs an upper bound of the message size")
+    packets = shape.form is Form.PACKETS
+    gpus = tuple(_Gpu(shape, gpu).write() for gpu in program.gpus)
+    plan = Plan(
+        name=header.name,
+        collective=profile.collectives[header.collective],
+        protocol="LL" if packets else "Simple",
+        inplace=header.in_place,
+        gpus=gpus,
+        reuse_resources=True,
+        use_double_scratch_buffer=packets,
+        min_message_size=header.min_bytes,
+        max_message_size=header.max_bytes,
+    )
+    return _named(plan)
+
+
+def _named(plan: Plan) -> Plan:
+    """Return the plan under a name that no other plan has: contexts go by names (T9)."""
+    import msgspec
+
+    digest = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()[:12]
+    return msgspec.structs.replace(plan, name=f"{plan.name}{MARK}{digest}")
+
+
+class _Gpu:
+    """Writes the program of one rank."""
+
+    def __init__(self, shape: PlanShape, gpu: Gpu) -> None:
+        self.shape, self.gpu, self.rank = shape, gpu, gpu.rank
+        self.channel: dict[Connection, int] = {}
+        self.peers: dict[str, list[int]] = {kind: [] for kind in _TYPES}
+        for connection in shape.connections:
+            source, target, _ = connection
+            if self.rank in (source, target):
+                peer = target if source == self.rank else source
+                kind = self._kind(peer)
+                self.channel[connection] = len(self.peers[kind])
+                self.peers[kind].append(peer)
+        targets = sorted({t for s, t, _ in shape.connections if s == self.rank})
+        self.buffer = {peer: number for number, peer in enumerate(targets)}
+        self.stage = shape.slots_end
+
+    def write(self) -> PlanGpu:
+        """Return the program of the rank."""
+        gpu, shape = self.gpu, self.shape
+        acquires, releases, initial = semaphores_of(shape, gpu)
+        blocks = tuple(
+            self._block(block, acquires[block.id], releases[block.id]) for block in gpu.threadblocks
+        )
+        needed = ("port",) if shape.packets else _TYPES
+        return PlanGpu(
+            id=gpu.rank,
+            input_chunks=gpu.input_chunks,
+            output_chunks=gpu.output_chunks,
+            scratch_chunks=shape.scratch_chunks,
+            threadblocks=blocks,
+            channels=tuple(
+                Channels(kind, tuple(self.peers[kind])) for kind in needed if self.peers[kind]
+            ),
+            remote_buffers=tuple(
+                RemoteBuffer(peer, "s", (self._kind(peer),)) for peer in self.buffer
+            ),
+            semaphores=tuple(Semaphore(value) for value in initial),
+        )
+
+    def _kind(self, peer: int) -> str:
+        return "port" if self.shape.is_port(self.rank, peer) else "memory"
+
+    def _block(
+        self,
+        block: Threadblock,
+        acquires: dict[int, tuple[int, ...]],
+        releases: dict[int, tuple[int, ...]],
+    ) -> Block:
+        shape, known = self.shape, self.shape.first_slot
+        out = into = None
+        if block.send is not None:
+            out = (self.rank, block.send, block.channel)
+            out = out if out in known else None
+        if block.recv is not None:
+            into = (block.recv, self.rank, block.channel)
+            into = into if into in known else None
+        lists: dict[str, list[int]] = defaultdict(list)
+        local = {}
+        for connection, peer in ((into, block.recv), (out, block.send)):
+            if connection is not None and peer is not None:
+                kind = self._kind(peer)
+                local[connection] = kind, len(lists[kind])
+                lists[kind].append(self.channel[connection])
+        kind_in, channel_in = ("memory", -1) if into is None else local[into]
+        kind_out, channel_out = ("memory", -1) if out is None else local[out]
+        links = Links(
+            kind_in,
+            kind_out,
+            channel_in,
+            channel_out,
+            slot_in=0 if into is None else known[into],
+            slot_out=0 if out is None else known[out],
+            stage=self.stage,
+            thrown=shape.thrown.get((self.rank, block.id), 0),
+            acquires=acquires,
+            releases=releases,
+        )
+        if kind_out == "port" and out is not None:
+            sends = (step for step in block.steps if step.op in SENDS)
+            self.stage += sum(staged(s, shape.packets) * s.count for s in sends)
+        ops = BlockWriter(block, shape, links).ops()
+        refs: tuple[BlockBuffers, ...] = ()
+        if out is not None and block.send is not None:
+            refs = (BlockBuffers(kind_out, (self.buffer[block.send],)),)
+        used = [kind for kind in _TYPES if lists[kind] and (kind == "port" or not shape.packets)]
+        return Block(
+            id=block.id,
+            ops=ops,
+            channels=tuple(BlockChannels(kind, tuple(lists[kind])) for kind in used),
+            remote_buffer_refs=refs,
+            channel=block.channel,
+        )
+
+
+def _defect(phrase: str) -> DefectError:
+    return DefectError(Diagnostic("CS590", f"the writer was handed what it cannot spell: {phrase}"))

@@ -1,0 +1,42 @@
+"""Reads and writes schedule files of every runtime: XML, or plans in JSON."""
+
+from __future__ import annotations
+
+from colsynth.model import ThreadblockProgram
+from colsynth.runtimes import reader, writer
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.reader import Reading
+
+
+def read(data: bytes, profile: Profile, *, file: str) -> Reading:
+    """Read `data` as `profile`'s runtime would.
+
+    Parameters
+    ----------
+    data : bytes
+    profile : Profile
+    file : str
+        Name used in messages.
+    """
+    if profile.plans:
+        from colsynth.runtimes.plans.reader import read_plan
+
+        return read_plan(data, profile)
+    return reader.read(data, profile, file=file)
+
+
+def write(program: ThreadblockProgram, profile: Profile) -> bytes:
+    """Return the schedule file of a program.
+
+    Raises
+    ------
+    DefectError
+        CS590 when the program holds a value that the dialect cannot spell.
+    LimitError
+        CS402 when it does not fit a plan.
+    """
+    if profile.plans:
+        from colsynth.runtimes.plans.writer import write_plan
+
+        return write_plan(program, profile)
+    return writer.write(program, profile)

@@ -1,0 +1,25 @@
+"""What threadblocks of a plan use, in the numbering of their GPU."""
+
+from __future__ import annotations
+
+from colsynth.runtimes.plans.form import Block
+
+TYPES = ("memory", "port")
+
+
+def block_lists(block: Block) -> dict[str, list[int]]:
+    """Return the GPU-wide channel ids of a threadblock, by type."""
+    found: dict[str, list[int]] = {kind: [] for kind in TYPES}
+    for channels in block.channels:
+        if channels.channel_type in found:
+            found[channels.channel_type] += channels.channel_ids
+    return found
+
+
+def buffer_lists(block: Block) -> dict[str, list[int]]:
+    """Return the GPU-wide remote buffers of a threadblock, by type of channel."""
+    found: dict[str, list[int]] = {kind: [] for kind in TYPES}
+    for refs in block.remote_buffer_refs:
+        if refs.access_channel_type in found:
+            found[refs.access_channel_type] += refs.remote_buffer_ids
+    return found

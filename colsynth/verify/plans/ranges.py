@@ -1,0 +1,53 @@
+"""Rules P06 and P15: channels in pairs, and the byte range of a plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from colsynth.model import Severity
+from colsynth.runtimes.plans.form import SCRATCH_BYTES, Plan, scratch_stride
+from colsynth.runtimes.rules import Findings
+from colsynth.units import plural
+from colsynth.verify.plans.lists import TYPES
+
+_REUSED_BYTES = 2**32
+"""Offsets and sizes are 32-bit numbers (contract 3)."""
+
+
+def lint_pairs(plan: Plan, findings: Findings) -> None:
+    """Check that both ranks of every pair list equally many channels (P06)."""
+    for kind in TYPES:
+        count: Counter[tuple[int, int]] = Counter()
+        for rank, gpu in enumerate(plan.gpus):
+            for channels in gpu.channels:
+                if channels.channel_type == kind:
+                    count.update((rank, peer) for peer in channels.connected_to)
+        for (rank, peer), found in sorted(count.items()):
+            if found > count[peer, rank]:
+                other = plural(count[peer, rank], "channel")
+                text = f"{found} {kind} channels lead to rank {peer}, which has {other} back"
+                findings.add("P06", text, rank)
+
+
+def lint_range(plan: Plan, findings: Findings) -> None:
+    """Check the byte range against what buffers hold (P15)."""
+    least, most = plan.min_message_size, plan.max_message_size
+    if most < max(1, least):
+        findings.add("P15", f"no message has {least} to {most} bytes")
+        return
+    chunks = max(plan.gpus[0].input_chunks, plan.gpus[0].output_chunks)
+    unlimited = most >= _REUSED_BYTES
+    if unlimited:
+        text = "messages from 4 GiB on are in the range; offsets are 32-bit numbers"
+        findings.add("P15", text, level=Severity.WARNING)
+    if not plan.reuse_resources:
+        return
+    for rank, gpu in enumerate(plan.gpus):
+        bare = [op for b in gpu.threadblocks for op in b.ops if op.name != "pipeline"]
+        touched = any(o.type == "s" or o.buffer_id is not None for op in bare for o in op.dst_buff)
+        stride = scratch_stride(plan, gpu)
+        aligned = most // chunks // plan.buffer_alignment * plan.buffer_alignment
+        if touched and not unlimited and aligned > stride:
+            text = f"a chunk of {aligned} bytes needs more than the {stride} bytes of a slot"
+            findings.add("P15", f"{text} ({SCRATCH_BYTES >> 20} MiB of scratch)", rank)
+            return

@@ -1,0 +1,106 @@
+"""Plans as files: equal bytes, names of their own, back to steps, and boxes as channels."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import DefectError, LimitError
+from colsynth.runtimes import profile, read, write
+from colsynth.runtimes.plans.form import operations
+from tests.verify.plans.test_execution import PAIRS
+
+MESH = api.load_topology("mesh:2x2")
+
+
+def compiled(topology, collective, root=None, **options):
+    problem = api.make_problem(topology, collective, root)
+    return api.compile(problem, "mscclpp", level=0, algorithm="forest", **options)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pairs") / "pairs.yaml"
+    path.write_text(PAIRS)
+    return api.load_topology(str(path))
+
+
+def test_equal_programs_give_equal_bytes_and_other_ones_another_name():
+    first, again = (compiled(MESH, "allreduce").artefacts[0] for _ in range(2))
+    assert first.data == again.data == write(first.program, profile("mscclpp@0.8"))
+    header = first.program.header
+    other = write(replace(first.program, header=replace(header, max_bytes=1 << 28)), MSCCLPP)
+    names = [json.loads(data)["name"] for data in (first.data, other)]
+    assert names[0] != names[1]
+    assert {name.rpartition(" #")[0] for name in names} == {header.name}
+
+
+MSCCLPP = profile("mscclpp")
+
+
+@pytest.mark.parametrize(
+    ("collective", "options"),
+    [("allreduce", {}), ("reduce-scatter", {}), ("allreduce", {"protocol": "LL"})],
+)
+def test_a_file_is_predicted_like_the_program_it_was_made_of(pairs, collective, options):
+    for topology in (MESH, pairs):
+        done = compiled(topology, collective, **options)
+        sizes = [point.size_bytes for point in done.predicted]
+        told = api.simulate(done.artefacts[0].data, "mscclpp", topology, sizes).points
+        for point, predicted in zip(told, done.predicted, strict=True):
+            assert point.seconds == pytest.approx(predicted.seconds, rel=0.05)
+
+
+def test_ranks_in_one_box_share_memory_and_others_use_ports(pairs):
+    plan = read(compiled(pairs, "allreduce").artefacts[0].data, MSCCLPP, file="plan").plan
+    kinds = {
+        (gpu.id, peer): channels.channel_type
+        for gpu in plan.gpus
+        for channels in gpu.channels
+        for peer in channels.connected_to
+    }
+    assert {kind for (a, b), kind in kinds.items() if a // 2 == b // 2} == {"memory"}
+    assert {kind for (a, b), kind in kinds.items() if a // 2 != b // 2} == {"port"}
+    assert all(r.type == "s" for gpu in plan.gpus for r in gpu.remote_buffers)
+
+
+def test_small_messages_need_no_pipeline_and_packets_no_channels():
+    found = {}
+    for name, options in {
+        "pipeline": {},
+        "flat": {"max_bytes": 1 << 20},
+        "packets": {"protocol": "LL"},
+    }.items():
+        plan = read(
+            compiled(MESH, "allreduce", **options).artefacts[0].data, MSCCLPP, file="plan"
+        ).plan
+        blocks = [block for gpu in plan.gpus for block in gpu.threadblocks]
+        found[name] = {op.name for block in blocks for op in operations(block)}
+        assert max(len(operations(block)) for block in blocks) <= 64
+        assert plan.min_message_size == 16 * plan.gpus[0].input_chunks
+    assert "pipeline" in found["pipeline"]
+    assert "pipeline" not in found["flat"]
+    assert not found["packets"] & {"pipeline", "signal", "wait", "put"}
+
+
+def test_what_no_plan_can_do_is_refused():
+    with pytest.raises(LimitError, match="with packets is not safe"):
+        compiled(MESH, "broadcast", root=0, protocol="LL")
+    with pytest.raises(LimitError, match="do not fit the plan"):
+        compiled(MESH, "allreduce", protocol="LL", max_bytes=1 << 30)
+    program = compiled(MESH, "allgather").artefacts[0].program
+    both = replace(program, header=replace(program.header, out_of_place=True))
+    with pytest.raises(DefectError, match="serves one call mode"):
+        write(both, MSCCLPP)
+
+
+def test_traps_of_the_library_are_told():
+    told = {
+        collective: " ".join(compiled(MESH, collective, root).notes)
+        for collective, root in (("reduce-scatter", None), ("reduce", 0), ("allreduce", None))
+    }
+    assert "hang" in told["reduce-scatter"]
+    assert "never reach" in told["reduce"]
+    assert "mscclpp.Executor" not in told["allreduce"]
+    assert "CUDA graph" in " ".join(compiled(MESH, "allgather", protocol="LL").notes)
