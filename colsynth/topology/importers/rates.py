@@ -112,7 +112,8 @@ def _figure(entry: dict[str, Any], basis: str, title: str) -> Figure:
     if basis == "measured" and "measured" in entry:
         return Figure(parse_bandwidth(entry["measured"]), f"{title}, measured: {entry['by']}")
     known = "spec" if basis == "spec" else "library"
-    source = f"{title}: {table()['sources'][known]}"
+    told = "weak" if known == "spec" and entry.get("weak") else known
+    source = f"{title}: {table()['sources'][told]}"
     if basis == "measured":
         source += "; no measurement is known"
     return Figure(parse_bandwidth(entry[known]), source)
