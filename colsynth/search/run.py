@@ -224,7 +224,9 @@ class _Quest:
             other.most_work = searcher.most_work
             other.try_all([(plan,)])
             if other.best() is not None:
+                other.vary_protocol()
                 other.sweep(OWN)
+                other.vary_protocol()
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
 
     def _rivals(self) -> Iterator[tuple[Plan, frozenset[str]]]:
@@ -266,6 +268,7 @@ class _Quest:
     def _sweep(self, anything: bool) -> None:
         """Vary the first algorithm; try the others too if the best is far from the floor."""
         searcher = self.searcher
+        searcher.vary_protocol()
         searcher.sweep(OWN)
         best = searcher.best()
         if best is not None and anything and searcher.behind(0, best) > FAR:
