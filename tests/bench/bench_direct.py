@@ -8,16 +8,19 @@ the search for a cabling is never worse than known constructions, for 6 to 64 GP
 
 import sys
 import time
+from itertools import product
 
 from colsynth import api
 from colsynth.bounds.steps import step_bound
 from colsynth.cabling.finder import Finder
 from colsynth.errors import ColsynthError
+from colsynth.runtimes.selection import usual_size
 from colsynth.topology import load
 
 BOUNDS = ("hypercube:10", "torus:50x50", "torus:64x64", "genkautz:4,4096", "torus:16x16x16")
 FILES = ("torus:8x8", "kautz:2,4", "circulant:64,5,6", "line^2(bipartite:4)")
-SIZES = ("torus:4x4", "circulant:12,2,3", "kautz:2,3", "torus:8x8")
+SIZES = ("torus:4x4", "circulant:12,2,3", "kautz:2,3", "genkautz:4,36", "torus:8x8")
+EXPONENTS = (10, 16, 18, 20, 22, 26, 30)
 RUNTIMES = ("msccl", "msccl-executor", "rccl")
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")
 
@@ -50,19 +53,19 @@ def files():
 def sizes():
     rows = {"default": {}, "bfb": {"algorithm": "bfb"}, "forest": {"algorithm": "forest"}}
     rows["one tree"] = {"algorithm": "forest", "trees": "1"}
-    for spec in SIZES:
-        problem = api.make_problem(load(spec), "allgather")
-        for size in (2**10, 2**18, 2**20, 2**22, 2**26, 2**30):
-            times = {}
-            start = time.process_time()
-            for name, options in rows.items():
-                done = api.compile(problem, "msccl", size=size, mode="in-place", **options)
-                times[name] = min(float(x.seconds) for x in done.predicted) * 1e6
-            best = min(times[name] for name in rows if name != "default")
-            shown = " ".join(f"{name} {us:.2f}" for name, us in times.items())
-            ratio = times["default"] / best
-            print(f"{spec:18} {size:11} {shown} ratio {ratio:.4f}", end=" ")
-            print(f"{time.process_time() - start:.1f} s", flush=True)
+    for collective, spec, exponent in product(("allgather", "allreduce"), SIZES, EXPONENTS):
+        problem = api.make_problem(load(spec), collective)
+        size = usual_size(2**exponent, problem.topology.size)  # others are never selected
+        times = {}
+        start = time.process_time()
+        for name, options in rows.items():
+            done = api.compile(problem, "msccl", size=size, mode="in-place", **options)
+            times[name] = done.predicted[-1].seconds * 1e6
+        best = min(times[name] for name in rows if name != "default")
+        shown = " ".join(f"{name} {us:.2f}" for name, us in times.items())
+        ratio = times["default"] / best
+        print(f"{spec:18} {collective} {size:11} {shown} ratio {ratio:.4f}", end=" ")
+        print(f"{time.process_time() - start:.1f} s", flush=True)
 
 
 def fronts():
