@@ -5,23 +5,29 @@ Three limits of the simulator's model, each a proof by counting:
 - **Links.** The bottleneck cut, where every link has the share of its bandwidth that protocols
   leave, and data the share of the bytes on the wire that the protocol leaves.
 - **Threadblocks.** On average, every GPU receives and sends some bytes, and adds some up. A
-  threadblock moves so many per second, and only so many are resident. Where a runtime fuses steps,
-  a receive and a send may share one; elsewhere each takes its own time.
-- **Latency.** Some message must reach every GPU, and leave every box.
+  threadblock moves so many per second, and only so many are resident; a file that asks for more
+  may not fit a GPU, and is not bounded. Where a runtime fuses steps, a receive and a send may
+  share one; elsewhere each takes its own time.
+- **Latency.** In every process group, some message must reach or leave the first GPU, and its box
+  if the group has GPUs in others. In a custom collective, some chunk must reach who wants it.
 
 A call launches before any of that begins. The protocol with the least time counts at each size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from colsynth.cost import Model, default_model
 from colsynth.cost.pair_routes import is_network
-from colsynth.model import AllreduceBound, Bound, Collective, Cut, FlowBound, Problem, Topology
+from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem
 from colsynth.runtimes.profile import Profile
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
 
 Optimum = Bound | FlowBound | AllreduceBound
 
@@ -95,10 +101,9 @@ def runtime_bounds(
     """
     model = model or default_model(profile)
     rate = link_rate(problem, optimum, model)
-    far = _far(problem.topology)
-    wire = max(_nearest(problem.topology), _between_boxes(problem.topology))
+    wires = _wires(problem)
     bounds = [
-        [_bound(problem, profile, model, name, size, (rate, wire, far)) for name in model.launch]
+        [_bound(problem, profile, model, name, size, rate, wires) for name in profile.fifo_calls]
         for size in sizes
     ]
     return tuple(min(several, key=lambda bound: bound.seconds) for several in bounds)
@@ -110,19 +115,22 @@ def _bound(
     model: Model,
     protocol: str,
     size: int,
-    known: tuple[Fraction, float, bool],
+    rate: Fraction,
+    wires: tuple[float, float | None],
 ) -> RuntimeBound:
-    """Return the bound of a protocol; `known` is (rate of links, latency, whether boxes differ)."""
-    rate, wire, far = known
+    """Return the bound of a protocol, from the rate of links and `_wires`."""
     begun = (model.launch[protocol] + model.step[protocol]) / 1e6
-    hop = (model.network_hop if far else model.hop)[protocol] / 1e6
-    wires = float(size / rate) / model.payload[protocol]
+    near, between = wires
+    hop, network_hop = model.hop[protocol] / 1e6, model.network_hop[protocol] / 1e6
+    message = min(hop, network_hop) + near  # NICs may lie on the way within a box, too
+    if between is not None:
+        message = max(message, network_hop + between)
     return RuntimeBound(
         size=size,
         protocol=protocol,
-        links=begun + wires,
+        links=begun + float(size / rate) / model.payload[protocol],
         threadblocks=begun + size * _threadblock_time(problem, profile, model, protocol),
-        latency=begun + model.step[protocol] / 1e6 + hop + wire,  # the receiver takes a step, too
+        latency=begun + model.step[protocol] / 1e6 + message,  # the receiver takes a step, too
     )
 
 
@@ -148,54 +156,73 @@ def link_rate(problem: Problem, optimum: Optimum, model: Model) -> Fraction:
         best = max(model.link_efficiency, model.network_efficiency)
         return max(optimum.limit.algbw, optimum.algbw) * _exact(best)
     if isinstance(optimum, FlowBound):
-        return optimum.algbw * _share(problem, optimum.cut, model)
+        # Prices of links prove a rate in proportion to the sum of bandwidth times price.
+        prices = dict(enumerate(optimum.prices)) or dict.fromkeys(optimum.cut.links, 1)
+        return optimum.algbw * _share(problem, prices, model)
     phases = zip(optimum.rates, optimum.cuts, strict=True)
-    times = (1 / (rate * _share(problem, cut, model)) for rate, cut in phases)
+    times = (
+        1 / (rate * _share(problem, dict.fromkeys(cut.links, 1), model)) for rate, cut in phases
+    )
     return 1 / sum(times, Fraction(0))
 
 
-def _share(problem: Problem, cut: Cut, model: Model) -> Fraction:
-    """Return the share of a cut's bandwidth that the simulator leaves, 0 to 1."""
+def _share(problem: Problem, prices: Mapping[int, int], model: Model) -> Fraction:
+    """Return the share of the priced bandwidth of links that the simulator leaves, 0 to 1."""
     topology = problem.topology
-    left = Fraction(0)
-    for link in cut.links:
-        outside = is_network(topology, link)
-        share = model.network_efficiency if outside else model.link_efficiency
-        left += topology.links[link].bandwidth * _exact(share)
-    return left / cut.bandwidth
+    whole = left = Fraction(0)
+    for link, price in prices.items():
+        share = model.network_efficiency if is_network(topology, link) else model.link_efficiency
+        whole += topology.links[link].bandwidth * price
+        left += topology.links[link].bandwidth * price * _exact(share)
+    return left / whole
 
 
 def _exact(share: float) -> Fraction:
     return Fraction(share).limit_denominator(10**6)
 
 
-def _far(topology: Topology) -> bool:
-    """Whether GPUs are in several boxes."""
-    return len({topology.nodes[node].box for node in topology.ranks}) > 1
+def _wires(problem: Problem) -> tuple[float, float | None]:
+    """Return the seconds of links that some message passes, and some that changes boxes.
 
-
-def _nearest(topology: Topology) -> float:
-    """Return the seconds from the first GPU to the one that is nearest to it."""
-    first, *others = topology.ranks
-    return _least_latency(topology, {first}, set(others))
-
-
-def _between_boxes(topology: Topology) -> float:
-    """Return the least seconds from the first GPU's box to another; 0 in a single box."""
-    home = topology.nodes[topology.ranks[0]].box
-    inside = {node for node in topology.ranks if topology.nodes[node].box == home}
-    return _least_latency(topology, inside, set(topology.ranks) - inside)
-
-
-def _least_latency(topology: Topology, sources: set[int], targets: set[int]) -> float:
-    """Return the least latency of any way from a source to a target; 0 without a target."""
+    The second is None where no message must leave a box.
+    """
     import networkx as nx
 
-    if not targets:
-        return 0.0
+    nodes = problem.topology.nodes
     graph = nx.DiGraph()
-    for link in topology.links:
+    for link in problem.topology.links:
         known = graph.get_edge_data(link.source, link.target, {"latency": link.latency})
         graph.add_edge(link.source, link.target, latency=min(known["latency"], link.latency))
+    near, between = 0.0, None
+    for some, others in _apart(problem):
+        way = min(_latency(graph, some, others), _latency(graph, others, some))
+        near = max(near, way)
+        if {nodes[node].box for node in some}.isdisjoint(nodes[node].box for node in others):
+            between = max(between or 0.0, way)
+    return near, between
+
+
+def _apart(problem: Problem) -> Iterator[tuple[set[int], set[int]]]:
+    """Yield sets of GPUs of which one must send to, or receive from, one of other GPUs."""
+    nodes, ranks = problem.topology.nodes, problem.topology.ranks
+    if problem.collective is Collective.CUSTOM:
+        for demand in problem.demands:
+            for rank in demand.wanted:
+                if rank not in demand.holders:
+                    yield {ranks[holder] for holder in demand.holders}, {ranks[rank]}
+                    return  # one proves as much as a bound needs
+        return
+    for group in problem.groups or (range(len(ranks)),):
+        first, *others = (ranks[rank] for rank in group)
+        home = {node for node in (first, *others) if nodes[node].box == nodes[first].box}
+        yield {first}, set(others)
+        if len(home) < len(group):
+            yield home, set(others) - home
+
+
+def _latency(graph: DiGraph, sources: set[int], targets: set[int]) -> float:
+    """Return the least latency of any way from a source to a target; 0 without a way."""
+    import networkx as nx
+
     lengths = nx.multi_source_dijkstra_path_length(graph, sources, weight="latency")
     return float(min((lengths[node] for node in targets if node in lengths), default=0))

@@ -102,10 +102,10 @@ class Compilation:
     notes : tuple of str
         Notes for the user.
     predicted : tuple of Prediction
-        Predictions at the sizes of the search, ascending.
+        Predictions at the sizes of the search that all files serve, ascending.
     limited_by : dict
         Share of each limit (`colsynth.simulate.breakdown.LIMITS`) in the predicted time of the
-        largest of these messages.
+        largest of these messages; empty where there are none.
     """
 
     problem: Problem

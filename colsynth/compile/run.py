@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import zip_longest
+from math import inf
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
 from colsynth.compile.files import Maker, Watch, aimed
@@ -128,6 +129,7 @@ def _compiled(
         *_warnings(artefacts),
         *target.profile.warnings,
     )
+    predicted = _predictions(measured, found, artefacts)
     return Compilation(
         problem=problem,
         runtime=target.profile.name,
@@ -137,25 +139,36 @@ def _compiled(
         artefacts=artefacts,
         seconds=clock.seconds(),
         notes=notes,
-        predicted=_predictions(measured, found),
-        limited_by=_limited_by(artefacts[0].program, found.workshop.case),
+        predicted=predicted,
+        limited_by=_limited_by(artefacts[0].program, found.workshop.case, predicted),
     )
 
 
-def _predictions(measured: Measured, found: Found) -> tuple[Prediction, ...]:
-    """Return the predicted times of a plan, at the sizes where it was simulated."""
+def _predictions(
+    measured: Measured, found: Found, artefacts: tuple[Artefact, ...]
+) -> tuple[Prediction, ...]:
+    """Return the predicted times of a plan, at the sizes that were simulated and files serve."""
     times = zip(found.workshop.case.sizes, measured.seconds, strict=True)
-    pairs = zip_longest(times, found.floors)
-    return tuple(Prediction(size, s, least) for (size, s), least in pairs if s is not None)
+    limits = [artefact.program.header.max_bytes for artefact in artefacts]
+    most = min((limit for limit in limits if limit is not None), default=inf)
+    return tuple(
+        Prediction(size, seconds, least)
+        for (size, seconds), least in zip_longest(times, found.floors)
+        if seconds is not None and size <= most
+    )
 
 
-def _limited_by(program: ThreadblockProgram, case: Case) -> dict[str, float]:
+def _limited_by(
+    program: ThreadblockProgram, case: Case, predicted: tuple[Prediction, ...]
+) -> dict[str, float]:
     """Return the share of each limit in the predicted time of the largest message."""
     from colsynth.simulate.breakdown import break_down
     from colsynth.simulate.trace import trace
 
+    if not predicted:
+        return {}
     where = case.problem.topology, case.profile
-    return break_down(trace(program, *where, case.sizes[-1], case.model)).shares
+    return break_down(trace(program, *where, predicted[-1].size_bytes, case.model)).shares
 
 
 def _given_up(found: Found) -> tuple[str, ...]:

@@ -216,8 +216,13 @@ class _Quest:
         """
         searcher = self.searcher
         for plan, pinned in self._rivals():
+            budget = searcher.most_evaluations
+            left = None if budget is None else budget - searcher.evaluations
+            if left == 0:
+                return
             other = Searcher(
-                *(searcher.workshop, searcher.objective, searcher.means, searcher.protocols),
+                *(searcher.workshop, searcher.objective, replace(searcher.means, budget=left)),
+                searcher.protocols,
                 *(searcher.pinned | pinned, searcher.floors),
                 known=searcher.found,
             )

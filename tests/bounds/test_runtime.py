@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import pytest
 
 from colsynth import api
 from colsynth.bounds.optimum import best_optimum
-from colsynth.bounds.runtime import runtime_bounds
+from colsynth.bounds.runtime import link_rate, runtime_bounds
 from colsynth.cost import default_model
+from colsynth.cost.pair_routes import is_network
 from colsynth.errors import ColsynthError
 from colsynth.runtimes import profile
 from colsynth.simulate import simulate
@@ -21,13 +24,14 @@ TOPOLOGIES = (
     api.load_topology("ring:5"),
 )
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
+CUSTOM = "version: 1\nchunks:\n  - {held-by: [9], wanted-by: [10]}\n"
 
 
 def bounds(problem, runtime, sizes=SIZES):
     return runtime_bounds(problem, profile(runtime), best_optimum(problem), sizes)
 
 
-@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+@pytest.mark.parametrize("runtime", ["msccl", "rccl", "mscclpp"])
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_nothing_is_predicted_to_beat_it(collective, runtime):
     """What is made with each protocol stays above, at every size."""
@@ -48,6 +52,31 @@ def test_nothing_is_predicted_to_beat_it(collective, runtime):
                 assert point.seconds >= bound.seconds * (1 - 1e-9)
                 seen += 1
     assert seen >= 6 * len(SIZES)
+
+
+def test_what_stays_in_a_box_need_not_leave_it(tmp_path):
+    """Groups within boxes, and a custom collective within one, are not held to the network."""
+    topology = api.load_topology("dgx-a100", nodes=2)
+    one = api.make_problem(api.load_topology("dgx-a100"), "allgather")
+    grouped = api.make_problem(topology, "allgather", groups=[range(8, 16), range(8)])
+    asked = tmp_path / "asked.yaml"
+    asked.write_text(CUSTOM)
+    custom = api.make_problem(topology, None, custom=asked)
+    alone, groups, own = (bounds(x, "msccl", (1 << 10,))[0] for x in (one, grouped, custom))
+    assert groups.latency == alone.latency == own.latency
+
+
+def test_prices_of_links_count_by_what_each_link_leaves():
+    """A flow bound by prices on links of two kinds is not held to the links of a cut."""
+    topology = api.load_topology("dgx-a100", nodes=2)
+    problem = api.make_problem(topology, "alltoall")
+    found = best_optimum(problem)
+    model = default_model(profile("msccl"))
+    network = [is_network(topology, link) for link in range(len(topology.links))]
+    priced = replace(found, prices=tuple(map(int, network)))
+    assert link_rate(problem, priced, model) == found.algbw * Fraction(24, 25)
+    priced = replace(found, prices=tuple(int(not outside) for outside in network))
+    assert link_rate(problem, priced, model) == found.algbw * Fraction(4, 5)
 
 
 def test_compile_tells_of_it():

@@ -47,6 +47,7 @@ def test_a_file_is_predicted_like_the_program_it_was_made_of(pairs, collective, 
     for topology in (MESH, pairs):
         done = compiled(topology, collective, **options)
         sizes = [point.size_bytes for point in done.predicted]
+        assert max(sizes) <= (done.artefacts[0].program.header.max_bytes or max(sizes))
         told = api.simulate(done.artefacts[0].data, "mscclpp", topology, sizes).points
         for point, predicted in zip(told, done.predicted, strict=True):
             assert point.seconds == pytest.approx(predicted.seconds, rel=0.05)

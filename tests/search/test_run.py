@@ -134,6 +134,13 @@ def test_a_note_says_that_fewer_trees_were_taken():
     assert any(note.startswith(f"{within} trees per GPU have the better") for note in best.notes)
 
 
+@pytest.mark.parametrize("budget", [1, 3])
+def test_rivals_on_a_fabric_share_the_budget(budget):
+    case = case_of("torus:3x3", None, "allgather", "msccl")
+    found = find_plan(case, Objective(((1.0,),)), Wish(), Means(budget))
+    assert len(found.ranking) <= budget
+
+
 def test_an_alltoall_needs_no_algorithm_by_name():
     done = made("dgx-a100", 1, "alltoall", "rccl")
     assert done.verified

@@ -246,7 +246,8 @@ class Machine:
         if not self._arrived(block, action):
             return False
         for thread, (move, lane) in enumerate(zip(action.moves, action.lanes, strict=True)):
-            clock = block.known(thread)
+            # Threads meet once the packets are there, before anything is put (rppkt).
+            clock = self._told_by(move, block.known(thread))
             self.lane_tick[lane] += 1
             component, tick = self.first_lane + lane, self.lane_tick[lane]
             if move.sent:
@@ -278,16 +279,21 @@ class Machine:
         block.ticks[1] += 1
         tick = block.ticks[1]
         for move in action.moves:
-            known = block.clock.copy()
-            for packets in move.packets:
-                for cell in packets:
-                    np.maximum(known, self.memory.packet_clock[cell], out=known)
+            known = self._told_by(move, block.clock)
             if move.packets:
                 block.learn(_ALL, known)
             told = known.copy()
             told[block.packet] = tick  # a thread keeps to its own packets, one after the other
             self._forward(move, (block.packet, tick), told, known)
         return True
+
+    def _told_by(self, move: Move, clock: Clock) -> Clock:
+        """Return what is known at a clock and by the packets that a move reads."""
+        known = clock.copy()
+        for packets in move.packets:
+            for cell in packets:
+                np.maximum(known, self.memory.packet_clock[cell], out=known)
+        return known
 
     def _forward(self, move: Move, stamp: tuple[int, int], told: Clock, known: Clock) -> None:
         """Move data of which sources or targets are packets.

@@ -83,6 +83,7 @@ CASES = [
     ("ring:3", "broadcast", "forest", "Simple"),
     *(("pairs", collective, "ten", "Simple") for collective in COLLECTIVES),
     *(("pairs", collective, "ten", "LL") for collective in COLLECTIVES[:4]),
+    *(("pairs", collective, "ring", "LL") for collective in COLLECTIVES[:2]),
     *(("pairs", collective, "forest", "Simple") for collective in COLLECTIVES[:3]),
 ]
 
