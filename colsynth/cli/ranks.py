@@ -17,6 +17,7 @@ from colsynth.cli.machine import MachineOptions
 from colsynth.cli.members import GroupOption, grouped
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.errors import Diagnostic, InputError
+from colsynth.reading import MACHINE, read_whole
 from colsynth.units import format_size
 from colsynth.writing import write_files
 
@@ -163,11 +164,13 @@ def ranks(
     json: JsonOption = False,
 ) -> None:
     """Print how a launcher numbers ranks as a schedule does; find a faster order of hosts."""
-    from colsynth.ranks import launch, read_hosts
+    from colsynth.ranks import launch
+    from colsynth.topology.importers.hostlist import read_hosts
+    from colsynth.topology.importers.run import decoded
 
     if output is not None:
         refuse_to_overwrite((output.absolute(),), force)
-    listed = read_hosts(hosts)
+    listed = read_hosts(decoded(read_whole(hosts, MACHINE, "CS152"), str(hosts)))
     places, found = _placed(topology, listed, machine, group, order, runtime, seed)
     started = launch(launcher, places)
     if output is not None and started.file:

@@ -4,7 +4,7 @@
 ranks so. `reorder` finds an order of hosts, from a topology or a measured matrix.
 """
 
-from colsynth.ranks.hosts import Place, placement_of, read_hosts
+from colsynth.ranks.hosts import Place, placement_of
 from colsynth.ranks.launchers import LAUNCHERS, Launch, launch
 from colsynth.ranks.matrix import Network, network_of_logs, read_matrices
 from colsynth.ranks.reorder import Reordered, reorder, reorder_topology, reordered
@@ -18,7 +18,6 @@ __all__ = [
     "launch",
     "network_of_logs",
     "placement_of",
-    "read_hosts",
     "read_matrices",
     "reorder",
     "reorder_topology",

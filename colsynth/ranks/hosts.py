@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Topology
-from colsynth.reading import FileKind, read_whole
 from colsynth.units import plural
-
-HOSTS = FileKind("list of hosts", 2**20)
-"""A hundred thousand names."""
-
-_LINE = re.compile(r"([A-Za-z0-9][\w.-]*)(?::\d+|\s+slots\s*=\s*\d+)?")
 
 
 class Place(NamedTuple):
@@ -23,31 +15,6 @@ class Place(NamedTuple):
 
     host: str
     device: int
-
-
-def read_hosts(path: Path) -> tuple[str, ...]:
-    """Return the hosts of a file, one in a line, such as ``node17`` or ``node17 slots=8``.
-
-    Raises
-    ------
-    InputError
-        CS630: a line is no host, a host is there twice, or there is none.
-    """
-    text = read_whole(path, HOSTS, "CS630").decode("utf-8", "replace")
-    hosts: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].strip()
-        if not words:
-            continue
-        found = _LINE.fullmatch(words)
-        if found is None or found[1] in hosts:
-            phrase = f"no host: {words!r}" if found is None else f"host {words} is there twice"
-            advice = "write one host in a line, such as node17 or node17:8"
-            raise InputError(Diagnostic("CS630", phrase, Span(str(path), number), help=advice))
-        hosts[found[1]] = number
-    if not hosts:
-        raise InputError(Diagnostic("CS630", "the file names no host", Span(str(path))))
-    return tuple(hosts)
 
 
 def placement_of(

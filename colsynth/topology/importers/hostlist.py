@@ -10,6 +10,8 @@ from colsynth.topology.importers.machine import Source, refusal
 
 MOST_HOSTS = 2**16
 _PIECE = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
+_HOST = re.compile(r"[A-Za-z0-9][\w.-]*")
+_SLOTS = re.compile(r"(:\d+|\s+slots\s*=\s*\d+)$")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
@@ -67,21 +69,26 @@ def _numbers(text: str, at: Span) -> list[str]:
 
 
 def read_hosts(source: Source) -> tuple[str, ...]:
-    """Return the hosts of a file: one per line, or Slurm's lists; what follows a name is ignored.
+    """Return the hosts of a file, one per line or as Slurm lists them.
+
+    Lines are such as ``node17``, ``node17:8``, ``node17 slots=8`` or ``node[1-8]``; numbers of
+    slots are ignored.
 
     Raises
     ------
     InputError
-        CS152: a line is wrong, a host is there twice, or there is none.
+        CS152: a line is wrong, a host is there twice, or there is none; CS125: too many.
     """
     names: dict[str, int] = {}
     for number, line in enumerate(source.text.split("\n"), 1):
-        words = line.partition("#")[0].split()
+        words = line.partition("#")[0].strip()
         if not words:
             continue
         at = source.span(number)
-        for name in expand(words[0], at):
-            host = name.partition(":")[0]
+        for host in expand(_SLOTS.sub("", words), at):
+            if not _HOST.fullmatch(host):
+                advice = "write one host in a line, such as node17 or node17:8"
+                raise refusal(f"no host: {host[:40]!r}", at, advice=advice)
             if host in names:
                 phrase = f"host {host!r} is there twice"
                 raise refusal(phrase, at, f"first at line {names[host]}")
