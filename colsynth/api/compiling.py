@@ -116,6 +116,8 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.runtimes.catalog import profile
     from colsynth.search.levels import LEVELS, check_level
 
+    if max_height is not None:
+        require_least("--max-height", max_height, 1)
     of_all = {"trees": trees, "instances": instances, "channels": channels}
     of_all["max_height"] = max_height
     of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}

@@ -156,4 +156,6 @@ def _refusal(topology: Topology, node: int, neighbours: int) -> InputError:
     kind = "NIC" if found.kind is Kind.NIC else "switch"
     phrase = f"{kind} {found.name!r} joins {neighbours} neighbours: no direct-connect fabric"
     note = "shortest-path trees need links that lead from GPU to GPU, or a relay between two"
-    return InputError(Diagnostic("CS309", phrase, notes=(note,), help="use -a forest"))
+    return InputError(
+        Diagnostic("CS309", phrase, notes=(note,), help="use -a forest, without --max-height")
+    )

@@ -76,9 +76,10 @@ class Request:
     def degree(self) -> int:
         """Ports of each node that the fabric has."""
         most = MOST_PORTS if self.box is None else ports_of(self.box)[0]
-        ports = (self.ports or most) - self.reserved
+        given = most if self.ports is None else self.ports
+        ports = given - self.reserved
         if not 1 <= ports <= most:
-            phrase = f"{self.ports or most} ports less {self.reserved} reserved leave {ports}"
+            phrase = f"{given} ports less {self.reserved} reserved leave {ports}"
             raise _wrong(phrase, f"a fabric needs 1 to {most} ports")
         return ports
 
@@ -121,9 +122,11 @@ def make_job(
         CS141: there are not as many weights as sizes, or one is not above zero.
     """
     full = weights or (Fraction(1),) * len(sizes)
-    if len(full) != len(sizes) or min(full) <= 0:
-        phrase = f"{len(weights)} weights for {len(sizes)} sizes"
-        raise _wrong(phrase, "give one weight above zero for each size, in ascending order")
+    advice = "give one weight above zero for each size, in ascending order"
+    if len(full) != len(sizes):
+        raise _wrong(f"{len(weights)} weights for {len(sizes)} sizes", advice)
+    if min(full) <= 0:
+        raise _wrong(f"a weight is {min(full)}", advice)
     return Job(collective, sizes, full, bandwidth, latency)
 
 

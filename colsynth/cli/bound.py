@@ -24,6 +24,7 @@ from colsynth.cli.runtime_bound import (
     runtime_fields,
     show_runtime,
 )
+from colsynth.errors import Diagnostic, InputError
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound
 from colsynth.text import listed
 from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent, plural
@@ -76,6 +77,11 @@ def bound_(
     damage = machine.read(topology)
     problem = members.problem(damage.topology, collective, shards)
     asked = asked_of_runtime(runtime, sizes)
+    given = {"--steps": steps, "--heights": heights, "--runtime": asked is not None}
+    names = [name for name, value in given.items() if value]
+    if len(names) > 1:
+        phrase = f"{names[1]} does not go with {names[0]}"
+        raise InputError(Diagnostic("CS217", phrase, help="each prints an answer of its own"))
     if steps or heights:
         (show_steps if steps else show_heights)(problem, json=json)
         return

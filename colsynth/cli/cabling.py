@@ -12,7 +12,7 @@ import typer
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._help import SEARCH, TOPOLOGY
-from colsynth.cli._options import CollectiveOption, SeedOption
+from colsynth.cli._options import SeedOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.places import PLOT, check_file
@@ -162,7 +162,16 @@ class ExportOptions:
 def search(
     *,
     fabric: FabricOptions,
-    collective: CollectiveOption = "allreduce",
+    collective: Annotated[
+        str,
+        typer.Option(
+            "-c",
+            "--collective",
+            metavar="COLLECTIVE",
+            autocompletion=complete.collectives,
+            help="Collective: allgather, reduce-scatter or allreduce.",
+        ),
+    ] = "allreduce",
     work: WorkOptions,
     export: ExportOptions,
     seed: SeedOption = 0,

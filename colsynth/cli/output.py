@@ -59,9 +59,10 @@ def refuse_to_overwrite(paths: tuple[Path, ...], force: bool) -> None:
     ------
     InputError
         CS207 when a file exists and `force` is not set; CS208 when a folder in the way is
-        a file, links lead in a circle, or the system lets no file be made there.
+        a file, links lead in a circle, the system lets no file be made there, or a file
+        would be written twice.
     """
-    for path in paths:
+    for place, path in enumerate(paths):
         descriptor = descriptor_of(path)
         if descriptor is not None:
             require_open(path, descriptor)
@@ -69,6 +70,9 @@ def refuse_to_overwrite(paths: tuple[Path, ...], force: bool) -> None:
         _check_names(path)
         if path.is_file() and not force:
             raise exists(path)
+        regular = path.is_file() or not path.exists()
+        if regular and path.absolute() in map(Path.absolute, paths[:place]):
+            raise unwritable(path, "two options name this file", "name two files")
         _try_place(path)
 
 

@@ -133,7 +133,7 @@ class OrderOptions:
         from colsynth.simulate import read_source
 
         name = str(self.reorder)
-        if not name.endswith(".xml"):
+        if not name.endswith((".xml", ".json")):
             return name
         subject, data = read_schedule(Path(name))
         return read_source(data, profile(runtime), subject).program
@@ -168,6 +168,7 @@ def ranks(
     from colsynth.topology.importers.hostlist import read_hosts
     from colsynth.topology.importers.run import decoded
 
+    _refuse_idle(output, launcher, order)
     if output is not None:
         refuse_to_overwrite((output.absolute(),), force)
     listed = read_hosts(decoded(read_whole(hosts, MACHINE, "CS152"), str(hosts)))
@@ -179,6 +180,19 @@ def ranks(
         emit_json(_as_object(launcher, places, started, output, found, listed))
         return
     _show(started, output, found, listed, order)
+
+
+def _refuse_idle(output: Path | None, launcher: str, order: OrderOptions) -> None:
+    """Refuse options that nothing would obey."""
+    if output is not None and launcher == "torchrun":
+        phrase = "--output: torchrun takes no file"
+        raise InputError(Diagnostic("CS636", phrase, help="run the commands that are printed"))
+    if order.reorder is None and (order.matrix or order.logs):
+        phrase = f"{'--matrix' if order.matrix else '--log'} without --reorder"
+        advice = "name what is to be fast, e.g. --reorder ring"
+        raise InputError(Diagnostic("CS636", phrase, help=advice))
+    if order.matrix and order.logs:
+        raise InputError(Diagnostic("CS636", "--matrix and --log", help="give one of them"))
 
 
 def _placed(
@@ -193,7 +207,9 @@ def _placed(
     """Return where each rank runs, in the order that was asked for or found."""
     from colsynth.ranks import Place, placement_of, reorder, reorder_topology
 
-    network, size = order.network(hosts), read_size("--size", order.size) or 1
+    network, size = order.network(hosts), read_size("--size", order.size) or 0
+    if size < 1:
+        raise InputError(Diagnostic("CS604", f"--size {order.size} is no message"))
     if topology is None:
         if network is None or order.reorder is None:
             phrase = "which topology?"

@@ -45,7 +45,8 @@ def _pinned() -> tuple[Profile, ...]:
 
 def _unknown(name: str) -> InputError:
     """Return the refusal of a name; one vendor's runtime is never proposed for another's."""
-    names = [candidate.name for candidate in profiles()]
+    known = (*profiles(), *_pinned()) if "@" in name else profiles()
+    names = [candidate.name for candidate in known]
     others = read_data("runtimes", "others.yaml")
     called = {word: key for key, other in others.items() for word in (key, *other["also"])}
     spelt = name.replace("+", "p")  # MSCCL++ is mscclpp

@@ -97,7 +97,9 @@ def _schedule(path: Path, profile: Profile) -> _Schedule:
     reading = read(read_file(path), profile, file=str(path))
     errors = [f for f in reading.findings if f.severity is Severity.ERROR]
     if errors or reading.header is None:
-        notes = tuple(f"line {f.line}: {f.rule}: {f.message}" for f in errors[:4])
+        lines = ["" if f.line is None else f"line {f.line}: " for f in errors[:4]]
+        told = zip(lines, errors, strict=False)
+        notes = tuple(f"{line}{f.rule}: {f.message}" for line, f in told)
         raise InputError(
             Diagnostic(
                 "CS503",

@@ -15,5 +15,8 @@ def read_file(path: Path) -> bytes:
     InputError
         CS502 when the file cannot be read, CS125 when it is too large.
     """
-    advice = f"name the files in it, such as {path / '*.xml'}" if path.is_dir() else None
+    advice = None
+    if path.is_dir():
+        suffix = ".json" if any(path.glob("*.json")) else ".xml"
+        advice = f"name the files in it, such as {path / f'*{suffix}'}"
     return read_whole(path, SCHEDULE, "CS502", advice)

@@ -61,6 +61,9 @@ def test_missing_file_and_unknown_runtime(capsys):
 def test_a_folder_is_not_a_file(command, tmp_path, capsys):
     assert run([command, str(tmp_path), "-r", "rccl"]) == 2
     assert f"name the files in it, such as {tmp_path}/*.xml" in capsys.readouterr().err
+    (tmp_path / "plan.json").touch()
+    assert run([command, str(tmp_path), "-r", "mscclpp"]) == 2
+    assert f"name the files in it, such as {tmp_path}/*.json" in capsys.readouterr().err
 
 
 def test_files_that_are_no_schedules(tmp_path, capsys):

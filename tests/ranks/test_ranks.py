@@ -190,6 +190,10 @@ def test_hosts_are_ordered_for_a_schedule_file():
     ("options", "code"),
     [
         (["--for", "slurm"], "CS636"),
+        (["dgx-a100", "--for", "slurm", "--matrix", "{bad}"], "CS636"),
+        (["dgx-a100", "--nodes", "2", "--for", "torchrun", "-o", "{bad}2"], "CS636"),
+        (["dgx-a100", "--nodes", "2", "--for", "slurm", "--size", "0"], "CS604"),
+        (["dgx-a100", "--nodes", "2", "--for", "slurm", "--reorder", "none.json"], "CS502"),
         (["dgx-a100", "--for", "slurm"], "CS631"),
         (["dgx-a100", "--nodes", "2", "--for", "lsf"], "CS633"),
         (["dgx-a100", "--nodes", "2", "--for", "slurm", "--reorder", "star"], "CS635"),

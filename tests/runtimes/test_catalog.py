@@ -80,11 +80,17 @@ def test_case_and_hyphens_of_a_runtime_do_not_count(name):
     assert f"did you mean {meant!r}?" in caught.value.diagnostic.help
 
 
-@pytest.mark.parametrize("name", ["MSCCL++", "mscclp", "mscclpp@0.7", "MSCCLPP"])
+@pytest.mark.parametrize("name", ["MSCCL++", "mscclp", "MSCCLPP"])
 def test_other_spellings_of_mscclpp_are_understood(name):
     with pytest.raises(InputError, match="unknown runtime") as caught:
         profile(name)
     assert "did you mean 'mscclpp'?" in caught.value.diagnostic.help
+
+
+def test_a_wrong_version_is_answered_with_the_versions():
+    with pytest.raises(InputError) as caught:
+        profile("mscclpp@0.7")
+    assert "did you mean 'mscclpp@0.8'?" in caught.value.diagnostic.help
 
 
 @pytest.mark.parametrize("name", ["nccl", "NCCL", "ncll", "nccl-2.20", "mpi"])

@@ -67,6 +67,10 @@ def test_files_of_another_dialect(tmp_path):
     with pytest.raises(InputError, match="CS503") as caught:
         environment([path], profile("rccl"))
     assert any("A01" in note for note in caught.value.diagnostic.notes)
+    path.write_text("{")
+    with pytest.raises(InputError, match="CS503") as caught:
+        environment([path], profile("mscclpp"))
+    assert caught.value.diagnostic.notes[0].startswith("P01: ")
 
 
 @pytest.mark.parametrize("name", ["README.md", ".hidden", "reduce_scatter.xml"])

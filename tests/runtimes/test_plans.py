@@ -8,7 +8,8 @@ import pytest
 from colsynth import api
 from colsynth.errors import DefectError, LimitError
 from colsynth.runtimes import profile, read, write
-from colsynth.runtimes.plans.form import operations
+from colsynth.runtimes.plans.form import Op, operations
+from colsynth.runtimes.plans.sequence import Sequence
 from tests.verify.plans.test_execution import PAIRS
 
 MESH = api.load_topology("mesh:2x2")
@@ -105,3 +106,16 @@ def test_traps_of_the_library_are_told():
     assert "never reach" in told["reduce"]
     assert "mscclpp.Executor" not in told["allreduce"]
     assert "CUDA graph" in " ".join(compiled(MESH, "allgather", protocol="LL").notes)
+
+
+def test_joined_operations_name_no_more_than_one_operation_can():
+    row = Sequence()
+    for k in range(20):
+        row.add(Op("wait", channel_ids=(k,), channel_type="memory"))
+    for name in ("sem_acquire", "sem_release"):
+        for first in (0, 16, 32):
+            row.add(Op(name, semaphore_ids=tuple(range(first, min(first + 16, 35)))))
+    told = [(op.name, len(op.channel_ids) + len(op.semaphore_ids)) for op in row.ops]
+    waits = [("wait", 8), ("wait", 8), ("wait", 4)]
+    takes, gives = ([(name, 16), (name, 16), (name, 3)] for name in ("sem_acquire", "sem_release"))
+    assert told == [*waits, *takes, ("nop", 0), *gives]

@@ -1,6 +1,7 @@
 """Trees of bounded height: published fronts, proofs that are checked, and the commands."""
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -95,5 +96,9 @@ def test_commands(capsys, tmp_path):
     assert run([*call, "--max-height", "3", "--json", "-O", "0"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["max_height"], made["verified"]) == (3, True)
+    assert run([*call, "--force", "--max-height", "0"]) == 2
+    assert run(["bound", "kautz:2,3", "-c", "allgather", "--heights", "--steps"]) == 2
+    assert run(["bound", "kautz:2,3", "-c", "allgather", "--heights", "-r", "msccl"]) == 2
+    assert re.findall(r"CS\d+", capsys.readouterr().err) == ["CS210", "CS217", "CS217"]
     assert run(["bound", "kautz:2,3", "-c", "allgather", "--heights"]) == 0
     assert "no trees of this height are faster" in capsys.readouterr().out

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from colsynth.model import Slot, Step, Threadblock
 from colsynth.runtimes.plans.form import Loop, Op, Operand
-from colsynth.runtimes.plans.sequence import Sequence
+from colsynth.runtimes.plans.sequence import OP_SEMAPHORES, Sequence
 from colsynth.runtimes.plans.shape import CREDITS, RECEIVES, SENDS, Form, PlanShape, staged
 
 _FUSED = frozenset({"rcs", "rrs", "rrcs"})
@@ -269,4 +269,5 @@ def _own(operand: Operand | None) -> Operand:
 
 def _portions(semaphores: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return semaphores in portions of what one operation takes."""
-    return [semaphores[k : k + 16] for k in range(0, len(semaphores), 16)]
+    starts = range(0, len(semaphores), OP_SEMAPHORES)
+    return [semaphores[k : k + OP_SEMAPHORES] for k in starts]

@@ -10,6 +10,12 @@ _OWN = frozenset({"wait", "sem_acquire"})
 _NOP = Op("nop")
 _SPEAKS = frozenset({"signal", "sem_release", "pws"})
 
+OP_CHANNELS = 8
+"""Most channels of one operation, in every version of the format."""
+
+OP_SEMAPHORES = 16
+"""Most semaphores of one operation, in every version of the format."""
+
 
 @dataclass
 class Sequence:
@@ -34,7 +40,7 @@ class Sequence:
             self.nop()
         if not speaks:
             self._touched += accesses or [("", 0, 0, False)]
-        elif self.ops and self.ops[-1].name == op.name == "sem_release":
+        elif self.ops and self.ops[-1].name == op.name == "sem_release" and _fits(self.ops[-1], op):
             op = _joined(self.ops.pop(), op)
         self.ops.append(op)
 
@@ -47,7 +53,7 @@ class Sequence:
         last = self.ops[-1] if self.ops else None
         same = last is not None and (last.name, last.channel_type) == (op.name, op.channel_type)
         fresh = last is not None and not set(last.channel_ids) & set(op.channel_ids)
-        if same and fresh and self._waited and last is not None:
+        if same and fresh and self._waited and last is not None and _fits(last, op):
             self.ops[-1] = _joined(last, op)
         else:
             self.ops.append(op)
@@ -74,6 +80,13 @@ class Sequence:
         if turned.ops.count(_NOP) > self.ops.count(_NOP):
             self.nop()
         return tuple(self.ops)
+
+
+def _fits(one: Op, other: Op) -> bool:
+    """Return whether one operation can name the channels and semaphores of both."""
+    channels = len(one.channel_ids) + len(other.channel_ids)
+    semaphores = len(one.semaphore_ids) + len(other.semaphore_ids)
+    return channels <= OP_CHANNELS and semaphores <= OP_SEMAPHORES
 
 
 def _joined(one: Op, other: Op) -> Op:

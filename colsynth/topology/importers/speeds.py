@@ -65,6 +65,8 @@ class Speeds:
             at = self.machine.gpus[i if found[0] is None else j].at
             phrase = "the bandwidth of the links between these GPUs is not known"
             advice = "name the GPU, such as --gpu h100 or --gpu mi250"
+            if self.wishes.gpu:
+                advice = "--gpu names a GPU without such links: leave it out, or name another"
             raise InputError(Diagnostic("CS153", phrase, at, help=advice))
         return min(found[0], found[1], key=lambda figure: figure.value)
 
