@@ -117,6 +117,7 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
 class _Reader:
     def __init__(self, text: str, profile: Profile, findings: Findings) -> None:
         self._scanner = Scanner(text, findings)
+        self._is_json = text[:64].lstrip().startswith("{")
         self._profile = profile
         self._findings = findings
         self._gpus: list[Gpu] = []
@@ -143,7 +144,8 @@ class _Reader:
                 self._scanner.report(rule, text, tag.offset)
                 self._skip(tag)
         if not found:
-            self._scanner.report("X02", f"{name} has no algo element", 0)
+            plan = ", and looks like a plan for mscclpp" if self._is_json else ""
+            self._scanner.report("X02", f"{name} has no algo element{plan}", 0)
         return algo
 
     def program(self, algo: AlgoHeader) -> ThreadblockProgram:

@@ -122,3 +122,13 @@ def test_explain(capsys):
 @pytest.mark.parametrize(("code", "page"), explanations().items())
 def test_every_page_is_whole(code, page):
     assert all(str(page.get(part, "")).strip() for part in ("title", "meaning", "why", "fix")), code
+
+
+def test_a_file_for_another_runtime_is_told_apart(tmp_path, capsys):
+    xml, plan = tmp_path / "a.xml", tmp_path / "a.json"
+    xml.write_text('<algo name="a"></algo>')
+    plan.write_text('{"name": "a"}')
+    assert run(["verify", str(xml), "-r", "mscclpp"]) == 1
+    assert "XML, for another runtime" in capsys.readouterr().out
+    assert run(["verify", str(plan), "-r", "msccl"]) == 1
+    assert "plan for mscclpp" in " ".join(capsys.readouterr().out.split())

@@ -26,7 +26,8 @@ def read_plan(data: bytes, profile: Profile) -> Reading:
     try:
         plan = parse_json(data, Plan)
     except ValueError as fault:
-        findings.add("P01", str(fault))
+        xml = data[:64].lstrip().startswith(b"<")
+        findings.add("P01", "the file is XML, for another runtime" if xml else str(fault))
         return Reading(None, findings.all())
     found = header_of(plan, profile)
     if found is None:
