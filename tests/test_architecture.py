@@ -227,6 +227,30 @@ def test_nothing_heavy_is_loaded_before_it_is_used(code):
     assert (done.returncode, done.stderr.strip()) == (0, "")
 
 
+def test_a_refused_request_loads_no_kernels():
+    words = [
+        "compile",
+        "dgx-a100",
+        "-c",
+        "allgather",
+        "-r",
+        "msccl",
+        "-a",
+        "nothing",
+        "-o",
+        "x.xml",
+    ]
+    probe = (
+        f"from colsynth.cli.main import run; assert run({words}) == 2\n"
+        "import sys; assert 'numba' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0
+    assert "CS213" in done.stderr
+
+
 def test_every_code_that_can_be_raised_is_explained():
     raised = {
         node.value

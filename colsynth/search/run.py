@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from colsynth.bounds.direct import is_direct
 from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.model import AllreduceBound, Problem
@@ -97,6 +96,8 @@ def find_plan(
 
 def is_fabric(problem: Problem) -> bool:
     """Whether shortest-path trees are worth a search: equal direct links, not between all GPUs."""
+    from colsynth.bounds.direct import is_direct
+
     topology = problem.topology
     return (
         problem.collective in PHASES
@@ -199,7 +200,7 @@ class _Quest:
         searcher.most_work = level.work * self._case.problem.topology.size
         anything = self.wish.algorithm is None
         if level.sweep:
-            self._sweep(anything)
+            self.sweep(anything=anything)
             if anything and is_fabric(self._case.problem):
                 self._try_rivals()
         if level.evaluations:
@@ -229,9 +230,7 @@ class _Quest:
             other.most_work = searcher.most_work
             other.try_all([(plan,)])
             if other.best() is not None:
-                other.vary_protocol()
-                other.sweep(OWN)
-                other.vary_protocol()
+                _Quest(self.wish, other, free_roots=False).sweep(anything=False)
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
 
     def _rivals(self) -> Iterator[tuple[Plan, frozenset[str]]]:
@@ -270,7 +269,7 @@ class _Quest:
         searcher.sweep(names)
         searcher.climb()
 
-    def _sweep(self, anything: bool) -> None:
+    def sweep(self, *, anything: bool) -> None:
         """Vary the first algorithm; try the others too if the best is far from the floor."""
         searcher = self.searcher
         searcher.vary_protocol()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from colsynth.bounds.direct import is_direct
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.model import Problem
 from colsynth.pipeline.manager import Pipeline
@@ -117,6 +116,8 @@ def algorithm_names(problem: Problem, chosen: Sequence[str] | None = None) -> tu
     InputError
         CS213 for an unknown algorithm, or an empty list.
     """
+    from colsynth.bounds.direct import is_direct
+
     if chosen is not None and not chosen:
         advice = f"valid: {', '.join(ALGORITHMS)}"
         raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
