@@ -228,18 +228,8 @@ def test_nothing_heavy_is_loaded_before_it_is_used(code):
 
 
 def test_a_refused_request_loads_no_kernels():
-    words = [
-        "compile",
-        "dgx-a100",
-        "-c",
-        "allgather",
-        "-r",
-        "msccl",
-        "-a",
-        "nothing",
-        "-o",
-        "x.xml",
-    ]
+    words = ["compile", "dgx-a100", "-c", "allgather", "-r", "msccl"]
+    words += ["-a", "nothing", "-o", "x.xml"]
     probe = (
         f"from colsynth.cli.main import run; assert run({words}) == 2\n"
         "import sys; assert 'numba' not in sys.modules"
