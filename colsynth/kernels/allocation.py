@@ -9,6 +9,7 @@ import numpy as np
 from colsynth.kernels.compiled import njit
 from colsynth.kernels.threadblocks import (
     BALANCED,
+    CHANNEL,
     CHANNELS,
     CHUNKS,
     CONFLICT,
@@ -28,6 +29,7 @@ from colsynth.kernels.threadblocks import (
     put,
     put_behind,
     put_local,
+    put_shared,
     weigh,
 )
 
@@ -49,6 +51,8 @@ class Work(NamedTuple):
         The first channel of each, and number of that and the pair.
     follows : bool (N,)
         Whether a local one waits for the operation before it.
+    chained : int64 (N,)
+        Steps of the chain of local ones that begins with each, 0 for none, -1 inside of one.
     """
 
     rank: np.ndarray
@@ -61,6 +65,7 @@ class Work(NamedTuple):
     channel: np.ndarray
     way: np.ndarray
     follows: np.ndarray
+    chained: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -83,6 +88,8 @@ def fill(work, rules, ranks, pairs, ways):
             shared[work.departure[op]] = True
     chain = np.empty((ops, 8), np.int64)
     for op in range(ops):
+        if work.chained[op] != 0:
+            continue
         if work.pair[op] < 0:
             _set(chain[0], work, NONE, op)
             _place_local(blocks, rules, work, chain[0])
@@ -92,6 +99,16 @@ def fill(work, rules, ranks, pairs, ways):
                 blocks, rules, work, chain, length
             ):
                 return blocks, False
+    channel = 0
+    for op in range(ops):  # chains of local steps, now that all connections have threadblocks
+        if work.pair[op] >= 0:
+            channel = blocks.table[blocks.holder[op], CHANNEL]
+        if work.chained[op] != 0:
+            _set(chain[0], work, NONE, op)
+            if work.chained[op] > 0:
+                put_shared(blocks, rules, chain[0], channel, work.chained[op])
+            else:
+                _place_local(blocks, rules, work, chain[0])
     for rank in range(ranks):
         if blocks.local[rank, OPENED] > rules.limits[THREADBLOCKS]:
             return blocks, False

@@ -32,8 +32,12 @@ NONE, CONFLICT = -1, -2
 FEWEST, BALANCED, PAIRED = range(3)
 """How threadblocks are chosen: as few as suffice, as many as each way needs, or in pairs too."""
 
-THREADBLOCKS, STEPS, MOST, CHANNELS, PER_CHANNEL, STRIDE, DUPLEX = range(7)
+THREADBLOCKS, STEPS, MOST, CHANNELS, PER_CHANNEL, STRIDE, DUPLEX, SHARES = range(8)
 """Places of `Rules.limits`."""
+
+NOBODY, APART, ANYBODY = range(3)
+"""Who shares chains of local steps: one threadblock takes them all, as many as there may be
+beside those with peers, or those with peers too."""
 
 
 class Rules(NamedTuple):
@@ -41,10 +45,11 @@ class Rules(NamedTuple):
 
     Parameters
     ----------
-    limits : int64 (7,)
+    limits : int64 (8,)
         `THREADBLOCKS` of a rank, `STEPS` and `MOST` chunks of a threadblock, `CHANNELS`,
         threadblocks `PER_CHANNEL` of a rank; a chain takes every `STRIDE`-th channel from its
-        first; with `DUPLEX`, a threadblock may serve two unrelated connections.
+        first; with `DUPLEX`, a threadblock may serve two unrelated connections; who `SHARES`
+        chains of local steps.
     mode : int
     needs : int64 (W,)
         Threadblocks that each way needs, where they share its chunks evenly.
@@ -224,6 +229,33 @@ def put_behind(blocks, rules, step, number):
         return False
     _add(blocks, number, step)
     return True
+
+
+@njit(cache=True, nogil=True)
+def put_shared(blocks, rules, step, channel, length):
+    """Add a local step, the first of a chain, to the threadblock that has copied least.
+
+    Among equals, it is one on the channel on which the last data arrives, else a new one, as long
+    as there may be more. `length` is how many steps the chain has.
+    """
+    table, rank = blocks.table, step[RANK]
+    best = NONE
+    for number in range(blocks.size[0]):
+        if table[number, AT] != rank or table[number, LOAD] + length > rules.limits[STEPS]:
+            continue
+        if rules.limits[SHARES] != ANYBODY and max(table[number, FROM], table[number, TO]) >= 0:
+            continue
+        if best == NONE or table[number, COPIED] < table[best, COPIED]:
+            best = number
+        elif table[number, COPIED] == table[best, COPIED] and table[best, CHANNEL] != channel:
+            best = number if table[number, CHANNEL] == channel else best
+    more = rules.limits[SHARES] != NOBODY
+    more &= blocks.local[rank, OPENED] < rules.limits[THREADBLOCKS]
+    if best == NONE or (more and (table[best, COPIED] > 0 or table[best, CHANNEL] != channel)):
+        best = _open(blocks, rank, _roomy(blocks, rules, rank, channel))
+        _chain_up(table, blocks.local[rank], NEXT_LOCAL, best)
+    table[best, COPIED] += step[CHUNKS]
+    _add(blocks, best, step)
 
 
 @njit(cache=True, nogil=True)

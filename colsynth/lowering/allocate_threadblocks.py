@@ -15,8 +15,8 @@ from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lockstep import in_send_order
 from colsynth.lowering.paired import paired_threadblocks, partners
-from colsynth.lowering.rounds import in_rounds, places
-from colsynth.lowering.strategies import Quota
+from colsynth.lowering.rounds import in_rounds, places, receivers_first
+from colsynth.lowering.strategies import Quota, Strategy
 from colsynth.model import ChunkProgram, Ordering
 from colsynth.runtimes.target import Target
 
@@ -40,9 +40,8 @@ class Allocator:
         Its operations, `colsynth.lowering.hazards.operations`.
     needed : tuple of tuple of int
         The waits of each operation, `colsynth.lowering.hazards.waits`.
-    quota : Quota
-        How many threadblocks each connection gets. With ``PAIRS``, threadblocks work in rounds
-        (`colsynth.lowering.rounds`) where FIFOs allow.
+    strategy : Strategy
+        With a quota of ``PAIRS``, threadblocks work in rounds (`colsynth.lowering.rounds`).
     target : Target
     """
 
@@ -51,13 +50,13 @@ class Allocator:
         program: ChunkProgram,
         ops: tuple[Op, ...],
         needed: Waits,
-        quota: Quota,
+        strategy: Strategy,
         target: Target,
     ) -> None:
         self.program = program
         self.ops = ops
         self.needed = needed
-        self._quota = quota
+        self._strategy = strategy
         self._target = target
         self._lockstep = program.ordering is Ordering.LOCKSTEP
         size = program.problem.topology.size
@@ -91,10 +90,14 @@ class Allocator:
         if limits.duplex and not self._lockstep and self._never_waits(result):
             for block in result:
                 block.steps.sort(key=lambda step: not self.ops[step[0]].sends)
-        if self._quota is Quota.PAIRS and self._is_short():
-            order = places(self.program.transfers, self.ops, self.needed)
+        if self._operations.chained.any():
             for block in result:
-                block.steps = in_rounds(block.steps, order)
+                block.steps.sort()
+        if self._strategy.quota is Quota.PAIRS:
+            order = places(self.program.transfers, self.ops, self.needed)
+            second = frozenset() if self._is_short() else receivers_first(result)
+            for number, block in enumerate(result):
+                block.steps = in_rounds(block.steps, order, number in second)
         return result
 
     def _chains_of(self, fuse: bool, separate: bool) -> Chains:
@@ -106,22 +109,31 @@ class Allocator:
         return self._chains[fuse, separate]
 
     def _rules(self, limits: Limits, chains: Chains) -> Rules:
-        from colsynth.kernels.threadblocks import BALANCED, FEWEST, PAIRED, Rules
+        from colsynth.kernels.threadblocks import (
+            ANYBODY,
+            APART,
+            BALANCED,
+            FEWEST,
+            NOBODY,
+            PAIRED,
+            Rules,
+        )
 
+        shares = APART if self._strategy.shares_work else NOBODY
         mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
         topology = self.program.problem.topology
-        if self._quota is Quota.PAIRS:
-            pairs, mode = partners(topology), PAIRED
+        if self._strategy.quota is Quota.PAIRS:
+            pairs, mode, shares = partners(topology), PAIRED, ANYBODY
             needs = chains.needs(paired_threadblocks(chains.chunks, pairs, limits.threadblocks))
             back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]
             partner = np.array([chains.pairs.get(pair, -1) for pair in back], dtype=np.int64)
-        elif self._quota is Quota.LOAD:
+        elif self._strategy.quota is Quota.LOAD:
             load = chains.chunks, chains.transfers
             wanted = balanced_threadblocks(*load, limits.steps, topology, self._target)
             mode, needs = BALANCED, chains.needs(wanted)
         numbers = (
             *(limits.threadblocks, limits.steps, limits.chunks, limits.channels),
-            *(limits.per_channel, chains.stride, limits.duplex),
+            *(limits.per_channel, chains.stride, limits.duplex, shares),
         )
         return Rules(np.array(numbers, dtype=np.int64), mode, needs, partner)
 

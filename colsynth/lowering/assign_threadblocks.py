@@ -99,7 +99,7 @@ class AssignThreadblocks:
         needed = waits(value.transfers, ops, layout, target.in_place)
         if self.nic_window:
             needed = with_nic_window(value, ops, needed, self.nic_window, target)
-        allocator = Allocator(value, ops, needed, strategy.quota, target)
+        allocator = Allocator(value, ops, needed, strategy, target)
         blocks = self._allocate(allocator, target)
         return emit(value, allocator, blocks, layout, target)
 

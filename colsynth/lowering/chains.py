@@ -96,6 +96,7 @@ class Operations:
             channel=channel[of],
             way=way[of],
             follows=self._follows,
+            chained=self.chained,
         )
         return Chains(
             work=work,
@@ -167,6 +168,27 @@ class Operations:
         follows = np.zeros(len(self.ops), dtype=np.bool_)
         follows[waiter[other == waiter - 1]] = True
         return follows & self.columns.local[self.transfer]
+
+    @cached_property
+    def chained(self) -> Ints:
+        """The length of the chain of sums that begins with each operation; -1 inside of one.
+
+        It begins with the copy of the rank's own input (`colsynth.lowering.joined_sums`).
+        """
+        columns = self.columns
+        local, adds = columns.local[self.transfer], columns.slots("operand")[0] >= 0
+        inside = self._follows & adds[self.transfer]
+        inside[1:] &= local[:-1]
+        inside[:1] = False
+        begins = local & ~self._follows
+        found = np.zeros(len(self.ops), dtype=np.int64)
+        for head in np.flatnonzero(begins[:-1] & inside[1:]).tolist():
+            end = head + 1
+            while end < len(inside) and inside[end]:
+                end += 1
+            found[head] = 1 + int(self._weight[head + 1 : end].sum())
+            found[head + 1 : end] = -1
+        return found
 
 
 def _total(names: list[Connection], way: Ints, counts: Ints) -> dict[Connection, int]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.columns import BUFFERS, Columns, Ints, rows, spread, tuples
+from colsynth.lowering.joined_sums import wait_once
 from colsynth.lowering.layout import Layout
 from colsynth.model import Transfer
 
@@ -70,7 +71,7 @@ def waits(
     transfer = np.repeat(np.arange(len(transfers)), 2 - columns.local)
     kept = direct(first, other, receives, home[transfer])
     before = np.concatenate([[0], np.cumsum(kept)])
-    return tuples(before[first], other[kept])
+    return wait_once(transfers, tuples(before[first], other[kept]), [op.transfer for op in ops])
 
 
 def _accesses(

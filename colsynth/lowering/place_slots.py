@@ -8,12 +8,18 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar
 
+from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.exchange import overwritten, passing
+from colsynth.lowering.joined_sums import LandedSums, pieces
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, arriving, behind
+from colsynth.lowering.proposals import sums_in_one_go
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Slot, Transfer
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
+
+_SUMS = "running", "joined", "by-chunk"
 
 Place = tuple[int, int]
 """A rank and a chunk."""
@@ -41,16 +47,32 @@ class PlaceSlots:
     local step adds them to a partial sum, also in scratch: the first arrival itself, to
     which the rank's own input is added; the owner's sum is copied to the output (contract
     4.1, 4.5, 6.2).
+
+    Parameters
+    ----------
+    sums : str
+        ``"running"``: every arrival is added at once. ``"joined"``: all arrivals of a chunk land
+        in scratch and are added in one go, which runtimes do for reductions in a row
+        (`colsynth.lowering.joined_sums`). ``"by-chunk"``: likewise, each chunk by itself, so that
+        threadblocks can share the chunks of a transfer.
     """
+
+    sums: str = "running"
 
     name: ClassVar[str] = "place-slots"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("sums", propose=sums_in_one_go),)
+
+    def __post_init__(self) -> None:
+        if self.sums not in _SUMS:
+            phrase = f"there are no sums {self.sums!r}"
+            raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.sums, _SUMS)))
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program with slots, local copies and local reductions."""
         layout = Layout(value.problem, value.chunks)
-        placer = _Placer(layout, target, value.transfers, target.profile.max_count)
+        placer = _Placer(layout, target, value.transfers, target.profile.max_count, self.sums)
         placer.publish_own_data()
         placer.begin_sums()
         placer.begin_exchange()
@@ -73,7 +95,9 @@ class _Placer:
     target: Target
     transfers: tuple[Transfer, ...]
     most: int
+    sums_as: str
     fuses: bool = False
+    landed: LandedSums = field(init=False)
     ranges: ChunkRanges = field(init=False)
     placed: list[Transfer] = field(default_factory=list)
     scratch: list[int] = field(default_factory=list)
@@ -88,6 +112,7 @@ class _Placer:
 
     def __post_init__(self) -> None:
         self.fuses = self.target.profile.fuses
+        self.landed = LandedSums(self.layout, self._reserve)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         alone: set[Place] = set()
@@ -104,11 +129,17 @@ class _Placer:
         self.own_after = {key: max(1, lower[key]) for key in sorted(alone & self.arrivals.keys())}
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
-            if self.fuses and in_output and (rank, chunk) not in self.own_after:
+            at_once = self.fuses or self._joins(rank, chunk)
+            if at_once and in_output and (rank, chunk) not in self.own_after:
                 self.sums[rank, chunk] = self.layout.output(rank, chunk)
             else:
                 place = self._reserve(rank, self.ranges.length(chunk))
                 self.sums[rank, chunk] = Slot("s", place)
+
+    def _joins(self, rank: int, chunk: int) -> bool:
+        """Return whether the arrivals of a chunk are added in one go."""
+        several = not self.fuses or self.arrivals[rank, chunk][1] > 1
+        return self.sums_as != "running" and several
 
     def _reserve(self, rank: int, count: int) -> int:
         self.scratch[rank] += count
@@ -221,6 +252,8 @@ class _Placer:
         done, total = self.arrivals[key]
         where, place = self.sums[key]
         own = self.own_after.get(key, 0)
+        if self._joins(*key):
+            return buffer, offset - chunk, where, place - chunk, own > 0, done + 1 == total
         published = own > 0 or (key not in self.passed and not self.fuses)
         ends = done == 0, done + 1 == own, done + 1 == total and published
         return buffer, offset - chunk, where, place - chunk, *ends
@@ -256,6 +289,8 @@ class _Placer:
         number, expected = self.arrivals[key]
         done = number - 1
         total = self.sums[key]
+        if self._joins(*key):
+            return self._join(part, total, number == expected)
         if key in self.own_after:
             return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
@@ -281,6 +316,26 @@ class _Placer:
         if number == expected:
             self.unpublished.append((part, total, added))
         return [added]
+
+    def _join(self, part: Part, total: Slot, last: bool) -> list[int]:
+        """Let a contribution land, and add all up behind the last of them."""
+        firsts = self.ranges.within(part.chunk, part.count)
+        landing = self.landed.landing(part, firsts, len(self.placed))
+        arrival = self._append(arriving(part, landing))
+        if not last:
+            return [arrival]
+        added = []
+        lengths = [(first, self.ranges.length(first)) for first in firsts]
+        for first, piece in pieces(part, lengths, self.sums_as == "by-chunk"):
+            mixed = (part.target, first) in self.own_after
+            into = Slot(total.buffer, total.offset + piece.chunk - part.chunk)
+            where, steps = self.landed.chain(
+                piece, first, None if mixed else into, len(self.placed)
+            )
+            added += [self._append(step) for step in steps][-1:]
+            if mixed:
+                self.unpublished.append((piece, where, added[-1]))
+        return added
 
     def publish_sums(self) -> None:
         """Copy the sums that had to wait until all contributions had left."""

@@ -22,6 +22,8 @@ ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
 STRATEGY, MERGE = "assign-threadblocks.strategy", "coalesce-chunks.merge"
 MOST = "lower-forest.most"
 NIC_WINDOW = "assign-threadblocks.nic_window"
+INSTANCES = "lower-forest.instances"
+SUMS = "place-slots.sums"
 LAG = "order-transfers.lag"
 
 _SEGMENT_SECONDS = Fraction(20, 10**6)
@@ -87,6 +89,20 @@ def coarser_weights(basis: Basis) -> Iterator[Proposal]:
     while trees.isdigit() and basis.shape.weight > 1 and parts >= int(trees):
         yield ({"round-weights.parts": parts},)
         parts //= 2
+
+
+def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
+    """Yield sums of all arrivals in one go, where GPUs add up."""
+    shape, profile = basis.shape, basis.profile
+    if not shape.rises or basis.values[SUMS] != "running":
+        return
+    yield ({SUMS: "joined"},)
+    if profile.fuses or shape.height != 1:
+        return
+    # Threadblocks serve both directions of a pair, and all of a channel share its sums.
+    most = min(profile.resident_threadblocks, profile.max_threadblocks) // shape.ranks
+    plan = {SUMS: "by-chunk", STRATEGY: "paired", SEGMENTS: str(shape.ranks)}
+    yield tuple({**plan, INSTANCES: number} for number in range(most, 0, -1))
 
 
 def segmentations(basis: Basis) -> Iterator[Proposal]:

@@ -1,4 +1,4 @@
-"""Rounds of a threadblock: first all its sends, then all receives, then all reductions.
+"""Rounds of a threadblock: its sends and its receives, or the other way round, then reductions.
 
 A threadblock with one connection in each direction is slow in the global order of transfers: it
 receives before it sends where its peer does the same, and so on round the box, until all do one
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from colsynth.lowering.allocation import PlacedThreadblock
 from colsynth.lowering.hazards import Op
 from colsynth.model import Transfer
 
@@ -51,6 +52,35 @@ def places(
     return tuple(found)
 
 
-def in_rounds(steps: Sequence[tuple[int, ...]], places: Sequence[Place]) -> list[tuple[int, ...]]:
+def in_rounds(
+    steps: Sequence[tuple[int, ...]], places: Sequence[Place], receives_first: bool
+) -> list[tuple[int, ...]]:
     """Return the steps of a threadblock, none of them fused, in the order of rounds."""
-    return sorted(steps, key=lambda ops: places[ops[0]])
+    order = (1, 0, 2) if receives_first else (0, 1, 2)
+
+    def place(ops: tuple[int, ...]) -> Place:
+        number, kind, op = places[ops[0]]
+        return number, order[kind], op
+
+    return sorted(steps, key=place)
+
+
+def receivers_first(blocks: Sequence[PlacedThreadblock]) -> frozenset[int]:
+    """Return the threadblocks (indices) that receive before they send in every round.
+
+    Along a path or circle of connections, every other threadblock does: each then receives what
+    the one before it sends at the same time. Not all on a circle do, so none waits for itself.
+    """
+    receiver = {(b.channel, b.recv, b.rank): n for n, b in enumerate(blocks) if b.recv is not None}
+    after = [receiver.get((b.channel, b.rank, b.send), -1) for b in blocks]
+    later = set(after)
+    seen: set[int] = set()
+    found: set[int] = set()
+    for first in sorted(range(len(blocks)), key=lambda n: (n in later, n)):
+        number, second = first, blocks[first].channel % 2 == 1
+        while number >= 0 and number not in seen:
+            seen.add(number)
+            if second:
+                found.add(number)
+            number, second = after[number], not second
+    return frozenset(found)

@@ -13,15 +13,15 @@ from colsynth.units import parse_size
 OWN = ("forest", "roots", "bfb", "ten")
 """The algorithms of colsynth itself; every other one is a baseline from a library."""
 
-LIBRARY = ("channels", "instances")
-"""The choices that are varied for a baseline, as libraries vary them."""
+LIBRARY = ("channels", "instances", "sums")
+"""The choices that are varied for a baseline: those of libraries, and how a GPU adds up."""
 
 SWEEP = (
     *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "grow-trees.chunks_per_gpu"),
     *("grow-trees.balance", "round-weights.parts"),
     *("lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
-    *("lower-forest.instances", "lower-timed.instances", "pack-trees.trees"),
+    *("place-slots.sums", "lower-forest.instances", "lower-timed.instances", "pack-trees.trees"),
 )
 """The choices that -O1 varies, in this order, each from the best plan so far."""
 

@@ -1,0 +1,151 @@
+"""Sums of all arrivals of a chunk in one go.
+
+Runtimes do local reductions into one slot that stand in a row as one transfer (contract 4.5): it
+waits once and pays the overhead of one step. So arrivals land in scratch side by side, and a
+chain of reductions adds them up: first the rank's own input, then arrivals by rank.
+
+Where ranks add up each other's contributions and send their own by themselves, all of them add
+by rank, their own among the others, so that all get the same bits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from colsynth.lowering.layout import Layout
+from colsynth.lowering.parts import Part, behind
+from colsynth.model import Slot, Transfer
+
+
+class LandedSums:
+    """Where arrivals land until they are added up.
+
+    Parameters
+    ----------
+    layout : Layout
+    reserve : callable
+        Takes a rank and a number of chunks; gives the first of as many places in its scratch.
+    """
+
+    def __init__(self, layout: Layout, reserve: Callable[[int, int], int]) -> None:
+        self._layout = layout
+        self._reserve = reserve
+        self._areas: dict[tuple[int, int], int] = {}
+        self._landed: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+
+    def landing(self, part: Part, firsts: Sequence[int], number: int) -> Slot:
+        """Return where a contribution lands that is to be the placed transfer of a number.
+
+        Parameters
+        ----------
+        part : Part
+        firsts : sequence of int
+            First chunks of its ranges.
+        number : int
+        """
+        for chunk in firsts:
+            self._landed[part.target, chunk].append((part.source, number))
+        return self._slot(part.target, part.source, part.chunk)
+
+    def chain(
+        self, piece: Part, first: int, total: Slot | None, number: int
+    ) -> tuple[Slot, list[Transfer]]:
+        """Return where all contributions to a piece are added up, and the local steps for it.
+
+        Parameters
+        ----------
+        piece : Part
+            Chunks of one range, as the last contribution brings them.
+        first : int
+            First chunk of the range.
+        total : Slot or None
+            Where the sum belongs. None: in scratch, added by rank.
+        number : int
+            That the first of the steps gets.
+        """
+        rank = piece.target
+        own = self._layout.input(rank, piece.chunk)
+        landed = [
+            (source, self._slot(rank, source, piece.chunk), arrival)
+            for source, arrival in sorted(self._landed[rank, first])
+        ]
+        into = total or self._slot(rank, rank, piece.chunk)
+        steps = [replace(behind(piece, number, own, into), after=())]
+        if total is None:
+            landed = sorted([*landed, (rank, into, number)])
+            into = landed.pop(0)[1]
+        for place, (_, slot, arrival) in enumerate(landed):
+            step = behind(piece, number + place, slot, into, into)
+            after = tuple(sorted({arrival, number + place}))
+            steps.append(replace(step, after=after))
+        return into, steps
+
+    def _slot(self, rank: int, source: int, chunk: int) -> Slot:
+        """Return where a rank keeps a chunk that comes from a source."""
+        if (rank, source) not in self._areas:
+            self._areas[rank, source] = self._reserve(rank, self._layout.chunks)
+        return Slot("s", self._areas[rank, source] + chunk)
+
+
+def pieces(
+    part: Part, lengths: Sequence[tuple[int, int]], by_chunk: bool
+) -> Iterator[tuple[int, Part]]:
+    """Yield the ranges of a part, or their chunks, each with the first chunk of its range.
+
+    Parameters
+    ----------
+    part : Part
+    lengths : sequence of (int, int)
+        First chunk and number of chunks of each range.
+    by_chunk : bool
+    """
+    for first, length in lengths:
+        step = 1 if by_chunk else length
+        for chunk in range(first, first + length, step):
+            yield first, replace(part, chunk=chunk, count=step)
+
+
+def wait_once(
+    transfers: Sequence[Transfer], waits: Sequence[tuple[int, ...]], ops: Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
+    """Return the waits of operations, those of a chain of reductions moved to its first.
+
+    A reduction that waits does not join the one before it.
+
+    Parameters
+    ----------
+    transfers : sequence of Transfer
+    waits : sequence of tuple of int
+        By operation.
+    ops : sequence of int
+        The transfer of each operation.
+    """
+    found = list(waits)
+    head = 0
+    for op in range(1, len(ops)):
+        before, here = transfers[ops[op - 1]], transfers[ops[op]]
+        if not _continues(before, here):
+            head = op
+            continue
+        moved = {other for other in found[op] if other < head}
+        found[head] = tuple(sorted({*found[head], *moved}))
+        found[op] = (op - 1,)
+    return tuple(found)
+
+
+def _continues(before: Transfer, here: Transfer) -> bool:
+    """Return whether two local steps in a row are reductions that runtimes join."""
+    return (
+        here.is_local
+        and before.is_local
+        and here.target == before.target
+        and here.operand is not None
+        and before.operand is not None
+        and here.write == before.write
+        and here.count == before.count
+        and here.read is not None
+        and before.read is not None
+        and here.read.buffer == before.read.buffer
+    )
