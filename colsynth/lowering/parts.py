@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from colsynth.model import Origin, Slot, Transfer
@@ -39,3 +40,15 @@ def behind(
         *(part.target, part.target, part.chunk, part.count, operand is not None),
         *((earlier,), part.origin, read, write, operand),
     )
+
+
+def runs(keys: Iterable[tuple[int, int]], most: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield runs of adjacent chunks on one rank, at most `most` long."""
+    run: list[tuple[int, int]] = []
+    for rank, chunk in keys:
+        if run and (run[-1] != (rank, chunk - 1) or len(run) == most):
+            yield run
+            run = []
+        run.append((rank, chunk))
+    if run:
+        yield run

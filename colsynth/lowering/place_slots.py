@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.lowering.chunk_ranges import ChunkRanges
+from colsynth.lowering.contributions import Place, contributions
 from colsynth.lowering.exchange import overwritten, passing
-from colsynth.lowering.joined_sums import LandedSums, pieces
+from colsynth.lowering.joined_sums import LONGEST, LandedSums, pieces
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.parts import Part, arriving, behind
+from colsynth.lowering.parts import Part, arriving, behind, runs
 from colsynth.lowering.proposals import sums_in_one_go
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Slot, Transfer
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 _SUMS = "running", "joined", "by-chunk"
-
-Place = tuple[int, int]
-"""A rank and a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +111,7 @@ class _Placer:
         self.landed = LandedSums(self.layout, self._reserve)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
-        alone: set[Place] = set()
-        lower: Counter[Place] = Counter()
-        for transfer in self.transfers:
-            if not transfer.reduces:
-                continue
-            source, target = transfer.source, transfer.target
-            for chunk in self.ranges.within(transfer.chunk, transfer.count):
-                self.arrivals.setdefault((target, chunk), [0, 0])[1] += 1
-                (self.passed if transfer.after else alone).add((source, chunk))
-                if source < target:
-                    lower[target, chunk] += 1
-        self.own_after = {key: max(1, lower[key]) for key in sorted(alone & self.arrivals.keys())}
+        self.arrivals, self.passed, self.own_after = contributions(self.transfers, self.ranges)
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
             at_once = self.fuses or self._joins(rank, chunk)
@@ -138,8 +123,8 @@ class _Placer:
 
     def _joins(self, rank: int, chunk: int) -> bool:
         """Return whether the arrivals of a chunk are added in one go."""
-        several = not self.fuses or self.arrivals[rank, chunk][1] > 1
-        return self.sums_as != "running" and several
+        fits = not self.fuses or 1 < self.arrivals[rank, chunk][1] <= LONGEST
+        return self.sums_as != "running" and fits
 
     def _reserve(self, rank: int, count: int) -> int:
         self.scratch[rank] += count
@@ -156,7 +141,7 @@ class _Placer:
             return
         for index, rank in enumerate(self.layout.problem.roots):
             owned = [(rank, c) for c in self.layout.own_result(index)]
-            for run in _runs(owned, self.most):
+            for run in runs(owned, self.most):
                 chunk, count = run[0][1], len(run)
                 number = self._local(
                     rank,
@@ -194,7 +179,7 @@ class _Placer:
 
     def _set_aside(self, keys: list[tuple[int, int]]) -> None:
         """Copy input to scratch, to be sent from there."""
-        for run in _runs(keys, self.most):
+        for run in runs(keys, self.most):
             rank, chunk = run[0]
             aside = Slot("s", self._reserve(rank, len(run)))
             number = self._local(rank, chunk, len(run), self.layout.input(rank, chunk), aside)
@@ -357,15 +342,3 @@ class _Placer:
         """Copy an owner's finished sum to the output."""
         output = self.layout.output(part.target, part.chunk)
         return self._append(behind(part, added, total, output))
-
-
-def _runs(keys: Iterable[tuple[int, int]], most: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield runs of adjacent chunks on one rank, at most `most` long."""
-    run: list[tuple[int, int]] = []
-    for rank, chunk in keys:
-        if run and (run[-1] != (rank, chunk - 1) or len(run) == most):
-            yield run
-            run = []
-        run.append((rank, chunk))
-    if run:
-        yield run

@@ -4,7 +4,8 @@ A threadblock with one connection in each direction is slow in the global order 
 receives before it sends where its peer does the same, and so on round the box, until all do one
 after the other what they could do at once. In a round, each connection is used once and no send
 waits for an arrival, so all sends may go first. This cannot deadlock where a FIFO holds all calls
-of a step: every send then finds its FIFO empty.
+of a step: every send then finds its FIFO empty. Where it does not, every other threadblock receives
+first. Each then sends what its peer receives at the same time, and half as many use the links.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ def receivers_first(blocks: Sequence[PlacedThreadblock]) -> frozenset[int]:
     the one before it sends at the same time. Not all on a circle do, so none waits for itself.
     """
     receiver = {(b.channel, b.recv, b.rank): n for n, b in enumerate(blocks) if b.recv is not None}
-    after = [receiver.get((b.channel, b.rank, b.send), -1) for b in blocks]
+    after = [
+        -1 if b.send is None else receiver.get((b.channel, b.rank, b.send), -1) for b in blocks
+    ]
     later = set(after)
     seen: set[int] = set()
     found: set[int] = set()

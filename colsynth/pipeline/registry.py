@@ -45,6 +45,7 @@ _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spe
 _SPREAD = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=spread}")
 _DUPLEX = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=duplex}")
 _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{merge=4096}")
+_JOINED = _LOWERING.replace("place-slots", "place-slots{sums=joined}")
 
 ALGORITHMS = {
     "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",
@@ -55,8 +56,8 @@ ALGORITHMS = {
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",
     "halving-doubling": f"build-halving-doubling,{_MERGED}",
     "hierarchical": f"build-hierarchical,lower-forest,{_LOWERING}",
-    "allpairs": f"build-all-pairs,{_LOWERING}",
-    "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
+    "allpairs": f"build-all-pairs,{_JOINED}",
+    "allpairs2": f"build-stars,lower-forest,{_JOINED}",
     "pairwise": f"build-pairwise,{_LOWERING}",
     "two-level": f"build-two-level,{_LOWERING}",
 }

@@ -1,0 +1,49 @@
+"""Who adds what up: arrivals, sums that are passed on, and contributions that leave alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from colsynth.lowering.chunk_ranges import ChunkRanges
+from colsynth.model import Transfer
+
+Place = tuple[int, int]
+"""A rank and a chunk."""
+
+
+def contributions(
+    transfers: Sequence[Transfer], ranges: ChunkRanges
+) -> tuple[dict[Place, list[int]], set[Place], dict[Place, int]]:
+    """Return the sums of a program, by rank and first chunk of a range.
+
+    Parameters
+    ----------
+    transfers : sequence of Transfer
+    ranges : ChunkRanges
+
+    Returns
+    -------
+    arrivals : dict
+        Contributions placed so far (none), and how many there will be.
+    passed : set
+        Sums that their rank passes on.
+    own_after : dict
+        Where a rank adds up but sends its own contribution by itself: after how many others
+        its own is added.
+    """
+    arrivals: dict[Place, list[int]] = {}
+    passed: set[Place] = set()
+    alone: set[Place] = set()
+    lower: Counter[Place] = Counter()
+    for transfer in transfers:
+        if not transfer.reduces:
+            continue
+        source, target = transfer.source, transfer.target
+        for chunk in ranges.within(transfer.chunk, transfer.count):
+            arrivals.setdefault((target, chunk), [0, 0])[1] += 1
+            (passed if transfer.after else alone).add((source, chunk))
+            if source < target:
+                lower[target, chunk] += 1
+    own_after = {key: max(1, lower[key]) for key in sorted(alone & arrivals.keys())}
+    return arrivals, passed, own_after
