@@ -12,7 +12,7 @@ from colsynth.runtimes.target import Target
 from colsynth.synthesis.bfb.bounded import bounded_forest
 from colsynth.synthesis.forest.choose import PREFERENCES
 from colsynth.synthesis.forest.equal_roots import equal_forest
-from colsynth.synthesis.forest.grid import extents_of, grids
+from colsynth.synthesis.forest.grid import grid_of, grids
 from colsynth.synthesis.forest.rate import numbers_of_trees, require_trees
 from colsynth.synthesis.groups.pack import forest_of_groups
 
@@ -32,8 +32,9 @@ class PackTrees:
         ``"plain"`` ones come from one order of packing.
     grid : str
         Which GPUs behind one switch are neighbours: ``"all"``, or those that share all but one
-        coordinate of a grid, such as ``"2x2x2x3"`` for 24 GPUs. Machines without a switch of so
-        many ports ignore it.
+        coordinate of a grid, such as ``"2x2x2x3"`` for 24 GPUs, or those at some distances on a
+        ring of all, such as ``"1+4+16"``. Machines without a switch of so many ports ignore a
+        grid, those that are more than one switch ignore distances.
     max_height : int
         Most links between a root and a GPU, on direct-connect fabrics; 0 sets no limit. The
         trees are the best of that height, and `prefer` does not matter.
@@ -67,13 +68,13 @@ class PackTrees:
         if self.prefer not in PREFERENCES:
             phrase = f"prefer {self.prefer}: expected {' or '.join(PREFERENCES)}"
             raise InputError(Diagnostic("CS210", phrase))
-        extents_of(self.grid)
+        grid_of(self.grid)
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return the forest of a problem; process groups are told apart first."""
         if self.max_height:
             return bounded_forest(value, self.trees, self.max_height, target)
-        grid = extents_of(self.grid)
+        grid = grid_of(self.grid)
         if value.groups and grid:
             phrase = f"grid {self.grid} does not go with process groups"
             raise InputError(Diagnostic("CS210", phrase))

@@ -11,8 +11,9 @@ from colsynth.model import Bound, Direction, Forest, Phase, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.bfb.trees import may_grow, shortest_phase
 from colsynth.synthesis.forest.capacities import fitted
+from colsynth.synthesis.forest.circulant import circulant_phase
 from colsynth.synthesis.forest.forwarding import counts_forwarded
-from colsynth.synthesis.forest.grid import Grid
+from colsynth.synthesis.forest.grid import Distances, Grid
 from colsynth.synthesis.forest.pack import pack
 from colsynth.synthesis.forest.rate import fixed_rate, trees_per_root
 from colsynth.synthesis.forest.trees import merge_equal, turned
@@ -23,7 +24,7 @@ have fewer trees, and the search compares both (-a bfb). Beyond, packing takes l
 
 
 def equal_forest(
-    problem: Problem, trees: str, prefer: str, target: Target, grid: Grid = ()
+    problem: Problem, trees: str, prefer: str, target: Target, grid: Grid | Distances = ()
 ) -> Forest:
     """Return the forest of a problem without process groups.
 
@@ -60,7 +61,12 @@ def _counts(problem: Problem, trees: str, optimum: Bound) -> Iterator[int]:
 
 
 def _forest(
-    problem: Problem, optimum: Bound, trees: int, prefer: str, target: Target, grid: Grid
+    problem: Problem,
+    optimum: Bound,
+    trees: int,
+    prefer: str,
+    target: Target,
+    grid: Grid | Distances,
 ) -> Forest:
     """Pack `trees` trees per root, as fast as they can be."""
     phases: list[Phase] = []
@@ -75,13 +81,23 @@ def _forest(
 
 
 def _phase(
-    problem: Problem, direction: Direction, trees: int, prefer: str, algbw: Fraction, grid: Grid
+    problem: Problem,
+    direction: Direction,
+    trees: int,
+    prefer: str,
+    algbw: Fraction,
+    grid: Grid | Distances,
 ) -> Phase:
     """Pack one phase; `algbw` is its optimum.
 
     On large direct-connect fabrics, trees of shortest paths are taken where no trees of this number
     are faster: they are the lowest, and take no packing.
     """
+    if isinstance(grid, Distances):
+        built = circulant_phase(problem, direction, trees, grid)
+        if built is not None:
+            return built
+        grid = ()
     network = network_of(problem, direction)
     rate = algbw / int(network.weight.sum())
     if problem.topology.size > _PACKED and may_grow(problem, trees):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import count, takewhile
 from math import prod
 
 from colsynth.errors import Diagnostic, InputError
@@ -27,13 +28,27 @@ Grid = tuple[int, ...]
 _MOST_PORTS = 4096
 """Ports of a switch up to which its grids are proposed; no file holds so many ranks."""
 
+_LARGE = 5
+"""A larger prime factor makes a grid with too many neighbours, and distances are proposed too."""
 
-def extents_of(text: str) -> Grid:
-    """Return the extents of a grid, none for ``"all"``; refuse what is no grid (CS210)."""
+_BASES = 3, 4
+"""Distances are powers of these. A hop of 3 or 4 kinds each way leads to 80 GPUs in 4 to 6."""
+
+
+class Distances(tuple[int, ...]):
+    """Distances of neighbours on a ring of all GPUs (`colsynth.synthesis.forest.circulant`)."""
+
+    __slots__ = ()
+
+
+def grid_of(text: str) -> Grid | Distances:
+    """Return the extents of a grid, none for ``"all"``, or distances; refuse others (CS210)."""
     if text == "all":
         return ()
+    if re.fullmatch(r"[1-9]\d{0,3}(\+[1-9]\d{0,3})+", text):
+        return Distances(map(int, text.split("+")))
     if not re.fullmatch(r"[1-9]\d{0,3}(x[1-9]\d{0,3})*", text):
-        phrase = f"grid {text}: expected all, or extents such as 2x2x3"
+        phrase = f"grid {text}: expected all, extents such as 2x2x3, or distances such as 1+3+9"
         raise InputError(Diagnostic("CS210", phrase))
     return tuple(map(int, text.split("x")))
 
@@ -71,6 +86,10 @@ def grids(basis: Basis) -> Iterator[Proposal]:
     if basis.thorough or 2 * phases * (ports - 1) > blocks:
         for grid in _factorings(ports):
             yield ({"pack-trees.grid": "x".join(map(str, grid))},)
+        if ports == basis.problem.topology.size and max(_primes(ports), default=1) > _LARGE:
+            for base in _BASES:
+                powers = takewhile(lambda power: 2 * power <= ports, (base**k for k in count()))
+                yield ({"pack-trees.grid": "+".join(map(str, powers))},)
 
 
 def _most_ports(topology: Topology) -> int:

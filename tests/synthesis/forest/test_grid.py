@@ -12,7 +12,7 @@ from colsynth.model import Collective, Problem
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
-from colsynth.synthesis.forest.grid import extents_of, grid_rounds
+from colsynth.synthesis.forest.grid import grid_of, grid_rounds
 
 BOX = """
 version: 1
@@ -44,7 +44,7 @@ def packed(tmp_path, gpus, grid, boxes=1, collective="allreduce"):
 @pytest.mark.parametrize("grid", ["2x2x3", "4x3", "6x2", "12"])
 def test_a_grid_keeps_the_optimum_with_fewer_neighbours(tmp_path, grid):
     forest = packed(tmp_path, 12, grid)
-    extents = extents_of(grid)
+    extents = grid_of(grid)
     assert forest.gap == 0
     assert forest.max_height == len(extents)
     for phase in forest.phases:
@@ -83,7 +83,7 @@ def test_rounds_send_every_shard_once():
 @pytest.mark.parametrize("text", ["", "0x2", "2x", "two", "2X3", "-1"])
 def test_what_is_no_grid_is_refused(text):
     with pytest.raises(InputError) as caught:
-        extents_of(text)
+        grid_of(text)
     assert caught.value.diagnostic.code == "CS210"
 
 
@@ -97,3 +97,27 @@ def test_a_big_switch_is_searched_with_grids(tmp_path):
     assert "grid" in found.summary()["settings"]
     assert found.predicted[-1].seconds < 0.5 * plain.predicted[-1].seconds
     assert found.predicted[0].seconds < plain.predicted[0].seconds
+
+
+@pytest.mark.parametrize(("gpus", "grid"), [(17, "1+4"), (34, "1+4+16"), (7, "1+3"), (2, "1+1")])
+def test_distances_keep_the_optimum_with_equal_loads(tmp_path, gpus, grid):
+    """Ways are as short as they can be, and no distance is taken more often than it must."""
+    forest = packed(tmp_path, gpus, grid)
+    steps = {way for d in grid_of(grid) for way in (d % gpus, -d % gpus)}
+    assert forest.gap == 0
+    for phase in forest.phases:
+        taken = Counter(
+            (edge.child - edge.parent) % gpus for tree in phase.trees for edge in tree.edges
+        )
+        assert set(taken) == steps
+        assert max(taken.values()) <= gpus * (1 + -(-(gpus - 1) // len(steps)))
+
+
+def test_distances_that_lead_nowhere_are_refused(tmp_path):
+    with pytest.raises(InputError, match="do not lead to all 12 GPUs"):
+        packed(tmp_path, 12, "2+4")
+
+
+def test_other_machines_ignore_distances(tmp_path):
+    plain, other = (packed(tmp_path, 4, grid, boxes=2) for grid in ("all", "1+2"))
+    assert other.phases == plain.phases
