@@ -15,8 +15,8 @@ from colsynth.units import plural
 if TYPE_CHECKING:
     from distributed import Client
 
-_PATIENCE = 10
-"""Seconds in which a scheduler must answer, at the start and after a lost connection."""
+_PATIENCE, _MUSTER = 10, 30
+"""Seconds in which a scheduler must answer, and have a worker: batch systems start them late."""
 
 _NAMED = 3
 """Workers that a message names."""
@@ -111,10 +111,13 @@ def connected(address: str) -> Iterator[Cluster]:
 
 def _check(client: Client, address: str) -> None:
     """Refuse a cluster without workers, or with workers that have another colsynth."""
-    theirs: dict[str, Versions | Exception] = client.run(fingerprint, on_error="return")
-    if not theirs:
+    try:
+        client.wait_for_workers(1, timeout=_MUSTER)
+    except TimeoutError:
         phrase = f"the Dask scheduler {address} has no worker"
-        raise InputError(Diagnostic("CS253", phrase, help=f"start some: dask worker {address}"))
+        advice = f"start some: dask worker {address} --nthreads 1"
+        raise InputError(Diagnostic("CS253", phrase, help=advice)) from None
+    theirs: dict[str, Versions | Exception] = client.run(fingerprint, on_error="return")
     ours = fingerprint()
     notes = tuple(
         f"{worker}: {', '.join(_differences(ours, found))}"
