@@ -50,11 +50,6 @@ def _request(several, mode=Mode.AUTO, **settings):
     return Request(several=several, mode=mode, level=0, algorithm="forest", settings=settings)
 
 
-def turn(*places):
-    """Whether it is this one's turn, of the three along each of these places."""
-    return sum(places) % 3 == 0
-
-
 @pytest.mark.parametrize("boxes", [1, 2])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_machine_as_a_plan(machine, boxes):
@@ -71,23 +66,19 @@ def test_every_machine_as_a_plan(machine, boxes):
 @pytest.mark.parametrize("boxes", [1, 2])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_machine_on_every_runtime(machine, boxes, runtime):
-    """Each collective and each runtime once with what the search finds; then also in two boxes.
+    """Each collective and each runtime once: with what the search finds, or in two boxes without.
 
-    One box serves every symmetric collective and, in turn, a rooted one.
+    One box serves a rooted collective too.
     """
     places = RUNTIMES.index(runtime), MACHINES.index(machine)
-    for place, collective in enumerate(SYMMETRIC):
-        ours = turn(place, *places)
-        if boxes == 2 and not ours:
-            continue
-        make = compiled if ours and boxes == 1 else plainly
-        result = checked(make(machine, boxes, collective, runtime), runtime)
-        assert len(result.artefacts) == (2 if runtime == "msccl" else 1)
+    collective = SYMMETRIC[sum(places) % 3]
+    make = compiled if boxes == 1 else plainly
+    result = checked(make(machine, boxes, collective, runtime), runtime)
+    assert len(result.artefacts) == (2 if runtime == "msccl" else 1)
+    if result.algorithm == "forest":  # of others the threadblocks decide, not the gap
         noted = any("trees per GPU have the better bound" in note for note in result.notes)
         # Rounded weights cost 2 % more, or 10 % in all where that is predicted to be faster.
-        if result.algorithm != "forest":
-            continue  # of others the threadblocks decide, which the gap knows nothing of
-        free = noted or make is compiled
+        free = noted or boxes == 1
         assert (1 + result.schedule.gap) * 0.98 <= (1 / 0.9 if free else 1 / 0.98)
     if boxes == 1:
         checked(plainly(machine, boxes, ROOTED[sum(places) % 2], runtime, 3), runtime)
