@@ -47,10 +47,6 @@ class Cluster(Executor):
         sent: Future[Any] = self._executor.submit(work, *values, **more)
         return sent
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Give back what was sent; calls that no worker has begun are cancelled without `wait`."""
-        self._executor.shutdown(wait=wait and not cancel_futures)
-
     def watched(self, show: Progress) -> Progress:
         """Return a function that shows progress with the workers there are and those lost."""
 

@@ -103,9 +103,9 @@ def trees_of(found: Iterable[Move], header: Header, root: int) -> dict[Trees, in
     """
     everyone = (1 << header.ranks) - 1
     reduces = header.collective in REDUCING
-    of_chunk: dict[int, list[Move]] = defaultdict(list)
-    for move in found:
-        of_chunk[move.chunk].append(move)
+    of_chunk: dict[tuple[int, int], list[Move]] = defaultdict(list)
+    for move in found:  # in custom collectives, chunks of several ranks share a number
+        of_chunk[move.chunk, 0 if reduces else move.ranks].append(move)
     counted: Counter[Trees] = Counter()
     for ways in of_chunk.values():
         whole = [x for x in ways if not reduces or x.ranks == everyone]
