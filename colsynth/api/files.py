@@ -129,7 +129,7 @@ def refuse_bad(report: Report) -> None:
     if count > _NAMED:
         notes.append(f"and {count - _NAMED} more")
     command = f"colsynth verify FILE -r {report.runtime}"
-    advice = f"`{command}` lists them; --anyway predicts times all the same"
+    advice = f"`{command}` lists them; --anyway goes on all the same"
     span = Span(report.subject, report.errors[0].line)
     raise VerificationError(Diagnostic("CS609", phrase, span, tuple(notes), advice))
 

@@ -52,10 +52,16 @@ RootOption = Annotated[
 ]
 
 
+AnywayOption = Annotated[
+    bool, typer.Option("--anyway", help="Draw also a file that verify calls bad.")
+]
+
+
 def show(
     file: FileArgument,
     runtime: AnyRuntimeOption = None,
     root: RootOption = None,
+    anyway: AnywayOption = False,
     json: JsonOption = False,
 ) -> None:
     """Draw what a schedule file does: who sends to whom, trees of a rank, steps per rank."""
@@ -67,7 +73,8 @@ def show(
     subject, data = read_schedule(file)
     source = _read(data, runtime, subject)
     report = verify_reading(source.reading, source.profile, subject=subject)
-    refuse_bad(report)
+    if not anyway:
+        refuse_bad(report)
     program = source.program
     root = int(dict(report.facts).get("root", 0)) if root is None else root
     if not 0 <= root < program.header.ranks:

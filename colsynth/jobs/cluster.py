@@ -87,7 +87,7 @@ def connected(address: str) -> Iterator[Cluster]:
     except ImportError:
         phrase = "--scheduler needs Dask, which is not installed"
         raise InputError(Diagnostic("CS252", phrase, help="pip install 'colsynth[dask]'")) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report what it would
+    _hush()
     try:
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, ImportError) as fault:
@@ -103,6 +103,13 @@ def connected(address: str) -> Iterator[Cluster]:
         raise _gone(address) from None
     finally:
         client.close(timeout=1)
+
+
+def _hush() -> None:
+    """Silence all loggers of Dask, which have levels of their own: we report what they would."""
+    for name in logging.root.manager.loggerDict:
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _check(client: Client, address: str) -> None:

@@ -70,7 +70,7 @@ def moves(program: ThreadblockProgram) -> list[Move]:
     Parameters
     ----------
     program : ThreadblockProgram
-        One that verification has accepted.
+        Of one that does not finish, what is sent before it stops.
     """
     header = program.header
     units = resolve(tabulate(program))

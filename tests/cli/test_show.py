@@ -87,3 +87,4 @@ def test_a_rank_that_is_not_there_and_a_bad_file(tmp_path, capsys):
     (tmp_path / "bad.xml").write_text(text.replace('srcoff="0"', 'srcoff="1"', 1))
     assert run(["show", str(tmp_path / "bad.xml"), "-r", "rccl"]) == 1
     assert "error[CS609]" in capsys.readouterr().err
+    assert run(["show", str(tmp_path / "bad.xml"), "-r", "rccl", "--anyway"]) == 0

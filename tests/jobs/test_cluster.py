@@ -1,6 +1,7 @@
 """Work on a Dask cluster: the answers and bytes of this process, whatever ends meanwhile."""
 
 import json
+import logging
 import subprocess
 import sys
 from importlib.metadata import version
@@ -147,6 +148,7 @@ def test_a_scheduler_that_goes_away_ends_with_one_message(dask, whole, at_row, t
     said = capsys.readouterr().err.splitlines()
     assert said[0] == f"error[CS253]: the Dask scheduler {dask.address} went away during the work"
     assert len(said) == 2
+    assert not logging.getLogger("distributed.client").isEnabledFor(logging.ERROR)  # a traceback
     known = (place / "journal.jsonl").read_text().count('"failure"')
     assert 3 <= known < FAILURES + 1
     assert run([*SURVEY, str(place), "--jobs", "1"]) == 0
