@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from colsynth.cost import Model
     from colsynth.pipeline.target import Progress
     from colsynth.survey import Survey
@@ -69,6 +71,7 @@ def survey(
     model: Model | None = None,
     seed: int = 0,
     jobs: int = 1,
+    executor: Executor | None = None,
     folder: str | Path | None = None,
     force: bool = False,
     progress: Progress | None = None,
@@ -86,6 +89,8 @@ def survey(
         As for `compile`.
     jobs : int
         Processes that compile; the answer does not depend on them.
+    executor : concurrent.futures.Executor, optional
+        What compiles instead, as for `tune`.
     folder : path, optional
         Where schedules, table and journal are kept. A survey that was ended goes on where it
         was when it is started again with the same folder.
@@ -112,5 +117,5 @@ def survey(
     problem = machine_of(problem, profile(runtime))
     case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, seed, model)
     place = None if folder is None else Path(folder)
-    with Workers(jobs) as workers:
+    with Workers(jobs, executor) as workers:
         return examine_all(case, place, workers, progress, force=force)

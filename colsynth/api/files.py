@@ -114,12 +114,12 @@ def executable(source: Source, topology: Topology, *, anyway: bool = False) -> T
     from colsynth.verify import verify_reading
 
     if not anyway:
-        _refuse_bad(verify_reading(source.reading, source.profile, subject=source.subject))
+        refuse_bad(verify_reading(source.reading, source.profile, subject=source.subject))
     source.require_fit(topology)
     return source.program
 
 
-def _refuse_bad(report: Report) -> None:
+def refuse_bad(report: Report) -> None:
     """Refuse a file whose predicted time would mean nothing (CS609)."""
     if report.ok:
         return
@@ -129,7 +129,7 @@ def _refuse_bad(report: Report) -> None:
     if count > _NAMED:
         notes.append(f"and {count - _NAMED} more")
     command = f"colsynth verify FILE -r {report.runtime}"
-    advice = f"`{command}` lists them; --anyway predicts times all the same"
+    advice = f"`{command}` lists them; --anyway goes on all the same"
     span = Span(report.subject, report.errors[0].line)
     raise VerificationError(Diagnostic("CS609", phrase, span, tuple(notes), advice))
 

@@ -11,6 +11,8 @@ from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from colsynth.cost import Model
     from colsynth.pipeline.target import Progress
     from colsynth.tuning import Bundle, Comparison
@@ -24,6 +26,7 @@ def compare(
     algorithms: Sequence[str] | None = None,
     budget: int | None = None,
     jobs: int = 1,
+    executor: Executor | None = None,
     model: Model | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -42,6 +45,8 @@ def compare(
         Most evaluations.
     jobs : int
         Processes that evaluate; the answer does not depend on them.
+    executor : concurrent.futures.Executor, optional
+        What evaluates instead, such as ``distributed.Client(...).get_executor()``.
     model : Model, optional
         Constants of the simulator.
     seed : int
@@ -66,7 +71,7 @@ def compare(
     require_least("--sizes", min(ordered, default=0), 1)
     problem = machine_of(problem, profile(runtime))
     ceiling = best_optimum(problem).algbw
-    with Workers(jobs) as workers:
+    with Workers(jobs, executor) as workers:
         case = Case(problem, runtime, ordered, model=model, seed=seed, limited=True)
         means = Means(budget, workers, progress=progress)
         return measure(case, ceiling, means, algorithms)
@@ -82,6 +87,7 @@ def tune(
     algorithms: Sequence[str] | None = None,
     budget: int | None = None,
     jobs: int = 1,
+    executor: Executor | None = None,
     model: Model | None = None,
     seed: int = 0,
     journal: Path | None = None,
@@ -98,7 +104,7 @@ def tune(
         Messages to measure; what the runtime serves no files for is left out.
     root : int, optional
         Of the collectives that have one; CS211 where none has.
-    algorithms, budget, jobs, model, seed, progress : optional
+    algorithms, budget, jobs, executor, model, seed, progress : optional
         As for `compare`; `budget` is shared out among the collectives.
     journal : Path, optional
         A file in which measurements are kept and found again.
@@ -127,7 +133,7 @@ def tune(
         Case(problem, runtime, fitting, model=model, seed=seed, limited=True)
         for problem in problems
     ]
-    with claimed(journal), Workers(jobs) as workers:
+    with claimed(journal), Workers(jobs, executor) as workers:
         return make(cases, Means(budget, workers, Journal(journal), progress), algorithms)
 
 

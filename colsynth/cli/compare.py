@@ -12,7 +12,12 @@ from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._options import CollectiveOption, RuntimeOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.constants import ModelOption, given_model
-from colsynth.cli.evaluations import DEFAULT_SIZES, EvaluationOptions, SizesOption, cores
+from colsynth.cli.evaluations import (
+    DEFAULT_SIZES,
+    EngineOptions,
+    EvaluationOptions,
+    SizesOption,
+)
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import OneGroupOptions, grouped
 from colsynth.cli.places import PLOT, check_file
@@ -44,6 +49,7 @@ def compare(
         ),
     ] = None,
     evaluations: EvaluationOptions,
+    engine: EngineOptions,
     model: ModelOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing plot.")] = False,
     json: JsonOption = False,
@@ -58,17 +64,16 @@ def compare(
     damage = machine.read(topology)
     group, told = grouped(damage.topology, members.group)
     problem = api.make_problem(group, collective, members.root)
-    with progress() as show:
+    with progress() as show, engine.started(show) as started:
         found = api.compare(
             problem,
             wanted,
             runtime=runtime,
             algorithms=evaluations.names(),
             budget=evaluations.budget,
-            jobs=cores(evaluations.jobs),
             model=constants,
             seed=evaluations.seed,
-            progress=show,
+            **started,
         )
     if plot is not None:
         write_files({plot: _plot(found).encode()}, replace=force)

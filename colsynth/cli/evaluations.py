@@ -1,16 +1,21 @@
-"""Options of commands that simulate many programs at many sizes."""
+"""Options of commands that make many programs: which, at which sizes, and where."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
 from colsynth.cli import complete
 from colsynth.cli._help import SEARCH
 from colsynth.cli._options import SeedOption
+from colsynth.cli.progress import Show
+from colsynth.errors import Diagnostic, InputError
 
 SizesOption = Annotated[
     str,
@@ -20,22 +25,12 @@ SizesOption = Annotated[
         help="Message sizes, e.g. 1KiB,1MiB, or a range that doubles, e.g. 1KiB..4GiB.",
     ),
 ]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
-        help="Number of worker processes, e.g. 4.",
-        rich_help_panel=SEARCH,
-        show_default="all cores",
-    ),
-]
 DEFAULT_SIZES = "1KiB..4GiB"
 
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """Which programs to make, and with how many processes."""
+    """Which programs to make."""
 
     algorithms: Annotated[
         str | None,
@@ -58,7 +53,6 @@ class EvaluationOptions:
             show_default="128 per collective",
         ),
     ] = None
-    jobs: JobsOption = None
     seed: SeedOption = 0
 
     def names(self) -> tuple[str, ...] | None:
@@ -66,17 +60,68 @@ class EvaluationOptions:
         return None if self.algorithms is None else split(self.algorithms)
 
 
+class Engine(TypedDict):
+    """What evaluates, as keywords of `colsynth.api`."""
+
+    jobs: int
+    executor: Executor | None
+    progress: Show
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where programs are made: in processes here, or on the workers of a scheduler."""
+
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            help="Number of worker processes, e.g. 4.",
+            rich_help_panel=SEARCH,
+            show_default="all cores",
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Address of a Dask scheduler whose workers are used instead, "
+            "e.g. tcp://host:8786.",
+            rich_help_panel=SEARCH,
+            show_default=False,
+        ),
+    ] = None
+
+    @contextmanager
+    def started(self, show: Show) -> Iterator[Engine]:
+        """Yield what evaluates; with a scheduler, progress tells of its workers.
+
+        Raises
+        ------
+        InputError
+            CS217: both options were given; else as `colsynth.jobs.cluster.connected`.
+        """
+        if self.scheduler is None:
+            jobs = _cores() if self.jobs is None else self.jobs
+            yield Engine(jobs=jobs, executor=None, progress=show)
+            return
+        from colsynth.jobs.cluster import connected
+
+        if self.jobs is not None:
+            phrase = "--jobs counts processes here, but --scheduler sends the work to others"
+            raise InputError(Diagnostic("CS217", phrase, help="give one of them"))
+        with connected(self.scheduler) as cluster:
+            yield Engine(jobs=1, executor=cluster, progress=cluster.watched(show))
+
+
 def split(text: str) -> tuple[str, ...]:
     """Return the names of a list separated by commas."""
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-def cores(jobs: int | None) -> int:
-    """Return the number of processes asked for (else CS210), or the cores there are to use."""
-    from colsynth.jobs.workers import require_jobs
-
-    if jobs is not None:
-        require_jobs(jobs)
-        return jobs
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable is not None else os.cpu_count() or 1

@@ -57,6 +57,7 @@ _COMMANDS = {
     "simulate": _Command(
         "colsynth.cli.simulate:simulate", "Predict how long a schedule file takes."
     ),
+    "show": _Command("colsynth.cli.show:show", "Draw links, trees and steps of a schedule file."),
     "calibrate": _Command(
         "colsynth.cli.calibrate:calibrate", "Fit the simulator to logs of your machine."
     ),

@@ -19,7 +19,7 @@ from colsynth.cli._options import (
 )
 from colsynth.cli.bundles import bundled
 from colsynth.cli.constants import ModelOption, given_model
-from colsynth.cli.evaluations import JobsOption, cores
+from colsynth.cli.evaluations import EngineOptions
 from colsynth.cli.failure import report
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import OneGroupOptions, grouped
@@ -89,7 +89,7 @@ def survey(
     trees: TreesOption = None,
     protocol: ProtocolOption = None,
     model: ModelOption = None,
-    jobs: JobsOption = None,
+    engine: EngineOptions,
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -104,7 +104,7 @@ def survey(
     group, told = grouped(damage.topology, members.group)
     kept = "nothing was kept; a survey with --output DIR can be resumed"
     outcome = kept if output is None else RESUMES
-    with progress(outcome) as show:
+    with progress(outcome) as show, engine.started(show) as started:
         found = api.survey(
             api.make_problem(group, collective, members.root),
             failures,
@@ -114,10 +114,9 @@ def survey(
             protocol=protocol or "Simple",
             model=constants,
             seed=seed,
-            jobs=cores(jobs),
             folder=output,
             force=force,
-            progress=show,
+            **started,
         )
     if json:
         place = {"folder": None if output is None else str(output)}

@@ -13,7 +13,13 @@ from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._options import RuntimeOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.constants import ModelOption, given_model
-from colsynth.cli.evaluations import DEFAULT_SIZES, EvaluationOptions, SizesOption, cores, split
+from colsynth.cli.evaluations import (
+    DEFAULT_SIZES,
+    EngineOptions,
+    EvaluationOptions,
+    SizesOption,
+    split,
+)
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import OneGroupOptions, grouped
 from colsynth.cli.output import refuse_to_overwrite
@@ -61,6 +67,7 @@ def tune(
     machine: MachineOptions,
     members: OneGroupOptions,
     evaluations: EvaluationOptions,
+    engine: EngineOptions,
     model: ModelOption = None,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -79,7 +86,7 @@ def tune(
     damage = machine.read(topology)
     group, told = grouped(damage.topology, members.group)
     try:
-        with progress(RESUMES) as show:
+        with progress(RESUMES) as show, engine.started(show) as started:
             bundle = api.tune(
                 group,
                 split(collectives),
@@ -88,11 +95,10 @@ def tune(
                 root=members.root,
                 algorithms=evaluations.names(),
                 budget=evaluations.budget,
-                jobs=cores(evaluations.jobs),
                 model=constants,
                 seed=evaluations.seed,
                 journal=journal_of(output),
-                progress=show,
+                **started,
             )
     except NegativeFinding:  # the answer is no, and going on would not change it
         forget(output)

@@ -1,4 +1,4 @@
-"""Worker processes: the same function on many values."""
+"""The same function on many values: in this process, in others, or on any executor."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+)
+from functools import partial
 from logging.handlers import QueueHandler, QueueListener
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.queues import Queue
@@ -16,6 +22,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.jobs.evaluation import evaluate, fingerprint
 
 _PACKAGE = logging.getLogger("colsynth")
 Item = TypeVar("Item")
@@ -31,12 +38,16 @@ def require_jobs(jobs: int) -> None:
 
 
 class Workers:
-    """A pool of worker processes; with one job, this process does the work.
+    """Processes that work: a pool on this machine, or those behind an executor.
 
     Parameters
     ----------
     jobs : int
-        Number of processes. They start with the first work, and end with this process.
+        Number of processes on this machine. They start with the first work, and end with this
+        process, which does the work itself where one is enough.
+    executor : concurrent.futures.Executor, optional
+        What works instead, such as that of a cluster. Its owner shuts it down. Its processes
+        must have the same colsynth as this one.
 
     Raises
     ------
@@ -44,9 +55,9 @@ class Workers:
         CS210: `jobs` is out of range.
     """
 
-    def __init__(self, jobs: int = 1) -> None:
+    def __init__(self, jobs: int = 1, executor: Executor | None = None) -> None:
         require_jobs(jobs)
-        self.jobs = jobs
+        self.jobs, self.executor = jobs, executor
         self.pool: ProcessPoolExecutor | None = None
         self.listener: QueueListener | None = None
 
@@ -79,21 +90,39 @@ class Workers:
         Raises
         ------
         InputError
-            CS218: the system killed a process.
+            CS218: the system killed a process. CS254: the executor's processes have other versions.
         """
-        if self.jobs <= 1 or len(items) == 1:
+        if self.executor is None and (self.jobs <= 1 or len(items) == 1):
             yield from map(work, items)
             return
-        if self.pool is None:
-            self.pool = self._start()
+        waiting = self._submitted(work, items)
         try:
-            # The list is not kept: it would keep every result, however large.
-            for future in as_completed(_submitted(self.pool, work, items)):
+            # Only futures without a result are kept: results may be large.
+            for future in as_completed(tuple(waiting)):
+                waiting.discard(future)
                 yield future.result()
-        except BrokenProcessPool:
+        except BrokenExecutor:
             phrase = "a process that worked for this one was ended from outside"
             advice = "where memory ran out, fewer --jobs take less of it"
             raise InputError(Diagnostic("CS218", phrase, help=advice)) from None
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def _submitted(
+        self, work: Callable[[Item], Result], items: Sequence[Item]
+    ) -> set[Future[Result]]:
+        """Submit all items; the pool's processes start with SIGINT blocked."""
+        if self.executor is not None:
+            there = partial(evaluate, fingerprint(), work)
+            return {self.executor.submit(there, item) for item in items}
+        if self.pool is None:
+            self.pool = self._start()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+        try:
+            return {self.pool.submit(work, item) for item in items}
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _start(self) -> ProcessPoolExecutor:
         # Spawned: a fork would copy the locks of threads that numba may have started.
@@ -105,17 +134,6 @@ class Workers:
         return ProcessPoolExecutor(
             self.jobs, mp_context=context, initializer=_begin, initargs=(said, level)
         )
-
-
-def _submitted(
-    pool: ProcessPoolExecutor, work: Callable[[Item], Result], items: Sequence[Item]
-) -> list[Future[Result]]:
-    """Submit all items to a pool, with SIGINT blocked in the processes that this starts."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    try:
-        return [pool.submit(work, item) for item in items]
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Relay(logging.Handler):

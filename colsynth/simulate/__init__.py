@@ -6,7 +6,7 @@ them slice by slice; `break_down` and `timeline` say more about a trace.
 
 from colsynth.simulate.points import Point, Simulation, bus_factor
 from colsynth.simulate.simulate import simulate
-from colsynth.simulate.source import Source, find_runtime, read_source
+from colsynth.simulate.source import Source, find_runtime, find_runtimes, read_source
 
 __all__ = [
     "Point",
@@ -14,6 +14,7 @@ __all__ = [
     "Source",
     "bus_factor",
     "find_runtime",
+    "find_runtimes",
     "read_source",
     "simulate",
 ]

@@ -79,6 +79,20 @@ def find_runtime(data: bytes, subject: str) -> Source:
     InputError
         CS605: none can. CS608: several can, and the file does not tell which it is for.
     """
+    found = find_runtimes(data, subject)
+    if len(found) > 1:
+        raise _ambiguous(subject, [source.profile.name for source in found])
+    return found[0]
+
+
+def find_runtimes(data: bytes, subject: str) -> list[Source]:
+    """Return the program of a schedule file as each runtime that can run it reads it.
+
+    Raises
+    ------
+    InputError
+        CS605: none can.
+    """
     from colsynth.runtimes.catalog import profiles
     from colsynth.runtimes.schedules import read
 
@@ -95,9 +109,7 @@ def find_runtime(data: bytes, subject: str) -> Source:
             found.append(Source(subject, profile, reading.program, reading))
     if not found:
         raise _unreadable(subject, "no runtime can run this file as it is", None, reasons)
-    if len(found) > 1:
-        raise _ambiguous(subject, [source.profile.name for source in found])
-    return found[0]
+    return found
 
 
 def _obstacle(program: ThreadblockProgram, profile: Profile) -> str | None:

@@ -100,12 +100,15 @@ class Outcome:
         Units that read memory nobody wrote.
     wrong : dict
         Unit at which each wrong value first arose.
+    sent : list of list of int
+        The values that each step sent, None where it sent nothing.
     """
 
     values: Values
     memory: list[int]
     undefined: list[int] = field(default_factory=list)
     wrong: dict[int, int] = field(default_factory=dict)
+    sent: list[list[int] | None] = field(default_factory=list)
 
 
 def evaluate(units: Units, order: list[int], layout: Layout, source: Ints, target: Ints) -> Outcome:
@@ -143,7 +146,7 @@ def _run(
     add, undefined = values.add, outcome.undefined
     ops, counts = units.table.op.tolist(), units.table.count.clip(0, _LONGEST).tolist()
     match = units.match
-    sent: list[list[int] | None] = [None] * len(ops)
+    sent = outcome.sent = [None] * len(ops)
     for unit in order:
         op, count = ops[unit], counts[unit]
         read, write = source[unit], target[unit]

@@ -23,6 +23,7 @@ TOPOLOGIES = (
     api.load_topology("ndv2", nodes=2),
     api.load_topology("ring:5"),
 )
+RUNTIMES = ("msccl", "rccl", "mscclpp")
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
 CUSTOM = "version: 1\nchunks:\n  - {held-by: [9], wanted-by: [10]}\n"
 
@@ -31,27 +32,30 @@ def bounds(problem, runtime, sizes=SIZES):
     return runtime_bounds(problem, profile(runtime), best_optimum(problem), sizes)
 
 
-@pytest.mark.parametrize("runtime", ["msccl", "rccl", "mscclpp"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_nothing_is_predicted_to_beat_it(collective, runtime):
-    """What is made with each protocol stays above, at every size."""
+    """What is made with each protocol stays above, at every size.
+
+    Each machine meets each collective once, and each runtime twice.
+    """
     seen = 0
     root = 0 if collective in {"broadcast", "reduce"} else None
-    for topology in TOPOLOGIES:
-        problem = api.make_problem(topology, collective, root)
-        least = bounds(problem, runtime)
-        for protocol, algorithm in product(("Simple", "LL"), (None, "ring")):
-            asked = {"algorithm": algorithm, "level": 0, "protocol": protocol, "several": False}
-            try:
-                found = api.compile(problem, runtime, **asked)
-            except ColsynthError:
-                continue  # rings do not serve every collective
-            program = found.artefacts[0].program
-            points = simulate(program, topology, profile(runtime), SIZES)
-            for point, bound in zip(points, least, strict=True):
-                assert point.seconds >= bound.seconds * (1 - 1e-9)
-                seen += 1
-    assert seen >= 6 * len(SIZES)
+    topology = TOPOLOGIES[(COLLECTIVES.index(collective) + RUNTIMES.index(runtime)) % 3]
+    problem = api.make_problem(topology, collective, root)
+    least = bounds(problem, runtime)
+    for protocol, algorithm in product(("Simple", "LL"), (None, "ring")):
+        asked = {"algorithm": algorithm, "level": 0, "protocol": protocol, "several": False}
+        try:
+            found = api.compile(problem, runtime, **asked)
+        except ColsynthError:
+            continue  # rings do not serve every collective
+        program = found.artefacts[0].program
+        points = simulate(program, topology, profile(runtime), SIZES)
+        for point, bound in zip(points, least, strict=True):
+            assert point.seconds >= bound.seconds * (1 - 1e-9)
+            seen += 1
+    assert seen >= 2 * len(SIZES)
 
 
 def test_what_stays_in_a_box_need_not_leave_it(tmp_path):

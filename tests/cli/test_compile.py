@@ -228,7 +228,7 @@ def test_an_interrupt_while_writing_leaves_no_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "case",
     [
-        ["dgx-a100", "--nodes", "2", "-c", "allreduce", "-r", "msccl"],
+        ["dgx-a100", "-c", "allreduce", "-r", "msccl"],
         ["mi250", "-c", "reduce-scatter", "-r", "rccl", "-a", "forest", "-O", "0"],
     ],
     ids="-".join,

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +32,15 @@ def test_several_give_the_same_in_some_order_and_are_kept_for_the_next_list():
 def test_nothing_to_do_starts_no_process():
     with Workers(4) as workers:
         assert list(workers.run(abs, [])) == []
+
+
+def test_an_executor_works_instead_and_stays_open():
+    with ThreadPoolExecutor(2) as executor:
+        with Workers(1, executor) as workers:
+            assert sorted(workers.run(abs, [-1, 2, -3])) == [1, 2, 3]
+            assert list(workers.run(partial(pow, 2), [5])) == [32]
+        assert workers.pool is None
+        assert executor.submit(abs, -1).result() == 1
 
 
 def test_a_fault_in_the_work_is_the_callers():

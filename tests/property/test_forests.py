@@ -30,7 +30,7 @@ from tests.reference.graphs import (
 )
 
 TARGET = Target(runtimes.profile("msccl"))
-SEEDS = 300
+SEEDS = 150
 
 
 def problem_of(seed: int) -> Problem:
@@ -108,10 +108,10 @@ def graph_of(problem):
 def test_the_machines_are_many_of_all_kinds_and_some_fall_apart():
     machines = [problem.topology for problem in PROBLEMS.values()]
     assert len(machines) > SEEDS * 9 // 10
-    assert sum(machine.size >= 40 for machine in machines) >= 4
+    assert sum(machine.size >= 40 for machine in machines) >= 2
     switched = [any(x.kind is Kind.SWITCH for x in machine.nodes) for machine in machines]
-    assert sum(switched) > 200
-    assert len(switched) - sum(switched) > 40
-    assert sum(not machine.is_symmetric for machine in machines) > 60
+    assert sum(switched) > 100
+    assert len(switched) - sum(switched) > 20
+    assert sum(not machine.is_symmetric for machine in machines) > 30
     apart = [p for p in PROBLEMS.values() if not nx.is_weakly_connected(graph_of(p))]
-    assert len(apart) >= 25
+    assert len(apart) >= 12

@@ -22,7 +22,7 @@ SEEDS = 240
 
 
 def machine_of(seed: int):
-    """Return a machine of up to 30 GPUs; every fourth has links that differ both ways."""
+    """Return a machine of up to 24 GPUs; every fourth has links that differ both ways."""
     rng = random.Random(seed)
     match seed % 4:
         case 0:
@@ -31,7 +31,7 @@ def machine_of(seed: int):
             return forwarding_topology(seed)
         case 2:
             return random_topology(seed, most_gpus=24, switches=rng.choice((0, 4, 8)))
-    return clustered_topology(seed, boxes=5, per_box=6)
+    return clustered_topology(seed, boxes=4, per_box=5)
 
 
 @cache

@@ -49,9 +49,8 @@ def made(machine, boxes, collective, runtime, **options):
     ("machine", "boxes", "collective", "runtime", "size"),
     [
         ("dgx-a100", 1, "allreduce", "msccl", 2**16),
-        ("dgx-a100", 1, "allgather", "rccl", 2**26),
-        ("mi300x", 1, "reduce-scatter", "msccl", 2**30),
-        ("ndv2", 1, "allgather", "msccl-executor", 2**20),
+        ("clique:4", None, "reduce-scatter", "rccl", 2**26),
+        ("clique:3", None, "allgather", "msccl-executor", 2**20),
     ],
 )
 def test_more_effort_is_never_slower_and_beats_every_algorithm(
@@ -100,8 +99,7 @@ def test_the_answer_does_not_depend_on_the_number_of_processes():
     [
         ("dgx-h100", 1, "allreduce", "rccl"),
         ("mi250", 1, "reduce-scatter", "msccl"),
-        ("torus:4x4", None, "allreduce", "rccl"),
-        ("mi300x", 2, "allgather", "rccl"),
+        ("mi300x", 1, "allgather", "rccl"),
     ],
 )
 def test_the_default_is_faster_than_the_pipeline_as_it_stands(machine, boxes, collective, runtime):

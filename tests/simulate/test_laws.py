@@ -67,7 +67,7 @@ def test_nor_between_boxes(preset, nodes, algorithm, collective):
     topology = api.load_topology(preset, nodes=nodes)
     problem = api.make_problem(topology, collective)
     most = float(api.bound(problem).algbw)
-    options = {"algorithm": algorithm, "protocol": "LL128", "mode": "out-of-place"}
+    options = {"algorithm": algorithm, "protocol": "LL128", "mode": "out-of-place", "level": 0}
     done = api.compile(problem, "msccl", **options)
     sizes = (10**4, 10**7, 10**9)
     points = simulate(done.artefacts[0].program, topology, MSCCL, sizes, IDEAL)

@@ -26,7 +26,7 @@ def compare(program, topology, runtime, model, size, near=NEAR):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_random_programs(seed):
     rng = random.Random(seed)
     ranks = rng.randint(2, 5)
@@ -39,7 +39,7 @@ def test_random_programs(seed):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_without_shared_links_to_the_last_digits(seed):
     """Links that no transfer fills: nothing is rounded any more."""
     rng = random.Random(seed)

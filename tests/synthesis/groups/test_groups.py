@@ -167,8 +167,9 @@ def test_flows_of_a_group_are_those_of_its_own_machine(collective):
 
 
 @pytest.mark.parametrize("capable", [False, True])
-@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("seed", [*range(1, 9), 10, 11, 13])
 def test_allreduce_with_relays_equals_every_cut_in_fractions(seed, capable):
+    """On machines of few cuts: on those of the other seeds, listing all takes five seconds."""
     machine = random_topology(seed, most_gpus=5, switches=1, directed=seed % 2 == 0)
     if machine.size < 3:
         return

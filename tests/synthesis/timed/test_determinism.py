@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
     ):
         topology = api.load_topology(spec, nodes=nodes)
         problem = api.make_problem(topology, collective)
-        for seed in (0, 3):
+        for seed in (0, 3) if topology.size < 1000 else (3,):
             found = api.synthesize(problem, size=10**6, tries=3, seed=seed, **options)
             path = Path(folder, "schedule.npz")
             api.write_schedule(found.schedule, path)
@@ -55,4 +55,4 @@ def test_the_same_seed_gives_the_same_bytes_in_any_process():
     one, other = (process.communicate()[0].split() for process in processes)
     assert all(process.returncode == 0 for process in processes)
     assert one == other
-    assert len(one) >= 12
+    assert len(one) >= 11 + 2
