@@ -73,12 +73,13 @@ def compare(
     if plot is not None:
         write_files({plot: _plot(found).encode()}, replace=force)
     if json:
-        emit_json({**_as_object(found), **failures_field(damage), **told})
+        emit_json({**comparison_object(found), **failures_field(damage), **told})
     else:
         _show(found)
 
 
-def _as_object(found: Comparison) -> dict[str, Any]:
+def comparison_object(found: Comparison) -> dict[str, Any]:
+    """Return a comparison for ``--json``."""
     case = found.case
     return {
         "topology": case.problem.topology.name,

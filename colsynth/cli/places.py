@@ -12,6 +12,7 @@ from colsynth.cli.output import refuse_to_overwrite
 from colsynth.errors import Diagnostic, InputError
 
 SCHEDULE, TIMED, PLOT, TIMELINE, YAML = ".xml", ".npz", ".svg", ".json", ".yaml"
+PAGE = ".html"
 """The suffix of schedule files is that of their runtime (`Profile.suffix`): .xml or .json."""
 
 _KINDS = {
@@ -20,6 +21,7 @@ _KINDS = {
     PLOT: "plots are SVG, which browsers and editors of documents show",
     TIMELINE: "timelines are JSON, and so are schedules for mscclpp",
     YAML: "topologies and models are YAML",
+    PAGE: "reports are HTML pages",
 }
 
 _EXAMPLES = {
@@ -28,6 +30,7 @@ _EXAMPLES = {
     PLOT: "plot.svg",
     TIMELINE: "timeline.json",
     YAML: "cluster.yaml",
+    PAGE: "report.html",
 }
 
 
