@@ -18,7 +18,6 @@ STEP, GAP, MARGIN = 74, 46, 30
 """Pixels from node to node in a row, between boxes, and around them."""
 ROW = 92
 """Pixels from a row of nodes to the next."""
-MOST_IN_A_ROW = 8
 MOST_LOSSES = 48
 """Links whose failure is costed; each costs one bound."""
 
@@ -43,8 +42,8 @@ def describe_machine(topology: Topology) -> dict[str, Any]:
             for link in topology.links
         ],
         "layouts": {
-            "wide": _layout(topology, 2 if len(topology.boxes) <= 4 else 4),
-            "narrow": _layout(topology, 1 if len(topology.boxes) <= 4 else 2),
+            "wide": _layout(topology, 2 if len(topology.boxes) <= 4 else 4, 8),
+            "narrow": _layout(topology, 1 if len(topology.boxes) <= 4 else 2, 4),
         },
     }
 
@@ -85,21 +84,22 @@ def _both(topology: Topology, index: int) -> tuple[int, ...]:
     return tuple(sorted({index} if back is None else {index, back}))
 
 
-def _layout(topology: Topology, columns: int) -> dict[str, Any]:
+def _layout(topology: Topology, columns: int, most: int) -> dict[str, Any]:
     """Return places of nodes, frames of boxes, and the size of the picture.
 
-    Boxes stand in a grid of `columns`; what is in no box stands between their rows.
+    Boxes stand in a grid of `columns`; what is in no box stands between their rows. A row has
+    at most `most` nodes.
     """
     boxes: dict[int | None, list[int]] = {}
     for index, node in enumerate(topology.nodes):
         boxes.setdefault(node.box, []).append(index)
     fabric = boxes.pop(None, [])
-    inside = {box: _box(topology, nodes) for box, nodes in boxes.items()}
+    inside = {box: _box(topology, nodes, most) for box, nodes in boxes.items()}
     width = max((size[0] for _, size in inside.values()), default=0)
     height = max((size[1] for _, size in inside.values()), default=0)
     columns = min(columns, len(boxes)) or 1
     rows = math.ceil(len(boxes) / columns)
-    whole = max(columns * (width + GAP) - GAP, min(len(fabric), MOST_IN_A_ROW) * STEP)
+    whole = max(columns * (width + GAP) - GAP, min(len(fabric), most) * STEP)
     above = math.ceil(rows / 2)
     places: dict[int, Place] = {}
     frames = []
@@ -132,7 +132,7 @@ def _rows(nodes: list[int], left: int, top: int, width: int) -> dict[int, Place]
     return found
 
 
-def _box(topology: Topology, nodes: list[int]) -> tuple[dict[int, Place], Place]:
+def _box(topology: Topology, nodes: list[int], most: int) -> tuple[dict[int, Place], Place]:
     """Return places within a box, and its size: a grid, a ring, or rows by kind."""
     kinds = {kind: [n for n in nodes if topology.nodes[n].kind is kind] for kind in Kind}
     gpus = kinds[Kind.GPU]
@@ -141,7 +141,7 @@ def _box(topology: Topology, nodes: list[int]) -> tuple[dict[int, Place], Place]
     if direct:
         found, size = _grid(topology, gpus) or _ring(gpus)
     else:
-        width = max(STEP * min(MOST_IN_A_ROW, len(gpus)), STEP)
+        width = max(STEP * min(most, len(gpus)), STEP)
         found = _rows(gpus, 0, ROW // 2, width)
         size = (width, ROW * math.ceil(len(gpus) / max(1, width // STEP)))
     up = ROW if kinds[Kind.SWITCH] else 0

@@ -92,7 +92,6 @@ class Machine {
     });
     this.dots = colsynth.svg("g", {}, this.root);
     this.boxes = nodes.map((node, index) => this.node(node, index));
-    this.root.append(this.dots);
   }
 
   mark(kind, index) {
