@@ -16,12 +16,13 @@ SCHEMA, DIALECT = "https://vega.github.io/schema/vega-lite/v6.json", "6.4"
 SERIES = tuple(f"var(--s{number})" for number in range(9))
 """Colours that stay apart for all kinds of sight (Okabe and Ito); the first is the bound's."""
 
-_SIZE_LABEL = (
+SIZE_LABEL = (
     "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB'"
     " : datum.value >= 1048576 ? datum.value / 1048576 + ' MiB'"
     " : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
 )
-_CONFIG: Spec = {
+_LEAST_TICKS = 3
+CONFIG: Spec = {
     "background": None,
     "font": "system-ui, Segoe UI, Helvetica, Arial, sans-serif",
     "view": {"stroke": "var(--rule)"},
@@ -55,6 +56,7 @@ def bandwidth(rows: Sequence[Spec], sizes: Sequence[int]) -> Spec:
         Of the axis.
     """
     names = list(dict.fromkeys(row["name"] for row in rows))
+    rates = [row["GB/s"] for row in rows]
     scale = {"domain": names, "range": [SERIES[i % len(SERIES)] for i in range(len(names))]}
     shapes = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
     legend = {"orient": "bottom", "title": None, "columns": 3, "symbolStrokeWidth": 2}
@@ -65,7 +67,7 @@ def bandwidth(rows: Sequence[Spec], sizes: Sequence[int]) -> Spec:
         "scale": {"type": "log", "base": 2, "nice": False},
         "axis": {
             "values": _few(sizes),
-            "labelExpr": _SIZE_LABEL,
+            "labelExpr": SIZE_LABEL,
             "labelOverlap": True,
             "title": "message size",
         },
@@ -74,7 +76,7 @@ def bandwidth(rows: Sequence[Spec], sizes: Sequence[int]) -> Spec:
         "field": "GB/s",
         "type": "quantitative",
         "scale": {"type": "log"},
-        "axis": {"title": "algbw, GB/s", "values": _decades([row["GB/s"] for row in rows])},
+        "axis": {"title": "algbw, GB/s", "values": decades(min(rates) / 2, max(rates) * 2)},
     }
     dash = {"condition": {"test": {"field": "name", "equal": names[0]}, "value": [6, 4]}}
     told = [{"field": key} for key in ("name", "message", "GB/s", "time")]
@@ -205,7 +207,7 @@ def _whole(spec: Spec, height: Any) -> Spec:
         "width": "container",
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "config": _CONFIG,
+        "config": CONFIG,
         **spec,
     }
 
@@ -216,11 +218,16 @@ def _few(sizes: Sequence[int]) -> list[int]:
     return list(sizes)[::step]
 
 
-def _decades(values: Sequence[float]) -> list[float]:
-    """Return round values for a logarithmic axis: powers of ten, or 1-2-5 where they are few."""
-    low, high = floor(log10(min(values))), ceil(log10(max(values)))
-    steps = (1,) if high - low > 2 else (1, 2, 5)
-    return [digit * 10.0**power for power in range(low, high + 1) for digit in steps]
+def decades(low: float, high: float) -> list[float]:
+    """Return round values of a logarithmic axis: powers of ten, or finer where these are few."""
+    powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+    found: list[float] = []
+    for digits in ((10,), (10, 20, 50), range(10, 100, 10), range(10, 100)):
+        values = (round(digit * 10.0 ** (power - 1), 12) for power in powers for digit in digits)
+        found = [value for value in values if low <= value <= high]
+        if len(found) >= _LEAST_TICKS:
+            break
+    return found
 
 
 def vega(spec: Spec) -> Spec:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from colsynth import __version__
@@ -15,25 +16,30 @@ from colsynth.units import format_size, plural
 
 FORMAT, VERSION = "colsynth report", 1
 
+_NEEDED = ("jinja2", "vl_convert")
 _SCRIPTS = ("machine.js", "replay.js", "main.js")
 _SHARED = (*_SCRIPTS, "page.css", "licences.txt")
 
 
-def check_installed() -> None:
-    """Refuse where the optional packages are missing.
+def check_installed(what: str = "report", modules: tuple[str, ...] = _NEEDED) -> None:
+    """Refuse where optional packages are missing.
+
+    Parameters
+    ----------
+    what : str
+        Command or option that needs them.
+    modules : tuple of str
 
     Raises
     ------
     InputError
-        CS640: jinja2 or vl-convert-python is not installed.
+        CS640: one of them is not installed.
     """
-    try:
-        import jinja2  # noqa: F401
-        import vl_convert  # noqa: F401
-    except ImportError as fault:
-        phrase = f"report needs {fault.name}, which is not installed"
-        advice = "pip install 'colsynth[report]'"
-        raise InputError(Diagnostic("CS640", phrase, help=advice)) from None
+    for module in modules:
+        if find_spec(module) is None:
+            phrase = f"{what} needs {module}, which is not installed"
+            advice = "pip install 'colsynth[report]'"
+            raise InputError(Diagnostic("CS640", phrase, help=advice))
 
 
 def render(values: dict[str, Any]) -> bytes:
