@@ -13,7 +13,6 @@ OUT = Path(__file__).parents[2] / "out"
 SHOTS, AXE = OUT / "report", OUT / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM = shutil.which("chromium")
 SAMPLE = Path("/work/shared/samples/xml/rccl/allreduce-allpairs-8n-ll-32tb.xml")
-CORPUS = Path(__file__).parents[1] / "corpus"
 MOST_BYTES = 3 * 10**6
 
 QUICK = ["--sizes", "64KiB,16MiB,1GiB", "--against", "none"]
@@ -35,7 +34,6 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
-    pytest.mark.xdist_group("browser"),
 ]
 
 
@@ -102,11 +100,9 @@ class Visit:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_works(name, folder, browser):
-    words = PAGES[name]
     if name == "third-party" and not SAMPLE.exists():
-        words = [str(CORPUS / "msccl" / "allpairs.xml"), *words[1:]]
-    path = folder / f"{name}.html"
-    assert run(["report", *words, "-o", str(path), "--force"]) == 0
+        pytest.skip("the sample of RCCL is not on this machine")
+    path = _page(folder, name)
     assert path.stat().st_size < MOST_BYTES
     visit = Visit(browser, path)
     visit.show_all()
@@ -125,6 +121,14 @@ def test_a_page_works(name, folder, browser):
     if name in CHECKED:
         _accessible(visit)
     visit.context.close()
+
+
+def _page(folder, name):
+    """Return a page; tests may run in any order, and in processes of their own."""
+    path = folder / f"{name}.html"
+    if not path.exists():
+        assert run(["report", *PAGES[name], "-o", str(path)]) == 0
+    return path
 
 
 def _figures_are_shown(visit):
@@ -220,8 +224,9 @@ def _accessible(visit):
 
 
 def test_dark_and_wide_views_are_accessible(folder, browser):
+    path = _page(folder, "dgx-a100")
     for width, scheme in ((390, "dark"), (1280, "dark"), (1920, "light"), (1920, "dark")):
-        visit = Visit(browser, folder / "dgx-a100.html", width, scheme)
+        visit = Visit(browser, path, width, scheme)
         visit.show_all()
         visit.page.locator("[data-part=scrub]").fill("100000")
         visit.shoot(f"dgx-a100-{width}-{scheme}")
