@@ -44,7 +44,7 @@ format: $(VENV)/.dev ## Put the code into the shape that lint asks for
 
 check: lint test run ## All that continuous integration does
 
-bench: $(VENV)/.run ## Time both synthesizers beside their bounds and published figures; plot growth
+bench: $(VENV)/.test ## Time both synthesizers beside their bounds and published figures; plot growth
 	$(BIN)/python -m tests.bench.bench
 	$(BIN)/python -m tests.bench.bench_scale --svg $(OUT)/bench-scale.svg
 	$(BIN)/python -m tests.bench.bench_timed --svg $(OUT)/bench-timed.svg

@@ -31,6 +31,7 @@ LADDER = [
     {"compile"},
     {"tuning", "survey", "calibrate", "ranks"},
     {"api"},
+    {"report"},
     {"cli"},
     {"__main__"},
 ]
@@ -209,7 +210,7 @@ def annotated(node):
     }
 
 
-HEAVY = "numba networkx lxml numpy yaml msgspec scipy"
+HEAVY = "numba networkx lxml numpy yaml msgspec scipy jinja2 vl_convert"
 
 
 @pytest.mark.parametrize(

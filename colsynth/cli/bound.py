@@ -86,14 +86,14 @@ def bound_(
         (show_steps if steps else show_heights)(problem, json=json)
         return
     with progress():
-        found = _solved(problem)
+        found = solved(problem)
         trees = reached(problem, found)
-        healthy = _solved(_unhurt(problem, damage)).algbw if damage.failures else None
+        healthy = solved(_unhurt(problem, damage)).algbw if damage.failures else None
         least = () if asked is None else runtime_bounds(problem, asked[0], found, asked[1])
     if json:
         extra = {**_loss_fields(found.algbw, healthy), **failures_field(damage)}
         extra |= runtime_fields(least)
-        answer = _as_object(problem, found, trees)
+        answer = bound_object(problem, found, trees)
         emit_json({**answer, **group_fields(problem, trees), **extra})
     else:
         _show(problem, found, trees, healthy)
@@ -101,7 +101,7 @@ def bound_(
             show_runtime(asked[0].name, least)
 
 
-def _solved(problem: Problem) -> Found:
+def solved(problem: Problem) -> Found:
     """Return the bound of a problem; for an allreduce, with free roots."""
     from colsynth import api
 
@@ -140,7 +140,8 @@ def _loss_fields(algbw: Fraction, healthy: Fraction | None) -> dict[str, Any]:
     }
 
 
-def _as_object(problem: Problem, found: Found, reach: Reached | None) -> dict[str, Any]:
+def bound_object(problem: Problem, found: Found, reach: Reached | None) -> dict[str, Any]:
+    """Return a bound for ``--json``."""
     topology = problem.topology
     count = None if problem.shards else _trees_per_root(found, reach)
     bottleneck = found.cut if isinstance(found, FlowBound) else _slowest(found)[0]

@@ -15,7 +15,7 @@ from colsynth.cli._help import SEARCH, TOPOLOGY
 from colsynth.cli._options import SeedOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.places import PLOT, check_file
+from colsynth.cli.places import check_plot
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.cli.streams import tell
@@ -141,7 +141,7 @@ class ExportOptions:
         Path | None,
         typer.Option(
             "--plot",
-            metavar="FILE.svg",
+            metavar="FILE.svg|FILE.png",
             help="Write a plot of bandwidth over steps, e.g. front.svg.",
             show_default=False,
         ),
@@ -183,7 +183,7 @@ def search(
     paths = tuple(path for path in (export.output, export.cables) if path is not None)
     refuse_to_overwrite(paths, export.force)
     if export.plot is not None:
-        check_file("--plot", export.plot, PLOT, export.force)
+        check_plot(export.plot, export.force)
     request = _request(fabric, collective, work, seed)
     with progress() as show:
         ranking = api.cablings(request, show)
@@ -203,7 +203,8 @@ def search(
         for path in paths:
             tell(f"note: {path}: {chosen.text}")
     if export.plot is not None:
-        write_files({export.plot: _plot(request, ranking).encode()}, replace=export.force)
+        drawn = _plot(request, ranking, export.plot.suffix.lower())
+        write_files({export.plot: drawn}, replace=export.force)
 
 
 def _request(fabric: FabricOptions, collective: str, work: WorkOptions, seed: int) -> Request:
@@ -313,10 +314,10 @@ def _figure(value: Fraction) -> str:
     return f"{float(value):.5f}"
 
 
-def _plot(request: Request, ranking: Ranking) -> str:
-    """Return steps against time as SVG, beside what known constructions reach."""
+def _plot(request: Request, ranking: Ranking, suffix: str) -> bytes:
+    """Return steps against time as a picture, beside what known constructions reach."""
     from colsynth import api
-    from colsynth.cli.plot import Series, draw
+    from colsynth.report import Series, picture, plot
 
     job, first = ranking.job, ranking.fabrics[0]
     known = api.cablings(replace(request, tries=0))
@@ -335,4 +336,4 @@ def _plot(request: Request, ranking: Ranking) -> str:
     title = f"{job.collective} on {first.size} nodes with {first.ports} {kind} ports"
     least = float(job.phases * first.best)
     note = f"lower left is better; no fabric takes less than {least:.5f} M/B"
-    return draw(title, note, ("steps", "time by bytes, M/B"), series)
+    return picture(plot(title, note, ("steps", "time by bytes, M/B"), series), suffix)

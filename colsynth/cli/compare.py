@@ -20,7 +20,7 @@ from colsynth.cli.evaluations import (
 )
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import OneGroupOptions, grouped
-from colsynth.cli.places import PLOT, check_file
+from colsynth.cli.places import check_plot
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.units import format_bandwidth, format_size, gb_per_s
@@ -43,7 +43,7 @@ def compare(
         Path | None,
         typer.Option(
             "--plot",
-            metavar="FILE.svg",
+            metavar="FILE.svg|FILE.png",
             help="Write a plot of bandwidth over message size, e.g. allreduce.svg.",
             show_default=False,
         ),
@@ -59,7 +59,7 @@ def compare(
 
     wanted = read_sizes("--sizes", sizes)
     if plot is not None:
-        check_file("--plot", plot, PLOT, force)
+        check_plot(plot, force)
     constants = given_model(runtime, model)
     damage = machine.read(topology)
     group, told = grouped(damage.topology, members.group)
@@ -76,14 +76,15 @@ def compare(
             **started,
         )
     if plot is not None:
-        write_files({plot: _plot(found).encode()}, replace=force)
+        write_files({plot: _plot(found, plot.suffix.lower())}, replace=force)
     if json:
-        emit_json({**_as_object(found), **failures_field(damage), **told})
+        emit_json({**comparison_object(found), **failures_field(damage), **told})
     else:
         _show(found)
 
 
-def _as_object(found: Comparison) -> dict[str, Any]:
+def comparison_object(found: Comparison) -> dict[str, Any]:
+    """Return a comparison for ``--json``."""
     case = found.case
     return {
         "topology": case.problem.topology.name,
@@ -144,9 +145,9 @@ def _gain(found: Comparison, place: int) -> str:
     return "-" if gain is None else f"{100 * gain:+.1f} %"
 
 
-def _plot(found: Comparison) -> str:
-    """Return bandwidth over size as SVG, with the bound as a level line."""
-    from colsynth.cli.plot import Series, draw
+def _plot(found: Comparison, suffix: str) -> bytes:
+    """Return bandwidth over size as a picture, with the bound as a level line."""
+    from colsynth.report import Series, picture, plot
 
     sizes = found.case.sizes
     ceiling = float(found.bound) / 1e9
@@ -158,4 +159,5 @@ def _plot(found: Comparison) -> str:
     problem = found.case.problem
     title = f"{problem.collective} on {problem.topology.name}"
     note = f"predicted for {found.case.runtime}, each algorithm with its best settings"
-    return draw(title, note, ("message size", "algbw, GB/s"), tuple(series), sizes=True)
+    spec = plot(title, note, ("message size", "algbw, GB/s"), tuple(series), sizes=True)
+    return picture(spec, suffix)

@@ -70,6 +70,9 @@ _COMMANDS = {
     "survey": _Command(
         "colsynth.cli.survey:survey", "Compile for every single failure; print what each costs."
     ),
+    "report": _Command(
+        "colsynth.cli.report:report", "Write a page that shows a schedule, its times and limits."
+    ),
     "topology": _Command(
         "colsynth.cli.topology:app", "List, show, import, export and check topologies."
     ),

@@ -12,14 +12,16 @@ from colsynth.cli.output import refuse_to_overwrite
 from colsynth.errors import Diagnostic, InputError
 
 SCHEDULE, TIMED, PLOT, TIMELINE, YAML = ".xml", ".npz", ".svg", ".json", ".yaml"
+PAGE, PICTURE = ".html", ".png"
 """The suffix of schedule files is that of their runtime (`Profile.suffix`): .xml or .json."""
 
 _KINDS = {
     SCHEDULE: "schedule files are XML",
     TIMED: "timed schedules are numpy archives",
-    PLOT: "plots are SVG, which browsers and editors of documents show",
+    PLOT: "plots are SVG or PNG, which browsers and editors of documents show",
     TIMELINE: "timelines are JSON, and so are schedules for mscclpp",
     YAML: "topologies and models are YAML",
+    PAGE: "reports are HTML pages",
 }
 
 _EXAMPLES = {
@@ -28,6 +30,7 @@ _EXAMPLES = {
     PLOT: "plot.svg",
     TIMELINE: "timeline.json",
     YAML: "cluster.yaml",
+    PAGE: "report.html",
 }
 
 
@@ -63,6 +66,20 @@ def check_file(option: str, path: Path, suffix: str, force: bool) -> None:
             advice += f", or {path}/ for a directory"
         raise InputError(Diagnostic("CS219", phrase, notes=(_KINDS[suffix],), help=advice))
     refuse_to_overwrite((path,), force)
+
+
+def check_plot(path: Path, force: bool) -> None:
+    """Raise, before any work, if a plot could not be drawn or written.
+
+    Raises
+    ------
+    InputError
+        As `check_file`; CS640: what draws plots is not installed.
+    """
+    from colsynth.report import check_installed
+
+    check_file("--plot", path, PICTURE if path.suffix.lower() == PICTURE else PLOT, force)
+    check_installed("--plot", ("vl_convert",))
 
 
 def check_folder(option: str, path: Path) -> None:

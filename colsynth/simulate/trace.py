@@ -81,10 +81,12 @@ def link_use(traced: Trace) -> list[LinkUse]:
     times = run_.times
     moving = (sends >= 0) & (times[:, BYTES] > 0) & (times[:, END] > times[:, BEGIN])
     changes: dict[int, list[Any]] = {}
-    rate = times[moving, BYTES] / (times[moving, END] - times[moving, BEGIN])
-    for connection in np.unique(sends[moving]).tolist():
-        mine = sends[moving] == connection
-        rows = (times[moving, BEGIN][mine], times[moving, END][mine], rate[mine])
+    begin, end, moved = times[moving, BEGIN], times[moving, END], times[moving, BYTES]
+    order = np.argsort(sends[moving], kind="stable")
+    columns = [column[order] for column in (begin, end, moved / (end - begin))]
+    connections, starts = np.unique(sends[moving][order], return_index=True)
+    parts = zip(*(np.split(column, starts[1:]) for column in columns), strict=True)
+    for connection, rows in zip(connections.tolist(), parts, strict=False):
         first, last = machine.route_first[connection], machine.route_first[connection + 1]
         for link in machine.route[first:last].tolist():
             changes.setdefault(link, []).append(rows)

@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colsynth.cli.plot import Series, draw, exponent
+from colsynth.report import Series, exponent, picture, plot
 from tests.bench.harness import in_process_of_its_own, peak_mebibytes, show
 
 if TYPE_CHECKING:
@@ -185,8 +185,8 @@ def row(figures: dict[str, Any]) -> list[str]:
     return [*cells, f"{figures['algbw_gb_per_s']:.3f}", gap, figures["certificate"]]
 
 
-def plot_of(results: list[dict[str, Any]]) -> str | None:
-    """Return the plot of seconds over GPUs as SVG text, None without any point."""
+def plot_of(results: list[dict[str, Any]]) -> bytes | None:
+    """Return the plot of seconds over GPUs as SVG, None without any point."""
     series = []
     for colour, line in enumerate(dict.fromkeys(case.line for case in CASES)):
         mine = [item for item in results if item["line"] == line and "failed" not in item]
@@ -198,7 +198,7 @@ def plot_of(results: list[dict[str, Any]]) -> str | None:
         return None
     title = "Exact forest of an allgather: bound, trees and proof"
     note = "One thread, kernels compiled; every forest at the optimum that its cut proves."
-    return draw(title, note, ("GPUs", "seconds"), tuple(series))
+    return picture(plot(title, note, ("GPUs", "seconds"), tuple(series)), ".svg")
 
 
 def main() -> int:
@@ -226,10 +226,10 @@ def main() -> int:
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results, indent=2))
-    plot = plot_of(results)
-    if plot:
+    drawn = plot_of(results)
+    if drawn:
         options.svg.parent.mkdir(parents=True, exist_ok=True)
-        options.svg.write_text(plot, encoding="utf-8")
+        options.svg.write_bytes(drawn)
         print(f"seconds over GPUs: {options.svg}", file=sys.stderr)
     return int(not well or any("failed" in item or not item["exact"] for item in results))
 

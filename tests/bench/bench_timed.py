@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from colsynth.cli.plot import Series, draw, exponent
+from colsynth.report import Series, exponent, picture, plot
 from tests.bench.harness import in_process_of_its_own, peak_mebibytes, show
 from tests.bench.timed_cases import (
     CASES,
@@ -221,14 +221,14 @@ def notes() -> str:
     return "\n".join((*lines, late, to_bandwidth))
 
 
-def plot_of(results: Sequence[dict[str, Any]]) -> str | None:
-    """Return the plot of seconds over GPUs as SVG text, None without any point."""
+def plot_of(results: Sequence[dict[str, Any]]) -> bytes | None:
+    """Return the plot of seconds over GPUs as SVG, None without any point."""
     ours = tuple(found for line in (MESHES, TORI) if (found := _line(results, line)))
     if not ours:
         return None
     title = "Synthesis time of a 1 GB allgather, one chunk per GPU, one try"
     note = "One thread; TACOS as released: one thread of an AMD EPYC; papers: machines unknown."
-    return draw(title, note, ("GPUs", "seconds"), (*ours, *_theirs()))
+    return picture(plot(title, note, ("GPUs", "seconds"), (*ours, *_theirs())), ".svg")
 
 
 def _line(results: Sequence[dict[str, Any]], line: str) -> Series | None:
@@ -300,10 +300,10 @@ def report(results: list[dict[str, Any]], figures: Path | None, svg: Path) -> in
     if figures:
         figures.parent.mkdir(parents=True, exist_ok=True)
         figures.write_text(json.dumps(results, indent=2))
-    plot = plot_of(results)
-    if plot:
+    drawn = plot_of(results)
+    if drawn:
         svg.parent.mkdir(parents=True, exist_ok=True)
-        svg.write_text(plot, encoding="utf-8")
+        svg.write_bytes(drawn)
         print(f"seconds over GPUs: {svg}", file=sys.stderr)
     return int(any("failed" in item for item in results))
 

@@ -66,7 +66,7 @@ def test_equal_runs_show_equal_answers(capsys):
         ([*SIZES, "--budget", "0"], "CS210"),
         ([*SIZES, "--jobs", "0"], "CS210"),
         ([*SIZES, "-r", "nccl"], "CS501"),
-        ([*SIZES, "--plot", "p.png"], "CS219"),
+        ([*SIZES, "--plot", "p.pdf"], "CS219"),
         ([*SIZES, "--plot", "p"], "CS219"),
     ],
     ids=str,

@@ -1,0 +1,111 @@
+"""A report says what other commands say, and its replay is what the program does."""
+
+import json
+import re
+import shlex
+
+import pytest
+
+from colsynth.cli.main import run
+from colsynth.report import page
+
+FILE = "ring.xml"
+SIZES = ["--sizes", "64KiB,16MiB"]
+ON = ["-t", "ring:4", "-r", "msccl"]
+
+
+def printed(capsys, *words):
+    code = run(list(words))
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    return json.loads(out)
+
+
+@pytest.fixture(name="place", autouse=True)
+def _place(tmp_path, monkeypatch, capsys):
+    """A folder with a schedule for a ring of four GPUs."""
+    monkeypatch.chdir(tmp_path)
+    words = ["compile", "ring:4", "-c", "allreduce", "-r", "msccl", "-O", "0", "-o", FILE]
+    assert run(words) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def test_figures_are_those_of_bound_simulate_and_verify(capsys):
+    found = printed(capsys, "report", FILE, *ON, *SIZES, "--against", "none", "--json")
+    bound = printed(capsys, "bound", "ring:4", "-c", "allreduce", "-r", "msccl", *SIZES, "--json")
+    words = ("simulate", FILE, *ON, *SIZES, "--breakdown", "--json")
+    simulated = printed(capsys, *words)
+    verified = printed(capsys, "verify", FILE, "-r", "msccl", "--json")["files"][0]
+    assert {**found["bound"], "by_size": found["least"]} == bound
+    assert {**found["simulation"], "breakdown": found["breakdown"]} == simulated
+    assert found["verify"] == verified
+    dropped = found["losses"][0]
+    words = ("bound", "ring:4", "-c", "allreduce", "--drop-link", dropped["wire"], "--json")
+    left = printed(capsys, *words)
+    assert dropped["loss_percent"] == left["loss_percent"]
+
+
+def test_a_replay_moves_every_message_and_completes_every_output(place, capsys):
+    found = printed(capsys, "report", FILE, *ON, *SIZES, "--against", "none", "--json")
+    played = found["schedule"]
+    steps = re.findall(r'type="(\w+)"', (place / FILE).read_text())
+    assert len(played["sends"]) == sum(step in {"s", "rcs", "rrs", "rrcs"} for step in steps)
+    assert len(played["units"]) == sum(step != "nop" for step in steps)
+    assert played["complete"]
+    held = {}
+    for _, rank, first, levels in played["writes"]:
+        held |= {(rank, first + i): level for i, level in enumerate(levels)}
+    assert set(held.values()) == {played["needed"]} == {4}
+    assert len(held) == sum(played["output_chunks"])
+    assert all(set(send[4]) <= set(range(len(played["roots"]))) for send in played["sends"])
+
+
+def test_a_wrong_file_is_shown_with_its_findings_and_does_not_complete(place, capsys):
+    text = (place / FILE).read_text()
+    (place / "bad.xml").write_text(re.sub(r'type="rrc"', 'type="r"', text, count=1))
+    found = printed(capsys, "report", "bad.xml", *ON, *SIZES, "--against", "none", "--json")
+    assert not found["verify"]["ok"]
+    assert set(found["explain"]) == {finding["rule"] for finding in found["verify"]["findings"]}
+    assert not found["schedule"]["complete"]
+
+
+def test_the_page_carries_what_json_prints_and_its_command_makes_it_again(place, capsys):
+    pytest.importorskip("vl_convert")
+    words = ["report", FILE, *ON, *SIZES, "--against", "ring", "-o", "one.html", "--json"]
+    found = printed(capsys, *words)
+    first = (place / "one.html").read_text()
+    again = shlex.split(found["command"])
+    assert run(again[1:]) == 0
+    assert (place / again[-1]).read_text() == first
+    inside = first.split('id="data">', 1)[1].split("</script>", 1)[0]
+    assert json.loads(inside) == found
+    assert found["compare"]["algbw_gb_per_s"].keys() == {"ring"}
+    links = re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', first.split("<script", 1)[0])
+    assert not links, "the page must load nothing"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ([FILE, "-r", "msccl", "--json"], "CS641"),
+        (["ring:4", "-c", "allreduce", "--json"], "CS641"),
+        ([FILE, *ON], "CS641"),
+        ([".", *ON, "--json"], "CS641"),
+        ([FILE, *ON, "-o", "page.svg"], "CS219"),
+    ],
+)
+def test_what_is_missing_is_said(capsys, words, code):
+    assert run(["report", *words]) == 2
+    assert code in capsys.readouterr().err
+
+
+def test_without_the_extra_the_command_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr(page, "find_spec", {}.get)
+    assert run(["report", FILE, *ON, "-o", "page.html"]) == 2
+    told = capsys.readouterr().err
+    assert "CS640" in told
+    assert "colsynth[report]" in told
+    words = ["compare", "ring:4", "-c", "allreduce", "--plot", "a.svg"]
+    assert run(words) == 2
+    assert "CS640" in capsys.readouterr().err
