@@ -57,6 +57,9 @@ _COMMANDS = {
     "simulate": _Command(
         "colsynth.cli.simulate:simulate", "Predict how long a schedule file takes."
     ),
+    "run": _Command(
+        "colsynth.cli.run:run", "Execute schedule files with real data; check every element."
+    ),
     "calibrate": _Command(
         "colsynth.cli.calibrate:calibrate", "Fit the simulator to logs of your machine."
     ),
