@@ -284,7 +284,7 @@ class Session:
             strand.need = next(strand.code)
         except StopIteration:
             strand.done = True
-        except Fault as fault:
+        except (Fault, LookupError, ValueError) as fault:
             text = f"nothing; stopped: {fault}"
             strand.need = Need(lambda: False, lambda: text)
 

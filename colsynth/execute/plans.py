@@ -124,7 +124,7 @@ class PlanProgram:
         self.number = number
         strands = []
         for block in self.gpu.threadblocks:
-            team = Team(block, _listed(block.channels), _listed(block.remote_buffer_refs))
+            team = Team(block, listed(block.channels), listed(block.remote_buffer_refs))
             for name, code in (("speaks", self._speak), ("moves", self._move)):
                 place = partial(team.place, name)
                 strands.append(Strand(block.id, code(team, name), place))
@@ -134,11 +134,17 @@ class PlanProgram:
         """Do nothing: counters and scratch live on."""
 
     def left(self) -> list[str]:
-        """Return signals that nobody waited for."""
-        return [
+        """Return signals that nobody waited for, and semaphores out of balance."""
+        signals = [
             f"{count} signals on {kind} channel {number} were not waited for"
             for (kind, number), count in sorted(self.signals.items())
             if count
+        ]
+        pairs = zip(self.semaphores, self.gpu.semaphores, strict=True)
+        return signals + [
+            f"semaphore {number} ends at {value}; it began at {one.init_value}"
+            for number, (value, one) in enumerate(pairs)
+            if value != one.init_value
         ]
 
     def take(self, message: Message) -> None:
@@ -220,8 +226,6 @@ class PlanProgram:
 
     def _channels(self, team: Team, op: Op) -> list[int]:
         ids = team.channels[op.channel_type or "memory"]
-        if any(k >= len(ids) for k in op.channel_ids):
-            raise Fault(f"{op.name} names a channel that its threadblock does not list")
         return [ids[k] for k in op.channel_ids]
 
     def _count(self, team: Team, op: Op) -> Code:
@@ -303,7 +307,7 @@ class PlanProgram:
             self.moved[number] += 1
 
 
-def _listed(lists: Any) -> dict[str, list[int]]:
+def listed(lists: Any) -> dict[str, list[int]]:
     """Return what a threadblock uses, by type of channel: numbers of its GPU."""
     found: dict[str, list[int]] = defaultdict(list)
     for one in lists:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -212,7 +213,12 @@ def main(folder: str, backend: str) -> None:
         with (place / "outcomes.jsonl").open("ab") as file:
             file.write(msgspec.json.encode(outcome) + b"\n")
 
-    Rank(connect(backend), job, told).run()
+    try:
+        Rank(connect(backend), job, told).run()
+    except BaseException:  # noqa: BLE001 - whatever it is, all ranks must end
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)  # MPI would wait for the others, which wait for this rank
 
 
 def _follow(starter: int) -> None:

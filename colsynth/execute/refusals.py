@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from colsynth.execute.threadblocks import RECEIVES, SENDS
 from colsynth.model import Collective, Severity, ThreadblockProgram
 
 if TYPE_CHECKING:
-    from colsynth.runtimes.plans.form import Plan
+    from colsynth.runtimes.plans.form import Block, Plan, PlanGpu
     from colsynth.runtimes.profile import Profile
     from colsynth.runtimes.reader import Reading
 
@@ -72,20 +73,58 @@ def _of_links(program: ThreadblockProgram) -> str | None:
 
 
 def _of_plan(plan: Plan, profile: Profile) -> str | None:
-    from colsynth.execute.plans import KNOWN
+    return next(_plan_faults(plan, int(profile.plans["operations"])), None)
+
+
+def _plan_faults(plan: Plan, limit: int) -> Iterator[str]:
+    """Yield what the loader refuses, and what it does not see but cannot serve."""
+    ends: Counter[tuple[str, int, int]] = Counter()
+    for rank, gpu in enumerate(plan.gpus):
+        yield from _gpu_faults(gpu, rank, len(plan.gpus))
+        for channels in gpu.channels:
+            ends.update((channels.channel_type, rank, peer) for peer in channels.connected_to)
+        for block in gpu.threadblocks:
+            for fault in _block_faults(gpu, block, limit):
+                yield f"threadblock {block.id} of rank {rank} {fault}"
+    for (kind, rank, peer), count in sorted(ends.items()):
+        if count != ends[kind, peer, rank]:
+            text = f"{count} {kind} channels lead from rank {rank} to {peer}"
+            yield f"{text}, and {ends[kind, peer, rank]} back"
+
+
+def _gpu_faults(gpu: PlanGpu, rank: int, ranks: int) -> Iterator[str]:
+    if gpu.id != rank:
+        yield f"the GPU at place {rank} has id {gpu.id}; the loader refuses the plan"
+    if min(gpu.input_chunks, gpu.output_chunks) < 1 or gpu.scratch_chunks < 0:
+        yield "input and output need chunks; the loader divides by their numbers"
+    peers = [peer for channels in gpu.channels for peer in channels.connected_to]
+    owners = [buffer.rank for buffer in gpu.remote_buffers]
+    if any(peer == rank or peer not in range(ranks) for peer in [*peers, *owners]):
+        yield f"rank {rank} names itself, or a rank that is not there, as its peer"
+    if any(buffer.type not in ("i", "o", "s") for buffer in gpu.remote_buffers):
+        yield f"rank {rank} names a buffer that is not there"
+
+
+def _block_faults(gpu: PlanGpu, block: Block, limit: int) -> Iterator[str]:
+    from colsynth.execute.plans import KNOWN, listed
     from colsynth.runtimes.plans.form import operations
 
-    limit = int(profile.plans["operations"])
-    for rank, gpu in enumerate(plan.gpus):
-        if gpu.id != rank:
-            return f"the GPU at place {rank} has id {gpu.id}; the loader refuses the plan"
-        if gpu.input_chunks < 1 or gpu.output_chunks < 1:
-            return "input and output need chunks; the loader divides by their numbers"
-        for block in gpu.threadblocks:
-            ops = operations(block)
-            where = f"threadblock {block.id} of rank {rank}"
-            if len(ops) > limit:
-                return f"{where} has {len(ops)} operations; the loader takes {limit}"
-            if unknown := sorted({op.name for op in ops} - KNOWN):
-                return f"{where} has operations that are not executed: {', '.join(unknown)}"
-    return None
+    ops = operations(block)
+    if len(ops) > limit:
+        yield f"has {len(ops)} operations; the loader takes {limit}"
+    if unknown := sorted({op.name for op in ops} - KNOWN):
+        yield f"has operations that are not executed: {', '.join(unknown)}"
+    channels, remotes = listed(block.channels), listed(block.remote_buffer_refs)
+    for kind, ids in channels.items():
+        own = [c for c in gpu.channels if c.channel_type == kind]
+        count = sum(len(c.rank_groups if kind == "switch" else c.connected_to) for c in own)
+        if any(number not in range(count) for number in ids):
+            yield f"lists {kind} channels that rank {gpu.id} does not have"
+    if any(k not in range(len(gpu.remote_buffers)) for ids in remotes.values() for k in ids):
+        yield f"lists remote buffers that rank {gpu.id} does not have"
+    for op in ops:
+        own_channels = range(len(channels[op.channel_type or "memory"]))
+        if any(k not in own_channels for k in op.channel_ids):
+            yield f"names a channel in {op.name} that it does not list"
+        if any(k not in range(len(gpu.semaphores)) for k in op.semaphore_ids):
+            yield f"names a semaphore in {op.name} that is not there"
