@@ -76,6 +76,9 @@ _COMMANDS = {
         "colsynth.cli.topology:app", "List, show, import, export and check topologies."
     ),
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
+    "export": _Command(
+        "colsynth.cli.export:export", "Write execution traces for a simulator such as ASTRA-sim."
+    ),
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),
     "runtimes": _Command("colsynth.cli.runtimes:runtimes", "List the runtimes and their limits."),
     "warm": _Command("colsynth.cli.warm:warm", "Compile all kernels now, once per installation."),

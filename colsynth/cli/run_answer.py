@@ -61,37 +61,33 @@ def _show_table(
     from rich import box
     from rich.table import Table
 
-    columns = ["size (B)", "count", "type", "root"]
-    half = ["time (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong"]
-    heads = [
-        *columns,
-        *(f"out of place\n{half[0]}", *half[1:]),
-        *(f"in place\n{half[0]}", *half[1:]),
-    ]
+    served = [mode for mode in (False, True) if any(o.in_place is mode for o in outcomes)]
+    heads = ["size (B)", "count", "type", "root"]
+    for mode in served:
+        name = "in place" if mode else "out of place"
+        heads += [f"{name}\ntime (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong"]
     table = Table(*heads, f"{library}'s own\ntime (us)", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in table.columns:
         column.justify, column.no_wrap, column.vertical = "right", True, "bottom"
     for size in dict.fromkeys(outcome.size for outcome in outcomes):
         modes = {o.in_place: o for o in outcomes if o.size == size}
         first = next(iter(modes.values()))
-        root = "-1" if first.root is None else str(first.root)
-        own = [o.library_seconds for o in modes.values() if o.library_seconds is not None]
-        table.add_row(
+        timed = [o for o in modes.values() if o.seconds is not None]
+        own = [o.library_seconds for o in timed if o.library_seconds is not None]
+        cells = [
             str(size),
             str(first.count),
             dtype,
-            root,
-            *_half(modes.get(False), choice),
-            *_half(modes.get(True), choice),
-            f"{min(own) * 1e6:.1f}" if own else "-",
-        )
+            "-1" if first.root is None else str(first.root),
+        ]
+        for mode in served:
+            cells += _half(modes[mode], choice)
+        table.add_row(*cells, f"{min(own) * 1e6:.1f}" if own else "-")
     console.print(table)
 
 
-def _half(outcome: Outcome | None, choice: Choice) -> tuple[str, str, str, str]:
+def _half(outcome: Outcome, choice: Choice) -> tuple[str, str, str, str]:
     """Return time, bandwidths and wrong elements of one mode."""
-    if outcome is None:
-        return "-", "-", "-", "-"
     if outcome.late or outcome.stuck:
         return "-", "-", "-", "late" if outcome.late else "stuck"
     wrong = "-" if outcome.custom else str(outcome.wrong)

@@ -11,24 +11,25 @@ from __future__ import annotations
 
 import random
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from colsynth.execute.transport import Message, Transport
-
-if TYPE_CHECKING:
-    from colsynth.execute.transport import Bytes
-
-STATE, PROBE, REPLY, VERDICT, REPORT, OWN = range(6)
-"""Kinds of messages; programs number theirs from `OWN` on."""
+from colsynth.execute.mail import (
+    BREATH,
+    OWN,
+    PROBE,
+    REPLY,
+    REPORT,
+    STATE,
+    VERDICT,
+    Mail,
+)
+from colsynth.execute.transport import Message
 
 OVER, RELEASE, STUCK, LATE = range(4)
 _PATIENCE = 5e-4
 """Seconds without work after which a rank calls itself idle."""
-_BREATH = 0.05
-"""Seconds that an idle rank waits for a message before it looks at the clock."""
 
 
 class Fault(Exception):
@@ -124,69 +125,12 @@ class Plan:
     timeout: float = 60.0
 
 
-class Loop:
-    """Messages of one rank over all sessions.
-
-    Parameters
-    ----------
-    transport : Transport
-    """
-
-    def __init__(self, transport: Transport) -> None:
-        self.transport = transport
-        self.session = 0
-        self._early: deque[Message] = deque()
-        self.sent = self.received = 0
-        self.reports: dict[int, Bytes] = {}
-
-    def begin(self) -> None:
-        """Start a session; all its ranks do."""
-        self.session += 1
-        self.sent = self.received = 0
-        self.reports = {}
-
-    def send(self, target: int, kind: int, *fields: int, data: Bytes | None = None) -> None:
-        """Send a message of a program."""
-        self.sent += 1
-        first, second, third = (*fields, 0, 0, 0)[:3]
-        self.transport.send(target, (self.session, kind, first, second, third), data)
-
-    def tell(self, target: int, kind: int, *fields: int, data: Bytes | None = None) -> None:
-        """Send a message that does not count as work."""
-        self.send(target, kind, *fields, data=data)
-        self.sent -= 1
-
-    def arrivals(self, seconds: float) -> Iterator[Message]:
-        """Yield what has arrived for this session; wait for the first."""
-        early = [self._early.popleft() for _ in range(len(self._early))]
-        self._early.extend(m for m in early if m.head[0] > self.session)
-        yield from (m for m in early if m.head[0] == self.session)
-        message = self.transport.receive(seconds)
-        while message is not None:
-            if message.head[0] > self.session:
-                self._early.append(message)
-            elif message.head[0] == self.session:
-                yield message
-            message = self.transport.receive(0)
-
-    def gather(self, ranks: int, report: Bytes) -> list[Bytes]:
-        """Bring a report of every rank to rank 0, which returns them; others return none."""
-        self.tell(0, REPORT, data=report)
-        if self.transport.rank != 0:
-            return []
-        while len(self.reports) < ranks:
-            for message in self.arrivals(_BREATH):
-                if message.head[1] == REPORT:
-                    self.reports[message.source] = message.data
-        return [self.reports[rank] for rank in range(ranks)]
-
-
 class Session:
     """One program on one rank, from its first call to the verdict of rank 0."""
 
-    def __init__(self, loop: Loop, ranks: int, program: Program, plan: Plan) -> None:
-        self.loop, self.ranks, self.program, self.plan = loop, ranks, program, plan
-        self.rng = random.Random(plan.seed * 1009 + loop.transport.rank)
+    def __init__(self, mail: Mail, ranks: int, program: Program, plan: Plan) -> None:
+        self.mail, self.ranks, self.program, self.plan = mail, ranks, program, plan
+        self.rng = random.Random(plan.seed * 1009 + mail.transport.rank)
         self.strands: list[Strand] = []
         self.ports = program.background()
         self.held: set[Strand] = set()
@@ -206,25 +150,25 @@ class Session:
         while not self._hear(0):
             if self._advance():
                 continue
-            if self._hear(_BREATH if self.told == self._state() else _PATIENCE):
+            if self._hear(BREATH if self.told == self._state() else _PATIENCE):
                 break
             if not self._can_go_on() and self.told != self._state():
                 self.told = self._state()
-                self.loop.tell(0, STATE, *_packed(self.told))
-            if self.loop.transport.rank == 0 and time.perf_counter() > end:
+                self.mail.tell(0, STATE, *_packed(self.told))
+            if self.mail.transport.rank == 0 and time.perf_counter() > end:
                 self._announce(LATE)
                 end += self.plan.timeout
         return self.verdict == OVER
 
     def _hear(self, seconds: float) -> bool:
         """Take all messages, waiting for the first; return whether there is a verdict."""
-        for message in self.loop.arrivals(seconds):
+        for message in self.mail.arrivals(seconds):
             self._take(message)
         return self.verdict is not None
 
     def stuck(self) -> list[dict[str, object]]:
         """Return what every threadblock that is not done waits for."""
-        rank = self.loop.transport.rank
+        rank = self.mail.transport.rank
         found: list[dict[str, object]] = [
             {"rank": rank, "threadblock": None, "step": None, "waits": f"nothing; stopped: {text}"}
             for text in self.faults
@@ -299,14 +243,14 @@ class Session:
     def _state(self) -> State:
         holds = any(not s.done and s in self.held and s.need.ready() for s in self.held)
         finished = self.number >= self.plan.launches and not self.faults
-        return State(self.loop.sent, self.loop.received, int(finished), int(holds))
+        return State(self.mail.sent, self.mail.received, int(finished), int(holds))
 
     # Messages
 
     def _take(self, message: Message) -> None:
         _, kind, *fields = message.head
         if kind >= OWN:
-            self.loop.received += 1
+            self.mail.received += 1
             try:
                 self.program.take(message)
             except Fault as fault:
@@ -318,7 +262,7 @@ class Session:
             busy = self._can_go_on()
             self.told = None if busy else self._state()
             answer = _packed(self._state())
-            self.loop.tell(0, REPLY, *answer[:2], answer[2] | busy << 2 | fields[0] << 3)
+            self.mail.tell(0, REPLY, *answer[:2], answer[2] | busy << 2 | fields[0] << 3)
         elif kind == REPLY and fields[2] >> 3 == self.wave:
             state = None if fields[2] >> 2 & 1 else _unpacked(fields)
             self.replies[message.source] = state
@@ -326,7 +270,7 @@ class Session:
                 self.states[message.source] = state
             self._count()
         elif kind == REPORT:
-            self.loop.reports[message.source] = message.data
+            self.mail.reports[message.source] = message.data
         elif kind == VERDICT:
             self._obey(fields[0])
 
@@ -338,7 +282,7 @@ class Session:
             self.wave += 1
             self.asked, self.states, self.replies = self.states, {}, {-1: None}
             for rank in range(self.ranks):
-                self.loop.tell(rank, PROBE, self.wave)
+                self.mail.tell(rank, PROBE, self.wave)
 
     def _count(self) -> None:
         """Decide what follows from the answers of all ranks (rank 0)."""
@@ -357,7 +301,7 @@ class Session:
     def _announce(self, verdict: int) -> None:
         self.states = {}
         for rank in range(self.ranks):
-            self.loop.tell(rank, VERDICT, verdict)
+            self.mail.tell(rank, VERDICT, verdict)
 
     def _obey(self, verdict: int) -> None:
         if verdict == RELEASE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -10,9 +10,11 @@ from colsynth.execute.addresses import BUFFERS, Turn
 from colsynth.execute.loop import GO, Code, Fault, Need
 
 if TYPE_CHECKING:
-    from colsynth.execute.plans import PlanProgram, Team
+    from colsynth.execute.addresses import Addresses
+    from colsynth.execute.definition import Call
+    from colsynth.execute.team import Team
     from colsynth.execute.transport import Bytes
-    from colsynth.runtimes.plans.form import Op, Operand
+    from colsynth.runtimes.plans.form import Op, Operand, Plan, PlanGpu
 
 FIRST_PACKET = {"rppkt": 0, "upkt": 0, "repkt": 1, "respkt": 1, "recpkt": 1, "recspkt": 1}
 """The first source that is packets."""
@@ -23,16 +25,42 @@ _TEMPLATE_BUFFER = 2
 buffer (contract T1)."""
 
 
+class Owner(Protocol):
+    """A rank: its buffers, and the way to others."""
+
+    plan: Plan
+    gpu: PlanGpu
+    call: Call
+    where: Addresses
+    shift: list[int]
+    number: int
+    got: dict[int, Bytes]
+
+    def region(self, buffer: int, first: int, size: int) -> Bytes:
+        """Return bytes of an allocation."""
+
+    def meet(self, team: Team) -> Need:
+        """Return the need of both strands of a threadblock to come to the same place."""
+
+    def put(self, peer: int, buffer: int, first: int, data: Bytes) -> None:
+        """Write into a buffer of a peer."""
+
+    def put_packets(self, peer: int, first: int, data: Bytes) -> None:
+        """Write packets into the scratch of a peer."""
+
+    def get(self, peer: int, buffer: int, first: int, length: int) -> int:
+        """Ask for bytes of a peer; return the key under which they arrive in `got`."""
+
+
 class Moves:
     """Moves the data of one rank.
 
     Parameters
     ----------
-    program : PlanProgram
-        Its buffers, and the way to others.
+    program : Owner
     """
 
-    def __init__(self, program: PlanProgram) -> None:
+    def __init__(self, program: Owner) -> None:
         self.program = program
 
     # Operands

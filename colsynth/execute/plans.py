@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from colsynth.execute.addresses import BUFFERS, Addresses, Turn
-from colsynth.execute.loop import GO, OWN, Code, Fault, Need, Strand
+from colsynth.execute.loop import GO, Code, Fault, Need, Strand
+from colsynth.execute.mail import OWN
 from colsynth.execute.moves import FIRST_PACKET, FIRST_SENT, Moves, pack
-from colsynth.runtimes.plans.form import Block, Op, Plan
+from colsynth.execute.team import Team, listed
+from colsynth.runtimes.plans.form import Op, Plan
 
 if TYPE_CHECKING:
     from colsynth.execute.definition import Call, Data
@@ -39,22 +40,6 @@ KNOWN = (
     | {"glres", "gstore"}
 )
 """Operations that are executed here."""
-
-
-@dataclass
-class Team:
-    """Both strands of a threadblock, and where they are."""
-
-    block: Block
-    channels: dict[str, list[int]]
-    remotes: dict[str, list[int]]
-    round: int = 0
-    here: int = 0
-    at: dict[str, str] = field(default_factory=dict)
-
-    def place(self, name: str) -> str:
-        """Return which operation a strand is at."""
-        return self.at.get(name, "start")
 
 
 class PlanProgram:
@@ -305,15 +290,6 @@ class PlanProgram:
             yield Need(lambda: queue, lambda: "nothing to move")
             queue.popleft()()
             self.moved[number] += 1
-
-
-def listed(lists: Any) -> dict[str, list[int]]:
-    """Return what a threadblock uses, by type of channel: numbers of its GPU."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for one in lists:
-        kind = getattr(one, "channel_type", None) or one.access_channel_type
-        found[kind] += getattr(one, "channel_ids", None) or one.remote_buffer_ids
-    return found
 
 
 def _root(data: Data) -> Bytes:

@@ -17,9 +17,10 @@ import numpy as np
 from colsynth.errors import Diagnostic, InputError
 from colsynth.execute.definition import Call
 from colsynth.execute.job import FileJob, Job, Outcome, Report
-from colsynth.execute.loop import LATE, Loop, Plan, Program, Session, Strand
+from colsynth.execute.loop import LATE, Plan, Program, Session, Strand
+from colsynth.execute.mail import Mail
 from colsynth.execute.threadblocks import Send, XmlProgram
-from colsynth.execute.transport import Message, Transport, connect
+from colsynth.execute.transport import Message, Transport
 
 if TYPE_CHECKING:
     from colsynth.runtimes.profile import Profile
@@ -61,7 +62,7 @@ class Rank:
 
     def __init__(self, transport: Transport, job: Job, told: Told) -> None:
         self.transport, self.job, self.told = transport, job, told
-        self.loop = Loop(transport)
+        self.mail = Mail(transport)
 
     def run(self) -> None:
         """Execute all files, and leave when all ranks have."""
@@ -69,9 +70,9 @@ class Rank:
             if self.transport.rank < file.ranks:
                 self._file(number, file)
             else:
-                self.loop.session += len(file.sizes) * len(file.in_place)
-        self.loop.begin()
-        Session(self.loop, self.transport.size, _Nothing(), Plan(1, timeout=_FOREVER)).run()
+                self.mail.session += len(file.sizes) * len(file.in_place)
+        self.mail.begin()
+        Session(self.mail, self.transport.size, _Nothing(), Plan(1, timeout=_FOREVER)).run()
         self.transport.close()
 
     def _file(self, number: int, file: FileJob) -> None:
@@ -93,12 +94,12 @@ class Rank:
         elements = outcome.size // dtype.itemsize
         call = Call(header, reading.custom, self.transport.rank, dtype, elements, outcome.in_place)
         outcome.custom, outcome.count = reading.custom, min(call.counts)
-        self.loop.begin()
-        program = _Checked(_program(reading, target, call, self.loop.send, job), call, job.launches)
+        self.mail.begin()
+        program = _Checked(_program(reading, target, call, self.mail.send, job), call, job.launches)
         timed = 1 + job.repeat if job.repeat else 0
         launches = job.launches + timed
         plan = Plan(launches, job.held, job.launches, job.seed, job.timeout)
-        session = Session(self.loop, header.ranks, program, plan)
+        session = Session(self.mail, header.ranks, program, plan)
         report = Report(session.run(), session.verdict == LATE, program.wrong)
         if not report.over:
             report.stuck = session.stuck()
@@ -109,7 +110,7 @@ class Rank:
             if not reading.custom:
                 report.library = self._library(call)
         data = np.frombuffer(msgspec.json.encode(report), np.uint8)
-        found = self.loop.gather(header.ranks, data)
+        found = self.mail.gather(header.ranks, data)
         if found:
             reports = [msgspec.json.decode(one.tobytes(), type=Report) for one in found]
             self.told(_judged(outcome, reports, header.collective.rooted))
@@ -174,6 +175,17 @@ def _judged(outcome: Outcome, reports: list[Report], rooted: bool) -> Outcome:
         outcome.library_seconds = max(seconds for seconds, _ in library)
         outcome.library_wrong = sum(wrong for _, wrong in library)
     return outcome
+
+
+def connect(backend: str) -> Transport:
+    """Return the transport of a backend: ``"mpi"``, or ``"gloo"`` or ``"nccl"`` of PyTorch."""
+    if backend == "mpi":
+        from colsynth.execute.mpi import MpiTransport
+
+        return MpiTransport()
+    from colsynth.execute.torch import TorchTransport
+
+    return TorchTransport(backend)
 
 
 def join(job: Job, backend: str) -> list[Outcome] | None:

@@ -106,7 +106,8 @@ def _gpu_faults(gpu: PlanGpu, rank: int, ranks: int) -> Iterator[str]:
 
 
 def _block_faults(gpu: PlanGpu, block: Block, limit: int) -> Iterator[str]:
-    from colsynth.execute.plans import KNOWN, listed
+    from colsynth.execute.plans import KNOWN
+    from colsynth.execute.team import listed
     from colsynth.runtimes.plans.form import operations
 
     ops = operations(block)

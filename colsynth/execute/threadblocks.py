@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colsynth.execute.loop import GO, OWN, Code, Fault, Need, Strand
+from colsynth.execute.loop import GO, Code, Fault, Need, Strand
+from colsynth.execute.mail import OWN
 
 if TYPE_CHECKING:
     from colsynth.execute.definition import Call, Data

@@ -38,7 +38,7 @@ class Transport(Protocol):
     """Moves messages between processes.
 
     Sending never waits for the receiver's program: how much a connection holds is the business
-    of `colsynth.execute.loop` and of the programs, which count what the other side has taken.
+    of the programs, which count what the other side has taken.
     """
 
     rank: int
@@ -69,14 +69,3 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Leave; no messages are under way."""
-
-
-def connect(backend: str) -> Transport:
-    """Return the transport of a backend: ``"mpi"``, or ``"gloo"`` or ``"nccl"`` of PyTorch."""
-    if backend == "mpi":
-        from colsynth.execute.mpi import MpiTransport
-
-        return MpiTransport()
-    from colsynth.execute.torch import TorchTransport
-
-    return TorchTransport(backend)

@@ -1,8 +1,14 @@
 """Schedule files executed with real data by real processes: right ones are right, others not."""
 
+import contextlib
 import copy
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +27,7 @@ RUNTIMES = ("msccl", "rccl", "mscclpp")
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce", "alltoall")
 MACHINES = ("mesh:2x2", "ring:5", "clique:8", "mesh:2x2", "hypercube:4", "clique:6")
 SAMPLES = Path("/work/shared/samples")
+XML = ("gather_rd_8", "reduce_a100_ncv4_4", "reduce_allpairs_v2_8")
 ROOT = 1
 
 
@@ -32,7 +39,9 @@ def files(tmp_path_factory):
         for number, collective in enumerate(COLLECTIVES):
             machine = MACHINES[(number + shift) % len(MACHINES)]
             rooted = collective in ("broadcast", "reduce")
-            problem = api.make_problem(api.load_topology(machine), collective, ROOT * rooted)
+            problem = api.make_problem(
+                api.load_topology(machine), collective, ROOT if rooted else None
+            )
             algorithm = "ten" if collective == "alltoall" else "forest"
             done = api.compile(
                 problem, runtime, algorithm=algorithm, level=0, mode="auto", several=True
@@ -119,7 +128,7 @@ def test_planted_faults_fail_in_execution_too(tmp_path, capsys):
 
 
 def test_a_deadlock_is_found_at_the_depth_of_the_fifo_and_names_who_waits(tmp_path, capsys):
-    """Both ranks send four chunks before they receive: FIFOs hold eight calls of LL, two of Simple."""
+    """Both send four chunks before they receive: FIFOs hold eight calls of LL, two of Simple."""
     steps = "".join(
         f'<step s="{n}" type="{op}" srcbuf="i" srcoff="{n % 4}" dstbuf="o" dstoff="{n % 4}" cnt="1"'
         f' depid="-1" deps="-1" hasdep="0"/>'
@@ -137,17 +146,65 @@ def test_a_deadlock_is_found_at_the_depth_of_the_fifo_and_names_who_waits(tmp_pa
             f'<algo name="exchange" proto="{protocol}" nchannels="1" nchunksperloop="4" ngpus="2"'
             f' coll="allreduce" inplace="0" outofplace="1" minBytes="0" maxBytes="0">{gpus}</algo>'
         )
-    answer = executed(capsys, paths, "-r", "msccl-executor", "--tile", "4KiB", "--repeat", "0")
+    options = ("-r", "msccl-executor", "--size", "16KiB", "--tile", "2KiB", "--repeat", "0")
+    answer = executed(capsys, paths, *options)
     free, stuck = (file["points"][0] for file in answer["files"])
     assert (free["ok"], free["wrong"], stuck["late"]) == (True, 0, False)
     waits = "room: 2 messages to rank {} on channel 0 were not received yet"
     assert [(w["rank"], w["threadblock"], w["step"], w["waits"]) for w in stuck["stuck"]] == [
         (rank, 0, "step 2 (s), tile 0", waits.format(1 - rank)) for rank in (0, 1)
     ]
-    assert run(["run", str(paths[1]), "-r", "msccl-executor", "--tile", "4KiB"]) == 1
+    assert run(["run", str(paths[1]), *options]) == 1
     text = capsys.readouterr().out
     assert "no rank can go on; these threadblocks wait:" in text
     assert "stuck" in text
+
+
+def test_ranks_of_a_launcher_are_joined_and_one_of_them_answers(files):
+    path = next(path for path, name, ranks in files if (name, ranks) == ("mscclpp", 4))
+    words = [sys.executable, "-m", "colsynth", "run", str(path), "--repeat", "0", "--json"]
+    mpiexec = Path(sys.prefix) / "bin" / "mpiexec"
+    done = subprocess.run(
+        [str(mpiexec), "-n", "4", *words], capture_output=True, timeout=100, check=False
+    )
+    assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
+    few = subprocess.run(
+        [str(mpiexec), "-n", "2", *words[:-1]], capture_output=True, timeout=100, check=False
+    )
+    assert few.returncode == 2
+    assert b"CS667" in few.stderr
+
+
+def test_no_process_stays_after_an_interrupt(tmp_path, files):
+    path = next(path for path, name, ranks in files if (name, ranks) == ("mscclpp", 4))
+    words = [sys.executable, "-m", "colsynth", "run", str(path), "--repeat", "10000"]
+    started = subprocess.Popen(
+        words, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    wait_for(lambda: len(ranks_in(tmp_path)) >= 4)
+    started.send_signal(signal.SIGINT)
+    assert b"interrupted" in started.communicate(timeout=30)[1]
+    assert started.returncode == 130
+    wait_for(lambda: not ranks_in(tmp_path))
+
+
+def ranks_in(folder):
+    """Return the processes that execute a job in a folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = entry.read_bytes()
+            if b"colsynth.execute.rank" in words and str(folder).encode() in words:
+                found.append(entry)
+    return found
+
+
+def wait_for(condition):
+    for _ in range(300):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come to pass within 30 s")
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the samples are not here")
@@ -156,11 +213,9 @@ def test_files_of_others_run_and_their_known_faults_show(capsys):
     # These need no message that is larger than all slots.
     names = ("LL_without_double_scratch", "nops_dropped", "pws_on_memory_hangs", "65_ops")
     bad = [SAMPLES / "mscclpp" / "bad" / f"{name}.json" for name in names]
-    xml = sorted((SAMPLES / "xml").glob("*/*_4_1.xml")) + sorted(
-        (SAMPLES / "xml").glob("*/*8*.xml")
-    )
-    assert (len(good) >= 8, len(xml) >= 5) == (True, True)
-    answer = executed(capsys, [*good, *bad, *xml], "--repeat", "0")
+    xml = [SAMPLES / "xml" / "msccl-tools" / f"all{name}_1.xml" for name in XML]
+    assert len(good) >= 8
+    answer = executed(capsys, [*good, *bad, *xml], "--repeat", "0", "--calls", "8")
     faulty = {Path(f["file"]) for f in answer["files"] if not all(p["ok"] for p in f["points"])}
     refused = {Path(f["file"]) for f in answer["files"] if f["refused"]}
     assert (faulty | refused, refused) == (set(bad), {bad[-1]})
@@ -173,7 +228,7 @@ def test_files_of_others_run_and_their_known_faults_show(capsys):
         (["--type", "bfloat16"], "CS663"),
         (["--ranks", "16"], "CS664"),
         (["--size", "1000001"], "CS665"),
-        (["-r", "msccl", "--out-of-place"], "CS666"),
+        (["-r", "msccl", "--in-place"], "CS666"),
         (["--timeout", "0"], "CS210"),
     ],
 )
