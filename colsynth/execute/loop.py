@@ -216,8 +216,9 @@ class Session:
         everybody = self.strands + self.ports
         holding = 0 < self.number < self.plan.until
         count = min(self.plan.held, len(everybody)) if holding else 0
-        first = (self.number - 1) * count  # every strand gets its turn
-        self.held = {everybody[(first + k) % len(everybody)] for k in range(count)}
+        apart = len(everybody) // max(1, count)  # two of one threadblock would go on together
+        places = (self.number + k * apart for k in range(count))  # every strand gets its turn
+        self.held = {everybody[place % len(everybody)] for place in places}
         return True
 
     def _may(self, strand: Strand) -> bool:
