@@ -46,6 +46,8 @@ class TorchTransport:
         self._lanes: dict[tuple[int, int], Any] = {}
         pairs = [(a, b) for a in range(self.size) for b in range(self.size) if a != b]
         if backend == "nccl":
+            if not torch.cuda.device_count():
+                raise RuntimeError("nccl needs a GPU for each rank, and PyTorch sees none")
             self._device = f"cuda:{self.rank % torch.cuda.device_count()}"
             torch.cuda.set_device(self._device)
             self._lanes = {pair: dist.new_group(list(pair), _DAY, "nccl") for pair in pairs}
