@@ -67,7 +67,6 @@ class Strand:
     step: Callable[[], str]
     need: Need = GO
     done: bool = False
-    endless: bool = False
 
 
 class Program(Protocol):

@@ -100,7 +100,7 @@ class PlanProgram:
         """Return a strand for every port channel: the proxy that moves its data later."""
         numbers = [number for kind, number in self.partner if kind == "port"]
         return [
-            Strand(None, self._lane(number), partial(str, f"port channel {number}"), endless=True)
+            Strand(None, self._lane(number), partial(str, f"port channel {number}"))
             for number in numbers
         ]
 
