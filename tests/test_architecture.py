@@ -26,7 +26,7 @@ LADDER = [
     {"cost"},
     {"bounds"},
     {"synthesis", "lowering", "simulate", "cabling"},
-    {"pipeline", "jobs"},
+    {"pipeline", "jobs", "execute", "export"},
     {"search"},
     {"compile"},
     {"tuning", "survey", "calibrate", "ranks"},

@@ -58,6 +58,9 @@ _COMMANDS = {
         "colsynth.cli.simulate:simulate", "Predict how long a schedule file takes."
     ),
     "show": _Command("colsynth.cli.show:show", "Draw links, trees and steps of a schedule file."),
+    "run": _Command(
+        "colsynth.cli.run:run", "Execute schedule files with real data; check every element."
+    ),
     "calibrate": _Command(
         "colsynth.cli.calibrate:calibrate", "Fit the simulator to logs of your machine."
     ),
@@ -77,6 +80,9 @@ _COMMANDS = {
         "colsynth.cli.topology:app", "List, show, import, export and check topologies."
     ),
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
+    "export": _Command(
+        "colsynth.cli.export:export", "Write execution traces for a simulator such as ASTRA-sim."
+    ),
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),
     "runtimes": _Command("colsynth.cli.runtimes:runtimes", "List the runtimes and their limits."),
     "warm": _Command("colsynth.cli.warm:warm", "Compile all kernels now, once per installation."),

@@ -1,0 +1,104 @@
+"""``colsynth export``: a schedule for a simulator of others."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from colsynth.cli import complete
+from colsynth.cli._common import JsonOption, emit_json
+from colsynth.cli._options import read_size
+from colsynth.cli.simulate import AnyRuntimeOption
+from colsynth.errors import Diagnostic, InputError
+from colsynth.units import format_size
+from colsynth.writing import write_files
+
+if TYPE_CHECKING:
+    from colsynth.model import Collective
+
+_WORDS = {
+    "allreduce": "all-reduce",
+    "allgather": "all-gather",
+    "reduce-scatter": "reduce-scatter",
+    "alltoall": "all-to-all",
+}
+"""What ASTRA-sim calls the collectives that it can take a schedule for."""
+
+
+def export(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Schedule file, or timed schedule, e.g. allreduce.xml.",
+            show_default=False,
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="chakra",
+            autocompletion=complete.words("chakra"),
+            help="Format: chakra, the execution traces that ASTRA-sim reads.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="DIR", help="Folder for a file per rank, e.g. et/."),
+    ],
+    size: Annotated[
+        str, typer.Option("--size", metavar="SIZE", help="Message size, e.g. 64MB.")
+    ] = "64MiB",
+    runtime: AnyRuntimeOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Write execution traces of a schedule for a simulator such as ASTRA-sim."""
+    if to != "chakra":
+        raise InputError(Diagnostic("CS671", f"--to cannot be {to!r}", help="write --to chakra"))
+    bytes_ = read_size("--size", size) or 0
+    collective, traces = _traces(file, runtime, bytes_)
+    prefix = output / file.stem
+    files = {Path(f"{prefix}.{rank}.et"): data for rank, data in enumerate(traces)}
+    write_files(files, replace=force)
+    word = _WORDS.get(collective.value)
+    setting = {} if word is None else {f"{word}-implementation-custom": [str(prefix)]}
+    if json:
+        emit_json({"files": [str(path) for path in files], "size_bytes": bytes_, "system": setting})
+        return
+    last = len(traces) - 1
+    print(f"{prefix}.0.et to {prefix}.{last}.et: {collective.value} of {format_size(bytes_)}")
+    if setting:
+        print("in ASTRA-sim's system JSON, with the path as its working directory sees it:")
+        print(f"  {json_text.dumps(setting)[1:-1]}")
+    else:
+        print(f"ASTRA-sim takes no custom {collective.value}; the traces can be played alone")
+
+
+def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, list[bytes]]:
+    """Return the collective of a file, and the trace of each rank."""
+    from colsynth.export.chakra import of_program, of_timed
+
+    if file.suffix == ".npz":
+        from colsynth.store import read_npz
+
+        schedule = read_npz(file)
+        return schedule.problem.collective, of_timed(schedule, size)
+    from colsynth.cli.verify import read_schedule
+    from colsynth.runtimes import profile
+    from colsynth.simulate import find_runtime, read_source
+
+    name, data = read_schedule(file)
+    source = (
+        find_runtime(data, name) if runtime is None else read_source(data, profile(runtime), name)
+    )
+    header = source.program.header
+    if size % header.chunks:
+        phrase = f"{header.chunks} chunks do not divide {size} bytes"
+        advice = f"use a multiple of {header.chunks} bytes"
+        raise InputError(Diagnostic("CS672", phrase, help=advice))
+    return header.collective, of_program(source.program, size)

@@ -1,0 +1,1 @@
+"""Executes schedule files on real data: one process per rank, messages over a real transport."""

@@ -1,0 +1,1 @@
+"""Writes schedules for simulators of others."""

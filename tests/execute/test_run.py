@@ -1,0 +1,234 @@
+"""Schedule files executed with real data by real processes: right ones are right, others not."""
+
+import contextlib
+import copy
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from colsynth import api
+from colsynth.cli.main import run
+from colsynth.runtimes import profile, write
+from colsynth.verify import verify_bytes
+from tests.verify.mutants import KINDS, plant
+from tests.verify.plans import test_mutants as plans
+from tests.verify.programs import ALL
+
+pytest.importorskip("mpi4py")
+
+RUNTIMES = ("msccl", "rccl", "mscclpp")
+COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce", "alltoall")
+MACHINES = ("mesh:2x2", "ring:5", "clique:8", "mesh:2x2", "hypercube:4", "clique:6")
+SAMPLES = Path("/work/shared/samples")
+XML = ("gather_rd_8", "reduce_a100_ncv4_4", "reduce_allpairs_v2_8")
+ROOT = 1
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return schedules of every collective and runtime, of 4 to 16 ranks."""
+    folder, found = tmp_path_factory.mktemp("schedules"), []
+    for shift, runtime in enumerate(RUNTIMES):
+        for number, collective in enumerate(COLLECTIVES):
+            machine = MACHINES[(number + shift) % len(MACHINES)]
+            rooted = collective in ("broadcast", "reduce")
+            problem = api.make_problem(
+                api.load_topology(machine), collective, ROOT if rooted else None
+            )
+            algorithm = "ten" if collective == "alltoall" else "forest"
+            done = api.compile(
+                problem, runtime, algorithm=algorithm, level=0, mode="auto", several=True
+            )
+            for part, artefact in enumerate(done.artefacts):
+                path = folder / f"{runtime}-{collective}-{part}{profile(runtime).suffix}"
+                path.write_bytes(artefact.data)
+                found.append((path, runtime, problem.topology.size))
+    return found
+
+
+def executed(capsys, paths, *options):
+    code = run(["run", *map(str, paths), *options, "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert code == (0 if answer["ok"] else 1)
+    return answer
+
+
+def require_right(answer):
+    for file in answer["files"]:
+        assert file["refused"] is None
+        for point in file["points"]:
+            assert (point["wrong"], point["library_wrong"], point["stuck"]) == (0, 0, [])
+            assert point["root"] in (None, ROOT)
+            assert point["seconds"] > 0
+    assert answer["ok"]
+
+
+@pytest.mark.parametrize("runtime", [None, "rccl"], ids=["nvidia", "amd"])
+def test_every_collective_of_every_runtime_is_right_over_mpi(files, capsys, runtime):
+    paths = [path for path, name, _ in files if (name == "rccl") == (runtime == "rccl")]
+    named = ["-r", runtime] if runtime else []
+    require_right(executed(capsys, paths, *named, "--calls", "2", "--repeat", "1"))
+
+
+def test_files_of_four_ranks_are_right_over_gloo(files, capsys):
+    pytest.importorskip("torch")
+    paths = [path for path, _, ranks in files if ranks == 4]
+    assert len(paths) >= 5
+    answer = executed(capsys, paths, "-b", "gloo", "--calls", "2", "--repeat", "1")
+    require_right(answer)
+    assert {file["ranks"] for file in answer["files"]} == {4}
+
+
+def mutants(folder):
+    """Return twenty faulty files that the verifier refuses too, ten of them plans."""
+    rng = random.Random(13)
+    xml = [write(program, profile("msccl-executor")) for program in ALL.values()]
+    bases = [plan for base in plans.BASES[:4] for plan in plans.compiled(*base)]
+    # These show only where other calls overlap them, or with messages that wrap their slots.
+    rare = ("credit", "unit", "nop behind wait", "nop before signal")
+    kinds = [kind for kind in sorted(plans.KINDS) if kind not in rare]
+    found = []
+    while len(found) < 10:
+        mutant = plant(rng.choice(xml), KINDS[len(found) % len(KINDS)], rng)
+        if mutant is not None and not accepted(mutant, "msccl-executor"):
+            found.append((folder / f"{len(found)}.xml", mutant))
+    turn = 0
+    while len(found) < 20:
+        turn += 1
+        mutant = copy.deepcopy(rng.choice(bases))
+        if plans.KINDS[kinds[turn % len(kinds)]](mutant, rng):
+            data = json.dumps(mutant).encode()
+            if not accepted(data, "mscclpp"):
+                found.append((folder / f"{len(found)}.json", data))
+    for path, data in found:
+        path.write_bytes(data)
+    return [path for path, _ in found]
+
+
+def accepted(data, runtime):
+    return verify_bytes(data, profile(runtime), subject="mutant").ok
+
+
+def test_planted_faults_fail_in_execution_too(tmp_path, capsys):
+    paths = mutants(tmp_path)
+    options = ("--calls", "8", "--repeat", "0", "--timeout", "30")
+    answer = executed(capsys, paths, *options)
+    right = [
+        Path(file["file"]).name
+        for file in answer["files"]
+        if file["refused"] is None and all(point["ok"] for point in file["points"])
+    ]
+    assert (len(answer["files"]), right) == (20, [])
+
+
+def test_a_deadlock_is_found_at_the_depth_of_the_fifo_and_names_who_waits(tmp_path, capsys):
+    """Both send four chunks before they receive: FIFOs hold eight calls of LL, two of Simple."""
+    steps = "".join(
+        f'<step s="{n}" type="{op}" srcbuf="i" srcoff="{n % 4}" dstbuf="o" dstoff="{n % 4}" cnt="1"'
+        f' depid="-1" deps="-1" hasdep="0"/>'
+        for n, op in enumerate(["s"] * 4 + ["rrc"] * 4)
+    )
+    gpus = "".join(
+        f'<gpu id="{r}" i_chunks="4" o_chunks="4" s_chunks="0">'
+        f'<tb id="0" send="{1 - r}" recv="{1 - r}" chan="0">{steps}</tb></gpu>'
+        for r in (0, 1)
+    )
+    paths = []
+    for protocol in ("LL", "Simple"):
+        paths.append(tmp_path / f"{protocol}.xml")
+        paths[-1].write_text(
+            f'<algo name="exchange" proto="{protocol}" nchannels="1" nchunksperloop="4" ngpus="2"'
+            f' coll="allreduce" inplace="0" outofplace="1" minBytes="0" maxBytes="0">{gpus}</algo>'
+        )
+    options = ("-r", "msccl-executor", "--size", "16KiB", "--tile", "2KiB", "--repeat", "0")
+    answer = executed(capsys, paths, *options)
+    free, stuck = (file["points"][0] for file in answer["files"])
+    assert (free["ok"], free["wrong"], stuck["late"]) == (True, 0, False)
+    waits = "room: 2 messages to rank {} on channel 0 were not received yet"
+    assert [(w["rank"], w["threadblock"], w["step"], w["waits"]) for w in stuck["stuck"]] == [
+        (rank, 0, "step 2 (s), tile 0", waits.format(1 - rank)) for rank in (0, 1)
+    ]
+    assert run(["run", str(paths[1]), *options]) == 1
+    text = capsys.readouterr().out
+    assert "no rank can go on; these threadblocks wait:" in text
+    assert "stuck" in text
+
+
+def test_ranks_of_a_launcher_are_joined_and_one_of_them_answers(files):
+    path = next(path for path, name, ranks in files if (name, ranks) == ("mscclpp", 4))
+    words = [sys.executable, "-m", "colsynth", "run", str(path), "--repeat", "0", "--json"]
+    mpiexec = Path(sys.prefix) / "bin" / "mpiexec"
+    done = subprocess.run(
+        [str(mpiexec), "-n", "4", *words], capture_output=True, timeout=100, check=False
+    )
+    assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
+
+
+def test_no_process_stays_after_an_interrupt(tmp_path, files):
+    path = next(path for path, name, ranks in files if (name, ranks) == ("mscclpp", 4))
+    words = [sys.executable, "-m", "colsynth", "run", str(path), "--repeat", "10000"]
+    started = subprocess.Popen(
+        words, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    wait_for(lambda: len(ranks_in(tmp_path)) >= 4)
+    started.send_signal(signal.SIGINT)
+    assert b"interrupted" in started.communicate(timeout=30)[1]
+    assert started.returncode == 130
+    wait_for(lambda: not ranks_in(tmp_path))
+
+
+def ranks_in(folder):
+    """Return the processes that execute a job in a folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = entry.read_bytes()
+            if b"colsynth.execute.rank" in words and str(folder).encode() in words:
+                found.append(entry)
+    return found
+
+
+def wait_for(condition):
+    for _ in range(300):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come to pass within 30 s")
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the samples are not here")
+def test_files_of_others_run_and_their_known_faults_show(capsys):
+    good = sorted((SAMPLES / "mscclpp").glob("*.json"))
+    # These need no message that is larger than all slots.
+    names = ("LL_without_double_scratch", "nops_dropped", "pws_on_memory_hangs", "65_ops")
+    bad = [SAMPLES / "mscclpp" / "bad" / f"{name}.json" for name in names]
+    xml = [SAMPLES / "xml" / "msccl-tools" / f"all{name}_1.xml" for name in XML]
+    assert len(good) >= 8
+    answer = executed(capsys, [*good, *bad, *xml], "--repeat", "0", "--calls", "8")
+    faulty = {Path(f["file"]) for f in answer["files"] if not all(p["ok"] for p in f["points"])}
+    refused = {Path(f["file"]) for f in answer["files"] if f["refused"]}
+    assert (faulty | refused, refused) == (set(bad), {bad[-1]})
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["-b", "tcp"], "CS660"),
+        (["--type", "bfloat16"], "CS663"),
+        (["--ranks", "16"], "CS664"),
+        (["--size", "1000001"], "CS665"),
+        (["-r", "msccl", "--in-place"], "CS666"),
+        (["--timeout", "0"], "CS210"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_starts(files, capsys, options, code):
+    path = next(p for p, name, _ in files if p.stem == "msccl-allreduce-1")
+    assert run(["run", str(path), *options]) == 2
+    assert code in capsys.readouterr().err
