@@ -18,7 +18,7 @@ _KINDS = {
     SCHEDULE: "schedule files are XML",
     TIMED: "timed schedules are numpy archives",
     PLOT: "plots are SVG, which browsers and editors of documents show",
-    TIMELINE: "timelines are JSON, and so are schedules for mscclpp",
+    TIMELINE: "timelines are JSON, and so are schedules for mscclpp and torch",
     YAML: "topologies and models are YAML",
 }
 
