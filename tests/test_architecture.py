@@ -30,7 +30,7 @@ LADDER = [
     {"search"},
     {"compile"},
     {"tuning", "survey", "calibrate", "ranks"},
-    {"api"},
+    {"api", "torch"},
     {"cli"},
     {"__main__"},
 ]

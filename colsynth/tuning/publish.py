@@ -151,7 +151,7 @@ def _env(bundle: Bundle, whole: Path) -> str:
     paths = [whole / FOLDER / file.name for file in bundle.files]
     values = variables(paths, bundle.profile) if paths else ()
     if bundle.profile.rounds:  # they read the manifest, which lists the files and their checksums
-        return _HEAD + _SELF + _TAIL.format(names=BUNDLE).replace(f"unset {BUNDLE}\n", "")
+        return _HEAD + _SELF + _TAIL.format(names="").replace(f"unset {BUNDLE}\n", "")
     lines = "".join(f'export {name}="{_relocatable(value, whole)}"\n' for name, value in values)
     if not paths:
         lines = "# The library serves all sizes itself: there is nothing to set.\n"
