@@ -13,7 +13,7 @@ try:
     import torch.distributed as _dist
 except ModuleNotFoundError as fault:
     raise InputError(
-        Diagnostic("CS231", "PyTorch is not installed", help="pip install 'colsynth[torch]'")
+        Diagnostic("CS506", "PyTorch is not installed", help="pip install 'colsynth[torch]'")
     ) from fault
 
 from colsynth.torch.group import RoundsGroup, create, served

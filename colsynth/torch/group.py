@@ -239,7 +239,7 @@ def served(group: dist.ProcessGroup | None = None) -> dict[tuple[str, str], int]
 
 
 def _agree(shelf: Shelf, store: dist.Store, rank: int, size: int) -> None:
-    """Refuse schedules that differ between ranks, on all ranks (CS231)."""
+    """Refuse schedules that differ between ranks, on all ranks (CS506)."""
     store.set(f"digest {rank}", shelf.digest)
     if rank == 0:
         others = (other for other in range(1, size))
@@ -249,7 +249,7 @@ def _agree(shelf: Shelf, store: dist.Store, rank: int, size: int) -> None:
     if verdict != "equal":
         phrase = f"ranks have different schedules: not those of rank 0 on rank {verdict}"
         advice = "give all ranks the same COLSYNTH_BUNDLE, and copy it whole to every host"
-        raise InputError(Diagnostic("CS231", phrase, help=advice))
+        raise InputError(Diagnostic("CS506", phrase, help=advice))
 
 
 def _text(store: dist.Store, key: str) -> str:

@@ -86,12 +86,12 @@ def read_shelf(places: str | None, ranks: int) -> Shelf:
     Raises
     ------
     InputError
-        CS231: nothing is named, or a file is missing, damaged or wrong.
+        CS506: nothing is named, or a file is missing, damaged or wrong.
     """
     text = os.environ.get(BUNDLE) if places is None else places
     if not text:
         advice = f"export {BUNDLE}=DIR, a bundle of 'colsynth tune -r torch -o DIR'"
-        raise InputError(Diagnostic("CS231", f"{BUNDLE} is not set", help=advice))
+        raise InputError(Diagnostic("CS506", f"{BUNDLE} is not set", help=advice))
     found: dict[tuple[Collective, int | None], list[Scheduled]] = {}
     digest = hashlib.sha256()
     for place in text.split(os.pathsep):
@@ -109,16 +109,16 @@ def read_shelf(places: str | None, ranks: int) -> Shelf:
 def _files(place: Path) -> Iterator[tuple[str, bytes]]:
     """Yield names and bytes of the files of a bundle, with their checksums tested; or of a file."""
     if not (place / _MANIFEST).is_file():
-        yield str(place), reading.read_whole(place, reading.SCHEDULE, "CS231")
+        yield str(place), reading.read_whole(place, reading.SCHEDULE, "CS506")
         return
-    text = reading.read_whole(place / _MANIFEST, reading.MANIFEST, "CS231")
+    text = reading.read_whole(place / _MANIFEST, reading.MANIFEST, "CS506")
     try:
         manifest = reading.parse_json(text, dict[str, Any])
         entries = [(entry["path"], entry["sha256"]) for entry in manifest["files"]]
     except (ValueError, LookupError, TypeError) as fault:
         raise _unfit(str(place / _MANIFEST), "it is no manifest of a bundle") from fault
     for name, checksum in entries:
-        data = reading.read_whole(place / name, reading.SCHEDULE, "CS231")
+        data = reading.read_whole(place / name, reading.SCHEDULE, "CS506")
         if hashlib.sha256(data).hexdigest() != checksum:
             raise _unfit(str(place / name), "its checksum is not that of the manifest")
         yield str(place / name), data
@@ -136,4 +136,4 @@ def _checked(name: str, data: bytes) -> RoundProgram:
 def _unfit(name: str, reason: str) -> InputError:
     advice = "make it again with 'colsynth tune -r torch', and copy it whole to every host"
     phrase = f"{name} cannot be used"
-    return InputError(Diagnostic("CS231", phrase, notes=(reason,), help=advice))
+    return InputError(Diagnostic("CS506", phrase, notes=(reason,), help=advice))
