@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.cost.pair_routes import pair_routes
+from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.lowering.columns import BUFFERS
 from colsynth.lowering.emit import header_of
 from colsynth.lowering.layout import Layout
+from colsynth.lowering.proposals import spreads
+from colsynth.lowering.round_numbers import Wires, fewest, spread_out
 from colsynth.model import (
     ChunkProgram,
     LocalStep,
@@ -19,37 +23,58 @@ from colsynth.model import (
     Round,
     RoundProgram,
     Slot,
+    Topology,
     Transfer,
 )
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
 Cell = tuple[int, str, int]
 """A rank, a buffer and an offset."""
+_UNIT = 10**18
+"""Picoseconds in a second, times bytes of a megabyte: times of a chunk as whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LowerRounds:
     """Put every transfer into a round, with local copies and sums behind the messages.
 
-    There are as few rounds as the longest chain of transfers has links. A transfer that may go
-    in several of them takes the round where it adds least to the busiest rank, so rounds are
-    balanced. What arrives to be added up lands in scratch first. Adjacent
-    chunks between two ranks become one message.
+    By default, there are as few rounds as the longest chain of transfers has links, and a transfer
+    with time to spare takes the round where it adds least to the busiest link. With `spread`,
+    links carry a part of their load in each round, so that chunks follow each other through tall
+    trees. What arrives to be added up lands in scratch first. Adjacent chunks between two ranks
+    become one message.
+
+    Parameters
+    ----------
+    spread : int
+        A link carries at most this part, 1 / `spread`, of the load of the busiest link in a round;
+        0: as few rounds as possible.
     """
+
+    spread: int = 0
 
     name: ClassVar[str] = "lower-rounds"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = RoundProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("spread", propose=spreads),)
+
+    def __post_init__(self) -> None:
+        require_least("spread", self.spread, 0)
 
     def run(self, value: ChunkProgram, target: Target) -> RoundProgram:
         """Return the program in rounds; slots must be placed."""
         layout = Layout(value.problem, value.chunks)
         moves = _Moves(value.transfers, layout, target.in_place)
-        numbers = balanced(value.transfers, moves.before(), len(value.scratch))
+        wires = _wires(value.transfers, value.problem.topology)
+        if self.spread:
+            numbers = spread_out(value.transfers, moves.before(), wires, self.spread)
+        else:
+            numbers = fewest(value.transfers, moves.before(), wires)
         rows: list[list[Transfer]] = [[] for _ in range(max(numbers, default=-1) + 1)]
         for transfer, number in zip(value.transfers, numbers, strict=True):
             rows[number].append(transfer)
-        speller = _Speller(value.scratch)
+        speller = _Speller(value.scratch, moves)
         rounds = tuple(speller.round(row) for row in rows)
         return RoundProgram(header_of(value, 1, target), tuple(speller.scratch), rounds)
 
@@ -97,12 +122,12 @@ class _Moves:
         ends = (transfer.source, transfer.target, transfer.target)
         slots = (transfer.read, transfer.write, transfer.operand)
         reads, writes, adds = (
-            [] if slot is None else self._run(rank, slot, transfer.count)
+            [] if slot is None else self.cells(rank, slot, transfer.count)
             for rank, slot in zip(ends, slots, strict=True)
         )
         return reads, writes, adds
 
-    def _run(self, rank: int, slot: Slot, count: int) -> list[Cell]:
+    def cells(self, rank: int, slot: Slot, count: int) -> list[Cell]:
         """Return the cells of adjacent chunks; buffers that may be one memory share cells."""
         if not self.in_place:
             return [(rank, slot.buffer, slot.offset + k) for k in range(count)]
@@ -118,45 +143,19 @@ def _join(found: dict[int, int], other: int | None, apart: int) -> None:
         found[other] = max(found.get(other, 0), apart)
 
 
-def balanced(
-    transfers: tuple[Transfer, ...], before: list[dict[int, int]], ranks: int
-) -> list[int]:
-    """Return the round of every transfer: as few as chains allow, the busiest ranks relieved.
+def _wires(transfers: tuple[Transfer, ...], topology: Topology) -> Wires:
+    """Return the links of every pair, and the picoseconds of a megabyte on each.
 
-    Parameters
-    ----------
-    transfers : tuple of Transfer
-    before : list of dict
-        Per transfer, earlier ones and the least distance in rounds.
-    ranks : int
+    Equal routes share a message.
     """
-    first: list[int] = []
-    for needs in before:
-        first.append(max((first[u] + apart for u, apart in needs.items()), default=0))
-    end = max(first, default=0)
-    last = [end] * len(transfers)
-    for number in range(len(transfers) - 1, -1, -1):
-        for u, apart in before[number].items():
-            last[u] = min(last[u], last[number] - apart)
-    load = np.zeros((end + 1, 2, ranks), np.int64)
-    busiest = np.zeros(end + 1, np.int64)
-    taken: list[int] = []
-    for number, transfer in enumerate(transfers):
-        begin = max((taken[u] + apart for u, apart in before[number].items()), default=0)
-        if transfer.is_local:
-            taken.append(begin)
-            continue
-        window = slice(begin, last[number] + 1)
-        mine = np.maximum(load[window, 0, transfer.source], load[window, 1, transfer.target])
-        after = mine + transfer.count
-        growth = np.maximum(after - busiest[window], 0)
-        place = begin + int(np.lexsort((after, growth))[0])
-        load[place, 0, transfer.source] += transfer.count
-        load[place, 1, transfer.target] += transfer.count
-        ends = load[place, [0, 1], [transfer.source, transfer.target]]
-        busiest[place] = max(busiest[place], *ends)
-        taken.append(place)
-    return taken
+    pairs = {(t.source, t.target) for t in transfers if not t.is_local}
+    found = {}
+    for pair, routes in pair_routes(topology, pairs).items():
+        times: dict[int, Fraction] = defaultdict(Fraction)
+        for link in (link for route in routes for link in route):
+            times[link] += Fraction(_UNIT) / topology.links[link].bandwidth / len(routes)
+        found[pair] = tuple((link, round(times[link])) for link in sorted(times))
+    return found
 
 
 class _Speller:
@@ -165,8 +164,8 @@ class _Speller:
     The landings of a round are free in the next one.
     """
 
-    def __init__(self, scratch: tuple[int, ...]) -> None:
-        self._placed = scratch
+    def __init__(self, scratch: tuple[int, ...], moves: _Moves) -> None:
+        self._placed, self._moves = scratch, moves
         self.scratch = list(scratch)
 
     def round(self, row: list[Transfer]) -> Round:
@@ -192,7 +191,7 @@ class _Speller:
                 read = landed.get(place, read)
                 count = transfer.count
                 steps.append(LocalStep(transfer.target, read, write, transfer.operand, count))
-        return Round(tuple(_merged(messages)), tuple(_merged_steps(steps)))
+        return Round(tuple(_merged(messages)), tuple(_merged_steps(steps, self._moves)))
 
 
 def _placed(transfer: Transfer) -> tuple[Slot, Slot]:
@@ -218,17 +217,32 @@ def _merged(messages: list[Message]) -> list[Message]:
     return found
 
 
-def _merged_steps(steps: list[LocalStep]) -> list[LocalStep]:
-    """Sort steps by rank, whose order they keep, and join those that follow each other."""
+def _merged_steps(steps: list[LocalStep], moves: _Moves) -> list[LocalStep]:
+    """Sort steps by rank and by what they must follow, and join those that are adjacent."""
+    wrote: dict[Cell, int] = {}
+    read: dict[Cell, int] = {}
+    keyed = []
+    for step in steps:
+        operand = () if step.operand is None else moves.cells(step.rank, step.operand, step.count)
+        reads = (*moves.cells(step.rank, step.read, step.count), *operand)
+        writes = moves.cells(step.rank, step.write, step.count)
+        before = [wrote.get(cell, -1) for cell in (*reads, *writes)]
+        level = 1 + max((*before, *(read.get(cell, -1) for cell in writes)))
+        wrote.update(dict.fromkeys(writes, level))
+        for cell in reads:
+            read[cell] = max(level, read.get(cell, -1))
+        keyed.append((step.rank, level, step.write, step.read, step))
     found: list[LocalStep] = []
-    for step in sorted(steps, key=lambda step: step.rank):
-        if found:
+    levels: list[int] = []
+    for rank, level, *_, step in sorted(keyed, key=lambda key: key[:4]):
+        if found and (found[-1].rank, levels[-1]) == (rank, level):
             last = found[-1]
             ends = ((last.read, step.read), (last.write, step.write), (last.operand, step.operand))
-            if last.rank == step.rank and all(_follows(a, last.count, b) for a, b in ends):
+            if all(_follows(a, last.count, b) for a, b in ends):
                 found[-1] = replace(last, count=last.count + step.count)
                 continue
         found.append(step)
+        levels.append(level)
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from colsynth import api
 from colsynth.cost import ideal_model
 from colsynth.errors import InputError, NegativeFinding
-from colsynth.lowering.lower_rounds import balanced
+from colsynth.lowering.round_numbers import fewest, spread_out
 from colsynth.model import Collective, Direction, Origin, Slot, Transfer
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
@@ -26,13 +26,14 @@ COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall", "broadcas
 TORCH = profile("torch")
 
 
-def lowered(machine, collective, algorithm, in_place=True, out_of_place=True):
+def lowered(machine, collective, algorithm, in_place=True, out_of_place=True, spread=0):
     """Return the rounds of an algorithm, None where it does not serve the collective."""
     root = 1 if Collective(collective).rooted else None
     problem = api.make_problem(machine, collective, root)
     target = replace(aim(problem, TORCH), in_place=in_place, out_of_place=out_of_place)
     try:
-        return Pipeline.from_text(pipeline_of(algorithm, rounds=True)).run(problem, target)
+        text = f"{pipeline_of(algorithm, rounds=True)}{{spread={spread}}}"
+        return Pipeline.from_text(text).run(problem, target)
     except (InputError, NegativeFinding):
         return None
 
@@ -46,7 +47,7 @@ def test_rounds_of_every_algorithm_give_the_right_numbers(place):
     machine, served = load(place), 0
     for collective in COLLECTIVES:
         for algorithm in ALGORITHMS:
-            program = lowered(machine, collective, algorithm)
+            program = lowered(machine, collective, algorithm, spread=served % 3 * 2)
             if program is None:
                 continue
             served += 1
@@ -71,12 +72,25 @@ def test_direct_exchange_takes_as_many_rounds_as_phases():
         assert sum(bool(found.messages) for found in program.rounds) == most, algorithm
 
 
-def test_a_transfer_with_time_to_spare_relieves_the_busiest_round():
-    """Rank 0 sends twice at once; what nobody waits for moves to the round of the reply."""
+def test_links_are_relieved_where_chains_leave_time():
+    """Rank 0 sends twice over one link; what nobody waits for moves to the round of the reply."""
     origin, slot = Origin(0, Direction.OUT, 0), Slot("i", 0)
     places = [(0, 1, ()), (0, 2, ()), (1, 3, (0,))]
     moves = tuple(Transfer(a, b, 0, 1, False, after, origin, slot, slot) for a, b, after in places)
-    assert balanced(moves, [{}, {}, {0: 1}], 4) == [0, 1, 1]
+    wires = {(0, 1): ((0, 5),), (0, 2): ((0, 5), (1, 5)), (1, 3): ((2, 5),)}
+    before = [{}, {}, {0: 1}]
+    assert fewest(moves, before, wires) == [0, 1, 1]
+    assert spread_out(moves, before, wires, 1) == [0, 0, 1]
+    assert spread_out(moves, before, wires, 2) == [0, 1, 1]
+
+
+def test_the_search_spreads_chunks_over_rounds_where_trees_are_tall():
+    """Parts of a large message follow each other; a small one takes few rounds."""
+    problem = api.make_problem(load("torus:2x4"), "allreduce", None)
+    large, small = (api.compile(problem, "torch", size=size) for size in (1 << 30, 1 << 10))
+    rounds = [len(made.artefacts[0].program.rounds) for made in (large, small)]
+    assert rounds[0] > rounds[1]
+    assert "spread" in large.summary()["settings"]
 
 
 def mutants(program, draw, number):
