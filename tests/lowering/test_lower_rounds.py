@@ -84,13 +84,25 @@ def test_links_are_relieved_where_chains_leave_time():
     assert spread_out(moves, before, wires, 2) == [0, 1, 1]
 
 
-def test_the_search_spreads_chunks_over_rounds_where_trees_are_tall():
-    """Parts of a large message follow each other; a small one takes few rounds."""
-    problem = api.make_problem(load("torus:2x4"), "allreduce", None)
-    large, small = (api.compile(problem, "torch", size=size) for size in (1 << 30, 1 << 10))
-    rounds = [len(made.artefacts[0].program.rounds) for made in (large, small)]
-    assert rounds[0] > rounds[1]
-    assert "spread" in large.summary()["settings"]
+def test_spread_chunks_follow_each_other_where_trees_are_tall():
+    """Large messages gain; small ones want few rounds."""
+    machine = load("mi250")
+    problem = api.make_problem(machine, "allreduce", None)
+    text = pipeline_of("forest", rounds=True).replace("coalesce-chunks", "coalesce-chunks{merge=1}")
+    text = text.replace("pack-trees", "pack-trees{trees=1}")
+    few, many = (
+        Pipeline.from_text(f"{text}{{spread={spread}}}".replace("lower-forest", lower)).run(
+            problem, aim(problem, TORCH)
+        )
+        for spread, lower in ((0, "lower-forest"), (8, "lower-forest{instances=8}"))
+    )
+    small, large = zip(
+        *([x.seconds for x in simulate(p, machine, TORCH, [1024, 1 << 30])] for p in (few, many)),
+        strict=True,
+    )
+    assert len(few.rounds) < len(many.rounds)
+    assert small[0] < small[1]
+    assert large[0] > 1.5 * large[1]
 
 
 def mutants(program, draw, number):
