@@ -7,14 +7,10 @@ everything else from NCCL or Gloo. See `colsynth guide torch`.
 
 from __future__ import annotations
 
-from colsynth.errors import Diagnostic, InputError
-
 try:
     import torch.distributed as _dist
 except ModuleNotFoundError as fault:
-    raise InputError(
-        Diagnostic("CS506", "PyTorch is not installed", help="pip install 'colsynth[torch]'")
-    ) from fault
+    raise ImportError("colsynth.torch needs PyTorch: pip install 'colsynth[torch]'") from fault
 
 from colsynth.torch.group import RoundsGroup, create, served
 

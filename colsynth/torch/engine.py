@@ -173,7 +173,7 @@ class DeviceEngine:
     ) -> RoundsWork:
         """Return the work of a call whose kernels are queued behind all earlier ones."""
         device = result[0].device
-        self._transport.begin()
+        self._transport.begin(device)
         if device not in self._streams:
             self._streams[device] = torch.cuda.Stream(device)
         stream = self._streams[device]

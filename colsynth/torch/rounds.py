@@ -103,8 +103,9 @@ def execute(
 
     for part in program.parts:
         if part.posts:
-            batch = [(post.sends, post.peer, run(post.slot, post.count)) for post in part.posts]
-            transport.exchange(batch)
+            rows = ((post, run(post.slot, post.count)) for post in part.posts)
+            # As bytes, since NCCL does not know all types that tensors have.
+            transport.exchange([(post.sends, post.peer, x.view(torch.uint8)) for post, x in rows])
         for step in part.local:
             read, write = run(step.read, step.count), run(step.write, step.count)
             if step.operand is not None:

@@ -64,13 +64,16 @@ class NcclTransport:
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
-        self._connected = False
+        self._connected: set[torch.device] = set()
 
-    def begin(self) -> None:
-        """Let all ranks make the communicator together; later batches may leave ranks out."""
-        if not self._connected:
-            self._backend.barrier().wait()
-            self._connected = True
+    def begin(self, device: torch.device) -> None:
+        """Let all ranks make the communicator together; later batches may leave ranks out.
+
+        A barrier would guess the device.
+        """
+        if device not in self._connected:
+            self._backend.allreduce([torch.zeros(1, device=device)]).wait()
+            self._connected.add(device)
 
     def exchange(self, batch: Batch) -> None:
         """The current stream waits for the group; the caller does not."""
