@@ -145,7 +145,8 @@ class HostEngine:
             known = self._store.compare_set(_FAILURE, "", text).decode()
             text = text if known in (text, "") else f"{text}; before that, {known}"
         self._failure = text
-        self._transport.close()
+        with suppress(Exception):  # whatever happens, callers must be told
+            self._transport.close()
 
     def close(self) -> None:
         """End the thread when all calls are done."""

@@ -24,6 +24,10 @@ from colsynth.simulate import Point
 from colsynth.tuning.ranges import Offer, Ranges, Segment, plan_ranges
 
 
+_LIBRARY = 8
+"""Evaluations of a library's algorithms on another runtime: each with every protocol, at least."""
+
+
 @dataclass(frozen=True)
 class TunedFile:
     """A verified file of a bundle, and what it is predicted to do.
@@ -164,7 +168,7 @@ def _library(case: Case, found: tuple[Measured, ...], means: Means) -> tuple[Mea
         case = replace(case, runtime=other, model=None)
     own = case.profile.built_in.get(case.problem.collective, ())
     if other is not None and own:
-        found = find_each(case, own, means)
+        found = find_each(case, own, replace(means, budget=_LIBRARY))
     return tuple(m for m in found if m.plan.algorithm in own)
 
 
