@@ -23,7 +23,6 @@ from colsynth.search.wish import algorithm_names
 from colsynth.simulate import Point
 from colsynth.tuning.ranges import Offer, Ranges, Segment, plan_ranges
 
-
 _LIBRARY = 8
 """Evaluations of a library's algorithms on another runtime: each with every protocol, at least."""
 
