@@ -30,7 +30,7 @@ LADDER = [
     {"search"},
     {"compile"},
     {"tuning", "survey", "calibrate", "ranks"},
-    {"api"},
+    {"api", "torch"},
     {"report"},
     {"cli"},
     {"__main__"},

@@ -58,7 +58,7 @@ def compile(  # noqa: A001 - the verb of this package
         With a process group, a file is for a communicator of its GPUs in their order. With
         several it is made for the first and serves all; notes say how well.
     runtime : str
-        ``"msccl"``, ``"msccl-executor"``, ``"rccl"`` or ``"mscclpp"``.
+        ``"msccl"``, ``"msccl-executor"``, ``"rccl"``, ``"mscclpp"`` or ``"torch"``.
     algorithm : str, optional
         ``"forest"`` packs trees, ``"ten"`` assigns chunks to links in time; or a baseline,
         what libraries use: ``"ring"``, ``"tree"``, ... Unless given, what is predicted to be

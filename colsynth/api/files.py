@@ -11,7 +11,7 @@ from colsynth.units import plural
 
 if TYPE_CHECKING:
     from colsynth.cost import Model
-    from colsynth.model import ThreadblockProgram
+    from colsynth.model import Program
     from colsynth.simulate import Simulation, Source
 
 _NAMED = 3
@@ -94,7 +94,7 @@ def simulate(
     return Simulation(*names, header.ranks, header.collective, points, selected)
 
 
-def executable(source: Source, topology: Topology, *, anyway: bool = False) -> ThreadblockProgram:
+def executable(source: Source, topology: Topology, *, anyway: bool = False) -> Program:
     """Return the program of a schedule file where it can be simulated on a topology.
 
     Parameters

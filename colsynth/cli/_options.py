@@ -30,7 +30,7 @@ RuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor, rccl or mscclpp.",
+        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp or torch.",
     ),
 ]
 ProtocolOption = Annotated[

@@ -34,7 +34,7 @@ def show(summary: dict[str, Any], done: Compilation, console: Console) -> None:
         "algorithm": " ".join([summary["algorithm"], *_settings(summary["settings"])]),
         **_of_schedule(summary),
         **_of_prediction(summary),
-        "size": ", ".join(plural(summary[f"{word}s"], word) for word in _SIZES),
+        "size": ", ".join(_sizes(summary)),
         "messages": f"{done.taken()}; the library runs others itself",
         "limits": "\n".join(_lines_of_limits(done.limits())),
         "verified": "yes",
@@ -66,6 +66,12 @@ def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
     figures = f"{summary['algbw_gb_per_s']:.3f} GB/s, {nearness(summary['gap'])} "
     rows = _of_trees(summary) if summary["trees"] is not None else _of_time(summary)
     return {**rows, "links": f"{figures}{summary['bound_gb_per_s']:.3f}"}
+
+
+def _sizes(summary: dict[str, Any]) -> Iterator[str]:
+    """Yield the figures of a program; rounds have no channels, threadblocks and steps."""
+    for word in ("chunk", "round") if "rounds" in summary else _SIZES:
+        yield plural(summary[f"{word}s"], word)
 
 
 def _settings(settings: dict[str, Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ _KINDS = {
     SCHEDULE: "schedule files are XML",
     TIMED: "timed schedules are numpy archives",
     PLOT: "plots are SVG or PNG, which browsers and editors of documents show",
-    TIMELINE: "timelines are JSON, and so are schedules for mscclpp",
+    TIMELINE: "timelines are JSON, and so are schedules for mscclpp and torch",
     YAML: "topologies and models are YAML",
     PAGE: "reports are HTML pages",
 }

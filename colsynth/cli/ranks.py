@@ -22,7 +22,7 @@ from colsynth.units import format_size
 from colsynth.writing import write_files
 
 if TYPE_CHECKING:
-    from colsynth.model import ThreadblockProgram
+    from colsynth.model import Program
     from colsynth.ranks import Launch, Network, Place, Reordered
 
 _ORDER = "Order of the hosts"
@@ -126,7 +126,7 @@ class OrderOptions:
         ),
     ] = 1
 
-    def pattern(self, runtime: str) -> str | ThreadblockProgram:
+    def pattern(self, runtime: str) -> str | Program:
         """Return what is to be fast; reads the file of a schedule."""
         from colsynth.cli.verify import read_schedule
         from colsynth.runtimes import profile

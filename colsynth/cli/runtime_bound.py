@@ -29,7 +29,7 @@ RuntimeOption = Annotated[
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
         help="Print also what no file can beat on a runtime, by message size: msccl, "
-        "msccl-executor, rccl or mscclpp.",
+        "msccl-executor, rccl, mscclpp or torch.",
         show_default=False,
     ),
 ]

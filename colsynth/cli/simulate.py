@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from colsynth.cost import Model
-    from colsynth.model import ThreadblockProgram, Topology
+    from colsynth.model import Program, Topology
     from colsynth.runtimes.profile import Profile
     from colsynth.runtimes.selection import TakenSizes
     from colsynth.simulate import Simulation, Source
@@ -63,7 +63,7 @@ AnyRuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor, rccl or mscclpp.",
+        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp or torch.",
         show_default="the only one that can run the file",
     ),
 ]
@@ -158,7 +158,7 @@ def simulate(
 
 
 def _played(
-    program: ThreadblockProgram,
+    program: Program,
     place: Topology,
     target: Profile,
     wanted: tuple[int, ...],
@@ -166,11 +166,18 @@ def _played(
     follow: bool,
 ) -> tuple[tuple[Point, ...], Trace | None]:
     """Return the time at every size and, on request, the trace of the largest size."""
+    from colsynth.model import RoundProgram
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.trace import trace
 
     points = execute(program, place, target, wanted, constants)
-    return points, trace(program, place, target, wanted[-1], constants) if follow else None
+    if not follow:
+        return points, None
+    if isinstance(program, RoundProgram):
+        phrase = "--breakdown and --timeline follow threadblocks, and rounds have none"
+        advice = "'colsynth compile' says what limits rounds"
+        raise InputError(Diagnostic("CS607", phrase, help=advice))
+    return points, trace(program, place, target, wanted[-1], constants)
 
 
 def simulation_object(answer: Simulation) -> dict[str, Any]:
@@ -204,7 +211,7 @@ def _read(data: bytes, runtime: str | None, subject: str) -> Source:
     return read_source(data, profile(runtime), subject)
 
 
-def _warn_of_another_topology(program: ThreadblockProgram, machine: Topology) -> None:
+def _warn_of_another_topology(program: Program, machine: Topology) -> None:
     """Warn on stderr if a file was made for another topology; wrong ranks are an error later."""
     from colsynth.runtimes.titles import fits, made_for
 

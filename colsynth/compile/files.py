@@ -9,7 +9,7 @@ from typing import Any
 from colsynth.compile.modes import Mode
 from colsynth.compile.result import Artefact, Schedule, file_name
 from colsynth.errors import DefectError, Diagnostic, VerificationError
-from colsynth.model import Forest, Problem, Report, ThreadblockProgram, TimedSchedule
+from colsynth.model import Forest, Problem, Program, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline, findings
 from colsynth.runtimes.target import Target
@@ -47,7 +47,7 @@ class Maker:
     clock: Clock = field(default_factory=Clock)
 
     def make(
-        self, known: tuple[Schedule, ThreadblockProgram] | None = None
+        self, known: tuple[Schedule, Program] | None = None
     ) -> tuple[Schedule, tuple[Artefact, ...]]:
         """Return the schedule, which all call modes share, and the verified files.
 
@@ -86,7 +86,7 @@ class Maker:
         return lambda place, name, value: watch(mode, place, name, value)
 
     def _artefact(
-        self, tail: Pipeline, schedule: Schedule, mode: Mode, program: ThreadblockProgram | None
+        self, tail: Pipeline, schedule: Schedule, mode: Mode, program: Program | None
     ) -> Artefact:
         """Return the verified file for one call mode, from `program` if it exists already."""
         from colsynth.runtimes.schedules import write

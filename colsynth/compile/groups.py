@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from colsynth.bounds.optimum import optimum
 from colsynth.errors import Diagnostic, InfeasibleError, LimitError
-from colsynth.model import Collective, Problem, ThreadblockProgram
+from colsynth.model import Collective, Problem, Program
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.target import SYNTHESIZE
 from colsynth.runtimes.profile import Profile
@@ -59,7 +59,7 @@ def machine_of(problem: Problem, profile: Profile) -> Problem:
     return found[0].problem
 
 
-def group_notes(problem: Problem, program: ThreadblockProgram, target: Target) -> tuple[str, ...]:
+def group_notes(problem: Problem, program: Program, target: Target) -> tuple[str, ...]:
     """Return notes on how a program for the first group performs on the others.
 
     Raises
@@ -86,9 +86,7 @@ def group_notes(problem: Problem, program: ThreadblockProgram, target: Target) -
     return (*notes, *_together(problem))
 
 
-def _seconds(
-    problem: Problem, program: ThreadblockProgram, target: Target, size: int
-) -> list[float]:
+def _seconds(problem: Problem, program: Program, target: Target, size: int) -> list[float]:
     """Return the predicted seconds of a message of `size` bytes on each group alone."""
     from colsynth.simulate import simulate
 

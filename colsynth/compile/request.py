@@ -52,14 +52,15 @@ class Request:
     any_protocol: bool = False
     evaluations: int | None = None
 
-    def wish(self, protocol: str) -> Wish:
-        """Return the wish for the search."""
+    def wish(self, protocol: str, *, rounds: bool = False) -> Wish:
+        """Return the wish for the search; `rounds` as in `Wish`."""
         return Wish(
             algorithm=self.algorithm,
             settings=dict(self.settings),
             protocol=None if self.any_protocol else protocol,
             passes=self.passes,
             level=self.level,
+            rounds=rounds,
         )
 
     def check(self) -> None:

@@ -14,7 +14,9 @@ from colsynth.model import (
     ChunkProgram,
     Forest,
     Problem,
+    Program,
     Report,
+    RoundProgram,
     ThreadblockProgram,
     TimedSchedule,
 )
@@ -49,7 +51,7 @@ class Artefact:
     mode : Mode
         The call modes that it serves; never AUTO.
     data : bytes
-    program : ThreadblockProgram
+    program : ThreadblockProgram or RoundProgram
     report : Report
         The verifier's report on `data`, without errors.
     """
@@ -57,7 +59,7 @@ class Artefact:
     name: str
     mode: Mode
     data: bytes
-    program: ThreadblockProgram
+    program: Program
     report: Report
 
 
@@ -158,8 +160,9 @@ class Compilation:
             **_figures(self.schedule),
             "chunks": max(program.header.chunks for program in programs),
             "channels": max(program.header.channels for program in programs),
-            "threadblocks": max(program.max_threadblocks for program in programs),
-            "steps": max(program.max_steps for program in programs),
+            "threadblocks": _most(programs, "max_threadblocks"),
+            "steps": _most(programs, "max_steps"),
+            **_of_rounds(programs),
             "messages": self.taken().as_object(),
             "limits": {u.name: {"used": u.used, "limit": u.limit} for u in self.limits()},
             "predicted": [
@@ -176,6 +179,23 @@ class Compilation:
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "notes": list(self.notes),
         }
+
+
+def _most(programs: list[Program], name: str) -> int | None:
+    """Return the largest figure of programs of threadblocks; None of rounds, which have none."""
+    found = [getattr(p, name) for p in programs if isinstance(p, ThreadblockProgram)]
+    return max(found, default=None)
+
+
+def _of_rounds(programs: list[Program]) -> dict[str, int]:
+    """Return the figures of rounds; none of other programs."""
+    found = [program for program in programs if isinstance(program, RoundProgram)]
+    if not found:
+        return {}
+    return {
+        "rounds": max(len(program.rounds) for program in found),
+        "messages_per_gpu": max(program.most_operations for program in found),
+    }
 
 
 def _least(bound: RuntimeBound | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction
 from colsynth.errors import DefectError, NegativeFinding
-from colsynth.model import Problem, ThreadblockProgram
+from colsynth.model import Problem, Program, RoundProgram, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.selection import never_usual, taken_sizes
@@ -59,7 +59,8 @@ def compile_problem(
     """
     request.check()
     if request.passes is not None:
-        Pipeline.from_text(request.passes).check(Problem, ThreadblockProgram)
+        form = RoundProgram if target.profile.rounds else ThreadblockProgram
+        Pipeline.from_text(request.passes).check(Problem, form)
     modes = plan_modes(target.profile, request.mode, request.several, problem.collective)
     if watch is not None:
         watch("", 0, "problem", problem)
@@ -99,7 +100,9 @@ def _searched(
         limited=request.any_protocol,
     )
     means = means or Means(budget=request.evaluations, progress=target.progress)
-    return find_plan(case, objective, request.wish(target.protocol), means, clock)
+    return find_plan(
+        case, objective, request.wish(target.protocol, rounds=target.profile.rounds), means, clock
+    )
 
 
 def _compiled(
@@ -159,14 +162,18 @@ def _predictions(
 
 
 def _limited_by(
-    program: ThreadblockProgram, case: Case, predicted: tuple[Prediction, ...]
+    program: Program, case: Case, predicted: tuple[Prediction, ...]
 ) -> dict[str, float]:
     """Return the share of each limit in the predicted time of the largest message."""
+    from colsynth.cost import model_of
     from colsynth.simulate.breakdown import break_down
+    from colsynth.simulate.rounds import shares
     from colsynth.simulate.trace import trace
 
     if not predicted:
         return {}
+    if isinstance(program, RoundProgram):
+        return shares(program, case.problem.topology, predicted[-1].size_bytes, model_of(case))
     where = case.problem.topology, case.profile
     return break_down(trace(program, *where, predicted[-1].size_bytes, case.model)).shares
 

@@ -62,7 +62,7 @@ def emit(
         )
         for rank in range(size)
     )
-    return ThreadblockProgram(_header(program, len(channels), target), gpus)
+    return ThreadblockProgram(header_of(program, len(channels), target), gpus)
 
 
 def _sorted_blocks(blocks: list[PlacedThreadblock]) -> list[PlacedThreadblock]:
@@ -181,7 +181,14 @@ def _passing_sums(
     )
 
 
-def _header(program: ChunkProgram, channels: int, target: Target) -> Header:
+def header_of(program: ChunkProgram, channels: int, target: Target) -> Header:
+    """Return what a file says about itself.
+
+    Raises
+    ------
+    LimitError
+        CS222: the runtime cannot count the tiles of the largest message.
+    """
     problem = program.problem
     most = _largest_message(program.chunks, target)
     return Header(

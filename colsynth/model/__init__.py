@@ -11,6 +11,7 @@ from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
 from colsynth.model.problem import Collective, Demand, Direction, Problem
 from colsynth.model.program import Gpu, Header, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.model.report import Finding, Report, Severity
+from colsynth.model.rounds import LocalStep, Message, Program, Round, RoundProgram
 from colsynth.model.timed import Hops, TimeBound, TimedPhase, TimedSchedule
 from colsynth.model.topology import Kind, Link, Node, Topology
 
@@ -31,14 +32,19 @@ __all__ = [
     "Kind",
     "Limit",
     "Link",
+    "LocalStep",
+    "Message",
     "Node",
     "Ordering",
     "Origin",
     "Phase",
     "PricedCut",
     "Problem",
+    "Program",
     "Report",
     "RootedBound",
+    "Round",
+    "RoundProgram",
     "Severity",
     "Slot",
     "Step",

@@ -39,6 +39,7 @@ _PASSES = {
     "place-slots": "colsynth.lowering.place_slots:PlaceSlots",
     "assign-threadblocks": "colsynth.lowering.assign_threadblocks:AssignThreadblocks",
     "spell-dependencies": "colsynth.lowering.spell_dependencies:SpellDependencies",
+    "lower-rounds": "colsynth.lowering.lower_rounds:LowerRounds",
 }
 
 _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
@@ -62,6 +63,12 @@ ALGORITHMS = {
     "two-level": f"build-two-level,{_LOWERING}",
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
+
+
+def pipeline_of(algorithm: str, *, rounds: bool = False) -> str:
+    """Return the pipeline of an algorithm of `ALGORITHMS`; with `rounds`, to a RoundProgram."""
+    text = ALGORITHMS[algorithm]
+    return f"{text.partition(',order-transfers')[0]},place-slots,lower-rounds" if rounds else text
 
 
 @dataclasses.dataclass(frozen=True)

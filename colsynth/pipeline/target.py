@@ -82,7 +82,7 @@ def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None
         note = "a rank may finish the next call before others have read the packets of this one"
         advice = "use --protocol Simple"
         raise LimitError(Diagnostic("CS221", phrase, notes=(note,), help=advice))
-    if profile.plans:
+    if profile.plans or profile.rounds:
         return
     if collective.rooted and protocol == "Simple" and len(problem.topology.boxes) > 1:
         raise LimitError(

@@ -6,13 +6,13 @@ orders orders, thousands of them a second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import ThreadblockProgram
+from colsynth.model import Program, RoundProgram
 from colsynth.ranks.matrix import Floats, Ints, Network
 from colsynth.synthesis.baselines.double_tree import double_tree
 
@@ -92,22 +92,32 @@ def _tree(hosts: int) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def stages_of_program(program: ThreadblockProgram, per_host: int) -> tuple[Stage, ...]:
+def _messages_of(program: Program) -> Iterator[tuple[int, int, int]]:
+    """Yield (source, target, chunks) of everything that a schedule sends."""
+    if isinstance(program, RoundProgram):
+        for found in program.rounds:
+            yield from ((m.source, m.target, m.count) for m in found.messages)
+        return
+    for gpu in program.gpus:
+        for block in gpu.threadblocks:
+            for step in block.steps:
+                if block.send is not None and step.op in ("s", "rcs", "rrs", "rrcs"):
+                    yield gpu.rank, block.send, step.count
+
+
+def stages_of_program(program: Program, per_host: int) -> tuple[Stage, ...]:
     """Return all messages between hosts of a schedule as one stage; latencies count on average."""
     chunks = program.header.chunks
     sent: dict[tuple[int, int], float] = {}
     messages: dict[tuple[int, int], int] = {}
-    for gpu in program.gpus:
-        for block in gpu.threadblocks:
-            if block.send is None or block.send // per_host == gpu.rank // per_host:
-                continue
-            pair = gpu.rank // per_host, block.send // per_host
-            counts = [step.count for step in block.steps if step.op in ("s", "rcs", "rrs", "rrcs")]
-            sent[pair] = sent.get(pair, 0.0) + sum(counts) / chunks
-            messages[pair] = messages.get(pair, 0) + len(counts)
+    for source, target, count in _messages_of(program):
+        if source // per_host != target // per_host:
+            pair = source // per_host, target // per_host
+            sent[pair] = sent.get(pair, 0.0) + count / chunks
+            messages[pair] = messages.get(pair, 0) + 1
     pairs = sorted(sent)
     ends = np.array(pairs, np.int64).reshape(-1, 2)
-    each = sum(messages.values()) / max(1, len(program.gpus))
+    each = sum(messages.values()) / max(1, program.header.ranks)
     share = np.array([sent[pair] for pair in pairs])
     return (Stage(ends[:, 0], ends[:, 1], share, each, True),)
 

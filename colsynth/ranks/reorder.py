@@ -13,7 +13,7 @@ import numpy as np
 
 from colsynth.cost.pair_routes import pair_routes
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import Collective, Problem, ThreadblockProgram, Topology
+from colsynth.model import Collective, Problem, Program, Topology
 from colsynth.pipeline.target import aim
 from colsynth.ranks.matrix import Network
 from colsynth.ranks.patterns import seconds_of, stages_of, stages_of_program
@@ -56,14 +56,14 @@ class Reordered:
 
 
 def reorder(
-    network: Network, pattern: str | ThreadblockProgram, size: int, per_host: int = 1, seed: int = 0
+    network: Network, pattern: str | Program, size: int, per_host: int = 1, seed: int = 0
 ) -> Reordered:
     """Return the order of hosts for a measured network.
 
     Parameters
     ----------
     network : Network
-    pattern : str or ThreadblockProgram
+    pattern : str or Program
         Of `PATTERNS`, or a schedule whose ranks are `per_host` on each host, in order.
     size : int
         Bytes of the message.
@@ -79,7 +79,7 @@ def reorder(
 
 
 def _candidates(
-    network: Network, pattern: str | ThreadblockProgram, size: int, per_host: int, seed: int
+    network: Network, pattern: str | Program, size: int, per_host: int, seed: int
 ) -> list[Reordered]:
     """Return orders by latencies and full links, the fastest first."""
     if isinstance(pattern, str):
@@ -102,7 +102,7 @@ def _candidates(
 
 def reorder_topology(
     topology: Topology,
-    pattern: str | ThreadblockProgram,
+    pattern: str | Program,
     size: int,
     seed: int = 0,
     runtime: str = LIBRARY,
@@ -180,9 +180,7 @@ def _network(topology: Topology, boxes: Sequence[Sequence[int]]) -> Network:
     return Network(latency, links, share, capacity)
 
 
-def _predicted(
-    topology: Topology, pattern: str | ThreadblockProgram, size: int, runtime: str
-) -> float:
+def _predicted(topology: Topology, pattern: str | Program, size: int, runtime: str) -> float:
     """Return the seconds that the simulator predicts for an allreduce, or for a schedule."""
     program = pattern
     if isinstance(program, str):

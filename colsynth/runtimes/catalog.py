@@ -60,7 +60,8 @@ def _unknown(name: str) -> InputError:
 
 _READERS = (
     "these read them: -r msccl-executor and -r msccl, forks of NCCL for NVIDIA GPUs; "
-    "-r rccl, for AMD GPUs; -r mscclpp, for both; see 'colsynth runtimes'"
+    "-r rccl, for AMD GPUs; -r mscclpp, for both; "
+    "-r torch, for any of them from PyTorch; see 'colsynth runtimes'"
 )
 
 

@@ -19,6 +19,8 @@ from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.schedules import read
 from colsynth.text import listed
 
+BUNDLE = "COLSYNTH_BUNDLE"
+"""Where `colsynth.torch` finds bundles and files, separated by colons."""
 _ALL_PROTOCOLS = "LL,LL128,Simple"
 
 
@@ -60,6 +62,11 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     found = [path.absolute() for path in paths]
     schedules = [_schedule(path, profile) for path in found]
     listed = ":".join(str(path) for path in found)
+    if profile.rounds:
+        _refuse_clashes(schedules)
+        for path in found:
+            require_listable(path, profile)
+        return ((BUNDLE, listed),)
     if profile.plans:
         return _of_plans(found, schedules, profile)
     values = [("NCCL_ALGO_FILE", listed)]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from colsynth.model import Gpu, ThreadblockProgram
+from colsynth.model import Gpu, Program, RoundProgram, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
 
 
@@ -38,12 +38,14 @@ class Usage:
         return self.used > self.limit and not self.advisory
 
 
-def usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
+def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
     """Return every limit of a runtime that depends on the program, scarcest kinds first.
 
     Limits are those of `Profile`, whose data names the source of each; dependencies must be
     spelt, since every nop counts as a step.
     """
+    if isinstance(program, RoundProgram):
+        return _round_usage(program, profile)
     if profile.plans:
         return _plan_usage(program, profile)
     gpus = program.gpus
@@ -103,6 +105,17 @@ def _plan_usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, .
         Usage("operations", "operations", longest, limits["operations"]),
         Usage("port_channels", "port channels", ports, limits["port_channels"]),
         Usage("scratch_chunks", "scratch chunks", chunks, profile.max_offset + 1),
+    )
+
+
+def _round_usage(program: RoundProgram, profile: Profile) -> tuple[Usage, ...]:
+    """Return the limits of rounds."""
+    longest = max((len(found.messages) for found in program.rounds), default=0)
+    return (
+        Usage("rounds", "rounds", len(program.rounds), profile.max_steps),
+        Usage("round_messages", "messages of a round", longest, profile.max_xml_nodes),
+        Usage("chunks", "chunks", program.header.chunks, profile.max_offset + 1),
+        Usage("scratch_chunks", "scratch chunks", max(program.scratch), profile.max_offset + 1),
     )
 
 

@@ -81,6 +81,11 @@ class Profile:
     plans : dict
         Of a runtime that reads plans in JSON, their limits and what its version does; empty where
         schedules are XML.
+    rounds : bool
+        Whether the runtime reads rounds of point-to-point messages (`RoundProgram`).
+    library : str or None
+        The runtime whose algorithms, `built_in` there, serve calls that no file serves; None: this
+        one.
     sources : dict
         Where each number comes from, by field name.
     """
@@ -121,6 +126,8 @@ class Profile:
     built_in: dict[Collective, tuple[str, ...]] = field(default_factory=dict)
     counts_bytes: tuple[Collective, ...] = ()
     plans: dict[str, Any] = field(default_factory=dict)
+    rounds: bool = False
+    library: str | None = None
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -129,9 +136,14 @@ class Profile:
         return self.name.partition("@")[0]
 
     @property
+    def xml(self) -> bool:
+        """Whether files are XML with steps of threadblocks."""
+        return not self.plans and not self.rounds
+
+    @property
     def suffix(self) -> str:
         """How names of schedule files end."""
-        return ".json" if self.plans else ".xml"
+        return ".xml" if self.xml else ".json"
 
     @property
     def most_channels(self) -> int:

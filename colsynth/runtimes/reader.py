@@ -14,6 +14,7 @@ from colsynth.model import (
     Finding,
     Gpu,
     Header,
+    Program,
     Severity,
     Slot,
     Step,
@@ -50,7 +51,7 @@ class Reading:
 
     Parameters
     ----------
-    program : ThreadblockProgram or None
+    program : ThreadblockProgram, RoundProgram or None
         None when the file is too broken to say what it would do. GPUs are in the order
         of their ids, threadblocks too; ids may still be wrong (rules G01, T01).
     findings : tuple of Finding
@@ -65,7 +66,7 @@ class Reading:
         What a file in JSON says; `program` is None where its steps are not those of XML.
     """
 
-    program: ThreadblockProgram | None
+    program: Program | None
     findings: tuple[Finding, ...]
     custom: bool = False
     notes: tuple[tuple[str, str], ...] = ()

@@ -1,8 +1,8 @@
-"""Reads and writes schedule files of every runtime: XML, or plans in JSON."""
+"""Reads and writes schedule files of every runtime: XML, or plans or rounds in JSON."""
 
 from __future__ import annotations
 
-from colsynth.model import ThreadblockProgram
+from colsynth.model import Program, RoundProgram
 from colsynth.runtimes import reader, writer
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading
@@ -22,10 +22,14 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
         from colsynth.runtimes.plans.reader import read_plan
 
         return read_plan(data, profile)
+    if profile.rounds:
+        from colsynth.runtimes.rounds import read_rounds
+
+        return read_rounds(data, profile)
     return reader.read(data, profile, file=file)
 
 
-def write(program: ThreadblockProgram, profile: Profile) -> bytes:
+def write(program: Program, profile: Profile) -> bytes:
     """Return the schedule file of a program.
 
     Raises
@@ -35,6 +39,10 @@ def write(program: ThreadblockProgram, profile: Profile) -> bytes:
     LimitError
         CS402 when it does not fit a plan.
     """
+    if isinstance(program, RoundProgram):
+        from colsynth.runtimes.rounds import write_rounds
+
+        return write_rounds(program)
     if profile.plans:
         from colsynth.runtimes.plans.writer import write_plan
 

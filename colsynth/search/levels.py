@@ -22,6 +22,7 @@ SWEEP = (
     *("lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
     *("place-slots.sums", "lower-forest.instances", "lower-timed.instances", "pack-trees.trees"),
+    "lower-rounds.spread",
 )
 """The choices that -O1 varies, in this order, each from the best plan so far."""
 

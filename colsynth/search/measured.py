@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
-from colsynth.model import Direction, Forest, ThreadblockProgram
+from colsynth.model import Direction, Forest, Program, RoundProgram, ThreadblockProgram
 from colsynth.reading import in_form
 from colsynth.runtimes.choice import Shape
 from colsynth.search.plan import Plan
@@ -91,19 +91,10 @@ class _Entry:
     shape: Shape | None
 
 
-def shape_of(schedule: object, program: ThreadblockProgram) -> Shape:
+def shape_of(schedule: object, program: Program) -> Shape:
     """Return the figures of a program, and of the forest that it was made from."""
-    per_gpu = [sum(len(block.steps) for block in gpu.threadblocks) for gpu in program.gpus]
-    steps = (s for gpu in program.gpus for block in gpu.threadblocks for s in block.steps)
-    found: dict[str, Any] = {
-        "chunks": program.header.chunks,
-        "ranks": program.header.ranks,
-        "steps": sum(per_gpu),
-        "gpu_steps": max(per_gpu),
-        "block_steps": program.max_steps,
-        "threadblocks": program.max_threadblocks,
-        "count": max((step.count for step in steps), default=0),
-    }
+    found = _of_rounds(program) if isinstance(program, RoundProgram) else _of_steps(program)
+    found |= {"chunks": program.header.chunks, "ranks": program.header.ranks}
     if isinstance(schedule, Forest):
         found |= {
             "trees": schedule.chunks,
@@ -115,3 +106,26 @@ def shape_of(schedule: object, program: ThreadblockProgram) -> Shape:
             "falls": schedule.phases[-1].direction is Direction.OUT,
         }
     return Shape(**found)
+
+
+def _of_rounds(program: RoundProgram) -> dict[str, Any]:
+    """Return the figures of rounds; a step is one end of a message, or a local step."""
+    return {
+        "steps": 2 * program.messages + sum(len(found.local) for found in program.rounds),
+        "gpu_steps": program.most_operations,
+        "block_steps": len(program.rounds),
+        "threadblocks": 1,
+        "count": max((m.count for found in program.rounds for m in found.messages), default=0),
+    }
+
+
+def _of_steps(program: ThreadblockProgram) -> dict[str, Any]:
+    per_gpu = [sum(len(block.steps) for block in gpu.threadblocks) for gpu in program.gpus]
+    steps = (s for gpu in program.gpus for block in gpu.threadblocks for s in block.steps)
+    return {
+        "steps": sum(per_gpu),
+        "gpu_steps": max(per_gpu),
+        "block_steps": program.max_steps,
+        "threadblocks": program.max_threadblocks,
+        "count": max((step.count for step in steps), default=0),
+    }

@@ -9,7 +9,7 @@ from typing import Any
 
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
-from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.choice import Changes, Choice
 
 
@@ -70,7 +70,7 @@ class Plan:
         """
         usual: Mapping[str, Any] = {}
         if self.algorithm in ALGORITHMS:
-            usual = _values(ALGORITHMS[self.algorithm])
+            usual = _values(pipeline_of(self.algorithm, rounds="lower-rounds" in self.passes))
         return {
             spelt(name.partition(".")[2]): value
             for name, value in self.values().items()

@@ -301,14 +301,15 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
     """
     budget = LEVELS[-1].evaluations if means.budget is None else means.budget
     require_least("--budget", budget, 1)
-    case.target("LL")  # raises if no plan could serve the problem
+    case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
     searcher = Searcher(
         Workshop(case),
         Objective.each(case.sizes),
         replace(means, budget=budget),
         usable_protocols(case),
     )
-    _Quest(Wish(), searcher, free_roots=False).explore(tuple(algorithms))
+    wish = Wish(rounds=case.profile.rounds)
+    _Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
     return tuple(searcher.found.values())
 
 

@@ -10,7 +10,7 @@ from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.model import Problem
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
-from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.search.levels import DEFAULT_LEVEL, OWN
 from colsynth.search.plan import Plan
 
@@ -31,6 +31,8 @@ class Wish:
         Text of a pipeline that is run unchanged.
     level : int
         Index into `LEVELS`.
+    rounds : bool
+        Whether pipelines end in rounds (`Profile.rounds`).
     """
 
     algorithm: str | None = None
@@ -38,6 +40,7 @@ class Wish:
     protocol: str | None = None
     passes: str | None = None
     level: int = DEFAULT_LEVEL
+    rounds: bool = False
 
     def start(self, algorithm: str, **values: Any) -> Plan:
         """Return the plan of an algorithm with all fixed options.
@@ -48,9 +51,9 @@ class Wish:
             CS217 for options that the algorithm does not have, CS210 for wrong values.
         """
         asked = {**values, **self.settings}
-        if asked.get("trees") == "optimal" and "parts" in _fields(algorithm):
+        if asked.get("trees") == "optimal" and "parts" in _fields(algorithm, self.rounds):
             asked = {"parts": "keep", **asked}  # exact weights, even if fewer calls select the file
-        pipeline = configured(algorithm, asked)
+        pipeline = configured(algorithm, asked, rounds=self.rounds)
         return Plan(algorithm, self.protocol or "Simple", str(pipeline))
 
     def check(self) -> None:
@@ -60,18 +63,19 @@ class Wish:
             self.start(names[0])
             return
         for name in self.settings:
-            if not any(name in _fields(algorithm) for algorithm in ALGORITHMS):
-                configured(next(iter(ALGORITHMS)), {name: self.settings[name]})
+            if not any(name in _fields(algorithm, self.rounds) for algorithm in ALGORITHMS):
+                asked = {name: self.settings[name]}
+                configured(next(iter(ALGORITHMS)), asked, rounds=self.rounds)
         listed = ", ".join(f"--{spelt(name)}" for name in self.settings)
         phrase = f"no algorithm has {listed} together"
         raise InputError(Diagnostic("CS217", phrase, help=_owners(next(iter(self.settings)))))
 
     def allows(self, algorithm: str) -> bool:
         """Whether an algorithm has all fixed options."""
-        return set(self.settings) <= _fields(algorithm)
+        return set(self.settings) <= _fields(algorithm, self.rounds)
 
 
-def configured(algorithm: str, settings: Mapping[str, Any]) -> Pipeline:
+def configured(algorithm: str, settings: Mapping[str, Any], *, rounds: bool = False) -> Pipeline:
     """Return the pipeline of an algorithm with values in the passes that take them.
 
     Raises
@@ -84,19 +88,20 @@ def configured(algorithm: str, settings: Mapping[str, Any]) -> Pipeline:
         phrase = f"there is no algorithm {algorithm!r}"
         raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(algorithm, ALGORITHMS)))
     for name in settings:
-        if name not in _fields(algorithm):
-            phrase = f"--{spelt(name)} does not go with -a {algorithm}"
+        if name not in _fields(algorithm, rounds):
+            with_what = "rounds" if name in _fields(algorithm) else f"-a {algorithm}"
+            phrase = f"--{spelt(name)} does not go with {with_what}"
             raise InputError(Diagnostic("CS217", phrase, help=_owners(name)))
     passes: list[Any] = []
-    for item in Pipeline.from_text(ALGORITHMS[algorithm]).passes:
+    for item in Pipeline.from_text(pipeline_of(algorithm, rounds=rounds)).passes:
         known = {option.field for option in options_of(type(item))}
         own = {name: value for name, value in settings.items() if name in known}
         passes.append(replace(item, **own))  # type: ignore[type-var]
     return Pipeline(tuple(passes))
 
 
-def _fields(algorithm: str) -> frozenset[str]:
-    passes = Pipeline.from_text(ALGORITHMS[algorithm]).passes
+def _fields(algorithm: str, rounds: bool = False) -> frozenset[str]:
+    passes = Pipeline.from_text(pipeline_of(algorithm, rounds=rounds)).passes
     return frozenset(option.field for item in passes for option in options_of(type(item)))
 
 

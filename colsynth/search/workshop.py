@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from colsynth.errors import ColsynthError
-from colsynth.model import ChunkProgram, Forest, Problem, ThreadblockProgram, TimedSchedule
+from colsynth.model import (
+    ChunkProgram,
+    Forest,
+    Problem,
+    Program,
+    RoundProgram,
+    ThreadblockProgram,
+    TimedSchedule,
+)
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.selection import TakenSizes, taken_sizes, usual_size
@@ -46,7 +54,7 @@ class Workshop:
     def __reduce__(self) -> tuple[type[Workshop], tuple[Case]]:
         return Workshop, (self.case,)
 
-    def make(self, plan: Plan) -> tuple[Value, ThreadblockProgram]:
+    def make(self, plan: Plan) -> tuple[Value, Program]:
         """Return the schedule and the program of a plan; raise what its passes raise."""
         target = self._target(plan.protocol)
         passes = plan.pipeline.passes
@@ -130,6 +138,8 @@ def is_usable(size: int, law: TakenSizes) -> bool:
 def _weight_of(value: Value) -> int:
     if isinstance(value, ChunkProgram):
         return len(value.transfers)
+    if isinstance(value, RoundProgram):
+        return value.messages
     if isinstance(value, ThreadblockProgram):
         return sum(len(block.steps) for gpu in value.gpus for block in gpu.threadblocks)
     return 0

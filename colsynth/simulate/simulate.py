@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from colsynth.cost import Model, default_model
 from colsynth.errors import Diagnostic, InputError
 from colsynth.gc_pause import gc_paused
+from colsynth.model import RoundProgram
 from colsynth.simulate.points import Point
 
 if TYPE_CHECKING:
-    from colsynth.model import ThreadblockProgram, Topology
+    from colsynth.model import Program, Topology
     from colsynth.runtimes.profile import Profile
 
 
 def simulate(
-    program: ThreadblockProgram,
+    program: Program,
     topology: Topology,
     profile: Profile,
     sizes: Sequence[int],
@@ -26,7 +27,7 @@ def simulate(
 
     Parameters
     ----------
-    program : ThreadblockProgram
+    program : ThreadblockProgram or RoundProgram
         With its dependencies spelt: steps that others wait for signal.
     topology : Topology
         Of as many ranks.
@@ -47,14 +48,18 @@ def simulate(
         CS603: the program does not finish.
     """
     from colsynth.simulate.machine import build
+    from colsynth.simulate.rounds import seconds
     from colsynth.simulate.run import run
 
     for size in sizes:
         if size < 1:
             raise InputError(Diagnostic("CS604", f"a message of {size} bytes is no message"))
+    model, header = model or default_model(profile), program.header
+    if isinstance(program, RoundProgram):
+        times = zip(sizes, seconds(program, topology, sizes, model), strict=True)
+        return tuple(Point(size, time, header.ranks, header.collective) for size, time in times)
     with gc_paused():
-        machine = build(program, topology, model or default_model(profile))
-    header = program.header
+        machine = build(program, topology, model)
     return tuple(
         Point(size, run(machine, profile, size).seconds, header.ranks, header.collective)
         for size in sizes

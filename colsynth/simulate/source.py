@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, Span
-from colsynth.model import Severity
-from colsynth.simulate.steps import Unfit, check
+from colsynth.model import RoundProgram, Severity, ThreadblockProgram
+from colsynth.simulate.steps import Unfit, check, require_ranks
 
 if TYPE_CHECKING:
-    from colsynth.model import Finding, ThreadblockProgram, Topology
+    from colsynth.model import Finding, Program, Topology
     from colsynth.runtimes.profile import Profile
     from colsynth.runtimes.reader import Reading
 
@@ -26,13 +26,13 @@ class Source:
         Name of the file.
     profile : Profile
         Of the runtime that reads it.
-    program : ThreadblockProgram
+    program : ThreadblockProgram or RoundProgram
     reading : Reading
     """
 
     subject: str
     profile: Profile
-    program: ThreadblockProgram
+    program: Program
     reading: Reading
 
     def require_fit(self, topology: Topology) -> None:
@@ -43,6 +43,9 @@ class Source:
         InputError
             CS600: the ranks of both differ; CS602: the program cannot be executed.
         """
+        if isinstance(self.program, RoundProgram):
+            require_ranks(self.program.header.ranks, topology)
+            return
         try:
             check(self.program, topology)
         except Unfit as fault:
@@ -112,10 +115,12 @@ def find_runtimes(data: bytes, subject: str) -> list[Source]:
     return found
 
 
-def _obstacle(program: ThreadblockProgram, profile: Profile) -> str | None:
+def _obstacle(program: Program, profile: Profile) -> str | None:
     """Return why a runtime cannot run a program that its parser reads, None where it can."""
     from colsynth.runtimes.limits import usage
 
+    if not isinstance(program, ThreadblockProgram):
+        return None
     steps = (step for gpu in program.gpus for block in gpu.threadblocks for step in block.steps)
     missing = sorted({step.op for step in steps} - set(profile.ops))
     if missing:

@@ -72,11 +72,7 @@ def check(program: ThreadblockProgram, topology: Topology) -> None:
     Unfit
         CS600: the ranks of both differ; CS602: the program cannot be executed.
     """
-    ranks = program.header.ranks
-    if ranks != topology.size:
-        phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
-        hint = f"choose a topology of {ranks} GPUs with -t, --nodes or --group"
-        raise Unfit(Diagnostic("CS600", phrase, help=hint))
+    require_ranks(program.header.ranks, topology)
     if program.header.chunks < 1:
         raise unfit(f"messages are cut into {program.header.chunks} chunks")
     if len(program.gpus) != program.header.ranks:
@@ -91,6 +87,14 @@ def check(program: ThreadblockProgram, topology: Topology) -> None:
                 raise unfit(text, rank, block.id)
             _check_block(block, rank, program.header.ranks)
     _check_connections(program)
+
+
+def require_ranks(ranks: int, topology: Topology) -> None:
+    """Refuse a program for another number of ranks (CS600)."""
+    if ranks != topology.size:
+        phrase = f"the program is for {ranks} ranks, {topology.name} has {topology.size}"
+        hint = f"choose a topology of {ranks} GPUs with -t, --nodes or --group"
+        raise Unfit(Diagnostic("CS600", phrase, help=hint))
 
 
 def _check_scratch(gpu: Gpu) -> None:

@@ -23,6 +23,9 @@ from colsynth.search.wish import algorithm_names
 from colsynth.simulate import Point
 from colsynth.tuning.ranges import Offer, Ranges, Segment, plan_ranges
 
+_LIBRARY = 8
+"""Evaluations of a library's algorithms on another runtime: each with every protocol, at least."""
+
 
 @dataclass(frozen=True)
 class TunedFile:
@@ -133,7 +136,10 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
             raise nothing_fits(case, measured)
     modes = [_modes(case, runtime) for case in cases]
     pairs = list(zip(cases, found, modes, strict=True))
-    offers = [_offer(case, measured, runtime, len(served)) for case, measured, served in pairs]
+    offers = [
+        _offer(case, measured, _library(case, measured, share), len(served))
+        for case, measured, served in pairs
+    ]
     plans = plan_ranges(offers, runtime.max_files)
     made = [
         _Maker(case, runtime, served).make(plan)
@@ -154,11 +160,22 @@ def _modes(case: Case, runtime: Profile) -> tuple[Mode, ...]:
     return plan_modes(runtime, Mode.AUTO, True, case.problem.collective)
 
 
-def _offer(case: Case, found: tuple[Measured, ...], runtime: Profile, files: int) -> Offer:
+def _library(case: Case, found: tuple[Measured, ...], means: Means) -> tuple[Measured, ...]:
+    """Return what the library does by itself: its algorithms, on the runtime that has them."""
+    other = case.profile.library
+    if other is not None:
+        case = replace(case, runtime=other, model=None)
+    own = case.profile.built_in.get(case.problem.collective, ())
+    if other is not None and own:
+        found = find_each(case, own, replace(means, budget=_LIBRARY))
+    return tuple(m for m in found if m.plan.algorithm in own)
+
+
+def _offer(
+    case: Case, found: tuple[Measured, ...], inside: tuple[Measured, ...], files: int
+) -> Offer:
     """Return what may serve a case; what the library has itself needs no file."""
-    own = runtime.built_in.get(case.problem.collective, ())
-    inside = [m for m in found if m.plan.algorithm in own]
-    written = tuple(m for m in found if m.refusal is None and m.plan.algorithm not in own)
+    written = tuple(m for m in found if m.refusal is None and m not in inside)
     times = (
         [t for m in inside if (t := m.seconds[place]) is not None]
         for place in range(len(case.sizes))

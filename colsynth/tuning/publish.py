@@ -17,7 +17,7 @@ from pathlib import Path
 from colsynth import reading
 from colsynth.errors import InputError
 from colsynth.model import Collective
-from colsynth.runtimes.environment import variables
+from colsynth.runtimes.environment import BUNDLE, variables
 from colsynth.runtimes.plans.register import SCRIPT, default_names, script
 from colsynth.runtimes.profile import Profile
 from colsynth.tuning.bundle import Bundle, TunedFile
@@ -125,6 +125,7 @@ def _write(bundle: Bundle, whole: Path) -> None:
 _HEAD = """\
 # Read this in the environment of every rank, with bash or zsh: . env.sh
 # Other shells need COLSYNTH_BUNDLE set to the absolute path of this folder.
+if [ "${COLSYNTH_BUNDLE:-}" = "${COLSYNTH_IN_USE:-}" ]; then unset COLSYNTH_BUNDLE; fi
 COLSYNTH_BUNDLE="${COLSYNTH_BUNDLE:-$(CDPATH= cd -- "$(dirname -- "${BASH_SOURCE:-$0}")" && pwd)}"
 # A job uses one bundle: that of the last env.sh. What an earlier one has set is unset.
 if [ -n "${COLSYNTH_IN_USE:-}" ] && [ "$COLSYNTH_IN_USE" != "$COLSYNTH_BUNDLE" ]; then
@@ -138,6 +139,9 @@ unset COLSYNTH_BUNDLE
 """
 
 
+_SELF = f"export {BUNDLE}\n"
+
+
 def _env(bundle: Bundle, whole: Path) -> str:
     """Return a script that makes a job use the files, wherever the bundle lies.
 
@@ -146,6 +150,8 @@ def _env(bundle: Bundle, whole: Path) -> str:
     """
     paths = [whole / FOLDER / file.name for file in bundle.files]
     values = variables(paths, bundle.profile) if paths else ()
+    if bundle.profile.rounds:  # they read the manifest, which lists the files and their checksums
+        return _HEAD + _SELF + _TAIL.format(names="").replace(f"unset {BUNDLE}\n", "")
     lines = "".join(f'export {name}="{_relocatable(value, whole)}"\n' for name, value in values)
     if not paths:
         lines = "# The library serves all sizes itself: there is nothing to set.\n"

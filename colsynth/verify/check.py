@@ -68,7 +68,12 @@ def verify_reading(
 
         with gc_paused():
             return verify_plan(reading, profile, subject=subject)
-    if reading.program is None:
+    if profile.rounds:
+        from colsynth.verify.rounds import verify_rounds
+
+        with gc_paused():
+            return verify_rounds(reading, profile, subject=subject)
+    if not isinstance(reading.program, ThreadblockProgram):
         facts = (("content", "not checked: the header says too little"),)
         return Report(subject, profile.name, reading.findings, facts)
     with gc_paused():

@@ -191,7 +191,7 @@ def test_the_model_is_shown_with_its_sources(runtime, capsys):
 
 
 def test_without_a_runtime_the_models_of_all_are_shown(capsys):
-    names = ["msccl", "msccl-executor", "mscclpp", "rccl"]
+    names = ["msccl", "msccl-executor", "mscclpp", "rccl", "torch"]
     assert run(["simulate", "--show-model"]) == 0
     heads = [x for x in capsys.readouterr().out.splitlines() if x.startswith("model of ")]
     assert sorted(heads) == [f"model of {name}" for name in names]

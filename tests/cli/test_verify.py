@@ -104,6 +104,7 @@ def test_runtimes(capsys):
         "msccl-executor": 64,
         "rccl": 64,
         "mscclpp": 10,
+        "torch": 4096,
     }
     assert all("max_steps" in r["sources"] for r in found)
 

@@ -16,11 +16,12 @@ SERVED_BY_NONE = {Collective.SCATTER, Collective.GATHER, Collective.CUSTOM}
 
 OWN = {"name", "title", "notes", "warnings", "sources"}
 
-XML = [p for p in profiles() if not p.plans]
+XML = [p for p in profiles() if p.xml]
 
 
-def test_four_runtimes():
-    assert [p.name for p in profiles()] == ["msccl", "msccl-executor", "rccl", "mscclpp"]
+def test_five_runtimes():
+    assert [p.name for p in profiles()] == [*(p.name for p in XML), "mscclpp", "torch"]
+    assert [p.name for p in XML] == ["msccl", "msccl-executor", "rccl"]
     assert [p.name for p in profiles() if p.plans] == ["mscclpp"]
 
 
@@ -34,9 +35,9 @@ def test_a_version_may_be_pinned_and_says_what_differs(version):
 
 @pytest.mark.parametrize("runtime", profiles(), ids=lambda p: p.name)
 def test_every_value_has_a_source(runtime):
-    assert set(runtime.sources) == {field.name for field in fields(Profile)} - OWN - (
-        set() if runtime.plans else {"plans"}
-    )
+    others = {"plans": runtime.plans, "rounds": runtime.rounds, "library": runtime.rounds}
+    absent = {name for name, has in others.items() if not has}
+    assert set(runtime.sources) == {field.name for field in fields(Profile)} - OWN - absent
     assert all(len(source) > 10 for source in runtime.sources.values())
 
 
@@ -46,7 +47,11 @@ def test_limits_fit_together(runtime):
     assert runtime.resident_threadblocks <= runtime.max_threadblocks
     assert runtime.max_channels <= runtime.hard_channels
     assert set(runtime.required) <= set(runtime.attributes)
-    protocols = {"Simple", "LL"} if runtime.plans else {"Simple", "LL", "LL128"}
+    protocols = {
+        "Simple",
+        *(() if runtime.rounds else ("LL",)),
+        *(("LL128",) if runtime.xml else ()),
+    }
     assert set(runtime.fifo_calls) == set(runtime.tile_bytes) == protocols
 
 
@@ -57,8 +62,9 @@ def test_dialects_differ_where_the_runtimes_do():
         "msccl-executor": "reducescatter",
         "rccl": "reducescatter",
         "mscclpp": "reducescatter",
+        "torch": "reduce-scatter",
     }
-    assert [p.fuses for p in profiles()] == [True, True, False, True]
+    assert [p.fuses for p in profiles()] == [True, True, False, True, True]
 
 
 def test_users_of_rccl_are_told_that_newer_ones_ignore_files():
@@ -108,8 +114,8 @@ def test_what_reads_no_files_is_explained_and_no_other_runtime_proposed_for_it(n
 def test_rules_of_every_kind_apply_and_say_how_serious_they_are(runtime):
     found = severities(runtime.name)
     assert set(found.values()) <= {"error", "warning", "note"}
-    if runtime.plans:
-        assert {rule[0] for rule in found} == {"P"}
+    if not runtime.xml:
+        assert {rule[0] for rule in found} == {"P" if runtime.plans else "N"}
         return
     kinds = {rule[0] for other in XML for rule in severities(other.name)}
     assert {rule[0] for rule in found} == kinds

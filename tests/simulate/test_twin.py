@@ -30,7 +30,7 @@ def compare(program, topology, runtime, model, size, near=NEAR):
 def test_random_programs(seed):
     rng = random.Random(seed)
     ranks = rng.randint(2, 5)
-    runtime = rng.choice([p for p in profiles() if not p.plans])
+    runtime = rng.choice([p for p in profiles() if p.xml])
     protocol = rng.choice(("Simple", "LL", "LL128"))
     program = random_program(rng, ranks, protocol)
     model = rng.choice((default_model(runtime), ideal_model()))
@@ -44,7 +44,7 @@ def test_without_shared_links_to_the_last_digits(seed):
     """Links that no transfer fills: nothing is rounded any more."""
     rng = random.Random(seed)
     ranks = rng.randint(2, 5)
-    runtime = rng.choice([p for p in profiles() if not p.plans])
+    runtime = rng.choice([p for p in profiles() if p.xml])
     program = random_program(rng, ranks, rng.choice(("Simple", "LL", "LL128")))
     topology = random_topology(rng, ranks)
     wide = tuple(replace(link, bandwidth=link.bandwidth * 10**6) for link in topology.links)

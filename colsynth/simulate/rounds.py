@@ -1,0 +1,134 @@
+"""The time of a program in rounds: each is as long as its busiest link, rank and message.
+
+All ranks are taken to begin a round together, which no real job is faster than. A round costs a
+group of messages (`Model.step`, before and after them), the latency of its longest message, every
+message that a rank posts (`Model.hop` each), the bytes of its busiest link or of its largest
+message, then the local steps of the busiest rank (`Model.wait` each, and `Model.local_rate`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from colsynth.cost import Model
+from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.routes import Route
+from colsynth.model import Round, RoundProgram, Topology
+from colsynth.simulate.steps import require_ranks
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCost:
+    """What a round costs, for all message sizes.
+
+    Parameters
+    ----------
+    fixed, local_fixed : float
+        Seconds of messages and local steps that do not depend on the size.
+    links, rate, local : float
+        Seconds per byte of a chunk: on the busiest link, of the largest message, in local steps.
+    """
+
+    fixed: float
+    links: float
+    rate: float
+    local_fixed: float
+    local: float
+
+    def parts(self, chunk: float) -> dict[str, float]:
+        """Return the seconds of a round by what limits it, for chunks of so many bytes."""
+        by_link = self.links >= self.rate
+        moving = chunk * max(self.links, self.rate)
+        return {
+            "links": moving if by_link else 0.0,
+            "message rate": 0.0 if by_link else moving,
+            "local steps": self.local_fixed + chunk * self.local,
+            "rounds": self.fixed,
+        }
+
+
+def costs(program: RoundProgram, topology: Topology, model: Model) -> tuple[RoundCost, ...]:
+    """Return the cost of every round.
+
+    Raises
+    ------
+    InputError
+        CS600: the ranks of both differ.
+    InfeasibleError
+        CS601: the program sends where no links lead.
+    """
+    require_ranks(program.header.ranks, topology)
+    pairs = {(m.source, m.target) for found in program.rounds for m in found.messages}
+    routes = pair_routes(topology, pairs)
+    speed = [
+        float(link.bandwidth)
+        * (model.network_efficiency if is_network(topology, index) else model.link_efficiency)
+        for index, link in enumerate(topology.links)
+    ]
+    latency = {pair: _latency(found[0], topology, model) for pair, found in routes.items()}
+    return tuple(_cost(found, routes, speed, latency, model) for found in program.rounds)
+
+
+def seconds(
+    program: RoundProgram, topology: Topology, sizes: Sequence[int], model: Model
+) -> tuple[float, ...]:
+    """Return the time of a call at every message size."""
+    rows = costs(program, topology, model)
+    begin = model.launch["Simple"] / 1e6
+    chunks = [size / program.header.chunks for size in sizes]
+    return tuple(begin + sum(sum(row.parts(chunk).values()) for row in rows) for chunk in chunks)
+
+
+def shares(program: RoundProgram, topology: Topology, size: int, model: Model) -> dict[str, float]:
+    """Return the share of each limit in the time of a call, 0 to 1; the launch is a round's."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for row in costs(program, topology, model):
+        for name, value in row.parts(size / program.header.chunks).items():
+            spent[name] += value
+    spent["rounds"] += model.launch["Simple"] / 1e6
+    whole = sum(spent.values())
+    return {name: value / whole if whole else 0.0 for name, value in spent.items()}
+
+
+def _latency(route: Route, topology: Topology, model: Model) -> float:
+    """Return the seconds that a message takes beside its bytes."""
+    network = any(is_network(topology, link) for link in route)
+    hop = (model.network_hop if network else model.hop)["Simple"] / 1e6
+    return hop + float(sum(topology.links[link].latency for link in route))
+
+
+def _cost(
+    found: Round,
+    routes: dict[Pair, tuple[Route, ...]],
+    speed: list[float],
+    latency: dict[Pair, float],
+    model: Model,
+) -> RoundCost:
+    load: defaultdict[int, float] = defaultdict(float)
+    posted: defaultdict[tuple[str, int], int] = defaultdict(int)
+    largest, longest = 0, 0.0
+    for m in found.messages:
+        pair = m.source, m.target
+        posted["send", m.source] += 1
+        posted["receive", m.target] += 1
+        largest, longest = max(largest, m.count), max(longest, latency[pair])
+        for route in routes[pair]:  # equal routes share a message, as channels of a library do
+            for link in route:
+                load[link] += m.count / len(routes[pair])
+    further = max(posted.values(), default=1) - 1
+    group = 2 * model.step["Simple"] if found.messages else 0.0
+    steps: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for s in found.local:
+        number, chunks = steps[s.rank]
+        steps[s.rank] = number + 1, chunks + s.count
+    return RoundCost(
+        fixed=(group + further * model.hop["Simple"]) / 1e6 + longest,
+        links=max((chunks / speed[link] for link, chunks in load.items()), default=0.0),
+        rate=largest / (model.rate["Simple"] * 1e9),
+        local_fixed=max((number for number, _ in steps.values()), default=0) * model.wait / 1e6,
+        local=max((c for _, c in steps.values()), default=0) / (model.local_rate["Simple"] * 1e9),
+    )

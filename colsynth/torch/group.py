@@ -1,0 +1,305 @@
+"""The process group: calls that a schedule serves go to rounds, all others to the library."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.model import Collective
+from colsynth.torch.engine import DeviceEngine, HostEngine, RoundsWork
+from colsynth.torch.rounds import Combine, RankProgram, execute, part_of
+from colsynth.torch.shelf import Scheduled, Shelf, read_shelf
+from colsynth.torch.transport import GlooTransport, NcclTransport
+
+Kind = dist.ProcessGroup.BackendType
+
+_COMBINES: tuple[tuple[Any, Combine], ...] = (
+    (dist.ReduceOp.SUM, torch.add),
+    (dist.ReduceOp.AVG, torch.add),
+    (dist.ReduceOp.PRODUCT, torch.mul),
+    (dist.ReduceOp.MIN, torch.minimum),
+    (dist.ReduceOp.MAX, torch.maximum),
+)
+_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_NUMBERS = (*_FLOATS, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+"""Types that are added up; any are copied."""
+
+
+class RoundsGroup(dist.ProcessGroup):
+    """A process group with schedules.
+
+    What it does not override, PyTorch hands to the library's backend of the tensor's device.
+
+    Parameters
+    ----------
+    shelf : Shelf
+    store : Store
+        Of the group alone.
+    rank, size : int
+        In the group.
+    timeout : timedelta
+    """
+
+    def __init__(
+        self, shelf: Shelf, store: dist.Store, rank: int, size: int, timeout: timedelta
+    ) -> None:
+        super().__init__(rank, size)
+        self._shelf, self._rank, self._size = shelf, rank, size
+        self._programs: dict[int, RankProgram] = {}
+        self._libraries: dict[str, Any] = {}
+        self._engines: dict[str, HostEngine | DeviceEngine] = {}
+        self.served: Counter[tuple[str, str]] = Counter()
+        _agree(shelf, store, rank, size)
+        gloo = dist.ProcessGroupGloo(dist.PrefixStore("library", store), rank, size, timeout)
+        self._add_library("cpu", Kind.GLOO, gloo)
+        if shelf.files:
+            own = dist.ProcessGroupGloo(dist.PrefixStore("rounds", store), rank, size, timeout)
+            self._engines["cpu"] = HostEngine(GlooTransport(own), store, rank)
+        if torch.cuda.is_available() and dist.is_nccl_available():
+            options = dist.ProcessGroupNCCL.Options()
+            options._timeout = timeout  # noqa: SLF001 - as PyTorch's own helper does
+            nccl = dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), rank, size, options)
+            self._add_library("cuda", Kind.NCCL, nccl)
+            self._engines["cuda"] = DeviceEngine(NcclTransport(nccl))
+
+    def _add_library(self, device: str, kind: Any, backend: Any) -> None:
+        backend._set_sequence_number_for_group()  # noqa: SLF001 - as PyTorch's own helper does
+        self._register_backend(torch.device(device), kind, backend)
+        self._set_default_backend(kind)
+        self._libraries[device] = backend
+
+    def getBackendName(self) -> str:  # noqa: N802 - PyTorch's name
+        """Return the name under which the backend is registered."""
+        return "colsynth"
+
+    def shutdown(self) -> None:
+        """End threads, then what the library has."""
+        for engine in self._engines.values():
+            engine.close()
+        super().shutdown()
+
+    # The calls. Signatures are those of PyTorch's C++ class; older names stay beside new ones.
+
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Any:
+        """Serve ``all_reduce``."""
+        tensors, opts = _normal(tensors, opts, dist.AllreduceOptions)
+        call = Collective.ALLREDUCE
+        work = self._serve_one(call, tensors, op=opts.reduceOp)
+        return work or self._library(call, tensors[0]).allreduce(tensors, opts)
+
+    def reduce(self, tensors: Any, opts: Any = None, *rest: Any) -> Any:
+        """Serve ``reduce``."""
+        tensors, opts = _rooted(tensors, opts, rest, dist.ReduceOptions)
+        call = Collective.REDUCE
+        work = self._serve_one(call, tensors, root=opts.rootRank, op=opts.reduceOp)
+        return work or self._library(call, tensors[0]).reduce(tensors, opts)
+
+    def broadcast(self, tensors: Any, opts: Any = None, *rest: Any) -> Any:
+        """Serve ``broadcast``."""
+        tensors, opts = _rooted(tensors, opts, rest, dist.BroadcastOptions)
+        call = Collective.BROADCAST
+        work = self._serve_one(call, tensors, root=opts.rootRank)
+        return work or self._library(call, tensors[0]).broadcast(tensors, opts)
+
+    def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> Any:
+        """Serve ``all_gather_into_tensor``."""
+        opts = dist.AllgatherOptions() if opts is None else opts
+        call, work = Collective.ALLGATHER, None
+        if output.numel() == self._size * tensor.numel() and output.dtype == tensor.dtype:
+            work = self._serve(call, _flat(tensor), _flat(output), [output])
+        if work is not None:
+            return work
+        return self._library(call, output)._allgather_base(output, tensor, opts)  # noqa: SLF001
+
+    def reduce_scatter_single(self, output: Any, tensor: Any, opts: Any = None) -> Any:
+        """Serve ``reduce_scatter_tensor``."""
+        opts = dist.ReduceScatterOptions() if opts is None else opts
+        call, work = Collective.REDUCE_SCATTER, None
+        if tensor.numel() == self._size * output.numel() and output.dtype == tensor.dtype:
+            work = self._serve(call, _flat(tensor), _flat(output), [output], op=opts.reduceOp)
+        if work is not None:
+            return work
+        library = self._library(call, output)
+        return library._reduce_scatter_base(output, tensor, opts)  # noqa: SLF001
+
+    def all_to_all_single(
+        self, output: Any, tensor: Any, outputs: Any, inputs: Any, opts: Any = None
+    ) -> Any:
+        """Serve ``all_to_all_single`` without sizes of parts.
+
+        Sizes that are equal on one rank may differ on others, which would then choose otherwise.
+        """
+        opts = dist.AllToAllOptions() if opts is None else opts
+        call, work = Collective.ALLTOALL, None
+        if not outputs and not inputs and output.dtype == tensor.dtype:
+            work = self._serve(call, _flat(tensor), _flat(output), [output])
+        if work is not None:
+            return work
+        library = self._library(call, output)
+        return library.alltoall_base(output, tensor, outputs or [], inputs or [], opts)
+
+    _allgather_base = all_gather_single
+    _reduce_scatter_base = reduce_scatter_single
+    alltoall_base = all_to_all_single
+
+    def _library(self, collective: Collective, tensor: torch.Tensor) -> Any:
+        self.served[str(collective), "library"] += 1
+        return self._libraries[tensor.device.type]
+
+    def _serve_one(
+        self,
+        collective: Collective,
+        tensors: list[torch.Tensor],
+        root: int | None = None,
+        op: Any = None,
+    ) -> RoundsWork | None:
+        """Do as `_serve` for a call whose input is its output."""
+        flat = _flat(tensors[0]) if len(tensors) == 1 else None
+        return self._serve(collective, flat, flat, tensors, root, op)
+
+    def _serve(
+        self,
+        collective: Collective,
+        source: torch.Tensor | None,
+        target: torch.Tensor | None,
+        result: list[torch.Tensor],
+        root: int | None = None,
+        op: Any = None,
+    ) -> RoundsWork | None:
+        """Return the work of a call that a schedule serves; None leaves it to the library."""
+        if source is None or target is None or not _adds_up(op, target.dtype):
+            return None
+        found = self._find(collective, source, target, root)
+        if found is None:
+            return None
+        self.served[str(collective), "rounds"] += 1
+        whole = max(source.numel(), target.numel())
+        program = self._part(found)
+        combine = next((combine for kind, combine in _COMBINES if op == kind), torch.add)
+        mean = op == dist.ReduceOp.AVG and root in (None, self._rank)
+
+        def job(transport: Any) -> None:
+            execute(program, source, target, whole, combine, transport)
+            if mean:
+                target.div_(self._size)
+
+        what = f"{collective} of {whole * source.element_size()} bytes by {found.name}"
+        engine = self._engines[target.device.type]
+        return engine.submit(what, job, [source, target], result)
+
+    def _find(
+        self,
+        collective: Collective,
+        source: torch.Tensor,
+        target: torch.Tensor,
+        root: int | None,
+    ) -> Scheduled | None:
+        place = _aliased(collective, source, target, self._rank)
+        if place is None or target.device.type not in self._engines:
+            return None
+        elements = max(source.numel(), target.numel())
+        size = elements * source.element_size()
+        return self._shelf.find(collective, root, size, elements, in_place=place)
+
+    def _part(self, found: Scheduled) -> RankProgram:
+        key = id(found)  # the shelf keeps them all
+        if key not in self._programs:
+            self._programs[key] = part_of(found.name, found.program, self._rank)
+        return self._programs[key]
+
+
+def create(options: Any, places: Any) -> RoundsGroup:
+    """Return a group as `Backend.register_backend` asks for it.
+
+    Parameters
+    ----------
+    options : DistributedBackendOptions
+    places : str, optional
+        Bundles to take instead of those in ``COLSYNTH_BUNDLE``: ``pg_options`` of the caller.
+    """
+    shelf = read_shelf(places, options.group_size)
+    rest = options.group_rank, options.group_size, options.timeout
+    return RoundsGroup(shelf, options.store, *rest)
+
+
+def served(group: dist.ProcessGroup | None = None) -> dict[tuple[str, str], int]:
+    """Return how many calls of a group went where, by (collective, ``"rounds"`` or ``"library"``).
+
+    Parameters
+    ----------
+    group : ProcessGroup, optional
+        The default group unless given.
+    """
+    return dict((group or dist.group.WORLD).served)
+
+
+def _agree(shelf: Shelf, store: dist.Store, rank: int, size: int) -> None:
+    """Refuse schedules that differ between ranks, on all ranks (CS506)."""
+    store.set(f"digest {rank}", shelf.digest)
+    if rank == 0:
+        others = (other for other in range(1, size))
+        known = [other for other in others if _text(store, f"digest {other}") != shelf.digest]
+        store.set("verdict", ", ".join(map(str, known)) or "equal")
+    verdict = _text(store, "verdict")
+    if verdict != "equal":
+        phrase = f"ranks have different schedules: not those of rank 0 on rank {verdict}"
+        advice = "give all ranks the same COLSYNTH_BUNDLE, and copy it whole to every host"
+        raise InputError(Diagnostic("CS506", phrase, help=advice))
+
+
+def _text(store: dist.Store, key: str) -> str:
+    return str(store.get(key).decode())
+
+
+def _normal(tensors: Any, opts: Any, kind: Any) -> tuple[list[torch.Tensor], Any]:
+    """Return tensors and options of a call in any of the forms that PyTorch's class takes."""
+    if opts is None or not isinstance(opts, kind):
+        made = kind()
+        if opts is not None:
+            made.reduceOp = opts
+        opts = made
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors), opts
+
+
+def _rooted(tensors: Any, opts: Any, rest: Any, kind: Any) -> tuple[list[torch.Tensor], Any]:
+    """Do as `_normal` for calls with a root, which may come by itself."""
+    root = opts if isinstance(opts, int) else None
+    op = rest[0] if rest and kind is dist.ReduceOptions else None
+    tensors, opts = _normal(tensors, op if root is not None else opts, kind)
+    if root is not None:
+        opts.rootRank = root
+    return tensors, opts
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return a dense tensor as one row of the same memory; None of others."""
+    dense = tensor.layout is torch.strided and tensor.is_contiguous() and not tensor.is_complex()
+    return tensor.detach().view(-1) if dense and not tensor.is_quantized else None
+
+
+def _adds_up(op: Any, dtype: torch.dtype) -> bool:
+    """Whether a reduction can be made of local sums; also where there is none."""
+    if op is None:
+        return True
+    known = any(op == kind for kind, _ in _COMBINES)
+    return known and dtype in (_FLOATS if op == dist.ReduceOp.AVG else _NUMBERS)
+
+
+def _aliased(
+    collective: Collective, source: torch.Tensor, target: torch.Tensor, rank: int
+) -> bool | None:
+    """Return whether a call is in place; None where its tensors overlap otherwise."""
+    begin, end = source.data_ptr(), source.data_ptr() + source.nbytes
+    first, last = target.data_ptr(), target.data_ptr() + target.nbytes
+    if end <= first or last <= begin:
+        return False
+    shift = {
+        Collective.ALLGATHER: rank * source.nbytes,
+        Collective.REDUCE_SCATTER: -rank * target.nbytes,
+    }.get(collective, 0)
+    return True if begin == first + shift else None

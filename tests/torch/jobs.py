@@ -1,0 +1,268 @@
+"""Jobs of several processes on one machine: run as a program, it imports PyTorch once and forks.
+
+``python -m tests.torch.jobs FOLDER JOB RANKS [JOB RANKS ...]`` runs each job with so many ranks and
+prints, for each, the lines of its ranks. Ranks meet at a file in FOLDER.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import socket
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import colsynth.torch
+
+TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8)
+WAYS = {"sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX}
+LENGTH = 3840
+"""Elements; 1 to 8 ranks and their chunks divide it."""
+
+
+def _data(rank, kind=torch.float32, length=LENGTH, seed=0):
+    """Return small whole numbers, whose sums and products are exact in every type and order."""
+    torch.manual_seed(1000 * seed + rank)
+    return torch.randint(1, 3, (length,)).to(kind)
+
+
+def _calls(rank, size, group, kind):
+    """Return the results of every call, out of place and in place, in any group."""
+    mine, whole = _data(rank, kind), _data(rank, kind, LENGTH * size, 1)
+    out = []
+    for way in WAYS.values() if kind is not torch.uint8 else [dist.ReduceOp.SUM]:
+        tensor = mine.clone()
+        dist.all_reduce(tensor, way, group=group)
+        out.append(tensor)
+        part = mine.new_zeros(LENGTH)
+        dist.reduce_scatter_tensor(part, whole.clone(), way, group=group)
+        out.append(part)
+        tensor = mine.clone()
+        dist.reduce(tensor, group_dst=1, op=way, group=group)
+        out.append(tensor if rank == 1 else tensor[:0])
+    gathered = mine.new_zeros(LENGTH * size)
+    dist.all_gather_into_tensor(gathered, mine, group=group)
+    out.append(gathered)
+    gathered = gathered.clone().zero_()
+    own = gathered[rank * LENGTH :][:LENGTH]
+    own.copy_(mine)
+    dist.all_gather_into_tensor(gathered, own, group=group)  # in place, as FSDP2 has it
+    out.append(gathered)
+    swapped = whole.new_zeros(LENGTH * size)
+    dist.all_to_all_single(swapped, whole, group=group)
+    out.append(swapped)
+    tensor = mine.clone()
+    dist.broadcast(tensor, group_src=0, group=group)
+    out.append(tensor)
+    return out
+
+
+def calls(rank, size):
+    """All calls give what Gloo gives; several groups; asynchronous works; what is left to Gloo."""
+    gloo = dist.new_group(backend="gloo")
+    for kind in TYPES:
+        ours, theirs = (_calls(rank, size, group, kind) for group in (None, gloo))
+        for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            assert torch.equal(one, other), (kind, number)
+    before = colsynth.torch.served()
+    names = ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter", "alltoall")
+    assert all(before[name, "rounds"] and (name, "library") not in before for name in names)
+    works = [dist.all_reduce(_data(rank, seed=k), async_op=True) for k in range(8)]
+    assert all(work.wait() and work.is_completed() and work.is_success() for work in works)
+    mean = _data(rank)
+    total = mean.clone()
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    dist.all_reduce(total)
+    assert torch.equal(mean, total / size)
+    _library(rank, size)
+    halves = [list(range(size // 2)), list(range(size // 2, size))]
+    groups = [dist.new_group(ranks, backend="colsynth") for ranks in halves]
+    mine = groups[rank // (size // 2)]
+    both = [_data(rank), _data(rank, seed=2)]
+    works = [
+        dist.all_reduce(t, group=g, async_op=True) for t, g in zip(both, (mine, None), strict=True)
+    ]
+    [work.wait() for work in works]
+    half = halves[rank // (size // 2)]
+    assert torch.equal(both[0], sum(_data(other) for other in half))
+    assert torch.equal(both[1], sum(_data(other, seed=2) for other in range(size)))
+    assert isinstance(mine, colsynth.torch.RoundsGroup)
+    return dict(colsynth.torch.served(mine))
+
+
+def _library(rank, size):
+    """Check calls that no schedule serves: sizes, types, views, roots, and other calls."""
+    before = colsynth.torch.served()
+    for tensor in (
+        torch.ones(LENGTH + 1),
+        torch.ones(LENGTH, dtype=torch.bool),
+    ):
+        dist.all_reduce(tensor, dist.ReduceOp.MAX)
+        assert (tensor == 1).all()
+    flags = torch.tensor([rank == 0] * LENGTH)
+    dist.broadcast(flags, 0)  # copies take any type
+    assert flags.all()
+    tensor = torch.full((LENGTH,), float(rank))
+    dist.broadcast(tensor, size - 1)  # the schedule has another root
+    assert (tensor == size - 1).all()
+    uneven = [1] * (size - 1) + [2]
+    got = torch.zeros(uneven[rank] * size)
+    sent = torch.arange(size + 1.0)
+    dist.all_to_all_single(got, sent, [uneven[rank]] * size, uneven)
+    dist.barrier()
+    objects = [None] * size
+    dist.all_gather_object(objects, rank)
+    assert objects == list(range(size))
+    if rank < 2:
+        (dist.send if rank == 0 else dist.recv)(torch.ones(3), 1 - rank)
+    after = colsynth.torch.served()
+    for name in ("allreduce", "broadcast", "alltoall"):
+        assert after[name, "library"] > before.get((name, "library"), 0), name
+
+
+def _trained(model, rank, steps=4):
+    """Return the losses of a short training, and the parameters behind it."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    torch.manual_seed(rank)
+    inputs, wanted = torch.randn(16, 24), torch.randn(16, 8)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(inputs), wanted)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [p.full_tensor() if hasattr(p, "full_tensor") else p for p in model.parameters()]
+
+
+def _model():
+    torch.manual_seed(5)
+    return torch.nn.Sequential(
+        torch.nn.Linear(24, 40), torch.nn.Tanh(), torch.nn.Linear(40, 8, bias=False)
+    )
+
+
+def training(rank, size):
+    """DDP and FSDP2 train as with Gloo: to the bit in pairs, else nearly."""
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.fsdp import fully_shard
+
+    pairs = [list(range(first, first + 2)) for first in range(0, size, 2)]
+    found = []
+    for ranks, exact in ((pairs, True), ([list(range(size))], False)):
+        results = []
+        for backend in ("colsynth", "gloo"):
+            group = next(
+                g
+                for g in [dist.new_group(some, backend=backend) for some in ranks]
+                if isinstance(g, dist.ProcessGroup)
+            )
+            plain = DistributedDataParallel(_model(), process_group=group)
+            sharded = _model()
+            fully_shard(sharded, mesh=DeviceMesh.from_group(group, "cpu"))
+            results.append([_trained(model, rank) for model in (plain, sharded)])
+            if backend == "colsynth":
+                found.append(dict(colsynth.torch.served(group)))
+        for (losses, ours), (others, theirs) in zip(*results, strict=True):
+            assert losses[-1] < losses[0]
+            if exact:
+                assert losses == others
+                assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+            torch.testing.assert_close(losses, others)
+            torch.testing.assert_close(ours, theirs)
+    return found
+
+
+def failure(rank, size):
+    """A rank that gives up ends the others, who wait in Python or in DDP's C++."""
+    model = DistributedDataParallel(torch.nn.Linear(60, 64, bias=False))
+    if rank == size - 1:
+        raise ValueError("this rank gives up")
+    texts = []
+    for wait in (model(torch.ones(1, 60)).sum().backward, lambda: dist.all_reduce(_data(rank))):
+        try:
+            wait()
+        except RuntimeError as fault:
+            texts.append(str(fault))
+            assert f"failed on rank {rank}" in texts[-1], texts[-1]
+    assert len(texts) == 2, "a call ended as if all were well"
+    assert colsynth.torch.served()["allreduce", "rounds"] >= 1
+    return texts[-1]
+
+
+def mismatch(_rank, _size):
+    """Ranks with different schedules refuse each other before the first call."""
+    raise AssertionError("the group came about")
+
+
+def example(rank, size, folder):
+    """The program of the guide trains as with Gloo; it prints its losses."""
+    text = (folder / "train.py").read_text()
+    port = (folder / "port").read_text()
+    os.environ.update(MASTER_ADDR="127.0.0.1", RANK=str(rank), WORLD_SIZE=str(size))
+    printed = {}
+    for place, backend in enumerate(("colsynth", "gloo")):
+        os.environ["MASTER_PORT"] = port.split()[place]
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            source = text.replace('group("colsynth")', f'group("{backend}")')
+            if backend == "gloo":
+                source = source.replace("{colsynth.torch.served()}", "")
+            exec(source, {})
+        printed[backend] = told.getvalue().splitlines()
+    assert "('allreduce', 'rounds'): 5" in printed["colsynth"].pop()
+    assert len(printed["colsynth"]) == 5
+    assert printed["colsynth"] == printed["gloo"][:-1]
+
+
+def _run(job, rank, size, folder, write):
+    """Do a rank's part; write one line."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    try:
+        if job == "mismatch" and rank == 1:
+            os.environ["COLSYNTH_BUNDLE"] = os.environ["COLSYNTH_OTHER"]
+        if job == "example":
+            line = f"ok {example(rank, size, folder)}"
+            os.write(write, f"{job} {size} {rank} {line}\n".encode())
+            os._exit(0)
+        store = dist.FileStore(str(folder / f"{job}{size}"), size)
+        dist.init_process_group("colsynth", store=store, rank=rank, world_size=size)
+        line = f"ok {globals()[job](rank, size)}"
+        dist.barrier() if job != "failure" else None
+    except BaseException as fault:  # noqa: BLE001 - told to the parent
+        trace = "" if job in ("failure", "mismatch") else traceback.format_exc()
+        line = f"{type(fault).__name__}: {fault} {trace}"
+    text = " ".join(line.split())
+    os.write(write, f"{job} {size} {rank} {text}\n".encode())
+    os._exit(0)
+
+
+def main(folder, *jobs):
+    for job, count in zip(jobs[::2], jobs[1::2], strict=True):
+        size, children = int(count), []
+        read, write = os.pipe()
+        ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        Path(folder, "port").write_text(" ".join(str(x.getsockname()[1]) for x in ports))
+        [port.close() for port in ports]
+        for rank in range(size):
+            child = os.fork()
+            if not child:
+                _run(job, rank, size, Path(folder), write)
+            children.append(child)
+        os.close(write)
+        with os.fdopen(read) as lines:
+            print("".join(sorted(lines)), end="", flush=True)
+        for child in children:
+            os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

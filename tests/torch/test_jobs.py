@@ -1,0 +1,150 @@
+"""`colsynth.torch` in jobs of 4 and 8 processes; what they check is in tests/torch/jobs.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import InputError
+from colsynth.topology import load
+from tests.examples import ROOT
+
+torch = pytest.importorskip("torch")
+
+ROOTS = {"broadcast": 0, "reduce": 1}
+COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall", *ROOTS)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Return a list of files for 2, 4 and 8 ranks, and a tuned bundle for 4, as in the variable."""
+    folder = tmp_path_factory.mktemp("schedules")
+    tuned = api.tune(load("clique:4"), ["allgather", "allreduce"], "torch", [10**9], budget=8)
+    api.write_bundle(tuned, folder / "bundle")
+    found = [folder / "bundle"]
+    for machine in ("ring:2", "clique:4", "hypercube:3"):
+        for collective in COLLECTIVES:
+            problem = api.make_problem(load(machine), collective, ROOTS.get(collective))
+            for artefact in api.compile(problem, "torch", level=0).artefacts:
+                found.append(folder / artefact.name)
+                found[-1].write_bytes(artefact.data)
+    return found
+
+
+def job(places, folder, *jobs, **more):
+    """Return the lines of jobs, one per rank, without the name of the job."""
+    names = os.pathsep.join(map(str, places))
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.torch.jobs", str(folder), *map(str, jobs)],
+        env={**os.environ, "COLSYNTH_BUNDLE": names, "OMP_NUM_THREADS": "1", **more},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_jobs(places, tmp_path):
+    """One process imports PyTorch and forks all ranks of all jobs, which saves most of the time."""
+    example = re.search(
+        r"```python\n(.*?)```", (ROOT / "colsynth/guide/torch.md").read_text(), re.S
+    )
+    assert sum(bool(line) for line in example[1].splitlines()) <= 30
+    (tmp_path / "train.py").write_text(example[1])
+    jobs = ("calls", 4, "calls", 8, "training", 4, "failure", 4, "mismatch", 4, "example", 4)
+    lines = job(places, tmp_path, *jobs, COLSYNTH_OTHER=str(places[-1]))
+    of = {}
+    for line in lines:
+        name, size, rank, text = line.split(" ", 3)
+        of.setdefault((name, int(size)), {})[int(rank)] = text
+    assert {key: len(ranks) for key, ranks in of.items()} == {
+        (name, int(size)): int(size) for name, size in zip(jobs[::2], jobs[1::2], strict=True)
+    }
+    for name in (("calls", 4), ("calls", 8), ("training", 4), ("example", 4)):
+        assert all(text.startswith("ok ") for text in of[name].values()), of[name]
+    *others, last = of["failure", 4].values()
+    assert last == "ValueError: this rank gives up"
+    assert all(re.match(r"ok colsynth: allreduce of 15360 bytes by .* failed", x) for x in others)
+    assert all("not those of rank 0 on rank 1" in text for text in of["mismatch", 4].values())
+
+
+def test_schedules_that_are_missing_damaged_or_wrong_are_refused(places, tmp_path, monkeypatch):
+    from colsynth.torch.shelf import read_shelf
+
+    bundle = places[0]
+    shelf = read_shelf(os.pathsep.join(map(str, places)), 4)
+    assert {collective.value for collective, _ in shelf.files} == set(COLLECTIVES)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    left = {item["collective"] for item in manifest["left_to_library"]}
+    assert "allreduce" in left  # two rounds are slower than NCCL's ring, as predicted
+    assert manifest["files"][0]["collective"] == "allgather"
+    refused = partial(pytest.raises, InputError)
+    monkeypatch.delenv("COLSYNTH_BUNDLE", raising=False)
+    with refused(match="is not set"):
+        read_shelf(None, 4)
+    with refused(match="nothing.json"):
+        read_shelf(str(tmp_path / "nothing.json"), 4)
+    wrong = tmp_path / "wrong.json"
+    wrong.write_bytes(places[2].read_bytes().replace(b'"o",0', b'"o",1', 1))
+    with refused(match="cannot be used"):
+        read_shelf(str(wrong), 4)
+    (file,) = (bundle / "schedules").iterdir()
+    file.write_bytes(file.read_bytes() + b" ")
+    with refused(match="checksum"):
+        read_shelf(str(bundle), 4)
+
+
+class Recorder:
+    """Stands for NCCL's backend: notes what is posted, moves nothing."""
+
+    def __init__(self):
+        self.posted = []
+
+    def allreduce(self, tensors):
+        return self
+
+    def wait(self):
+        return True
+
+    def _start_coalescing(self):
+        self.posted.append([])
+
+    def _end_coalescing(self):
+        return self
+
+    def send(self, tensors, peer, _tag):
+        self.posted[-1].append(("send", peer, tensors[0].numel()))
+
+    def recv(self, tensors, peer, _tag):
+        self.posted[-1].append(("recv", peer, tensors[0].numel()))
+
+
+def test_nccl_gets_one_group_per_round_with_pairs_in_one_order(places):
+    from colsynth.runtimes.rounds import parse_rounds
+    from colsynth.torch.rounds import execute, part_of
+    from colsynth.torch.transport import NcclTransport
+
+    (path,) = (x for x in places if x.name == "hypercube-3-allreduce-torch.json")
+    program, posted = parse_rounds(path.read_bytes()), []
+    for rank in range(8):
+        recorder, data = Recorder(), torch.ones(640)
+        part = part_of("", program, rank)
+        execute(part, data, data, 640, torch.add, NcclTransport(recorder))
+        assert len(recorder.posted) == sum(bool(found.posts) for found in part.parts)
+        posted.append([entry for group in recorder.posted for entry in group])
+    for one in range(8):
+        for other in range(8):
+            sent = [size for way, peer, size in posted[one] if (way, peer) == ("send", other)]
+            got = [size for way, peer, size in posted[other] if (way, peer) == ("recv", one)]
+            assert sent == got
