@@ -17,6 +17,7 @@ from colsynth.lowering.local_copies import split_own_copies
 from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.strategies import STRATEGIES, Name, Quota
 from colsynth.lowering.threadblock_load import RankLoads
+from colsynth.lowering.unsaved import without_saves
 from colsynth.model import ChunkProgram, Ordering, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
@@ -101,7 +102,9 @@ class AssignThreadblocks:
             needed = with_nic_window(value, ops, needed, self.nic_window, target)
         allocator = Allocator(value, ops, needed, strategy.quota, target)
         blocks = self._allocate(allocator, target)
-        return emit(value, allocator, blocks, layout, target)
+        program = emit(value, allocator, blocks, layout, target)
+        exchanged = layout.exchanges and target.in_place and target.profile.plans
+        return without_saves(program) if exchanged else program
 
     def _allocate(self, allocator: Allocator, target: Target) -> list[PlacedThreadblock]:
         """Return the preferred allocation among those that fit."""
