@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from colsynth.lowering.finishes import finishes
 from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
 
-_RECEIVES = frozenset({"r", "rcs", "rrs", "rrc", "rrcs"})
 _SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
 
 Place = tuple[int, int]
@@ -27,7 +27,7 @@ def without_saves(program: ThreadblockProgram) -> ThreadblockProgram:
     boxes = program.header.boxes or (0,) * program.header.ranks
     gpus = tuple(_Unsaver(gpu, boxes).gpu() for gpu in program.gpus)
     found = replace(program, gpus=gpus)
-    return found if _finishes(found) else program
+    return found if finishes(found) else program
 
 
 class _Unsaver:
@@ -157,39 +157,3 @@ def _is_save(step: Step) -> bool:
 
 def _inside(part: tuple[int, int], whole: range) -> bool:
     return part[0] in whole and part[0] + part[1] - 1 in whole
-
-
-def _finishes(program: ThreadblockProgram) -> bool:
-    """Whether every step can be reached where all messages of an iteration have slots.
-
-    A wait for a later step of the same threadblock never ends either.
-    """
-    sent: dict[tuple[int, int, int], int] = defaultdict(int)
-    at = [[0] * len(gpu.threadblocks) for gpu in program.gpus]
-    taken: dict[tuple[int, int, int], int] = defaultdict(int)
-    ready = [(gpu.rank, block.id) for gpu in program.gpus for block in gpu.threadblocks]
-    waiting: dict[tuple[str, tuple[int, ...]], list[tuple[int, int]]] = defaultdict(list)
-    while ready:
-        rank, number = ready.pop()
-        block = program.gpus[rank].threadblocks[number]
-        while at[rank][number] < len(block.steps):
-            step = block.steps[at[rank][number]]
-            into, out = (
-                (block.recv or 0, rank, block.channel),
-                (rank, block.send or 0, block.channel),
-            )
-            if step.op in _RECEIVES and taken[into] == sent[into]:
-                waiting["message", into].append((rank, number))
-                break
-            late = next((w for w in step.waits if at[rank][w.threadblock] <= w.step), None)
-            if late is not None:
-                waiting["step", (rank, late.threadblock)].append((rank, number))
-                break
-            at[rank][number] += 1
-            taken[into] += step.op in _RECEIVES
-            ready += waiting.pop(("step", (rank, number)), ())
-            if step.op in _SENDS:
-                sent[out] += 1
-                ready += waiting.pop(("message", out), ())
-    ends = [[len(block.steps) for block in gpu.threadblocks] for gpu in program.gpus]
-    return at == ends

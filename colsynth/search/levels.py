@@ -21,7 +21,8 @@ SWEEP = (
     *("grow-trees.balance", "round-weights.parts"),
     *("lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
-    *("lower-forest.instances", "lower-timed.instances", "pack-trees.trees"),
+    *("assign-threadblocks.fold", "lower-forest.instances", "lower-timed.instances"),
+    *("assign-threadblocks.fold", "pack-trees.trees"),
 )
 """The choices that -O1 varies, in this order, each from the best plan so far."""
 
