@@ -87,7 +87,9 @@ class _Folder:
 
     def _fold(self, blocks: list[Threadblock]) -> None:
         parts = list(self._parts(blocks))
-        if len(parts) == len(blocks):
+        places = range(len(blocks[0].steps))
+        heads = [sum(_begins(block.steps[place]) for block in blocks) for place in places]
+        if len(parts) == len(blocks) or max(heads) > 1:
             return
         members = {block.id for block in blocks}
         for part in parts:
@@ -97,8 +99,7 @@ class _Folder:
             before = parts[number - 1][0].id if number else None
             folds = tuple([(block.recv or 0, block.channel) for block in part[1:]])
             self.steps[part[0].id] = tuple(
-                self._sum(blocks, members, place, before, folds)
-                for place in range(len(part[0].steps))
+                self._sum(blocks, members, place, before, folds) for place in places
             )
 
     def _sum(
@@ -111,7 +112,7 @@ class _Folder:
     ) -> Step:
         """Return what a part adds at a place, behind the part before it."""
         steps = [block.steps[place] for block in blocks]
-        begins = [step for step in steps if step.source != step.target]
+        begins = [step for step in steps if _begins(step)]
         waits = {w for step in steps for w in step.waits}
         waits = {w for w in waits if not (w.threadblock in members and w.step == place)}
         step = begins[0] if begins and before is None else steps[-1]
@@ -131,3 +132,8 @@ class _Folder:
                 continue
             last[number[block]] = max(wait.step, last.get(number[block], -1))
         return replace(step, waits=tuple(Wait(*wait) for wait in sorted(last.items())))
+
+
+def _begins(step: Step) -> bool:
+    """Whether a step begins a sum: it adds to something else than the sum so far."""
+    return step.source != step.target

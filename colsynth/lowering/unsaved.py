@@ -38,6 +38,7 @@ class _Unsaver:
         self.dropped: set[Place] = set()
         self.sources: dict[Place, Slot] = {}
         self.behind: dict[Place, set[Place]] = defaultdict(set)
+        self.early: set[Place] = set()
 
     def gpu(self) -> Gpu:
         """Return the rank with what it does now."""
@@ -126,6 +127,7 @@ class _Unsaver:
                 if source.buffer != "i":
                     break
                 first.append(place)
+        self.early |= {(number, place) for place in first}
         return first + [place for place in places if place not in first]
 
     def _waits(self, where: Place) -> set[Place]:
@@ -136,6 +138,9 @@ class _Unsaver:
             at = next(kept, None)  # a wait stands for all steps up to the one it names
             if at is not None:
                 found.add((block, at))
+            if (block, place) in self.early:  # what stood before it is behind it now
+                before = ((block, p) for p in range(place) if (block, p) not in self.dropped)
+                found |= {p for p in before if _conflict(self._at(p), self._at(where))}
         return found
 
     def _step(self, where: Place, new: dict[Place, Wait]) -> Step:
@@ -153,6 +158,18 @@ def _is_save(step: Step) -> bool:
     both = step.source is not None and step.target is not None
     own = step.op == "cpy" and step.origin is not None and step.origin.tree < 0
     return both and own and (step.source or ("",))[0] == "i" and (step.target or ("",))[0] == "s"
+
+
+def _conflict(one: Step, other: Step) -> bool:
+    """Whether two steps touch the same memory of a call in place, and one writes it."""
+    for mine, writes in ((one.source, False), (one.target, True)):
+        for theirs, changes in ((other.source, False), (other.target, True)):
+            if mine is None or theirs is None or not (writes or changes):
+                continue
+            near = -other.count < theirs.offset - mine.offset < one.count
+            if near and (mine.buffer == "s") == (theirs.buffer == "s"):
+                return True
+    return False
 
 
 def _inside(part: tuple[int, int], whole: range) -> bool:

@@ -77,18 +77,39 @@ def test_sends_come_first_unless_they_wait():
     done = without_saves(pair("rs", "sr"))
     assert [[s.op for s in gpu.threadblocks[0].steps] for gpu in done.gpus] == [["s", "r"]] * 2
     assert [len(gpu.threadblocks) for gpu in done.gpus] == [1, 1]
-    relay = Step("r", None, Slot("s", 0), 1)
-    program = pair("rs", "rs")
-    blocks = [
-        replace(gpu.threadblocks[0], steps=(relay, *gpu.threadblocks[0].steps[:1], s))
-        for gpu in program.gpus
-        for s in [replace(gpu.threadblocks[0].steps[1], waits=(Wait(0, 0), Wait(1, 0)))]
-    ]
-    stuck = replace(
-        program,
-        gpus=tuple(
-            replace(gpu, threadblocks=(b, gpu.threadblocks[1]))
-            for gpu, b in zip(program.gpus, blocks, strict=True)
-        ),
+
+
+def with_steps(program, made):
+    """Return a program in which each rank's first threadblock has other steps."""
+    gpus = []
+    for gpu in program.gpus:
+        first, *rest = gpu.threadblocks
+        changed = replace(first, steps=made(*first.steps))
+        gpus.append(replace(gpu, threadblocks=(changed, *rest)))
+    return replace(program, gpus=tuple(gpus))
+
+
+def test_a_program_that_would_hang_keeps_its_copies():
+    relay = Step("r", None, Slot("s", 1), 1)
+    stuck = with_steps(
+        pair("rs", "rs"), lambda r, s: (relay, r, replace(s, waits=(Wait(0, 0), Wait(1, 0))))
     )
     assert without_saves(stuck) == stuck  # both would receive before they send
+
+
+def test_who_waited_for_a_send_still_waits_for_what_stood_before_it():
+    program = pair("rs", "rs")
+    gpus = []
+    for gpu in program.gpus:
+        both, save = gpu.threadblocks
+        reader = Step("cpy", Slot("o", 1 - gpu.rank), Slot("s", 1), 1, (Wait(0, 1),))
+        other = Step("cpy", Slot("i", gpu.rank), Slot("s", 2), 1, (Wait(0, 1),))
+        blocks = [Threadblock(2 + k, None, None, 0, (s,)) for k, s in enumerate((reader, other))]
+        gpus.append(replace(gpu, threadblocks=(both, save, *blocks)))
+    done = without_saves(replace(program, gpus=tuple(gpus)))
+    for gpu in done.gpus:
+        assert [step.op for step in gpu.threadblocks[0].steps] == ["s", "r"]
+        assert [block.steps[0].waits for block in gpu.threadblocks[1:]] == [
+            (Wait(0, 1),),
+            (Wait(0, 0),),
+        ]
