@@ -11,12 +11,14 @@ from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, re
 from colsynth.lowering.allocate_threadblocks import Allocator
 from colsynth.lowering.allocation import MANY, Limits, PlacedThreadblock
 from colsynth.lowering.emit import emit
+from colsynth.lowering.fold_sums import folded, folds, most_folded
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.local_copies import split_own_copies
 from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.strategies import STRATEGIES, Name, Quota
 from colsynth.lowering.threadblock_load import RankLoads
+from colsynth.lowering.unsaved import without_saves
 from colsynth.model import ChunkProgram, Ordering, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
@@ -45,6 +47,8 @@ class AssignThreadblocks:
     nic_window : int
         Sends in flight on each link that leaves a box, in multiples of as many as fill it;
         the others wait (`colsynth.lowering.nic_window`). 0: no limit.
+    fold : int
+        Messages that one step may add up where the runtime can (`colsynth.lowering.fold_sums`).
     fuse : bool
         Whether receive-and-send steps may be used where the runtime has them. They tie two
         connections to one threadblock, so programs whose order is fixed have none, unless
@@ -55,6 +59,7 @@ class AssignThreadblocks:
 
     strategy: Name = "fewest"
     nic_window: int = 0
+    fold: int = 1
     fuse: bool = True
     max_channels: int = 0
     max_threadblocks: int = 0
@@ -63,13 +68,17 @@ class AssignThreadblocks:
     name: ClassVar[str] = "assign-threadblocks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ThreadblockProgram
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("strategy", ("spread", "fewest", "balanced")),)
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("strategy", ("spread", "fewest", "balanced")),
+        Choice("fold", propose=folds),
+    )
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
             advice = did_you_mean(self.strategy, STRATEGIES)
             phrase = f"there is no strategy {self.strategy!r}"
             raise InputError(Diagnostic("CS213", phrase, help=advice))
+        require_least("fold", self.fold, 1)
         for option in ("nic-window", "max-channels", "max-threadblocks", "max-steps"):
             require_least(option, getattr(self, option.replace("-", "_")), 0)
 
@@ -101,7 +110,11 @@ class AssignThreadblocks:
             needed = with_nic_window(value, ops, needed, self.nic_window, target)
         allocator = Allocator(value, ops, needed, strategy, target)
         blocks = self._allocate(allocator, target)
-        return emit(value, allocator, blocks, layout, target)
+        program = emit(value, allocator, blocks, layout, target)
+        if layout.exchanges and target.in_place and target.profile.plans:
+            program = without_saves(program)
+        most = min(self.fold, most_folded(target.profile))
+        return folded(program, most) if most > 1 else program
 
     def _allocate(self, allocator: Allocator, target: Target) -> list[PlacedThreadblock]:
         """Return the preferred allocation among those that fit."""

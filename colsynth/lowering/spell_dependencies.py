@@ -93,7 +93,7 @@ def _spell_block(block: Threadblock, places: list[list[int]], awaited: set[int])
             if signals == step.signals and waits == step.waits
             else Step(
                 *(step.op, step.source, step.target, step.count),
-                *(waits, signals, step.origin),
+                *(waits, signals, step.origin, step.folds),
             )
         )
     return Threadblock(block.id, block.send, block.recv, block.channel, tuple(steps))
@@ -130,7 +130,7 @@ def _moved(step: Step, place: dict[int, Slot]) -> Step:
     )
     if source is step.source and target is step.target:
         return step
-    return Step(step.op, source, target, step.count, step.waits, step.signals, step.origin)
+    return replace(step, source=source, target=target)
 
 
 def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:

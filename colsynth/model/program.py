@@ -36,6 +36,9 @@ class Step:
         Whether completion is published (``hasdep``).
     origin : Origin or None
         Which tree asked for the step; None when read from a file.
+    folds : tuple of (int, int)
+        Rank and channel of further connections whose next message an ``rrc`` adds. Only plans
+        can say so.
     """
 
     op: str
@@ -45,6 +48,7 @@ class Step:
     waits: tuple[Wait, ...] = ()
     signals: bool = False
     origin: Origin | None = None
+    folds: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,8 @@ def _step(ordinal: int, step: Step) -> _Attributes:
 
 
 def _spelt(ordinal: int, step: Step, source: Slot, target: Slot) -> _Attributes:
+    if step.folds:
+        raise _defect("a step that adds the messages of several connections")
     depid, deps = _wait(step)
     return {
         "s": str(ordinal),

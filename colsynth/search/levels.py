@@ -21,8 +21,9 @@ SWEEP = (
     *("grow-trees.balance", "round-weights.parts"),
     *("lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
-    *("place-slots.sums", "lower-forest.instances", "lower-timed.instances", "pack-trees.trees"),
-    "lower-rounds.spread",
+    *("place-slots.sums", "assign-threadblocks.fold"),
+    *("lower-forest.instances", "lower-timed.instances"),
+    *("assign-threadblocks.fold", "pack-trees.trees", "lower-rounds.spread"),
 )
 """The choices that -O1 varies, in this order, each from the best plan so far."""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.model import ThreadblockProgram, Topology
-from colsynth.simulate.steps import RECEIVES, SENDS, Steps, Unit, check, steps_of
+from colsynth.simulate.steps import FOLDED, RECEIVES, SENDS, Steps, Unit, check, steps_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -88,6 +88,11 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     words = [step.op for step in steps.steps]
     connections, *ends = _connections(program)
     outgoing, incoming = (np.array(end, np.int32)[steps.block] for end in ends)
+    extra = steps.extra >= 0
+    number = {connection: index for index, connection in enumerate(connections)}
+    for unit in np.flatnonzero(extra).tolist():
+        peer, channel = steps.steps[unit].folds[steps.extra[unit]]
+        incoming[unit] = number[peer, blocks[steps.block[unit]][0], channel]
     sending, receiving = (_among(words, kinds) for kinds in (SENDS, RECEIVES))
     return Machine(
         program=program,
@@ -100,12 +105,13 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
         receives=np.where(receiving, incoming, np.int32(-1)),
         sends=np.where(sending, outgoing, np.int32(-1)),
         pieces=np.array([step.count for step in steps.steps], np.int64),
-        signals=np.array([step.signals for step in steps.steps], np.bool_),
+        signals=np.array([step.signals for step in steps.steps], np.bool_) & ~extra,
         ordinal=steps.ordinal,
         # Nanoseconds that a call keeps its threadblock beside moving data.
-        busy=np.where(steps.joined, 0.0, 1e3 * model.step[protocol]),
+        busy=np.where(steps.joined | extra, 0.0, 1e3 * model.step[protocol]),
         # Bytes per nanosecond of what sends nothing.
-        speed=np.where(receiving, model.rate[protocol], model.local_rate[protocol]),
+        speed=np.where(receiving, model.rate[protocol], model.local_rate[protocol])
+        / np.where(extra, FOLDED, 1.0),
         wait_first=steps.wait_first,
         wait_block=steps.wait_block.astype(np.int32),
         wait_ordinal=steps.wait_ordinal,
@@ -136,6 +142,9 @@ def _connections(program: ThreadblockProgram) -> Wires:
                     continue
                 index = numbers.setdefault(name, len(numbers))
                 ends[side].append(index)
+            for step in block.steps:
+                for peer, channel in step.folds:
+                    numbers.setdefault((peer, gpu.rank, channel), len(numbers))
     return tuple(numbers), *ends
 
 

@@ -17,6 +17,11 @@ Ints = NDArray[np.int64]
 
 SENDS = ("s", "rcs", "rrs", "rrcs")
 RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
+FOLDED = 1 / 3
+"""Time of a further message in a sum, in that of a message that is received and added.
+
+U: that one reads two buffers and writes one, and a further message is one more buffer to read.
+"""
 _MOST = 1 << 15
 """Chunks that a step can reach: offsets are int16 on every runtime (`Profile.max_offset`)."""
 _EXECUTED = {*SENDS, *RECEIVES, "cpy", "re", "nop"}
@@ -152,6 +157,8 @@ class Steps:
         Where the waits of each begin, and for which step of which threadblock they are.
     joined : bool (U,)
         As of `Unit`.
+    extra : int64 (U,)
+        Which of the step's folds a unit stands for; -1 for the step itself, which comes last.
     """
 
     steps: list[Step]
@@ -161,6 +168,7 @@ class Steps:
     wait_block: Ints
     wait_ordinal: Ints
     joined: NDArray[np.bool_]
+    extra: Ints
 
     def units(self) -> tuple[Unit, ...]:
         """Return the steps one by one."""
@@ -179,6 +187,10 @@ def steps_of(program: ThreadblockProgram) -> Steps:
     ordinal = np.arange(len(steps)) - np.repeat(np.cumsum(length) - length, length)
     acts = np.fromiter((step.op != "nop" for step in steps), np.bool_, len(steps))
     unit = np.flatnonzero(acts)
+    parts = np.fromiter((1 + len(step.folds) for step in steps), np.int64, len(steps))[unit]
+    extra = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    extra[np.cumsum(parts) - 1] = -1
+    unit = np.repeat(unit, parts)
     waiter, wait_block, wait_ordinal = _waits(program, steps, block)
     behind = np.searchsorted(unit, waiter)  # the unit at or behind each step that waits
     kept = behind < len(unit)
@@ -193,6 +205,7 @@ def steps_of(program: ThreadblockProgram) -> Steps:
         wait_block=wait_block[kept],
         wait_ordinal=wait_ordinal[kept],
         joined=_joined(moving, block[unit], first),
+        extra=extra,
     )
 
 

@@ -147,6 +147,9 @@ class Executor:
             for k in range(thread, len(op["dst_buff"]), THREADS):
                 self._post(t, op, k, offset, unit)
                 yield lambda: True
+        elif name in ("glres", "gstore"):
+            self._switched(t, op, offset, unit)
+            yield lambda: True
         elif name in PACKETS:
             yield from self._packets(t, op)
         else:
@@ -237,6 +240,29 @@ class Executor:
         for e in self._half(t, dst[0][3]):
             total = sum(array[first + e] for array, _, first, _ in src)
             for array, _, first, _ in targets:
+                array[first + e] = total
+
+    def _switched(self, t, op, offset, unit):
+        """Add up a part of all ranks' buffers, or take one's own, and store it at all ranks."""
+        groups = [
+            (c["buffer_type"], group["ranks"])
+            for c in self.gpus[t["rank"]]["channels"]
+            if c["channel_type"] == "switch"
+            for group in c["rank_groups"]
+        ]
+        mine = next(c for c in t["block"]["channels"] if c["channel_type"] == "switch")
+        ends = []
+        for operand in (op["src_buff"][0], op["dst_buff"][0]):
+            at = {"index": operand["index"], "size": operand["size"]}
+            kind, ranks = operand.get("type"), [t["rank"]]
+            if "switch_channel_id" in operand:
+                kind, ranks = groups[mine["channel_ids"][operand["switch_channel_id"]]]
+            places = [{**t, "rank": rank} for rank in ranks]
+            one = {**at, "type": kind}
+            ends.append([self._where(p, op, one, offset, unit, False) for p in places])
+        for e in self._half(t, ends[1][0][3]):
+            total = sum(array[first + e] for array, _, first, _ in ends[0])
+            for array, _, first, _ in ends[1]:
                 array[first + e] = total
 
     def _post(self, t, op, k, offset, unit):

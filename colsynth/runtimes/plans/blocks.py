@@ -32,6 +32,9 @@ class Links:
         Semaphores to take before a step, by its place.
     releases : dict
         Semaphores to give after a step.
+    folds : dict
+        Of further connections whose messages are added, by rank and channel: the index in the
+        list of memory channels, and the first slot.
     """
 
     kind_in: str
@@ -44,6 +47,7 @@ class Links:
     thrown: int
     acquires: dict[int, tuple[int, ...]]
     releases: dict[int, tuple[int, ...]]
+    folds: dict[tuple[int, int], tuple[int, int]]
 
 
 class BlockWriter:
@@ -59,6 +63,8 @@ class BlockWriter:
         self.credited = shape.packets
         self.sends = links.channel_out >= 0
         self.receives = links.channel_in >= 0
+        self.folded = {fold: slot for fold, (_, slot) in links.folds.items()}
+        self.incoming = (links.channel_in, *(channel for channel, _ in links.folds.values()))
 
     def ops(self) -> tuple[Op, ...]:
         """Return all operations."""
@@ -69,11 +75,11 @@ class BlockWriter:
         if self.shape.packets:
             return tuple(self.out.ops)
         if self.receives:
-            first += [self._signal(links.kind_in, links.channel_in)] * (CREDITS if credit else 1)
+            first += [self._signal(links.kind_in, *self.incoming)] * (CREDITS if credit else 1)
         if not credit:
             return (*first, *self._flat())
         if self.receives:
-            self.out.add(self._signal(links.kind_in, links.channel_in))
+            self.out.add(self._signal(links.kind_in, *self.incoming))
         if self.sends:
             last = [self._wait(links.kind_out, links.channel_out)] * CREDITS
         if not self.out.ops:
@@ -105,14 +111,14 @@ class BlockWriter:
             return
         each = self.shape.form is Form.PIPELINE
         if step.op in RECEIVES:
-            self.out.add(self._wait(self.links.kind_in, self.links.channel_in))
+            more = (self.links.folds[fold][0] for fold in step.folds)
+            self.out.add(self._wait(self.links.kind_in, self.links.channel_in, *more))
         if step.op in SENDS and not self.credited:
             self.out.add(self._wait(self.links.kind_out, self.links.channel_out))
             self.credited = True
         parts = [(k, 1) for k in range(step.count)] if each else [(0, step.count)]
         puts = [self._moved(step, k, size) for k, size in parts]
-        if step.op in RECEIVES:
-            self.slot += step.count
+        self._received(step)
         if step.op not in SENDS:
             return
         far = self.remote
@@ -126,6 +132,18 @@ class BlockWriter:
             name = "pws" if number == len(parts) - 1 else "put"
             self.out.add(self._put(name, source, far + k, size))
 
+    def _received(self, step: Step) -> None:
+        """Go on to the slots of the next messages."""
+        if step.op in RECEIVES:
+            self.slot += step.count
+        for fold in step.folds:
+            self.folded[fold] += step.count
+
+    def _slots(self, step: Step, k: int, size: int) -> tuple[Operand, ...]:
+        """Return the slots of all messages that a step takes."""
+        places = (self.slot, *(self.folded[fold] for fold in step.folds))
+        return tuple([Operand(place + k, size, "s") for place in places])
+
     def _moved(self, step: Step, k: int, size: int) -> Operand | None:
         """Do what a step does on this side; return what a port has to send."""
         source, target = self._local(step.source, k, size), self._local(step.target, k, size)
@@ -137,8 +155,8 @@ class BlockWriter:
         if step.op in ("cpy", "r"):
             self._copy(slot if step.op == "r" else _own(source), _own(target))
         else:
-            one = slot if step.op == "rrc" else _own(target)
-            self._reduce(one, _own(source), _own(target))
+            adds = self._slots(step, k, size) if step.op == "rrc" else (_own(target),)
+            self._reduce((*adds, _own(source)), _own(target))
         return None
 
     def _stage(self, step: Step, k: int, size: int) -> Operand | None:
@@ -171,21 +189,24 @@ class BlockWriter:
         if other is None:
             self._copy(slot, kept)
         else:
-            self._reduce(slot, other, kept)
+            self._reduce((slot, other), kept)
         if memory:
             self.out.add(Op("put", (kept,), (far,), channel_type="memory"))
         elif stage is not None and step.op != "rrs":
             self._copy(kept, stage)
         return stage or kept
 
-    def _reduce(self, one: Operand, other: Operand, target: Operand) -> None:
-        """Add two local operands; where slots wrap, what lies in scratch comes first (T1)."""
-        first, second = (other, one) if one.type != "s" else (one, other)
+    def _reduce(self, operands: tuple[Operand, ...], target: Operand) -> None:
+        """Add local operands; where slots wrap, what lies in scratch comes first (T1)."""
+        if operands[0].type != "s":
+            operands = operands[::-1]
+        sources = tuple(sorted(operands, key=lambda operand: operand.type != "s"))
         targets: tuple[Operand, ...] = (target,)
-        if second.type == "s" and self.shape.form is Form.PIPELINE:
-            # The executor takes the type of the second target for that of the second source.
-            targets = (target, target if target.type == "s" else first)
-        self.out.add(Op("re", (first, second), targets))
+        if self.shape.form is Form.PIPELINE:
+            # The executor takes the type of each further target for that of the source there.
+            like = target if target.type == "s" else sources[0]
+            targets += (like,) * sum(operand.type == "s" for operand in sources[1:])
+        self.out.add(Op("re", sources, targets))
 
     def _copy(self, source: Operand, target: Operand) -> None:
         self.out.add(Op("copy", (source,), (target,)))
@@ -211,22 +232,21 @@ class BlockWriter:
         if op == "cpy":
             self._copy(_own(source), _own(target))
         elif op == "re":
-            self._reduce(_own(source), _own(target), _own(target))
+            self._reduce((_own(source), _own(target)), _own(target))
         elif op in ("r", "rrc"):
-            self._unpacked(slot, source, _own(target))
+            self._unpacked(self._slots(step, 0, size), source, _own(target))
         else:
             self._sent_packets(op, slot, source, target)
-        if op in RECEIVES:
-            self.slot += size
+        self._received(step)
         if op in SENDS:
             self.remote += size
             self.stage += size * port
 
-    def _unpacked(self, slot: Operand, other: Operand | None, target: Operand) -> None:
+    def _unpacked(self, slots: tuple[Operand, ...], other: Operand | None, target: Operand) -> None:
         if other is None:
-            self.out.add(Op("upkt", (slot,), (target,)))
+            self.out.add(Op("upkt", slots, (target,)))
         else:
-            self.out.add(Op("repkt", (other, slot), (target,)))
+            self.out.add(Op("repkt", (other, *slots), (target,)))
 
     def _sent_packets(
         self, op: str, slot: Operand, source: Operand | None, target: Operand | None
@@ -235,7 +255,7 @@ class BlockWriter:
         if op == "rcs":
             ids = (self.links.channel_out,) if kind == "port" else ()
             self.out.add(Op("rppkt", (slot,), (far,), channel_ids=ids, channel_type=kind))
-            self._unpacked(slot, None, _own(target))
+            self._unpacked((slot,), None, _own(target))
         elif kind == "memory":
             sources = (_own(source),) if op == "s" else (_own(source), slot)
             targets = (far,) if op == "s" else (_own(target), far)
@@ -243,7 +263,7 @@ class BlockWriter:
             self.out.add(Op(name, sources, targets, channel_type="memory"))
         else:
             if op != "s":
-                self._unpacked(slot, source, _own(target))
+                self._unpacked((slot,), source, _own(target))
             self._staged(source if op == "s" else target, far)
 
     def _staged(self, source: Operand | None, far: Operand) -> None:
@@ -254,11 +274,11 @@ class BlockWriter:
         ids = (self.links.channel_out,)
         self.out.add(Op("ppkt", (stage,), (far,), channel_ids=ids, channel_type="port"))
 
-    def _signal(self, kind: str, channel: int) -> Op:
-        return Op("signal", channel_ids=(channel,), channel_type=kind)
+    def _signal(self, kind: str, *channels: int) -> Op:
+        return Op("signal", channel_ids=channels, channel_type=kind)
 
-    def _wait(self, kind: str, channel: int) -> Op:
-        return Op("wait", channel_ids=(channel,), channel_type=kind)
+    def _wait(self, kind: str, *channels: int) -> Op:
+        return Op("wait", channel_ids=channels, channel_type=kind)
 
 
 def _own(operand: Operand | None) -> Operand:

@@ -31,8 +31,8 @@ def lift(plan: Plan, header: Header) -> ThreadblockProgram | None:
     return ThreadblockProgram(replace(header, boxes=_boxes(plan)), gpus)
 
 
-def _slots(plan: Plan) -> dict[tuple[int, int], int]:
-    """Return who writes each chunk of scratch from outside, by rank and chunk."""
+def _slots(plan: Plan) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return rank and channel that write a chunk of scratch from outside, by rank and chunk."""
     found = {}
     for gpu in plan.gpus:
         for block in gpu.threadblocks:
@@ -41,7 +41,8 @@ def _slots(plan: Plan) -> dict[tuple[int, int], int]:
                     if operand.buffer_id is not None:
                         owner = _owner(gpu, block, op, operand)
                         chunks = range(operand.index, operand.index + operand.size)
-                        found.update(dict.fromkeys(((owner, k) for k in chunks), gpu.id))
+                        writer = gpu.id, block.channel or 0
+                        found.update(dict.fromkeys(((owner, k) for k in chunks), writer))
     return found
 
 
@@ -69,7 +70,7 @@ def _boxes(plan: Plan) -> tuple[int, ...]:
 class _Lifter:
     """Lifts the program of one rank."""
 
-    def __init__(self, gpu: PlanGpu, slots: dict[tuple[int, int], int]) -> None:
+    def __init__(self, gpu: PlanGpu, slots: dict[tuple[int, int], tuple[int, int]]) -> None:
         self.gpu, self.slots = gpu, slots
         self.given: dict[int, Wait] = {}
         self.steps: list[Step] = []
@@ -156,6 +157,8 @@ class _Lifter:
             self._step("cpy" if len(op.src_buff) == 1 else "re", _slot(source), _slot(target), op)
         else:
             self._step("r" if len(op.src_buff) == 1 else "rrc", _slot(source), _slot(target), op)
+            writers = [w for o in op.src_buff if (w := self._writer(o)) is not None]
+            self.steps[-1] = replace(self.steps[-1], folds=tuple(writers[1:]))
             self.last = target
 
     def _sent(self, source: Operand, far: Operand | None) -> None:
@@ -182,6 +185,10 @@ class _Lifter:
         return sources[0] if sources else op.src_buff[-1]
 
     def _sender(self, operand: Operand) -> int | None:
+        writer = self._writer(operand)
+        return None if writer is None else writer[0]
+
+    def _writer(self, operand: Operand) -> tuple[int, int] | None:
         return self.slots.get((self.gpu.id, operand.index)) if operand.type == "s" else None
 
     def _is_stage(self, target: Operand) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from colsynth.model import Step, ThreadblockProgram
+from colsynth.model import Step, Threadblock, ThreadblockProgram
 from colsynth.runtimes.plans.form import SCRATCH_BYTES
 
 ALIGNED = 16
@@ -61,6 +61,7 @@ class PlanShape:
                     found.add((gpu.rank, block.send, block.channel))
                 if block.recv is not None and any(s.op in RECEIVES for s in block.steps):
                     found.add((block.recv, gpu.rank, block.channel))
+                found |= {(peer, gpu.rank, channel) for peer, channel in folds_of(block)}
         return tuple(sorted(found))
 
     @cached_property
@@ -191,6 +192,11 @@ class PlanShape:
         if self.form is Form.PIPELINE:
             return None
         return self.slot_bytes * self.program.header.chunks
+
+
+def folds_of(block: Threadblock) -> tuple[tuple[int, int], ...]:
+    """Return rank and channel of the connections whose messages a threadblock also adds."""
+    return tuple(sorted({fold for step in block.steps for fold in step.folds}))
 
 
 def staged(step: Step, packets: bool) -> bool:

@@ -20,7 +20,15 @@ from colsynth.runtimes.plans.form import (
 )
 from colsynth.runtimes.plans.reader import MARK
 from colsynth.runtimes.plans.semaphores import semaphores_of
-from colsynth.runtimes.plans.shape import SENDS, Connection, Form, PlanShape, fitted, staged
+from colsynth.runtimes.plans.shape import (
+    SENDS,
+    Connection,
+    Form,
+    PlanShape,
+    fitted,
+    folds_of,
+    staged,
+)
 from colsynth.runtimes.profile import Profile
 
 _TYPES = ("memory", "port")
@@ -138,6 +146,11 @@ class _Gpu:
                 lists[kind].append(self.channel[connection])
         kind_in, channel_in = ("memory", -1) if into is None else local[into]
         kind_out, channel_out = ("memory", -1) if out is None else local[out]
+        folds = {}
+        for peer, channel in folds_of(block):
+            folded = peer, self.rank, channel
+            folds[peer, channel] = len(lists["memory"]), known[folded]
+            lists["memory"].append(self.channel[folded])
         links = Links(
             kind_in,
             kind_out,
@@ -149,6 +162,7 @@ class _Gpu:
             thrown=shape.thrown.get((self.rank, block.id), 0),
             acquires=acquires,
             releases=releases,
+            folds=folds,
         )
         if kind_out == "port" and out is not None:
             sends = (step for step in block.steps if step.op in SENDS)

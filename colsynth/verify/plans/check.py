@@ -21,7 +21,7 @@ from colsynth.verify.plans.program import (
     units_of,
     uses_packets,
 )
-from colsynth.verify.plans.shapes import SWITCH
+from colsynth.verify.plans.shapes import UNTRIED
 
 if TYPE_CHECKING:
     from colsynth.runtimes.profile import Profile
@@ -101,8 +101,8 @@ class _Check:
     def _execute(self) -> None:
         plan = self.plan
         blocks = [block for gpu in plan.gpus for block in gpu.threadblocks]
-        if any(op.name in SWITCH for block in blocks for op in operations(block)):
-            self.content = "not checked: operations of switches are not executed"
+        if any(op.name in UNTRIED for block in blocks for op in operations(block)):
+            self.content = "not checked: it has operations that are not executed"
             return
         units, depth = units_of(plan), depth_of(plan)
         if len(units) > 1 or (depth or 0) > _MOST_DEPTH:

@@ -15,9 +15,24 @@ from colsynth.runtimes.plans.form import (
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.units import plural
-from colsynth.verify.plans.lists import TYPES, block_lists, buffer_lists
+from colsynth.verify.plans.lists import (
+    SWITCH_TYPE,
+    TYPES,
+    block_lists,
+    buffer_lists,
+    switch_groups,
+)
 from colsynth.verify.plans.ranges import lint_pairs, lint_range
-from colsynth.verify.plans.shapes import MEMORY_ONLY, NEWER, PACKETS, REMOTE_FROM, SHAPES, SWITCH
+from colsynth.verify.plans.shapes import (
+    MEMORY_ONLY,
+    NEWER,
+    PACKETS,
+    REMOTE_FROM,
+    SHAPES,
+    SWITCH,
+    UNTRIED,
+)
+from colsynth.verify.plans.switches import lint_group_pairs, lint_groups, lint_switch
 
 _ITERATIONS = 65535
 _GROUP = 1024
@@ -39,6 +54,7 @@ def lint_plan(plan: Plan, profile: Profile, findings: Findings) -> bool:
     if findings.failed:
         return False
     lint_pairs(plan, findings)
+    lint_group_pairs(plan, findings)
     lint_range(plan, findings)
     return not findings.failed
 
@@ -71,6 +87,7 @@ class _Gpu:
         for what, count in self.chunks.items():
             self._limit(f"chunks of buffer {what}", count, None, self.profile.max_offset + 1)
         self._channels()
+        lint_groups(self.plan, self.gpu, self.rank, self.findings)
         for buffer in gpu.remote_buffers:
             self._remote(buffer.rank, buffer.type, buffer.access_channel_types)
         for place, block in enumerate(gpu.threadblocks):
@@ -79,7 +96,7 @@ class _Gpu:
 
     def _channels(self) -> None:
         for channels in self.gpu.channels:
-            if channels.channel_type not in (*TYPES, "switch"):
+            if channels.channel_type not in (*TYPES, SWITCH_TYPE):
                 self._add("P05", f"there are no channels of type {channels.channel_type!r}")
         for kind, peers in self.ends.items():
             for peer in peers:
@@ -102,7 +119,7 @@ class _Gpu:
         self._limit("operations", len(operations(block)), "operations", block=place)
         lists, buffers = block_lists(block), buffer_lists(block)
         for table, what, known in (
-            (lists, "channels", {kind: len(ends) for kind, ends in self.ends.items()}),
+            (lists, "channels", self._known()),
             (buffers, "buffers", dict.fromkeys(TYPES, len(self.gpu.remote_buffers))),
         ):
             for kind, ids in table.items():
@@ -114,6 +131,11 @@ class _Gpu:
                 self._pipeline(op, lists, buffers, place, number)
             else:
                 self._op(op, lists, buffers, place, number)
+
+    def _known(self) -> dict[str, int]:
+        """Return how many channels the GPU has, by type."""
+        known = {kind: len(ends) for kind, ends in self.ends.items()}
+        return {**known, SWITCH_TYPE: len(switch_groups(self.gpu))}
 
     def _pipeline(
         self,
@@ -181,8 +203,12 @@ class _Gpu:
         if op.name in NEWER and tuple(self.limits["version"]) < NEWER[op.name]:
             text = f"{op.name} needs version {'.'.join(map(str, NEWER[op.name]))} of MSCCL++"
             self._add("P17", text, place, number)
-        if op.name in SWITCH:
+        if op.name in UNTRIED:
             self._add("P16", f"{op.name} is not executed: its result is not checked", place, number)
+            return
+        if op.name in SWITCH:
+            block = self.gpu.threadblocks[place]
+            lint_switch(self.plan, self.gpu, self.rank, block, op, number, self.findings)
             return
         least, most = shape
         if not (least[0] <= len(op.src_buff) and least[1] <= len(op.dst_buff)):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from colsynth.runtimes.plans.form import Block
+from colsynth.runtimes.plans.form import Block, PlanGpu, RankGroup
 
 TYPES = ("memory", "port")
+SWITCH_TYPE = "switch"
 
 
 def block_lists(block: Block) -> dict[str, list[int]]:
     """Return the GPU-wide channel ids of a threadblock, by type."""
-    found: dict[str, list[int]] = {kind: [] for kind in TYPES}
+    found: dict[str, list[int]] = {kind: [] for kind in (*TYPES, SWITCH_TYPE)}
     for channels in block.channels:
         if channels.channel_type in found:
             found[channels.channel_type] += channels.channel_ids
@@ -23,3 +24,13 @@ def buffer_lists(block: Block) -> dict[str, list[int]]:
         if refs.access_channel_type in found:
             found[refs.access_channel_type] += refs.remote_buffer_ids
     return found
+
+
+def switch_groups(gpu: PlanGpu) -> list[tuple[str, RankGroup]]:
+    """Return the buffer and the ranks of every switch channel of a GPU, in their numbering."""
+    return [
+        (channels.buffer_type or "", group)
+        for channels in gpu.channels
+        if channels.channel_type == SWITCH_TYPE
+        for group in channels.rank_groups
+    ]

@@ -15,8 +15,8 @@ import numpy as np
 from colsynth.model import Header
 from colsynth.runtimes.plans.form import Op, Operand, Plan, scratch_stride
 from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE, Layout, layout
-from colsynth.verify.plans.lists import block_lists, buffer_lists
-from colsynth.verify.plans.shapes import PACKETS
+from colsynth.verify.plans.lists import SWITCH_TYPE, block_lists, buffer_lists, switch_groups
+from colsynth.verify.plans.shapes import PACKETS, SWITCH
 
 Cells = range
 NOP, BARRIER, SIGNAL, WAIT, RELEASE, ACQUIRE, FLUSH, DATA, PORT, PACKET = range(10)
@@ -224,6 +224,10 @@ class _Resolver:
         return self.lists[op.channel_type or ""][k]
 
     def _moves(self, op: Op, turn: int | None, half: int) -> tuple[Move, ...]:
+        if op.name in SWITCH:
+            ends = (op.src_buff[0], op.dst_buff[0])
+            all_of = [self._everywhere(op, operand, turn, half) for operand in ends]
+            return (Move(all_of[0], (), all_of[1], ()),)
         marks = dict(PACKETS.get(op.name, ()))
         packet = {"src": marks.get("src", len(op.src_buff)), "dst": marks.get("dst", 99)}
         raw = op.name == "ppkt" and op.channel_type == "port"  # its source holds packets already
@@ -246,16 +250,41 @@ class _Resolver:
         first, then = packet["src"], after
         return (Move(tuple(src[:first]), tuple(src[first:]), tuple(dst[:then]), tuple(dst[then:])),)
 
+    def _everywhere(
+        self, op: Op, operand: Operand, turn: int | None, half: int
+    ) -> tuple[Cells, ...]:
+        """Return the cells of an operand at all ranks of its switch channel."""
+        if operand.switch_channel_id is None:
+            return (self._cells(op, operand, turn, half, False),)
+        number = self.lists[SWITCH_TYPE][operand.switch_channel_id]
+        kind, group = switch_groups(self.gpu)[number]
+        ends = ((rank, kind) for rank in group.ranks)
+        return tuple(self._range(end, op, operand, turn, 0, False) for end in ends)
+
     def _cells(self, op: Op, operand: Operand, turn: int | None, half: int, packets: bool) -> Cells:
         """Return the cells of an operand; those of packets are two apart."""
-        rank, kind, far = self.rank, operand.type or "s", operand.buffer_id is not None
-        if operand.buffer_id is not None:
-            table = self.buffers[op.channel_type or "memory"]
-            remote = self.gpu.remote_buffers[table[operand.buffer_id]]
-            rank, kind = remote.rank, remote.type
+        if operand.buffer_id is None:
+            end = self.rank, operand.type or "s"
+            return self._range(end, op, operand, turn, half, packets)
+        table = self.buffers[op.channel_type or "memory"]
+        remote = self.gpu.remote_buffers[table[operand.buffer_id]]
+        half *= packets  # plain data is not shifted at a peer (T7)
+        return self._range((remote.rank, remote.type), op, operand, turn, half, packets)
+
+    def _range(
+        self,
+        end: tuple[int, str],
+        op: Op,
+        operand: Operand,
+        turn: int | None,
+        half: int,
+        packets: bool,
+    ) -> Cells:
+        """Return the cells of an operand in a buffer of a rank."""
+        rank, kind = end
         scratch = kind == "s"
         base = self.base[rank]["ios".index(kind)]
-        if scratch and self.halves == 2 and half and (packets or not far):
+        if scratch and self.halves == 2 and half:
             base += (self._scratch_end(rank) - base) // 2
         at = operand.index * (self.stride if scratch else self.cells)
         length = operand.size * self.cells

@@ -70,7 +70,10 @@ PACKETS: dict[str, tuple[tuple[str, int], ...]] = {
 }
 """Which operands are packets: a side, and the place from which on."""
 
-SWITCH = frozenset({"glres", "gstore", "gstorepkt"})
+SWITCH = frozenset({"glres", "gstore"})
+
+UNTRIED = frozenset({"gstorepkt"})
+"""Operations that the verifier does not execute."""
 
 NEWER = {"recpkt": (0, 9), "recspkt": (0, 9), "gstore": (0, 10), "gstorepkt": (0, 10)}
 """Versions since which an operation exists, where that is not 0.8."""

@@ -81,6 +81,8 @@ CASES = [
     ("pairs", "allreduce", "forest", "Simple", 1 << 20),
     ("ring:4", "reduce", "forest", "Simple"),
     ("ring:3", "broadcast", "forest", "Simple"),
+    *(("clique:5", "alltoall", "ten", kind) for kind in ("Simple", "LL")),
+    ("mesh:2x2", "alltoall", "ten", "Simple", 1 << 16),
     *(("pairs", collective, "ten", "Simple") for collective in COLLECTIVES),
     *(("pairs", collective, "ten", "LL") for collective in COLLECTIVES[:4]),
     *(("pairs", collective, "ring", "LL") for collective in COLLECTIVES[:2]),

@@ -142,8 +142,8 @@ def test_what_may_be_right_is_only_a_warning():
     reached["gpus"][0]["threadblocks"][0]["ops"][3]["dst_buff"][0]["index"] = 0
     warned = {x.rule for x in verified(reached).findings if x.severity is Severity.WARNING}
     assert "P14" in warned
-    switched = on_both(lambda _, ops: ops.append({"name": "glres"}))
-    assert {x.rule for x in verified(switched).findings} == {"P16"}
+    switched = on_both(lambda _, ops: ops.append({"name": "gstorepkt"}))
+    assert {x.rule for x in verified(switched, "mscclpp@0.10").findings} == {"P16"}
     assert set(CASES) | {"P14", "P16"} == set(severities("mscclpp"))
 
 

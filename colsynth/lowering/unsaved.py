@@ -1,0 +1,176 @@
+"""An alltoall in place without copies of what it overwrites, where connections hold messages.
+
+In place, what a rank gets from another arrives where it sends to that rank. `place-slots` copies
+one of each two shards to scratch first, since a transfer is a send and at once its receive. Where
+every message has a slot of its own at the receiver (plans), both ranks can send first: the data
+leaves the buffer when it is sent, and a receive waits for the send from the same place instead of
+for a copy. Sends over a network read their source later, so they keep their copies.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from colsynth.lowering.finishes import finishes
+from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
+
+_SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
+
+Place = tuple[int, int]
+"""A threadblock of a rank and the place of a step in it."""
+
+
+def without_saves(program: ThreadblockProgram) -> ThreadblockProgram:
+    """Return an alltoall in place that copies less first; the same one where it would hang."""
+    boxes = program.header.boxes or (0,) * program.header.ranks
+    gpus = tuple(_Unsaver(gpu, boxes).gpu() for gpu in program.gpus)
+    found = replace(program, gpus=gpus)
+    return found if finishes(found) else program
+
+
+class _Unsaver:
+    """Rewrites the program of one rank."""
+
+    def __init__(self, gpu: Gpu, boxes: tuple[int, ...]) -> None:
+        self.whole, self.boxes = gpu, boxes
+        self.dropped: set[Place] = set()
+        self.sources: dict[Place, Slot] = {}
+        self.behind: dict[Place, set[Place]] = defaultdict(set)
+        self.early: set[Place] = set()
+
+    def gpu(self) -> Gpu:
+        """Return the rank with what it does now."""
+        self._choose()
+        if not self.dropped:
+            return self.whole
+        blocks = [self._block(number) for number in range(len(self.whole.threadblocks))]
+        kept = [number for number, order in enumerate(blocks) if order]
+        new = {
+            (number, old): Wait(kept.index(number), place)
+            for number in kept
+            for place, old in enumerate(blocks[number])
+        }
+        return replace(
+            self.whole,
+            threadblocks=tuple(
+                replace(
+                    self.whole.threadblocks[number],
+                    id=place,
+                    steps=tuple(self._step((number, old), new) for old in blocks[number]),
+                )
+                for place, number in enumerate(kept)
+            ),
+        )
+
+    def _steps(self) -> Iterator[tuple[Place, Threadblock, Step]]:
+        for number, block in enumerate(self.whole.threadblocks):
+            for place, step in enumerate(block.steps):
+                yield (number, place), block, step
+
+    def _choose(self) -> None:
+        """Find copies of which all chunks are only sent on to ranks in the box."""
+        saved: dict[int, int] = {}
+        copies: dict[Place, range] = {}
+        readers: dict[int, list[Place]] = defaultdict(list)
+        sends: dict[Place, tuple[int, int]] = {}
+        for where, block, step in self._steps():
+            source, target, count = step.source, step.target, step.count
+            if _is_save(step) and source is not None and target is not None:
+                copies[where] = range(target.offset, target.offset + count)
+                saved |= {target.offset + k: source.offset + k for k in range(count)}
+            elif source is not None and source.buffer == "s":
+                for chunk in range(source.offset, source.offset + count):
+                    readers[chunk].append(where)
+                if step.op == "s" and self.boxes[block.send or 0] == self.boxes[self.whole.rank]:
+                    sends[where] = source.offset, count
+        direct = {
+            where: Slot("i", saved[first])
+            for where, (first, count) in sends.items()
+            if all(saved.get(first + k) == saved.get(first, -count) + k for k in range(count))
+        }
+        for where, chunks in copies.items():
+            users = {reader for chunk in chunks for reader in readers[chunk]}
+            if users <= direct.keys() and all(_inside(sends[user], chunks) for user in users):
+                self.dropped.add(where)
+                self.sources |= {user: direct[user] for user in users}
+        self._order()
+
+    def _order(self) -> None:
+        """Let what arrives wait for the sends from the same place."""
+        leaves = {
+            slot.offset + k: where
+            for where, slot in self.sources.items()
+            for k in range(self._at(where).count)
+        }
+        for where, _, step in self._steps():
+            if step.target is not None and step.target.buffer == "o":
+                first = step.target.offset
+                found = {leaves[k] for k in range(first, first + step.count) if k in leaves}
+                self.behind[where] |= found
+
+    def _at(self, where: Place) -> Step:
+        return self.whole.threadblocks[where[0]].steps[where[1]]
+
+    def _block(self, number: int) -> list[int]:
+        """Return the old places of the steps that remain, sends that wait for nothing first."""
+        block = self.whole.threadblocks[number]
+        places = [p for p in range(len(block.steps)) if (number, p) not in self.dropped]
+        first = []
+        for place in places:
+            step = block.steps[place]
+            if step.op in _SENDS:
+                source = self.sources.get((number, place), step.source)
+                if step.op != "s" or self._waits((number, place)) or source is None:
+                    break
+                if source.buffer != "i":
+                    break
+                first.append(place)
+        self.early |= {(number, place) for place in first}
+        return first + [place for place in places if place not in first]
+
+    def _waits(self, where: Place) -> set[Place]:
+        """Return what a step waits for now, in old places."""
+        found = set(self.behind[where])
+        for block, place in self._at(where).waits:
+            kept = (p for p in range(place, -1, -1) if (block, p) not in self.dropped)
+            at = next(kept, None)  # a wait stands for all steps up to the one it names
+            if at is not None:
+                found.add((block, at))
+            if (block, place) in self.early:  # what stood before it is behind it now
+                before = ((block, p) for p in range(place) if (block, p) not in self.dropped)
+                found |= {p for p in before if _conflict(self._at(p), self._at(where))}
+        return found
+
+    def _step(self, where: Place, new: dict[Place, Wait]) -> Step:
+        step, last = self._at(where), dict[int, Wait]()
+        for place in self._waits(where):
+            wait, own = new[place], new[where]
+            if wait.threadblock != own.threadblock or wait.step > own.step:
+                last[wait.threadblock] = max(wait, last.get(wait.threadblock, wait))
+        waits = tuple(last[block] for block in sorted(last))
+        return replace(step, source=self.sources.get(where, step.source), waits=waits)
+
+
+def _is_save(step: Step) -> bool:
+    """Whether a step copies input to scratch and no schedule asked for it."""
+    both = step.source is not None and step.target is not None
+    own = step.op == "cpy" and step.origin is not None and step.origin.tree < 0
+    return both and own and (step.source or ("",))[0] == "i" and (step.target or ("",))[0] == "s"
+
+
+def _conflict(one: Step, other: Step) -> bool:
+    """Whether two steps touch the same memory of a call in place, and one writes it."""
+    for mine, writes in ((one.source, False), (one.target, True)):
+        for theirs, changes in ((other.source, False), (other.target, True)):
+            if mine is None or theirs is None or not (writes or changes):
+                continue
+            near = -other.count < theirs.offset - mine.offset < one.count
+            if near and (mine.buffer == "s") == (theirs.buffer == "s"):
+                return True
+    return False
+
+
+def _inside(part: tuple[int, int], whole: range) -> bool:
+    return part[0] in whole and part[0] + part[1] - 1 in whole
