@@ -23,6 +23,7 @@ from colsynth.api.problem import (
     communicators,
     load_topology,
     make_problem,
+    read_sketch,
 )
 from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
 from colsynth.api.trees import pack
@@ -51,6 +52,7 @@ __all__ = [
     "pack",
     "pass_names",
     "read_schedule",
+    "read_sketch",
     "simulate",
     "steps",
     "survey",

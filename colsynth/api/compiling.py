@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
-from colsynth.errors import LimitError, require_least
+from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.model import Problem
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def compile(  # noqa: A001 - the verb of this package
     ----------
     problem : Problem
         With a process group, a file is for a communicator of its GPUs in their order. With
-        several it is made for the first and serves all; notes say how well.
+        several it is made for the first and serves all; notes say how well. With a sketch, for
+        ten alone; it states chunks and size where the call does not.
     runtime : str
         ``"msccl"``, ``"msccl-executor"``, ``"rccl"`` or ``"mscclpp"``.
     algorithm : str, optional
@@ -116,12 +117,14 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.runtimes.catalog import profile
     from colsynth.search.levels import LEVELS, check_level
 
+    stated = _of_sketch(problem, algorithm, passes)
+    size = stated.get("size") if size is None else size
     if max_height is not None:
         require_least("--max-height", max_height, 1)
     of_all = {"trees": trees, "instances": instances, "channels": channels}
     of_all["max_height"] = max_height
     of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
-    settings = _settings(algorithm, {**of_all, **of_timed}, size, budget)
+    settings = {**stated, **_settings(algorithm, {**of_all, **of_timed}, size, budget)}
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
     level = len(LEVELS) - 1 if algorithm == AUTO else level
@@ -142,6 +145,19 @@ def compile(  # noqa: A001 - the verb of this package
         evaluations=None if algorithm in _TIMED else budget,
     )
     return _compiled(problem, machine, target, request, watch)
+
+
+def _of_sketch(problem: Problem, algorithm: str | None, passes: str | None) -> dict[str, Any]:
+    """Return the options that a sketch states; refuse what would not look at it (CS217)."""
+    from colsynth.sketches.given import defaults
+
+    if problem.sketch is None or (passes is None and algorithm in _TIMED):
+        return defaults(problem)
+    named = f"-a {algorithm}" if algorithm else "a search for the algorithm"
+    other = "--passes" if passes is not None else named
+    phrase = f"the sketch {problem.sketch.name} does not go with {other}"
+    advice = f"give -a {' or '.join(_TIMED)}; other algorithms would not keep to it"
+    raise InputError(Diagnostic("CS217", phrase, help=advice))
 
 
 def _tries_protocols(level: int, size: int | None) -> bool:

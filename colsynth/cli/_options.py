@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -58,6 +59,17 @@ TreesOption = Annotated[
 SizeOption = Annotated[
     str | None,
     typer.Option("--size", metavar="SIZE", help="Message size, e.g. 64MB.", show_default="1GB"),
+]
+SketchOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sketch",
+        metavar="FILE",
+        help="Sketch of the schedule, in YAML or in TACCL's JSON: connections, relays, chunks, "
+        "e.g. rails.yaml. For timed schedules.",
+        rich_help_panel=SEARCH,
+        show_default=False,
+    ),
 ]
 BudgetOption = Annotated[
     int | None,

@@ -93,9 +93,13 @@ class MembersOptions:
     ] = None
 
     def problem(
-        self, topology: Topology, collective: str | None, shards: Path | None = None
+        self,
+        topology: Topology,
+        collective: str | None,
+        shards: Path | None = None,
+        sketch: Path | None = None,
     ) -> Problem:
-        """Return the problem of a command.
+        """Return the problem of a command, and note on stderr what of a sketch is not used.
 
         Raises
         ------
@@ -114,6 +118,9 @@ class MembersOptions:
             for option, text in named.items()
             if text is not None
         ]
+        found = None if sketch is None else api.read_sketch(sketch, topology)
+        for note in () if found is None else found.notes:
+            tell(f"note: {note}")
         return api.make_problem(
             topology,
             collective,
@@ -122,6 +129,7 @@ class MembersOptions:
             transit=self.transit,
             custom=self.custom,
             shards=shards,
+            sketch=None if found is None else found.sketch,
         )
 
 

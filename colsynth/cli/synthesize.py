@@ -15,6 +15,7 @@ from colsynth.cli._options import (
     BudgetOption,
     SeedOption,
     SizeOption,
+    SketchOption,
     TimedOptions,
     read_size,
 )
@@ -49,6 +50,7 @@ def synthesize(
     collective: AnyCollectiveOption = None,
     size: SizeOption = None,
     members: MembersOptions,
+    sketch: SketchOption = None,
     shards: ShardsOption = None,
     schedule: ScheduleOption = None,
     force: ForceOption = False,
@@ -64,7 +66,7 @@ def synthesize(
     if schedule is not None:
         check_file("--schedule", schedule, TIMED, force)
     damage = machine.read(topology)
-    problem = members.problem(damage.topology, collective, shards)
+    problem = members.problem(damage.topology, collective, shards, sketch)
     with progress() as show:
         done = api.synthesize(
             problem,
@@ -102,6 +104,7 @@ def _rows(asked: Problem, schedule: TimedSchedule, summary: dict[str, Any]) -> d
         "time": f"{format_duration(schedule.seconds)}, {nearness(summary['gap'])} "
         f"{format_duration(schedule.bound.seconds)}",
         "bound by": summary["bound_reason"],
+        **({"sketch": f"kept to {summary['sketch']}"} if "sketch" in summary else {}),
         "algbw": f"{summary['algbw_gb_per_s']:.3f} GB/s",
         "verified": "yes",
     }

@@ -14,6 +14,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.memory import peak_megabytes
 from colsynth.pipeline.registry import DEFAULT, Registry
 from colsynth.runtimes.target import Context
+from colsynth.sketches.given import defaults
 from colsynth.units import gb_per_s, microseconds
 
 ALGORITHM, MATCHER = "ten", "match-chunks"
@@ -71,6 +72,7 @@ class Synthesis:
             **({"shards": list(problem.shards)} if problem.shards else {}),
             "groups": [list(group) for group in problem.groups],
             "transit": problem.transit,
+            **({"sketch": problem.sketch.name} if problem.sketch else {}),
             "size_bytes": schedule.size,
             "chunks_per_gpu": schedule.chunks_per_gpu,
             "algbw_gb_per_s": gb_per_s(schedule.algbw),
@@ -99,7 +101,7 @@ def synthesize_problem(
         chunks of one size.
     context : Context
     options : mapping
-        Fields of the pass `MATCHER`; None takes the default.
+        Fields of the pass `MATCHER`; None takes what the sketch states, else the default.
     registry : Registry
 
     Raises
@@ -111,6 +113,7 @@ def synthesize_problem(
     DefectError
         The checker refuses the schedule.
     """
+    options = {**options, **{n: x for n, x in defaults(problem).items() if options.get(n) is None}}
     given = {name: value for name, value in options.items() if value is not None}
     matcher = registry.load(MATCHER)(**given)
     pipeline = Pipeline((matcher,))
@@ -151,4 +154,5 @@ def in_equal_chunks(problem: Problem) -> Problem:
         groups=problem.groups,
         transit=problem.transit,
         demands=demands,
+        sketch=problem.sketch,
     )

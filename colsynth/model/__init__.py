@@ -11,6 +11,7 @@ from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
 from colsynth.model.problem import Collective, Demand, Direction, Problem
 from colsynth.model.program import Gpu, Header, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.model.report import Finding, Report, Severity
+from colsynth.model.sketch import Connections, Sketch
 from colsynth.model.timed import Hops, TimeBound, TimedPhase, TimedSchedule
 from colsynth.model.topology import Kind, Link, Node, Topology
 
@@ -19,6 +20,7 @@ __all__ = [
     "Bound",
     "ChunkProgram",
     "Collective",
+    "Connections",
     "Cut",
     "Demand",
     "Direction",
@@ -40,6 +42,7 @@ __all__ = [
     "Report",
     "RootedBound",
     "Severity",
+    "Sketch",
     "Slot",
     "Step",
     "Threadblock",

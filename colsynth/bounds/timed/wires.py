@@ -79,7 +79,8 @@ def wires_of(
     head = np.array([link.target for link in topology.links], np.int64)
     busy = np.zeros(len(tail), np.int64)
     busy[hops.links] = hops.end - hops.begin
-    for index in np.nonzero(busy == 0)[0]:  # on no route
+    on_route = busy > 0
+    for index in np.nonzero(~on_route)[0]:
         link = topology.links[index]
         busy[index] = ticks.at_least(link.latency + chunk_bytes / link.bandwidth)
     start, rest = np.full((2, len(topology.nodes)), FAR)
@@ -89,6 +90,8 @@ def wires_of(
     is_open = np.ones(len(topology.nodes), np.bool_)
     is_open[ranks] = open_ranks(problem)
     kept = is_open[tail] & is_open[head] & (start[tail] < FAR) & (rest[head] < FAR)
+    if problem.sketch is not None:
+        kept &= on_route
     delay = start[tail[kept]] + rest[head[kept]]
     return Wires(len(topology.nodes), tail[kept], head[kept], busy[kept], delay)
 

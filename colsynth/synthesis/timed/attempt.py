@@ -26,6 +26,7 @@ from colsynth.synthesis.timed.progress import WorkMeter
 from colsynth.synthesis.timed.reach import refuse_unreachable
 from colsynth.synthesis.timed.regions import Region, held_together, regions
 from colsynth.synthesis.timed.route import Trees, route, send_along
+from colsynth.synthesis.timed.sketched import parts, within
 from colsynth.synthesis.timed.uniform import is_uniform, match_rounds
 
 Ints = NDArray[np.int64]
@@ -77,7 +78,8 @@ class Setting:
         self.chunk_bytes: Fraction = chunk_size(problem, size, chunks_per_gpu)
         self.ticks: Ticks = choose_ticks(self.topology, self.chunk_bytes)
         self._confined = () if problem.transit else problem.groups
-        self.all_hops: Hops = hops_of(self.topology, self.chunk_bytes, self.ticks, self._confined)
+        hops = hops_of(self.topology, self.chunk_bytes, self.ticks, self._confined)
+        self.all_hops: Hops = within(problem, hops)
         self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
         self.transfers = count_transfers(problem, chunks_per_gpu)
 
@@ -101,7 +103,9 @@ class Setting:
             CS302: some chunk cannot reach somebody who wants it.
         """
         for item in self.wants:
-            refuse_unreachable(self.problem, self._outwards(item)[0], item)
+            hops, _ = self._outwards(item)
+            for index, keep in parts(self.problem, hops, item):
+                refuse_unreachable(self.problem, select(hops, keep), item.take(index))
         return tuple(self._task(item, meter) for item in self.wants)
 
     def _outwards(self, item: Wants) -> tuple[Hops, Ints]:
@@ -113,7 +117,8 @@ class Setting:
     def _task(self, item: Wants, meter: WorkMeter) -> Task:
         hops, was = self._outwards(item)
         if item.wanted is not None:
-            trees = route(hops, self.gpus, self.links, item, item.wanted, meter)
+            ways = parts(self.problem, hops, item)
+            trees = route(hops, self.gpus, self.links, item, item.wanted, meter, ways)
             return Task(item, hops, was, (), trees)
         if self.rounds(hops):
             return Task(item, hops, was, (), None)
