@@ -72,6 +72,7 @@ _COMMANDS = {
     "topology": _Command(
         "colsynth.cli.topology:app", "List, show, import, export and check topologies."
     ),
+    "sketch": _Command("colsynth.cli.sketch:app", "Propose sketches of timed schedules."),
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
     "passes": _Command("colsynth.cli.passes:passes", "List the passes with their options."),
     "runtimes": _Command("colsynth.cli.runtimes:runtimes", "List the runtimes and their limits."),
