@@ -131,8 +131,11 @@ def make_problem(
     members: tuple[tuple[int, ...], ...] = ()
     if groups is not None:
         from colsynth.topology.groups import check_groups
+        from colsynth.topology.wires import choose_for_groups
 
         members = check_groups(groups, topology)
+        if not transit:
+            topology = choose_for_groups(topology, members)
     problem = Problem(topology, asked, None, members, transit and members != ())
     if shards is None:
         return _rooted(problem, root)
