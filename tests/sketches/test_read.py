@@ -2,11 +2,13 @@
 
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from colsynth import sketches
 from colsynth.cli.codes import explanations
 from colsynth.errors import InputError
 from colsynth.model import Connections
@@ -33,6 +35,14 @@ def test_json_of_taccl_and_yaml_say_the_same():
     assert len(found.within) == 2 * 4 * 3
     assert found.symmetries == ((2, 3, 0, 1, 6, 7, 4, 5), (4, 5, 6, 7, 0, 1, 2, 3))
     assert (found.connections, found.chunks, found.share) == (Connections.FEW, 2, 2**20)
+
+
+def test_the_sketch_of_the_guide_is_read():
+    page = Path(sketches.__file__).parents[1] / "guide" / "sketches.md"
+    (text,) = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    found = decode_sketch(text.encode(), "guide.yaml", PAIR).sketch
+    corpus = read_sketch(CORPUS / "pairs.yaml", PAIR).sketch
+    assert replace(found, name="", in_order=True) == replace(corpus, name="")
 
 
 def test_the_rule_of_the_paper_stands_for_a_map():
