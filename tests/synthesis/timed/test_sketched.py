@@ -1,13 +1,15 @@
 """Timed schedules keep to a sketch, and are checked on the whole topology as all are."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from colsynth import api
-from colsynth.errors import InputError, NegativeFinding
+from colsynth.errors import InputError, NegativeFinding, VerificationError
 from colsynth.model import Direction
+from colsynth.verify.timed import check_timed
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "sketches"
 BOX = 4
@@ -61,3 +63,21 @@ def test_files_of_a_sketched_schedule_are_verified():
     problem = api.make_problem(topology, "allgather", sketch=CORPUS / "pairs.yaml")
     done = api.compile(problem, "msccl", algorithm="ten", level=0)
     assert done.artefacts[0].report.ok
+
+
+def test_the_checker_tells_what_does_not_keep_to_the_sketch():
+    topology = api.load_topology(str(CORPUS / "machine.yaml"), nodes=2)
+    sketch = replace(api.read_sketch(CORPUS / "pairs.yaml", topology).sketch, leave=())
+    free = api.synthesize(api.make_problem(topology, "allgather"), size=2**20).schedule
+    problem = api.make_problem(topology, "allgather", sketch=sketch)
+    loose = api.synthesize(problem, size=2**20, chunks_per_gpu=1).schedule
+    check_timed(loose)
+    strict = replace(sketch, leave=((1,), (1,), (1,), (1,), (5,), (5,), (5,), (5,)))
+    for schedule, kept, phrase in (
+        (free, sketch, "has no such way"),
+        (loose, strict, "has another sender"),
+    ):
+        wrong = replace(schedule, problem=replace(problem, sketch=kept))
+        with pytest.raises(VerificationError, match=phrase) as caught:
+            check_timed(wrong)
+        assert caught.value.diagnostic.code == "CS513"
