@@ -217,8 +217,8 @@ class _Resolver:
         names = [self.topology.nodes[node].name for node in self.topology.ranks]
         for rank, number in box_of.items():
             senders = sketch.leave[rank] if sketch.leave else self.boxes[number]
-            for other in {*range(len(self.boxes))} - {number}:
-                if not any((sender, other) in out for sender in senders):
+            for other in range(len(self.boxes)):
+                if other != number and not any((sender, other) in out for sender in senders):
                     phrase = f"no way is left for chunks of {names[rank]} to box {other}"
                     told = listed([names[sender] for sender in senders])
                     note = f"{self.topology.name} joins that box to none of {told}"

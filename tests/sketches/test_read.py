@@ -18,7 +18,7 @@ from colsynth.topology.importers import Request, import_topology
 from tests.fuzz.mutations import mutated_text
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "sketches"
-SAMPLES = Path("/work/shared/samples/taccl")
+SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "taccl"
 PAIR = load(str(CORPUS / "machine.yaml"), nodes=2)
 
 
