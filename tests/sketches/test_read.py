@@ -4,12 +4,14 @@ import json
 import random
 import re
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from colsynth import sketches
 from colsynth.cli.codes import explanations
+from colsynth.cost.routes import routes
 from colsynth.errors import InputError
 from colsynth.model import Connections
 from colsynth.sketches.read import decode_sketch, read_sketch
@@ -124,6 +126,22 @@ def sample_topology(name, boxes):
     folder = "custom" if name.startswith("custom") else "topologies"
     path = SAMPLES / folder / f"{name}.json"
     return import_topology([(path.name, path.read_bytes())], Request(boxes=boxes)).topology
+
+
+@pytest.mark.skipif(not SAMPLES.exists(), reason="the samples are not here")
+def test_published_topologies_state_the_same_latencies_in_three_units():
+    files = [*SAMPLES.glob("topologies/*.json"), *SAMPLES.glob("custom/custom-*.json")]
+    assert len(files) == 9
+    for path in files:
+        boxes = 2 if path.stem.startswith("topo-") else 1
+        topology = sample_topology(path.stem, boxes)
+        delays = {True: set(), False: set()}
+        for source, target, route in routes(topology):
+            together = source * boxes // topology.size == target * boxes // topology.size
+            delays[together].add(sum(topology.links[i].latency for i in route))
+        if boxes == 2:
+            assert delays[False] == {Fraction(26, 10**7)}, path.name
+            assert Fraction(3, 10**7) in delays[True], path.name
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="the samples are not here")

@@ -1,5 +1,7 @@
 """Proposals are sketches that fit: they are read again, and their symmetries hold."""
 
+from itertools import pairwise
+
 import pytest
 
 from colsynth import api
@@ -50,3 +52,27 @@ def test_a_written_proposal_guides_a_schedule(tmp_path, capsys):
     assert len(problem.sketch.between) == 16
     assert run(["sketch", "suggest", "ring:4", "--pick", "relays"]) == 2
     assert "CS213" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["dgx2", "ndv2", "torus:4x4"])
+def test_the_image_of_a_schedule_occupies_no_link_twice(name):
+    """What symmetries are for: GPUs renamed, a schedule is still one."""
+    topology = load(name, nodes=MACHINES[name][0])
+    proposal = suggest(topology)[0]
+    problem = api.make_problem(topology, "allgather", sketch=proposal.sketch)
+    (phase,) = api.synthesize(problem, size=2**20).schedule.phases
+    hops, starts, hop_of = phase.hops, phase.starts(), phase.hop_of()
+    ends = list(zip(hops.source.tolist(), hops.target.tolist(), strict=True))
+    assert len(set(ends)) == len(ends)  # one way for each pair
+    number = {pair: hop for hop, pair in enumerate(ends)}
+    assert proposal.sketch.symmetries
+    for image in proposal.sketch.symmetries:
+        busy = {}
+        for hop, start in zip(hop_of.tolist(), starts.tolist(), strict=True):
+            there = number[image[ends[hop][0]], image[ends[hop][1]]]
+            for i in range(hops.first[there], hops.first[there + 1]):
+                times = start + int(hops.begin[i]), start + int(hops.end[i])
+                busy.setdefault(int(hops.links[i]), []).append(times)
+        for times in busy.values():
+            times.sort()
+            assert all(one[1] <= two[0] for one, two in pairwise(times))
