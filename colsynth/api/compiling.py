@@ -35,6 +35,7 @@ def compile(  # noqa: A001 - the verb of this package
     size: int | None = None,
     chunks_per_gpu: int | None = None,
     policy: str | None = None,
+    gap: str | None = None,
     tries: int | None = None,
     budget: int | None = None,
     mode: str = "auto",
@@ -76,7 +77,7 @@ def compile(  # noqa: A001 - the verb of this package
         Bytes of the message to be fast at. Unless given, 1 GiB counts, and 1 MiB a little.
     budget : int, optional
         Most programs that the search makes. For ten as for `synthesize`.
-    chunks_per_gpu, policy, tries : optional
+    chunks_per_gpu, policy, gap, tries : optional
         As for `synthesize`. For ten alone.
     mode : str
         ``"auto"``, ``"both"``, ``"in-place"`` or ``"out-of-place"`` calls.
@@ -120,7 +121,7 @@ def compile(  # noqa: A001 - the verb of this package
         require_least("--max-height", max_height, 1)
     of_all = {"trees": trees, "instances": instances, "channels": channels}
     of_all["max_height"] = max_height
-    of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
+    of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap, "tries": tries}
     settings = _settings(algorithm, {**of_all, **of_timed}, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem

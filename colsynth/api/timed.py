@@ -20,6 +20,7 @@ def synthesize(
     size: int | None = None,
     chunks_per_gpu: int | None = None,
     policy: str | None = None,
+    gap: str | None = None,
     tries: int | None = None,
     budget: int | None = None,
     seed: int = 0,
@@ -37,6 +38,9 @@ def synthesize(
     policy : str, optional
         Which chunk goes first: ``"oldest"``, ``"rarest"`` or ``"earliest"``; with
         ``"auto"``, the default, tries take turns.
+    gap : str, optional
+        What links are occupied for after each chunk: ``"none"``, or its ``"latency"``; with
+        ``"auto"``, the default, the latency where chunks are large.
     tries : int, optional
         Schedules made, of which the best is kept.
     budget : int, optional
@@ -63,6 +67,7 @@ def synthesize(
         "size": size,
         "chunks_per_gpu": chunks_per_gpu,
         "policy": policy,
+        "gap": gap,
         "tries": tries,
         "budget": budget,
     }

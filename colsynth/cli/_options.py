@@ -106,6 +106,18 @@ class TimedOptions:
             show_default="auto",
         ),
     ] = None
+    gap: Annotated[
+        str | None,
+        typer.Option(
+            "--gap",
+            metavar="auto|none|latency",
+            autocompletion=complete.words("auto", "none", "latency"),
+            help="Time that links stay occupied after each chunk; auto is the latency where chunks "
+            "are large, else none.",
+            rich_help_panel=SEARCH,
+            show_default="auto; compile: latency",
+        ),
+    ] = None
     tries: Annotated[
         int | None,
         typer.Option(

@@ -49,7 +49,7 @@ _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{merge=4096}")
 ALGORITHMS = {
     "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",
     "roots": f"pack-roots,round-weights,lower-forest{{fill=true}},{_SPREAD}",
-    "ten": f"match-chunks,lower-timed,{_SPREAD}",
+    "ten": f"match-chunks{{gap=latency}},lower-timed,{_SPREAD}",
     "bfb": f"grow-trees,round-weights,lower-forest,{_SPREAD}",
     "ring": f"build-ring,lower-forest{{lockstep=true}},{_DUPLEX}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",

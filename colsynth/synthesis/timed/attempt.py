@@ -69,15 +69,19 @@ class Setting:
     size : int
         Bytes of the message.
     chunks_per_gpu : int
+    spaced : bool
+        Whether messages are of one chunk and links stay occupied for their latency too.
     """
 
-    def __init__(self, problem: Problem, size: int, chunks_per_gpu: int) -> None:
+    def __init__(self, problem: Problem, size: int, chunks_per_gpu: int, spaced: bool) -> None:
         self.problem, self.topology = problem, problem.topology
         self.gpus, self.links = self.topology.size, len(self.topology.links)
         self.chunk_bytes: Fraction = chunk_size(problem, size, chunks_per_gpu)
         self.ticks: Ticks = choose_ticks(self.topology, self.chunk_bytes)
         self._confined = () if problem.transit else problem.groups
-        self.all_hops: Hops = hops_of(self.topology, self.chunk_bytes, self.ticks, self._confined)
+        self.all_hops: Hops = hops_of(
+            self.topology, self.chunk_bytes, self.ticks, self._confined, spaced=spaced
+        )
         self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
         self.transfers = count_transfers(problem, chunks_per_gpu)
 
