@@ -165,6 +165,8 @@ class TimedSchedule:
     phases : tuple of TimedPhase
         In order; transfers of a later phase may overlap those of an earlier one.
     bound : TimeBound
+    claim : str
+        What is proven beyond the bound, with its conditions; empty for nothing.
     """
 
     problem: Problem
@@ -176,6 +178,7 @@ class TimedSchedule:
     ticks: int
     phases: tuple[TimedPhase, ...]
     bound: TimeBound
+    claim: str = ""
 
     @property
     def seconds(self) -> Fraction:

@@ -10,7 +10,7 @@ from colsynth.model.problem import PHASES
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.units import parse_size
 
-OWN = ("forest", "roots", "bfb", "ten")
+OWN = ("forest", "roots", "bfb", "ten", "exact")
 """The algorithms of colsynth itself; every other one is a baseline from a library."""
 
 LIBRARY = ("channels", "instances")

@@ -11,7 +11,8 @@ without pickle. It holds the problem, so that a file can be checked and replayed
 - ``collective``, ``root``, ``groups``, ``transit``, ``demands`` as [holders, wanted, count,
   reduces];
 - ``size`` in bytes, ``chunks_per_gpu``, ``chunks``, ``chunk_bytes``, ``tick`` in seconds,
-  ``ticks``, ``bound`` as [seconds, reason], ``phases`` as their directions.
+  ``ticks``, ``bound`` as [seconds, reason], ``phases`` as their directions,
+  ``claim``, what is proven beyond the bound.
 
 Numbers that may be no whole ones are texts of exact fractions, such as "1/3".
 

@@ -65,6 +65,7 @@ class Metadata:
     ticks: int
     bound: tuple[str, str]
     phases: tuple[Direction, ...]
+    claim: str = ""
 
     def __post_init__(self) -> None:
         """Refuse numbers that no schedule has."""
@@ -100,6 +101,7 @@ def describe(schedule: TimedSchedule) -> dict[str, Any]:
         "ticks": schedule.ticks,
         "bound": [str(schedule.bound.seconds), schedule.bound.reason],
         "phases": [str(phase.direction) for phase in schedule.phases],
+        "claim": schedule.claim,
     }
 
 

@@ -103,6 +103,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> TimedSchedule:
         ticks=data.ticks,
         phases=tuple(phases),
         bound=TimeBound(parse_fraction(data.bound[0]), data.bound[1]),
+        claim=data.claim,
     )
 
 

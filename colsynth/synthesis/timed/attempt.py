@@ -105,17 +105,17 @@ class Setting:
             CS302: some chunk cannot reach somebody who wants it.
         """
         for item in self.wants:
-            refuse_unreachable(self.problem, self._outwards(item)[0], item)
+            refuse_unreachable(self.problem, self.outwards(item)[0], item)
         return tuple(self._task(item, meter) for item in self.wants)
 
-    def _outwards(self, item: Wants) -> tuple[Hops, Ints]:
+    def outwards(self, item: Wants) -> tuple[Hops, Ints]:
         """Return the hops as chunks of a phase take them outwards, and which each was."""
         if item.direction is Direction.IN:
             return reverse(self.hops)
         return self.hops, np.arange(len(self.hops))
 
     def _task(self, item: Wants, meter: WorkMeter) -> Task:
-        hops, was = self._outwards(item)
+        hops, was = self.outwards(item)
         if item.wanted is not None:
             trees = route(hops, self.gpus, self.links, item, item.wanted, meter)
             return Task(item, hops, was, (), trees)
@@ -195,14 +195,14 @@ def _phase(
     if task.trees is None and tactic.policy == "oldest" and setting.rounds(task.hops):
         phase = match_rounds(task.hops, setting.gpus, item, turn, meter)
         return delayed(phase, max((last_end(other) for other in before), default=0))
-    start = _start(setting, item, before)
+    start = start_of_phase(setting, item, before)
     if task.trees is not None:
         return send_along(task.hops, setting.gpus, item, task.trees, start, turn, meter)
     spread = Spread(task.hops, setting.problem.members, setting.gpus, item, task.regions)
     return match_events(spread, start, tactic, meter)
 
 
-def _start(setting: Setting, item: Wants, before: list[TimedPhase]) -> tuple[Ints, Ints]:
+def start_of_phase(setting: Setting, item: Wants, before: list[TimedPhase]) -> tuple[Ints, Ints]:
     """Return when each link falls free, and when each chunk of a phase is there."""
     busy = np.zeros(setting.links, np.int64)
     born = np.zeros(len(item.number), np.int64)
