@@ -24,7 +24,7 @@ from colsynth.api.problem import (
     load_topology,
     make_problem,
 )
-from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
+from colsynth.api.timed import frontier, link_rows, read_schedule, synthesize, write_schedule
 from colsynth.api.trees import pack
 from colsynth.api.tuning import compare, tune, write_bundle
 from colsynth.api.warming import warm
@@ -44,6 +44,7 @@ __all__ = [
     "damage",
     "executable",
     "file_names",
+    "frontier",
     "heights",
     "link_rows",
     "load_topology",

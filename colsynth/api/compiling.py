@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 """The algorithm that stands for the highest level of search."""
 
-_TIMED = ("ten",)
+_TIMED = ("ten", "exact")
 """Algorithms whose schedules are made for a size, with a budget of their own."""
 
 
@@ -37,6 +37,8 @@ def compile(  # noqa: A001 - the verb of this package
     policy: str | None = None,
     gap: str | None = None,
     tries: int | None = None,
+    steps: int | None = None,
+    work: int | None = None,
     budget: int | None = None,
     mode: str = "auto",
     several: bool = True,
@@ -77,8 +79,8 @@ def compile(  # noqa: A001 - the verb of this package
         Bytes of the message to be fast at. Unless given, 1 GiB counts, and 1 MiB a little.
     budget : int, optional
         Most programs that the search makes. For ten as for `synthesize`.
-    chunks_per_gpu, policy, gap, tries : optional
-        As for `synthesize`. For ten alone.
+    chunks_per_gpu, policy, gap, tries, steps, work : optional
+        As for `synthesize`. For ten and exact alone.
     mode : str
         ``"auto"``, ``"both"``, ``"in-place"`` or ``"out-of-place"`` calls.
     several : bool
@@ -122,6 +124,7 @@ def compile(  # noqa: A001 - the verb of this package
     of_all = {"trees": trees, "instances": instances, "channels": channels}
     of_all["max_height"] = max_height
     of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap, "tries": tries}
+    of_timed |= {"steps": steps, "work": work}
     settings = _settings(algorithm, {**of_all, **of_timed}, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem

@@ -129,6 +129,26 @@ class TimedOptions:
             show_default=False,
         ),
     ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            metavar="N",
+            help="For -a exact, the largest number of steps.",
+            rich_help_panel=SEARCH,
+            show_default="the fewest possible and one more",
+        ),
+    ] = None
+    work: Annotated[
+        int | None,
+        typer.Option(
+            "--work",
+            metavar="N",
+            help="For -a exact, the work that the solver may do, in units of about a second.",
+            rich_help_panel=SEARCH,
+            show_default="10",
+        ),
+    ] = None
 
 
 def read_size(option: str, text: str | None) -> int | None:

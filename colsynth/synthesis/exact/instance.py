@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import gcd
 
 import numpy as np
@@ -132,7 +133,7 @@ def instance_of(
 def _sets(first: Ints, items: NDArray[np.int32]) -> list[frozenset[int]]:
     values = items.tolist()
     bounds = first.tolist()
-    return [frozenset(values[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [frozenset(values[a:b]) for a, b in pairwise(bounds)]
 
 
 def _times(hops: Hops, links: int) -> tuple[Ints, Ints, int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import floor
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, InputError, LimitError, require_least
+from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.model import Direction, Problem, TimedPhase, TimedSchedule
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
@@ -28,7 +28,7 @@ class SolveExact:
     """Find the shortest schedule in few steps, and say how short any such schedule can be.
 
     A constraint solver decides routes, order and batches together. `match-chunks` gives it a
-    schedule to begin with, which is kept where the solver finds no shorter one.
+    schedule to begin with.
 
     Parameters
     ----------
@@ -38,32 +38,36 @@ class SolveExact:
         Chunks that every shard is cut into.
     steps : int
         Most steps; 0 tries the fewest possible and one more.
-    work : float
+    work : int
         Limit of the solver, in units of its own work, each about a second. The clock decides
         nothing.
     symmetry : bool
         Whether all boxes do the same.
+    fallback : bool
+        Whether to take the schedule of `match-chunks` where it is no longer. Files lose the times
+        of a schedule, so one in few steps may be faster in a file though it is longer here.
     """
 
     size: int = 10**9
     chunks_per_gpu: int = 1
     steps: int = 0
-    work: float = 30.0
+    work: int = 10
     symmetry: bool = True
+    fallback: bool = True
 
     name: ClassVar[str] = "solve-exact"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = TimedSchedule
+    any_protocol: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("chunks_per_gpu", (1, 2, 4), ladder=True),
         Choice("size", (2**16, 2**20, 2**24), ladder=True),
+        Choice("steps", (0, 3, 4, 5, 6)),
     )
 
     def __post_init__(self) -> None:
-        for option, least in (("size", 1), ("chunks_per_gpu", 1), ("steps", 0)):
+        for option, least in (("size", 1), ("chunks_per_gpu", 1), ("steps", 0), ("work", 1)):
             require_least(option.replace("_", "-"), getattr(self, option), least)
-        if not self.work > 0:
-            raise InputError(Diagnostic("CS210", "work must be above 0"))
 
     def run(self, value: Problem, target: Target) -> TimedSchedule:
         """Return the shortest schedule found.
@@ -73,9 +77,9 @@ class SolveExact:
         InfeasibleError
             CS302: some chunk cannot reach somebody who wants it.
         InputError
-            As `match-chunks`; CS318: OR-tools is not installed.
+            As `match-chunks`; CS326: OR-tools is not installed.
         LimitError
-            CS319: too many choices for the solver.
+            CS327: too many choices for the solver.
         """
         return solve_problem(value, self, target, Limits())
 
@@ -106,9 +110,9 @@ def solve_problem(
         done.append(phase)
         proofs.append(proof)
     end = max(map(last_end, done))
-    free = limits.pairs is None and not limits.barred
     claim = ", then ".join(proofs)
-    if end >= start.ticks and free:
+    # What the matcher finds obeys no limits.
+    if asked.fallback and end >= start.ticks and limits.pairs is None and not limits.barred:
         return replace(start, claim=f"{claim}; the schedule of {MatchChunks.name} is no longer")
     return replace(start, phases=tuple(done), ticks=end, claim=claim)
 
@@ -162,7 +166,7 @@ class _Phase:
         if best is None:
             phrase = f"no schedule of {asked.steps or fewest + 1} steps was found"
             advice = "allow more --steps or more --work"
-            raise LimitError(Diagnostic("CS319", phrase, help=advice))
+            raise LimitError(Diagnostic("CS327", phrase, help=advice))
         phase = on_all_hops(best[1], instance, self._hops)
         if self._inwards:
             phase = backwards(phase, self._setting.hops, self._was, last_end(phase))
@@ -174,7 +178,7 @@ class _Phase:
             phrase = f"{choices} choices of chunk, link and step are too many for -a exact"
             note = f"it takes up to {_MOST}"
             advice = "take fewer --chunks-per-gpu, or -a ten"
-            raise LimitError(Diagnostic("CS319", phrase, notes=(note,), help=advice))
+            raise LimitError(Diagnostic("CS327", phrase, notes=(note,), help=advice))
 
     def _proof(self, answer: Answer, steps: int) -> str:
         """Return what is proven, under all conditions that it is proven for."""

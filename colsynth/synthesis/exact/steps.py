@@ -77,7 +77,7 @@ class Question:
     """
 
     steps: int
-    work: float = 30.0
+    work: float = 10.0
     seed: int = 0
     least: int = 0
     hint: Sequence[Sent] = ()
@@ -91,14 +91,14 @@ def solver_module() -> Any:
     Raises
     ------
     InputError
-        CS318: it is not installed.
+        CS326: it is not installed.
     """
     try:
         from ortools.sat.python import cp_model
     except ImportError:
         phrase = "exact schedules need OR-tools, which is not installed"
         advice = "pip install 'colsynth[exact]', or take -a ten"
-        raise InputError(Diagnostic("CS318", phrase, help=advice)) from None
+        raise InputError(Diagnostic("CS326", phrase, help=advice)) from None
     return cp_model
 
 
@@ -175,7 +175,7 @@ class Steps:
         target, source = asked.hops.target.tolist(), asked.hops.source.tolist()
         for use in self._uses:
             into.setdefault((use.chunk, target[use.hop]), []).append(use)
-        done = set()
+        done: set[tuple[tuple[tuple[int, int], ...], bool]] = set()
         for (c, v), uses in sorted(into.items()):
             names = tuple(sorted((int(asked.same[c, x.hop]), x.step) for x in uses))
             wanted = v in asked.wanted[c]
@@ -183,14 +183,13 @@ class Steps:
                 done.add((names, wanted))
                 literals = [self._variable(x) for x in uses]
                 (model.add_exactly_one if wanted else model.add_at_most_one)(literals)
+        after = set()
         for use in self._uses:
             u = source[use.hop]
-            if u in asked.holders[use.chunk]:
-                continue
             key = int(asked.same[use.chunk, use.hop]), use.step
-            if ("after", key) in done:
+            if u in asked.holders[use.chunk] or key in after:
                 continue
-            done.add(("after", key))
+            after.add(key)
             here = self._held(into.get((use.chunk, u), []), use.chunk, use.step)
             model.add_implication(self._sends[key], here)
 
