@@ -118,6 +118,18 @@ class TimedOptions:
             show_default="auto",
         ),
     ] = None
+    gap: Annotated[
+        str | None,
+        typer.Option(
+            "--gap",
+            metavar="auto|none|latency",
+            autocompletion=complete.words("auto", "none", "latency"),
+            help="Time that links stay occupied after each chunk; auto is the latency where chunks "
+            "are large, else none.",
+            rich_help_panel=SEARCH,
+            show_default="auto; compile: latency",
+        ),
+    ] = None
     tries: Annotated[
         int | None,
         typer.Option(
@@ -127,6 +139,26 @@ class TimedOptions:
             "meets the bound.",
             rich_help_panel=SEARCH,
             show_default=False,
+        ),
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            metavar="N",
+            help="For -a exact, the largest number of steps.",
+            rich_help_panel=SEARCH,
+            show_default="the fewest possible and one more",
+        ),
+    ] = None
+    work: Annotated[
+        int | None,
+        typer.Option(
+            "--work",
+            metavar="N",
+            help="For -a exact, the work that the solver may do, in units of about a second.",
+            rich_help_panel=SEARCH,
+            show_default="10",
         ),
     ] = None
 

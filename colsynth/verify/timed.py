@@ -193,7 +193,7 @@ def _arrival(phase: TimedPhase, rank: int, chunk: int) -> int | None:
         carried = slice(int(phase.first[hop]), int(phase.first[hop + 1]))
         for place in np.flatnonzero(phase.chunk[carried] == chunk).tolist():
             start = start_of(phase, carried.start + place)[1]
-            found.append(start + int(phase.hops.end[phase.hops.first[hop + 1] - 1]))
+            found.append(start + int(phase.hops.duration[hop]))
     return min(found, default=None)
 
 

@@ -23,6 +23,18 @@ def within(problem: Problem, hops: Hops) -> Hops:
     return select(hops, allowed(topology, sketch, *ends, hops.first, hops.links))
 
 
+def barred(problem: Problem, hops: Hops, wants: Wants) -> frozenset[tuple[int, int, int]]:
+    """Return (chunk, source, target) of hops that the sketch does not give to a chunk."""
+    return frozenset(
+        (chunk, source, target)
+        for index, keep in parts(problem, hops, wants)
+        for source, target in zip(
+            hops.source[~keep].tolist(), hops.target[~keep].tolist(), strict=True
+        )
+        for chunk in wants.number[index].tolist()
+    )
+
+
 def all_hops(hops: Hops, wants: Wants) -> Part:
     """Return all chunks of a phase, and all hops for them."""
     return np.arange(len(wants.number)), np.ones(len(hops), np.bool_)

@@ -15,11 +15,15 @@ CORPUS = Path(__file__).parents[2] / "corpus" / "sketches"
 BOX = 4
 
 
+@pytest.mark.parametrize("algorithm", ["ten", "exact"])
 @pytest.mark.parametrize("collective", ["allgather", "allreduce", "alltoall", "broadcast"])
-def test_schedules_take_only_the_ways_of_a_sketch(collective):
+def test_schedules_take_only_the_ways_of_a_sketch(collective, algorithm):
+    if algorithm == "exact":
+        pytest.importorskip("ortools")
     topology = api.load_topology(str(CORPUS / "machine.yaml"), nodes=2)
     problem = api.make_problem(topology, collective, sketch=CORPUS / "pairs.yaml")
-    found = api.synthesize(problem, size=2**16 if collective == "broadcast" else None)
+    size = 2**16 if collective == "broadcast" else None
+    found = api.synthesize(problem, algorithm=algorithm, size=size)
     schedule, sketch = found.schedule, problem.sketch
     assert schedule.chunks_per_gpu == 2
     assert schedule.size == {"allgather": 8 * 2**20, "broadcast": 2**16}.get(collective, 2**20)
