@@ -118,13 +118,13 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.search.levels import LEVELS, check_level
 
     stated = _of_sketch(problem, algorithm, passes)
-    size = stated.get("size") if size is None else size
     if max_height is not None:
         require_least("--max-height", max_height, 1)
     of_all = {"trees": trees, "instances": instances, "channels": channels}
     of_all["max_height"] = max_height
     of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
-    settings = {**stated, **_settings(algorithm, {**of_all, **of_timed}, size, budget)}
+    size = stated.get("size") if size is None else size
+    settings = stated | _settings(algorithm, of_all | of_timed, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
     level = len(LEVELS) - 1 if algorithm == AUTO else level
