@@ -118,8 +118,6 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.search.levels import LEVELS, check_level
 
     stated = _of_sketch(problem, algorithm, passes)
-    if max_height is not None:
-        require_least("--max-height", max_height, 1)
     of_all = {"trees": trees, "instances": instances, "channels": channels}
     of_all["max_height"] = max_height
     of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
@@ -174,6 +172,8 @@ def _settings(
     settings = {name: value for name, value in given.items() if value is not None}
     if algorithm in _TIMED:
         settings |= {n: v for n, v in (("size", size), ("budget", budget)) if v is not None}
+    if "max_height" in settings:
+        require_least("--max-height", settings["max_height"], 1)
     if size is not None:
         require_least("--size", size, 1)
     if budget is not None and algorithm not in _TIMED:
