@@ -117,11 +117,14 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.runtimes.catalog import profile
     from colsynth.search.levels import LEVELS, check_level
 
-    stated = _of_sketch(problem, algorithm, passes)
-    of_all = {"trees": trees, "instances": instances, "channels": channels}
-    of_all["max_height"] = max_height
+    stated, size = _of_sketch(problem, algorithm, passes, size)
+    of_all = {
+        "trees": trees,
+        "instances": instances,
+        "channels": channels,
+        "max_height": max_height,
+    }
     of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
-    size = stated.get("size") if size is None else size
     settings = stated | _settings(algorithm, of_all | of_timed, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
@@ -145,12 +148,15 @@ def compile(  # noqa: A001 - the verb of this package
     return _compiled(problem, machine, target, request, watch)
 
 
-def _of_sketch(problem: Problem, algorithm: str | None, passes: str | None) -> dict[str, Any]:
-    """Return the options that a sketch states; refuse what would not look at it (CS217)."""
+def _of_sketch(
+    problem: Problem, algorithm: str | None, passes: str | None, size: int | None
+) -> tuple[dict[str, Any], int | None]:
+    """Return the options that a sketch states, and the size; refuse other algorithms (CS217)."""
     from colsynth.sketches.given import defaults
 
     if problem.sketch is None or (passes is None and algorithm in _TIMED):
-        return defaults(problem)
+        stated = defaults(problem)
+        return stated, stated.get("size") if size is None else size
     named = f"-a {algorithm}" if algorithm else "a search for the algorithm"
     other = "--passes" if passes is not None else named
     phrase = f"the sketch {problem.sketch.name} does not go with {other}"
