@@ -118,14 +118,9 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.search.levels import LEVELS, check_level
 
     stated, size = _of_sketch(problem, algorithm, passes, size)
-    of_all = {
-        "trees": trees,
-        "instances": instances,
-        "channels": channels,
-        "max_height": max_height,
-    }
-    of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
-    settings = stated | _settings(algorithm, of_all | of_timed, size, budget)
+    given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
+    given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
+    settings = stated | _settings(algorithm, given, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
     level = len(LEVELS) - 1 if algorithm == AUTO else level
