@@ -121,11 +121,9 @@ def compile(  # noqa: A001 - the verb of this package
 
     if max_height is not None:
         require_least("--max-height", max_height, 1)
-    of_all = {"trees": trees, "instances": instances, "channels": channels}
-    of_all["max_height"] = max_height
-    of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap, "tries": tries}
-    of_timed |= {"steps": steps, "work": work}
-    settings = _settings(algorithm, {**of_all, **of_timed}, size, budget)
+    given = {"trees": trees, "instances": instances, "channels": channels, "max_height": max_height}
+    timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap, "tries": tries}
+    settings = _settings(algorithm, {**given, **timed, "steps": steps, "work": work}, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
     level = len(LEVELS) - 1 if algorithm == AUTO else level
