@@ -90,7 +90,8 @@ def sizes():
             found = SolveExact(size=size * topology.size).run(problem, Context())
             spent = seconds() - start
             check_timed(found)
-            times = f"{found.seconds / MICRO:10.2f} us, bound {found.bound.seconds / MICRO:10.2f}"
+            micros = float(found.seconds / MICRO), float(found.bound.seconds / MICRO)
+            times = f"{micros[0]:10.2f} us, bound {micros[1]:10.2f}"
             print(f"{topology.name} {size:8} {times}, TACCL {published}, {spent:.1f} s")
             print(f"    {found.claim}")
 
