@@ -47,8 +47,8 @@ class SolveExact:
     steps : int
         Most steps; 0 tries the fewest possible and one more.
     work : int
-        Limit of the solver, in units of its own work, each about a second. The clock decides
-        nothing.
+        Limit of the solver, in units of its own work, each about a second, shared evenly by all
+        questions. The clock decides nothing.
     symmetry : bool
         Whether all boxes do the same, and all GPUs of a box where its links are.
     fallback : bool
@@ -179,11 +179,13 @@ class _Phase:
         self._refuse(fewest)
         hint = steps_of(instance, outward_rows(known, self._was), item)
         best: tuple[int, TimedPhase, str] | None = None
-        for steps in (asked.steps,) if asked.steps else (fewest, fewest + 1):
+        tried = (asked.steps,) if asked.steps else (fewest, fewest + 1)
+        work = asked.work / len(tried) / len(self._setting.wants)
+        for steps in tried:
             self._target.progress(f"solving for {plural(steps, 'step')}", 0, 0)
             shown = [x for x in hint if x.step < steps]
             least, seed = floor(ticks / instance.unit), self._target.seed % 2**31
-            answer = solve(instance, Question(steps, asked.work, seed, least, shown))
+            answer = solve(instance, Question(steps, work, seed, least, shown))
             if answer.sent:
                 phase = packed(instance, answer.sent, item, begin)
                 if best is None or last_end(phase) < best[0]:
