@@ -144,8 +144,8 @@ class TimedOptions:
         typer.Option(
             "--work",
             metavar="N",
-            help="Limit of the solver of -a exact, all questions together, in its own units of about a "
-            "second.",
+            help="Limit of the solver of -a exact, for all questions together, in its own units "
+            "of about a second.",
             rich_help_panel=SEARCH,
             show_default="10",
         ),

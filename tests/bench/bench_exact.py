@@ -43,7 +43,7 @@ def link(source, target, per_megabyte, latency):
 
 
 def ndv2(boxes):
-    """Return NDv2s joined by a link from GPU 0 to GPU 1 of every other one."""
+    """Return NDv2s whose GPU 0 sends to GPU 1 of all others through the one NIC of its box."""
     one = load("ndv2", nodes=1)
     direct = [
         (one.rank_of[x.source], one.rank_of[x.target], x.bandwidth)
@@ -56,8 +56,10 @@ def ndv2(boxes):
         for b in range(boxes)
         for u, v, rate in direct
     ]
-    links += [link(8 * a, 8 * b + 1, *REMOTE) for a in range(boxes) for b in range(boxes) if a != b]
-    return made("ndv2", boxes, 8, (), links)
+    network = 8 * boxes
+    links += [link(8 * b, network, *REMOTE) for b in range(boxes)]
+    links += [link(network, 8 * b + 1, REMOTE[0], 0) for b in range(boxes)]
+    return made("ndv2", boxes, 8, (network,), links)
 
 
 def dgx2(boxes):
@@ -76,7 +78,7 @@ def dgx2(boxes):
 
 def made(name, boxes, each, switches, links):
     nodes = [Node(f"gpu{b}.{i}", Kind.GPU, b) for b in range(boxes) for i in range(each)]
-    nodes += [Node(f"switch{b}", Kind.SWITCH, b) for b, _ in enumerate(switches)]
+    nodes += [Node(f"switch{b}", Kind.SWITCH) for b, _ in enumerate(switches)]
     ranks = tuple(range(boxes * each))
     return Topology(f"{name} x{boxes}", tuple(nodes), tuple(links), ranks)
 
