@@ -146,7 +146,7 @@ class TimedOptions:
         typer.Option(
             "--steps",
             metavar="N",
-            help="For -a exact, the largest number of steps.",
+            help="Largest number of steps of an exact schedule (-a exact).",
             rich_help_panel=SEARCH,
             show_default="the fewest possible and one more",
         ),
@@ -156,7 +156,8 @@ class TimedOptions:
         typer.Option(
             "--work",
             metavar="N",
-            help="For -a exact, the work that the solver may do, in units of about a second.",
+            help="Limit of the solver of -a exact, for all questions together, in its own units "
+            "of about a second.",
             rich_help_panel=SEARCH,
             show_default="10",
         ),

@@ -49,8 +49,8 @@ AlgorithmOption = Annotated[
         "--algorithm",
         metavar="ten|exact",
         autocompletion=complete.words("ten", "exact"),
-        help="ten matches chunks to links; exact finds the shortest schedule of few steps and "
-        "proves it.",
+        help="Algorithm: ten matches chunks to links; exact finds the shortest schedule of few "
+        "steps and proves it.",
     ),
 ]
 ParetoOption = Annotated[

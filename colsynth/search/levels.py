@@ -19,7 +19,7 @@ HEAVY = "exact"
 EXACT = ({"chunks_per_gpu": 1}, {"chunks_per_gpu": 2}, {"chunks_per_gpu": 1, "steps": 3})
 """What the highest level tries of it at every size, each with the work of `EXACT_WORK`."""
 
-EXACT_WORK = 5
+EXACT_WORK = 2
 
 LIBRARY = ("channels", "instances")
 """The choices that are varied for a baseline, as libraries vary them."""

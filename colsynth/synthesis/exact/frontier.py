@@ -19,7 +19,8 @@ from colsynth.bounds.network import common_divisor
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Problem, Topology
 from colsynth.synthesis.exact.instance import Instance, Limits, instance_of
-from colsynth.synthesis.exact.steps import Question, fewest_steps, solve
+from colsynth.synthesis.exact.steps import Question, fewest_steps
+from colsynth.synthesis.exact.worker import require_solver, solve
 from colsynth.synthesis.timed.attempt import Setting
 
 
@@ -78,6 +79,7 @@ class Frontier:
     """
 
     def __init__(self, problem: Problem, most_chunks: int, work: int, seed: int = 0) -> None:
+        require_solver()
         self._problem, self._most, self._work, self._seed = problem, most_chunks, work, seed
         self._lanes = lanes_of(problem.topology)
         self._instances: dict[int, Instance] = {}

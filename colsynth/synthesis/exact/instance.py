@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import gcd
 
 import numpy as np
@@ -215,8 +215,8 @@ def _chunk_image(
     return image
 
 
-def box_turns(boxes: list[int]) -> tuple[Permutation, ...]:
-    """Return the permutation that takes every box to the next one, where boxes are equal.
+def turns(boxes: list[int]) -> tuple[Permutation, ...]:
+    """Return permutations that equal boxes may allow: box to box, and within all boxes at once.
 
     Parameters
     ----------
@@ -225,10 +225,14 @@ def box_turns(boxes: list[int]) -> tuple[Permutation, ...]:
     """
     order = sorted(set(boxes))
     parts = [[rank for rank, box in enumerate(boxes) if box == some] for some in order]
-    if len(parts) < 2 or len({len(part) for part in parts}) > 1:
+    if len({len(part) for part in parts}) > 1:
         return ()
-    image = [0] * len(boxes)
-    for part, following in zip(parts, (*parts[1:], parts[0]), strict=True):
-        for rank, other in zip(part, following, strict=True):
-            image[rank] = other
-    return (tuple(image),)
+    size = len(parts[0])
+    found = [[*parts[1:], parts[0]]]
+    shifts = [1 << k for k in range(size.bit_length()) if 1 << k < size]
+    found += [[part[k:] + part[:k] for part in parts] for k in shifts]
+    images = []
+    for moved in found:
+        pairs = zip(chain(*parts), chain(*moved), strict=True)
+        images.append(tuple(other for _, other in sorted(pairs)))
+    return tuple(image for image in images if image != tuple(range(len(boxes))))

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import floor
 from typing import ClassVar
 
-from colsynth.errors import Diagnostic, LimitError, require_least
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.errors import Diagnostic, InfeasibleError, LimitError, require_least
+from colsynth.kernels.distances import FAR
 from colsynth.model import Direction, Problem, TimedPhase, TimedSchedule
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.exact.instance import Limits, box_turns, instance_of
+from colsynth.synthesis.exact.instance import Instance, Limits, instance_of, turns
 from colsynth.synthesis.exact.pack import on_all_hops, outward_rows, packed, steps_of
-from colsynth.synthesis.exact.steps import Answer, Question, fewest_steps, solve, solver_module
+from colsynth.synthesis.exact.steps import Answer, Question, fewest_steps
+from colsynth.synthesis.exact.worker import require_solver, solve
 from colsynth.synthesis.timed.attempt import Setting, start_of_phase
 from colsynth.synthesis.timed.demands import Wants
 from colsynth.synthesis.timed.match_chunks import MatchChunks
 from colsynth.synthesis.timed.phases import backwards, last_end
 from colsynth.synthesis.timed.sketched import barred
 from colsynth.units import format_duration, plural
+
+Ints = NDArray[np.int64]
 
 _MOST = 400_000
 """Variables before symmetry, beyond which models take minutes to be made."""
@@ -40,10 +48,10 @@ class SolveExact:
     steps : int
         Most steps; 0 tries the fewest possible and one more.
     work : int
-        Limit of the solver, in units of its own work, each about a second. The clock decides
-        nothing.
+        Limit of the solver, in units of its own work, each about a second, shared evenly by all
+        questions. The clock decides nothing.
     symmetry : bool
-        Whether all boxes do the same.
+        Whether all boxes do the same, and all GPUs of a box where its links are.
     fallback : bool
         Whether to take the schedule of `match-chunks` where it is no longer. Files lose the times
         of a schedule, so one in few steps may be faster in a file though it is longer here.
@@ -98,14 +106,14 @@ def solve_problem(
     limits : Limits
         In the direction of data.
     """
-    solver_module()
+    require_solver()
     start = MatchChunks(asked.size, asked.chunks_per_gpu, gap="none").run(problem, target)
     setting = Setting(problem, asked.size, asked.chunks_per_gpu, spaced=False)
     boxes = [problem.topology.nodes[node].box for node in problem.topology.ranks]
     if asked.symmetry and problem.sketch is not None and problem.sketch.symmetries:
         limits = replace(limits, symmetries=problem.sketch.symmetries)
     if asked.symmetry and not limits.symmetries and None not in boxes:
-        limits = replace(limits, symmetries=box_turns([box or 0 for box in boxes]))
+        limits = replace(limits, symmetries=turns([box or 0 for box in boxes]))
     done: list[TimedPhase] = []
     proofs: list[str] = []
     for item, known in zip(setting.wants, start.phases, strict=True):
@@ -129,14 +137,15 @@ class _Phase:
         self._setting, self._item, self._asked, self._target = setting, item, asked, target
         self._inwards = item.direction is Direction.IN
         self._hops, self._was = setting.outwards(item)
-        if self._inwards:
-            limits = _turned(limits)
+        limits = _turned(limits) if self._inwards else limits
         kept = barred(setting.problem, self._hops, item)
-        limits = replace(limits, barred=limits.barred | kept)
-        self._instance = instance_of(
-            setting.gpus, setting.links, self._hops, item, setting.problem.members, limits
-        )
-        self._symmetric = bool(self._instance.symmetries)
+        self._limits = replace(limits, barred=limits.barred | kept)
+        self._instance = self._made(self._limits)
+
+    def _made(self, limits: Limits) -> Instance:
+        setting = self._setting
+        sizes = setting.gpus, setting.links
+        return instance_of(*sizes, self._hops, self._item, setting.problem.members, limits)
 
     def solved(
         self, known: TimedPhase, start: TimedSchedule, before: list[TimedPhase]
@@ -151,33 +160,50 @@ class _Phase:
             Of which `known` is a phase.
         before : list of TimedPhase
         """
-        asked, instance, item = self._asked, self._instance, self._item
-        fewest = fewest_steps(instance)
-        self._refuse_too_large(fewest)
-        hint = steps_of(instance, outward_rows(known, self._was), item)
-        ticks = start.bound.seconds / start.tick if len(start.phases) == 1 else 0
-        begin = start_of_phase(self._setting, item, before)
-        best: tuple[int, TimedPhase, str] | None = None
-        for steps in (asked.steps,) if asked.steps else (fewest, fewest + 1):
-            self._target.progress(f"solving for {steps} steps", 0, 0)
-            shown = [x for x in hint if x.step < steps]
-            least = floor(ticks / instance.unit)
-            seed = self._target.seed % 2**31
-            answer = solve(instance, Question(steps, asked.work, seed, least, shown))
-            if answer.sent:
-                phase = packed(instance, answer.sent, item, begin)
-                if best is None or last_end(phase) < best[0]:
-                    best = last_end(phase), phase, self._proof(answer, steps)
+        begin = start_of_phase(self._setting, self._item, before)
+        ticks = start.bound.seconds / start.tick if len(start.phases) == 1 else Fraction(0)
+        best = self._searched(known, ticks, begin)
+        if best is None and self._instance.symmetries:
+            self._instance = self._made(replace(self._limits, symmetries=()))
+            best = self._searched(known, ticks, begin)
         if best is None:
-            phrase = f"no schedule of {asked.steps or fewest + 1} steps was found"
+            phrase = "no schedule of so few steps was found"
             advice = "allow more --steps or more --work"
             raise LimitError(Diagnostic("CS327", phrase, help=advice))
-        phase = on_all_hops(best[1], instance, self._hops)
+        phase = on_all_hops(best[1], self._instance, self._hops)
         if self._inwards:
             phase = backwards(phase, self._setting.hops, self._was, last_end(phase))
         return phase, best[2]
 
-    def _refuse_too_large(self, fewest: int) -> None:
+    def _searched(
+        self, known: TimedPhase, ticks: Fraction, begin: tuple[Ints, Ints]
+    ) -> tuple[int, TimedPhase, str] | None:
+        """Return (end, phase, proof) of the shortest schedule found, in ticks and outwards."""
+        asked, instance, item = self._asked, self._instance, self._item
+        fewest = fewest_steps(instance)
+        self._refuse(fewest)
+        hint = steps_of(instance, outward_rows(known, self._was), item)
+        best: tuple[int, TimedPhase, str] | None = None
+        tried = (asked.steps,) if asked.steps else (fewest, fewest + 1)
+        work = asked.work / len(tried) / len(self._setting.wants)
+        for steps in tried:
+            self._target.progress(f"solving for {plural(steps, 'step')}", 0, 0)
+            shown = [x for x in hint if x.step < steps]
+            least, seed = floor(ticks / instance.unit), self._target.seed % 2**31
+            answer = solve(instance, Question(steps, work, seed, least, shown))
+            if answer.sent:
+                phase = packed(instance, answer.sent, item, begin)
+                if best is None or last_end(phase) < best[0]:
+                    best = last_end(phase), phase, self._proof(answer, steps)
+            if best is not None and best[0] <= ticks:
+                break
+        return best
+
+    def _refuse(self, fewest: int) -> None:
+        """Refuse what cannot be done within the limits, and what is too large."""
+        if fewest >= FAR:
+            phrase = "some chunk cannot reach a GPU that wants it over the links allowed"
+            raise InfeasibleError(Diagnostic("CS302", phrase, help="allow more links"))
         choices = self._instance.chunks * len(self._instance.hops) * (fewest + 1)
         if choices > _MOST:
             phrase = f"{choices} choices of chunk, link and step are too many for -a exact"
@@ -190,7 +216,7 @@ class _Phase:
         unit = self._instance.unit * self._setting.ticks.unit
         chunks = plural(self._asked.chunks_per_gpu, "chunk")
         where = f"{plural(steps, 'step')}, {chunks} per GPU"
-        where += ", boxes that do the same" * self._symmetric
+        where += ", GPUs that do the same by symmetry" * bool(self._instance.symmetries)
         time = format_duration(answer.units * unit)
         if answer.status == "optimal":
             return f"{time} in steps is optimal for {where}"

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.distances import FAR
 from colsynth.synthesis.exact.instance import Instance
 
@@ -85,23 +84,6 @@ class Question:
     total: int = 0
 
 
-def solver_module() -> Any:
-    """Return the module of CP-SAT.
-
-    Raises
-    ------
-    InputError
-        CS326: it is not installed.
-    """
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError:
-        phrase = "exact schedules need OR-tools, which is not installed"
-        advice = "pip install 'colsynth[exact]', or take -a ten"
-        raise InputError(Diagnostic("CS326", phrase, help=advice)) from None
-    return cp_model
-
-
 def distances(asked: Instance) -> Ints:
     """Return the fewest hops from a holder of each chunk to every GPU, (C, N)."""
     source, target = asked.hops.source, asked.hops.target
@@ -139,7 +121,9 @@ class Steps:
 
     def __init__(self, asked: Instance, question: Question) -> None:
         self._asked, self._question = asked, question
-        self._cp = solver_module()
+        from ortools.sat.python import cp_model
+
+        self._cp: Any = cp_model
         self._model = self._cp.CpModel()
         self._sends: dict[tuple[int, int], Any] = {}
         self._there: dict[tuple[tuple[int, ...], int], Any] = {}
@@ -282,10 +266,3 @@ class Steps:
         if question.rounds:
             return Answer(word, sent, question.total, question.total)
         return Answer(word, sent, int(solver.objective_value), int(solver.best_objective_bound))
-
-
-def solve(asked: Instance, question: Question) -> Answer:
-    """Return the answer to a question about a phase."""
-    if question.steps < fewest_steps(asked):
-        return Answer("infeasible")
-    return Steps(asked, question).solve()

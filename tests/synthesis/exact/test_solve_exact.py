@@ -2,10 +2,9 @@
 
 import random
 from fractions import Fraction
+from importlib.util import find_spec
 
 import pytest
-
-pytest.importorskip("ortools")
 
 from colsynth.errors import LimitError
 from colsynth.model import Collective, Demand, Kind, Link, Node, Problem, Topology
@@ -18,6 +17,8 @@ from colsynth.topology.load import load
 from colsynth.verify import check_timed
 from tests.reference.steps import copies_of, fewest_steps
 from tests.reference.timed import faults
+
+pytestmark = pytest.mark.skipif(find_spec("ortools") is None, reason="needs colsynth[exact]")
 
 MICRO = Fraction(1, 10**6)
 
