@@ -24,6 +24,7 @@ LADDER = [
     {"runtimes", "store", "logs"},
     {"topology", "verify"},
     {"cost"},
+    {"sketches"},
     {"bounds"},
     {"synthesis", "lowering", "simulate", "cabling"},
     {"pipeline", "jobs", "execute", "export"},

@@ -23,8 +23,9 @@ from colsynth.api.problem import (
     communicators,
     load_topology,
     make_problem,
+    read_sketch,
 )
-from colsynth.api.timed import link_rows, read_schedule, synthesize, write_schedule
+from colsynth.api.timed import frontier, link_rows, read_schedule, synthesize, write_schedule
 from colsynth.api.trees import pack
 from colsynth.api.tuning import compare, tune, write_bundle
 from colsynth.api.warming import warm
@@ -44,6 +45,7 @@ __all__ = [
     "damage",
     "executable",
     "file_names",
+    "frontier",
     "heights",
     "link_rows",
     "load_topology",
@@ -51,6 +53,7 @@ __all__ = [
     "pack",
     "pass_names",
     "read_schedule",
+    "read_sketch",
     "simulate",
     "steps",
     "survey",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
-from colsynth.errors import LimitError, require_least
+from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.model import Problem
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 """The algorithm that stands for the highest level of search."""
 
-_TIMED = ("ten",)
+_TIMED = ("ten", "exact")
 """Algorithms whose schedules are made for a size, with a budget of their own."""
 
 
@@ -35,7 +35,10 @@ def compile(  # noqa: A001 - the verb of this package
     size: int | None = None,
     chunks_per_gpu: int | None = None,
     policy: str | None = None,
+    gap: str | None = None,
     tries: int | None = None,
+    steps: int | None = None,
+    work: int | None = None,
     budget: int | None = None,
     mode: str = "auto",
     several: bool = True,
@@ -56,7 +59,8 @@ def compile(  # noqa: A001 - the verb of this package
     ----------
     problem : Problem
         With a process group, a file is for a communicator of its GPUs in their order. With
-        several it is made for the first and serves all; notes say how well.
+        several it is made for the first and serves all; notes say how well. With a sketch, for
+        ten alone; it states chunks and size where the call does not.
     runtime : str
         ``"msccl"``, ``"msccl-executor"``, ``"rccl"``, ``"mscclpp"`` or ``"torch"``.
     algorithm : str, optional
@@ -76,8 +80,8 @@ def compile(  # noqa: A001 - the verb of this package
         Bytes of the message to be fast at. Unless given, 1 GiB counts, and 1 MiB a little.
     budget : int, optional
         Most programs that the search makes. For ten as for `synthesize`.
-    chunks_per_gpu, policy, tries : optional
-        As for `synthesize`. For ten alone.
+    chunks_per_gpu, policy, gap, tries, steps, work : optional
+        As for `synthesize`. For ten and exact alone.
     mode : str
         ``"auto"``, ``"both"``, ``"in-place"`` or ``"out-of-place"`` calls.
     several : bool
@@ -116,12 +120,11 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.runtimes.catalog import profile
     from colsynth.search.levels import LEVELS, check_level
 
-    if max_height is not None:
-        require_least("--max-height", max_height, 1)
-    of_all = {"trees": trees, "instances": instances, "channels": channels}
-    of_all["max_height"] = max_height
-    of_timed = {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "tries": tries}
-    settings = _settings(algorithm, {**of_all, **of_timed}, size, budget)
+    stated, size = _of_sketch(problem, algorithm, passes, size)
+    given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
+    given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap, "tries": tries}
+    given |= {"steps": steps, "work": work}
+    settings = stated | _settings(algorithm, given, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
     level = len(LEVELS) - 1 if algorithm == AUTO else level
@@ -144,6 +147,22 @@ def compile(  # noqa: A001 - the verb of this package
     return _compiled(problem, machine, target, request, watch)
 
 
+def _of_sketch(
+    problem: Problem, algorithm: str | None, passes: str | None, size: int | None
+) -> tuple[dict[str, Any], int | None]:
+    """Return the options that a sketch states, and the size; refuse other algorithms (CS217)."""
+    from colsynth.sketches.given import defaults
+
+    if problem.sketch is None or (passes is None and algorithm in _TIMED):
+        stated = defaults(problem)
+        return stated, stated.get("size") if size is None else size
+    named = f"-a {algorithm}" if algorithm else "a search for the algorithm"
+    other = "--passes" if passes is not None else named
+    phrase = f"the sketch {problem.sketch.name} does not go with {other}"
+    advice = f"give -a {' or '.join(_TIMED)}; other algorithms would not keep to it"
+    raise InputError(Diagnostic("CS217", phrase, help=advice))
+
+
 def _tries_protocols(level: int, size: int | None) -> bool:
     """Whether a search may choose the protocol: always on the highest level, or for one size."""
     from colsynth.search.levels import LEVELS
@@ -158,6 +177,8 @@ def _settings(
     settings = {name: value for name, value in given.items() if value is not None}
     if algorithm in _TIMED:
         settings |= {n: v for n, v in (("size", size), ("budget", budget)) if v is not None}
+    if "max_height" in settings:
+        require_least("--max-height", settings["max_height"], 1)
     if size is not None:
         require_least("--size", size, 1)
     if budget is not None and algorithm not in _TIMED:

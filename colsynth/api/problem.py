@@ -8,9 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean, same_name
-from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
+from colsynth.model import (
+    AllreduceBound,
+    Bound,
+    Collective,
+    FlowBound,
+    Problem,
+    Sketch,
+    Topology,
+)
+from colsynth.sketches.given import sketched
 
 if TYPE_CHECKING:
+    from colsynth.sketches.read import Found
     from colsynth.topology.communicator import Communicator
 
 _WITH_SHARDS = (
@@ -61,6 +71,7 @@ def make_problem(
     transit: bool = False,
     custom: str | Path | None = None,
     shards: str | Path | Sequence[int] | None = None,
+    sketch: str | Path | Sketch | None = None,
 ) -> Problem:
     """Return a collective on a topology.
 
@@ -84,6 +95,8 @@ def make_problem(
         A YAML file that says how much each GPU contributes to an allgather or gets of a
         reduce-scatter, or which part of a broadcast or reduce it is the root of; or that by
         rank. All the same unless given.
+    sketch : path or Sketch, optional
+        A sketch of TACCL or in YAML that timed schedules keep to.
 
     Raises
     ------
@@ -92,6 +105,18 @@ def make_problem(
         groups that do not, CS137 for shards that cannot be, CS217 for options that do not go
         together, and whatever is wrong with a file, at its place.
     """
+    if sketch is not None:
+        given = sketch if isinstance(sketch, Sketch) else read_sketch(sketch, topology).sketch
+        whole = make_problem(
+            topology,
+            collective,
+            root,
+            groups=groups,
+            transit=transit,
+            custom=custom,
+            shards=shards,
+        )
+        return sketched(whole, given)
     asked = None if collective is None else find_collective(collective)
     if custom is not None or asked is None or asked is Collective.CUSTOM:
         beside = {"root": root, "groups": groups, "transit": transit, "shards": shards}
@@ -106,12 +131,29 @@ def make_problem(
     members: tuple[tuple[int, ...], ...] = ()
     if groups is not None:
         from colsynth.topology.groups import check_groups
+        from colsynth.topology.wires import choose_for_groups
 
         members = check_groups(groups, topology)
+        if not transit:
+            topology = choose_for_groups(topology, members)
     problem = Problem(topology, asked, None, members, transit and members != ())
     if shards is None:
         return _rooted(problem, root)
     return _sharded(problem, root, shards)
+
+
+def read_sketch(path: str | Path, topology: Topology) -> Found:
+    """Return the sketch of a file for a topology, with notes on what of it is not used.
+
+    Raises
+    ------
+    InputError
+        CS101 to CS109 for a file that cannot be read, CS142 to CS144 for a sketch that
+        contradicts itself or does not fit the topology; at their place.
+    """
+    from colsynth.sketches.read import read_sketch as read
+
+    return read(Path(path), topology)
 
 
 def find_collective(name: str) -> Collective:

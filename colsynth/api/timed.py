@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colsynth.errors import require_least
 from colsynth.model import Problem
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from colsynth.model import TimedPhase, TimedSchedule
     from colsynth.pipeline.target import Progress
     from colsynth.store import LinkRows
+    from colsynth.synthesis.exact.frontier import Point
 
 
 def synthesize(
@@ -20,7 +23,11 @@ def synthesize(
     size: int | None = None,
     chunks_per_gpu: int | None = None,
     policy: str | None = None,
+    gap: str | None = None,
     tries: int | None = None,
+    algorithm: str = "ten",
+    steps: int | None = None,
+    work: int | None = None,
     budget: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -37,8 +44,17 @@ def synthesize(
     policy : str, optional
         Which chunk goes first: ``"oldest"``, ``"rarest"`` or ``"earliest"``; with
         ``"auto"``, the default, tries take turns.
+    gap : str, optional
+        What links are occupied for after each chunk: ``"none"``, or its ``"latency"``; with
+        ``"auto"``, the default, the latency where chunks are large.
     tries : int, optional
         Schedules made, of which the best is kept.
+    algorithm : str
+        ``"ten"`` matches chunks to links; ``"exact"`` finds the shortest schedule in few steps.
+    steps : int, optional
+        For ``"exact"``: most steps.
+    work : int, optional
+        For ``"exact"``: limit of the solver, in units of about a second.
     budget : int, optional
         Transfers after which no further try begins; 0 sets no limit.
     seed : int
@@ -63,10 +79,40 @@ def synthesize(
         "size": size,
         "chunks_per_gpu": chunks_per_gpu,
         "policy": policy,
+        "gap": gap,
         "tries": tries,
         "budget": budget,
+        "steps": steps,
+        "work": work,
     }
-    return synthesize_problem(problem, context, options)
+    return synthesize_problem(problem, context, options, algorithm)
+
+
+def frontier(
+    problem: Problem, *, most_chunks: int = 6, work: int = 10, seed: int = 0
+) -> Iterator[Point]:
+    """Yield SCCL's questions about a problem with their answers, in the order of its walk.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of one phase, on links between GPUs.
+    most_chunks : int
+        Chunks of a GPU, at most.
+    work : int
+        Limit of every question, in units of about a second.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        CS326: no solver. CS328: switches, two phases, or bandwidths without a common unit.
+    """
+    from colsynth.synthesis.exact.frontier import Frontier
+
+    require_least("--chunks-per-gpu", most_chunks, 1)
+    require_least("--work", work, 1)
+    return Frontier(problem, most_chunks, work, seed).walk()
 
 
 def write_schedule(

@@ -162,7 +162,8 @@ def _estimates(
     deviations = np.sqrt(np.diag(covariance))
     related = np.abs(covariance) / np.outer(deviations, deviations)
     narrow = dict(zip(kept, final.halves(range(len(kept))), strict=True))
-    fitted = dict(zip(kept, final.logs.tolist(), strict=True))
+    # Where nothing is kept, `final` is `whole`.
+    fitted = dict(zip(kept, final.logs[: len(kept)].tolist(), strict=True))
     estimates = []
     for place, constant in enumerate(free):
         default = constant.of(base)

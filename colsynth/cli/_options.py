@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -59,6 +60,17 @@ SizeOption = Annotated[
     str | None,
     typer.Option("--size", metavar="SIZE", help="Message size, e.g. 64MB.", show_default="1GB"),
 ]
+SketchOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sketch",
+        metavar="FILE",
+        help="Sketch of the schedule, in YAML or in TACCL's JSON: connections, relays, chunks, "
+        "e.g. rails.yaml. For timed schedules.",
+        rich_help_panel=SEARCH,
+        show_default=False,
+    ),
+]
 BudgetOption = Annotated[
     int | None,
     typer.Option(
@@ -106,6 +118,18 @@ class TimedOptions:
             show_default="auto",
         ),
     ] = None
+    gap: Annotated[
+        str | None,
+        typer.Option(
+            "--gap",
+            metavar="auto|none|latency",
+            autocompletion=complete.words("auto", "none", "latency"),
+            help="Time that links stay occupied after each chunk; auto is the latency where chunks "
+            "are large, else none.",
+            rich_help_panel=SEARCH,
+            show_default="auto; compile: latency",
+        ),
+    ] = None
     tries: Annotated[
         int | None,
         typer.Option(
@@ -115,6 +139,27 @@ class TimedOptions:
             "meets the bound.",
             rich_help_panel=SEARCH,
             show_default=False,
+        ),
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            metavar="N",
+            help="Largest number of steps of an exact schedule (-a exact).",
+            rich_help_panel=SEARCH,
+            show_default="the fewest possible and one more",
+        ),
+    ] = None
+    work: Annotated[
+        int | None,
+        typer.Option(
+            "--work",
+            metavar="N",
+            help="Limit of the solver of -a exact, for all questions together, in its own units "
+            "of about a second.",
+            rich_help_panel=SEARCH,
+            show_default="10",
         ),
     ] = None
 

@@ -17,6 +17,7 @@ from colsynth.cli._options import (
     RuntimeOption,
     SeedOption,
     SizeOption,
+    SketchOption,
     TimedOptions,
     read_size,
 )
@@ -71,6 +72,7 @@ def compile_(
     collective: AnyCollectiveOption = None,
     machine: MachineOptions,
     members: MembersOptions,
+    sketch: SketchOption = None,
     search: SearchOptions,
     size: SizeOption = None,
     timed: TimedOptions,
@@ -94,7 +96,7 @@ def compile_(
         raise InputError(Diagnostic("CS214", phrase, help="write the schedule to a file"))
     inside.check(api.pass_names(search.algorithm, inside.passes), destination)
     damage = machine.read(topology)
-    problem = members.problem(damage.topology, collective)
+    problem = members.problem(damage.topology, collective, sketch=sketch)
     told = told_groups(problem, runtime)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)

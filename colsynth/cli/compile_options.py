@@ -29,9 +29,9 @@ class SearchOptions:
             metavar="ALGORITHM",
             autocompletion=complete.any_algorithm,
             help="Algorithm: forest packs spanning trees; roots packs those of an allreduce with "
-            "free roots; ten assigns each chunk a link and a time slot; bfb takes shortest paths "
-            "on direct-connect fabrics; the others are baselines, e.g. ring ('colsynth passes' "
-            "lists them). auto is short for -O3.",
+            "free roots; ten assigns each chunk a link and a time slot; exact has a solver do "
+            "so; bfb takes shortest paths on direct-connect fabrics; the others are baselines, "
+            "e.g. ring ('colsynth passes' lists them). auto is short for -O3.",
             show_default="the fastest that the search tries",
         ),
     ] = None

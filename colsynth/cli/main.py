@@ -79,6 +79,7 @@ _COMMANDS = {
     "topology": _Command(
         "colsynth.cli.topology:app", "List, show, import, export and check topologies."
     ),
+    "sketch": _Command("colsynth.cli.sketch:app", "Propose sketches of timed schedules."),
     "env": _Command("colsynth.cli.env:env", "Print the shell exports that make a job use files."),
     "export": _Command(
         "colsynth.cli.export:export", "Write execution traces for a simulator such as ASTRA-sim."

@@ -93,9 +93,13 @@ class MembersOptions:
     ] = None
 
     def problem(
-        self, topology: Topology, collective: str | None, shards: Path | None = None
+        self,
+        topology: Topology,
+        collective: str | None,
+        shards: Path | None = None,
+        sketch: Path | None = None,
     ) -> Problem:
-        """Return the problem of a command.
+        """Return the problem of a command, and note on stderr what of a sketch is not used.
 
         Raises
         ------
@@ -114,7 +118,10 @@ class MembersOptions:
             for option, text in named.items()
             if text is not None
         ]
-        return api.make_problem(
+        found = None if sketch is None else api.read_sketch(sketch, topology)
+        for note in () if found is None else found.notes:
+            tell(f"note: {note}")
+        problem = api.make_problem(
             topology,
             collective,
             None if self.root is None else read_roots(self.root),
@@ -122,7 +129,10 @@ class MembersOptions:
             transit=self.transit,
             custom=self.custom,
             shards=shards,
+            sketch=None if found is None else found.sketch,
         )
+        _tell_wires(topology, problem.topology)
+        return problem
 
 
 @dataclass(frozen=True)
@@ -154,14 +164,23 @@ def grouped(topology: Topology, group: str | None) -> tuple[Topology, dict[str, 
     from colsynth.model import Problem
     from colsynth.topology.communicator import communicators
     from colsynth.topology.groups import check_groups, read_groups
+    from colsynth.topology.wires import choose_for_groups
 
     read = None if group is None else read_groups(group, "--group", topology)
     groups = () if read is None else check_groups(read, topology)
     if not groups:
         return topology, {}
-    (found,) = communicators(Problem(topology, Collective.ALLGATHER, groups=groups))
+    chosen = choose_for_groups(topology, groups)
+    _tell_wires(topology, chosen)
+    (found,) = communicators(Problem(chosen, Collective.ALLGATHER, groups=groups))
     _tell(found)
     return found.problem.topology, {"group": _field(found)}
+
+
+def _tell_wires(before: Topology, after: Topology) -> None:
+    """Note on stderr that a group has slower wires than the machine."""
+    if after is not before:
+        tell(f"note: {after.name}: the group takes slower wires, as no faster ones join its GPUs")
 
 
 def told_groups(problem: Problem, runtime: str) -> dict[str, Any]:

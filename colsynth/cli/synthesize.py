@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli._options import (
     AnyCollectiveOption,
     BudgetOption,
     SeedOption,
     SizeOption,
+    SketchOption,
     TimedOptions,
     read_size,
 )
@@ -23,6 +25,7 @@ from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_fiel
 from colsynth.cli.members import MembersOptions, ShardsOption, asked_ranks
 from colsynth.cli.places import TIMED, check_file
 from colsynth.cli.progress import progress
+from colsynth.errors import Diagnostic, InputError
 from colsynth.units import format_duration, plural
 
 if TYPE_CHECKING:
@@ -39,6 +42,25 @@ ScheduleOption = Annotated[
         show_default=False,
     ),
 ]
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(
+        "-a",
+        "--algorithm",
+        metavar="ten|exact",
+        autocompletion=complete.words("ten", "exact"),
+        help="Algorithm: ten matches chunks to links; exact finds the shortest schedule of few "
+        "steps and proves it.",
+    ),
+]
+ParetoOption = Annotated[
+    bool,
+    typer.Option(
+        "--pareto",
+        help="Walk the frontier of steps and rounds (SCCL) up to --chunks-per-gpu chunks, 6 unless "
+        "given, and prove what lies between.",
+    ),
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
@@ -49,7 +71,10 @@ def synthesize(
     collective: AnyCollectiveOption = None,
     size: SizeOption = None,
     members: MembersOptions,
+    sketch: SketchOption = None,
     shards: ShardsOption = None,
+    algorithm: AlgorithmOption = "ten",
+    pareto: ParetoOption = False,
     schedule: ScheduleOption = None,
     force: ForceOption = False,
     timed: TimedOptions,
@@ -64,12 +89,19 @@ def synthesize(
     if schedule is not None:
         check_file("--schedule", schedule, TIMED, force)
     damage = machine.read(topology)
-    problem = members.problem(damage.topology, collective, shards)
+    problem = members.problem(damage.topology, collective, shards, sketch)
+    if pareto:
+        if schedule is not None:
+            phrase = "--pareto and --schedule do not go together"
+            raise InputError(Diagnostic("CS214", phrase, help="the walk makes no schedule to keep"))
+        _walk(problem, timed, seed, json)
+        return
     with progress() as show:
         done = api.synthesize(
             problem,
             size=read_size("--size", size),
             **asdict(timed),
+            algorithm=algorithm,
             budget=budget,
             seed=seed,
             progress=show,
@@ -81,6 +113,35 @@ def synthesize(
         emit_json({**summary, **failures_field(damage)})
     else:
         _show(done, summary)
+
+
+def _walk(problem: Problem, timed: TimedOptions, seed: int, json: bool) -> None:
+    """Print the frontier, question by question."""
+    from rich.table import Table
+
+    from colsynth import api
+
+    chunks, work = timed.chunks_per_gpu, timed.work
+    points = list(
+        api.frontier(
+            problem,
+            most_chunks=6 if chunks is None else chunks,
+            work=10 if work is None else work,
+            seed=seed,
+        )
+    )
+    if json:
+        rows = [{**asdict(point), "rounds_per_chunk": float(point.rate)} for point in points]
+        emit_json({"collective": problem.collective.value, "frontier": rows})
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("chunks", "steps", "rounds", "per chunk"):
+        table.add_column(name, justify="right")
+    table.add_column("proven")
+    for point in points:
+        counts = map(str, (point.chunks, point.steps, point.rounds, point.rate))
+        table.add_row(*counts, point.status)
+    answer_console().print(table)
 
 
 def _show(done: Synthesis, summary: dict[str, Any]) -> None:
@@ -102,6 +163,8 @@ def _rows(asked: Problem, schedule: TimedSchedule, summary: dict[str, Any]) -> d
         "time": f"{format_duration(schedule.seconds)}, {nearness(summary['gap'])} "
         f"{format_duration(schedule.bound.seconds)}",
         "bound by": summary["bound_reason"],
+        **({"sketch": f"kept to {summary['sketch']}"} if "sketch" in summary else {}),
+        **({"proven": schedule.claim} if schedule.claim else {}),
         "algbw": f"{summary['algbw_gb_per_s']:.3f} GB/s",
         "verified": "yes",
     }

@@ -26,10 +26,13 @@ from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.places import check_folder
 from colsynth.cli.progress import RESUMES, progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.errors import NegativeFinding
+from colsynth.cli.streams import tell
+from colsynth.errors import Diagnostic, InputError, NegativeFinding
 from colsynth.units import plural
 
 if TYPE_CHECKING:
+    from colsynth.cost import Model
+    from colsynth.model import Topology
     from colsynth.tuning import Bundle
 
 CollectivesOption = Annotated[
@@ -54,6 +57,16 @@ BundleOption = Annotated[
     ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing bundle.")]
+LogOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        metavar="FILE[,NAME=VALUE]",
+        help="Decide by constants that are fitted to this log, as for 'colsynth calibrate'. "
+        "Repeatable.",
+        show_default=False,
+    ),
+]
 
 
 @bundled
@@ -69,6 +82,7 @@ def tune(
     evaluations: EvaluationOptions,
     engine: EngineOptions,
     model: ModelOption = None,
+    log: LogOption = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -84,6 +98,8 @@ def tune(
     require_listable(output, profile(runtime))
     constants = given_model(runtime, model)
     damage = machine.read(topology)
+    if log is not None:
+        constants = _fitted(log, runtime, damage.topology, model)
     group, told = grouped(damage.topology, members.group)
     try:
         with progress(RESUMES) as show, engine.started(show) as started:
@@ -108,6 +124,24 @@ def tune(
         emit_json({**_as_object(bundle, output), **failures_field(damage), **told})
     else:
         _show(bundle, output)
+
+
+def _fitted(logs: list[str], runtime: str, topology: Topology, model: Path | None) -> Model:
+    """Return the constants that logs tell, and note them on stderr."""
+    from colsynth.calibrate import calibrate
+    from colsynth.cli.calibrate import read_option
+    from colsynth.runtimes import profile
+
+    if model is not None:
+        phrase = "--log and --model both give the constants that decide"
+        raise InputError(Diagnostic("CS217", phrase, help="leave one of them out"))
+    read = [read_option(text) for text in logs]
+    with progress("no constant was fitted") as show:
+        found = calibrate(read, profile(runtime), topology, show)
+    told = [item for item in found.estimates if item not in found.untold]
+    values = ", ".join(f"{item.constant} {item.value:.4g}" for item in told)
+    tell(f"note: constants of the logs: {values or 'none, the logs tell nothing'}")
+    return found.model
 
 
 def _as_object(bundle: Bundle, output: Path) -> dict[str, Any]:

@@ -148,6 +148,7 @@ class Compilation:
             "topology": self.problem.topology.name,
             "collective": self.problem.collective.value,
             "root": self.problem.root,
+            **({"sketch": self.problem.sketch.name} if self.problem.sketch else {}),
             "ranks": self.problem.topology.size,
             "runtime": self.runtime,
             "algorithm": self.algorithm,

@@ -7,16 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.model import Collective, Demand, Direction, Problem, TimedSchedule
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.memory import peak_megabytes
+from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import DEFAULT, Registry
 from colsynth.runtimes.target import Context
+from colsynth.sketches.given import defaults
 from colsynth.units import gb_per_s, microseconds
 
-ALGORITHM, MATCHER = "ten", "match-chunks"
+MATCHERS = {"ten": "match-chunks", "exact": "solve-exact"}
+"""The pass of each algorithm that makes timed schedules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +33,19 @@ class Synthesis:
         The problem of the request. With shards or several roots, `schedule` is for the equal
         custom collective (`in_equal_chunks`).
     schedule : TimedSchedule
+    algorithm : str
     pipeline : str
         Text of the pipeline that was run.
-    policy : str
+    policy : str or None
     seed : int
     synthesis_seconds, check_seconds : float
     """
 
     asked: Problem
     schedule: TimedSchedule
+    algorithm: str
     pipeline: str
-    policy: str
+    policy: str | None
     seed: int
     synthesis_seconds: float
     check_seconds: float
@@ -58,7 +64,7 @@ class Synthesis:
             "topology": problem.topology.name,
             "collective": problem.collective.value,
             "ranks": problem.topology.size,
-            "algorithm": ALGORITHM,
+            "algorithm": self.algorithm,
             "chunks": schedule.chunks,
             "transfers": schedule.transfers,
             "time_us": microseconds(schedule.seconds),
@@ -71,12 +77,14 @@ class Synthesis:
             **({"shards": list(problem.shards)} if problem.shards else {}),
             "groups": [list(group) for group in problem.groups],
             "transit": problem.transit,
+            **({"sketch": problem.sketch.name} if problem.sketch else {}),
             "size_bytes": schedule.size,
             "chunks_per_gpu": schedule.chunks_per_gpu,
             "algbw_gb_per_s": gb_per_s(schedule.algbw),
             "bound_gb_per_s": gb_per_s(schedule.size / schedule.bound.seconds),
             "bound_reason": schedule.bound.reason,
-            "policy": self.policy,
+            **({} if self.policy is None else {"policy": self.policy}),
+            **({"claim": schedule.claim} if schedule.claim else {}),
             "seed": self.seed,
             "pipeline": self.pipeline,
             "verified": True,
@@ -88,6 +96,7 @@ def synthesize_problem(
     problem: Problem,
     context: Context,
     options: Mapping[str, Any],
+    algorithm: str = "ten",
     registry: Registry = DEFAULT,
 ) -> Synthesis:
     """Return a schedule that its checker has accepted.
@@ -99,31 +108,44 @@ def synthesize_problem(
         chunks of one size.
     context : Context
     options : mapping
-        Fields of the pass `MATCHER`; None takes the default.
+        Fields of the algorithm's pass; None takes what the sketch states, else the
+        default.
+    algorithm : str
+        A key of `MATCHERS`.
     registry : Registry
 
     Raises
     ------
     InputError
-        CS210 and CS213 for options the pass does not take.
+        CS210 and CS213 for wrong values, CS217 for options of the other algorithm.
     InfeasibleError
         Some chunk cannot reach a GPU that wants it.
     DefectError
         The checker refuses the schedule.
     """
+    options = {**options, **{n: x for n, x in defaults(problem).items() if options.get(n) is None}}
     given = {name: value for name, value in options.items() if value is not None}
-    matcher = registry.load(MATCHER)(**given)
+    if algorithm not in MATCHERS:
+        phrase = f"'synthesize' has no algorithm {algorithm!r}"
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(algorithm, MATCHERS)))
+    kind = registry.load(MATCHERS[algorithm])
+    strange = sorted(set(given) - {option.field for option in options_of(kind)})
+    if strange:
+        phrase = f"--{spelt(strange[0])} does not go with -a {algorithm}"
+        raise InputError(Diagnostic("CS217", phrase, help="leave it out"))
+    matcher = kind(**given)
     pipeline = Pipeline((matcher,))
     pipeline.check(Problem, TimedSchedule)
     clock = Clock()
     schedule = pipeline.run(in_equal_chunks(problem), context, clock)
     spent = clock.seconds()
-    matching = spent.pop(MATCHER)
+    matching = spent.pop(matcher.name)
     return Synthesis(
         asked=problem,
         schedule=schedule,
+        algorithm=algorithm,
         pipeline=str(pipeline),
-        policy=matcher.policy,
+        policy=getattr(matcher, "policy", None),
         seed=context.seed,
         synthesis_seconds=matching,
         check_seconds=sum(spent.values()),
@@ -151,4 +173,5 @@ def in_equal_chunks(problem: Problem) -> Problem:
         groups=problem.groups,
         transit=problem.transit,
         demands=demands,
+        sketch=problem.sketch,
     )

@@ -12,6 +12,7 @@ from colsynth.model.problem import Collective, Demand, Direction, Problem
 from colsynth.model.program import Gpu, Header, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.model.report import Finding, Report, Severity
 from colsynth.model.rounds import LocalStep, Message, Program, Round, RoundProgram
+from colsynth.model.sketch import Connections, Sketch
 from colsynth.model.timed import Hops, TimeBound, TimedPhase, TimedSchedule
 from colsynth.model.topology import Kind, Link, Node, Topology
 
@@ -20,6 +21,7 @@ __all__ = [
     "Bound",
     "ChunkProgram",
     "Collective",
+    "Connections",
     "Cut",
     "Demand",
     "Direction",
@@ -46,6 +48,7 @@ __all__ = [
     "Round",
     "RoundProgram",
     "Severity",
+    "Sketch",
     "Slot",
     "Step",
     "Threadblock",

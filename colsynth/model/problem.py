@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from colsynth.model.sketch import Sketch
 from colsynth.model.topology import Topology
 
 
@@ -93,6 +94,8 @@ class Problem:
         By rank, how much it contributes to an allgather or gets of a reduce-scatter, or
         which part of a broadcast or reduce it is the root of, relative to others; zero or
         more, without a common divisor, zero outside groups. Empty: all the same.
+    sketch : Sketch or None
+        What timed schedules must keep to beside the topology.
     """
 
     topology: Topology
@@ -102,6 +105,7 @@ class Problem:
     transit: bool = False
     demands: tuple[Demand, ...] = ()
     shards: tuple[int, ...] = ()
+    sketch: Sketch | None = None
 
     @property
     def roots(self) -> tuple[int, ...]:

@@ -12,6 +12,10 @@ per GPU, a group has
 
 All chunks have the same size: the message (what nccl-tests calls size) divided by n * c,
 for broadcast and reduce by c, for custom by all chunks.
+
+A link passes bytes at its bandwidth and delivers them a latency later: latency is a lag.
+Chunks that follow each other without a pause are one message and pay it once. A schedule may
+leave a gap after each message, where links are occupied for longer than their bytes take.
 """
 
 from __future__ import annotations
@@ -43,7 +47,9 @@ class Hops:
     links : int32 (L,)
         Link indices of the topology.
     begin, end : int64 (L,)
-        Ticks; the end of a hop's last link is the duration of a transfer.
+        Ticks.
+    lag : int64 (H,)
+        Ticks from the end of a hop's last link until the target holds the chunk.
     """
 
     source: NDArray[np.int32]
@@ -52,6 +58,7 @@ class Hops:
     links: NDArray[np.int32]
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
+    lag: NDArray[np.int64]
 
     def __len__(self) -> int:
         """Return the number of hops."""
@@ -60,7 +67,7 @@ class Hops:
     @property
     def duration(self) -> NDArray[np.int64]:
         """Ticks from the start of a transfer until the target holds the chunk, (H,)."""
-        return self.end[self.first[1:] - 1]
+        return self.end[self.first[1:] - 1] + self.lag
 
     @property
     def stride(self) -> NDArray[np.int64]:
@@ -76,7 +83,8 @@ class TimedPhase:
 
     Hop h carries ``chunk[first[h]:first[h + 1]]``. Starts are kept as runs of transfers
     that follow each other by the hop's stride: run r of hop h (``run_first[h] <= r <
-    run_first[h + 1]``) starts at `run_start[r]` and has `run_length[r]` transfers.
+    run_first[h + 1]``) starts at `run_start[r]` and has `run_length[r]` transfers. Where the
+    stride is what the bytes of a chunk take, a run is one message of several chunks.
 
     Parameters
     ----------
@@ -157,6 +165,8 @@ class TimedSchedule:
     phases : tuple of TimedPhase
         In order; transfers of a later phase may overlap those of an earlier one.
     bound : TimeBound
+    claim : str
+        What is proven beyond the bound, with its conditions; empty for nothing.
     """
 
     problem: Problem
@@ -168,6 +178,7 @@ class TimedSchedule:
     ticks: int
     phases: tuple[TimedPhase, ...]
     bound: TimeBound
+    claim: str = ""
 
     @property
     def seconds(self) -> Fraction:

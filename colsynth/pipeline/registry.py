@@ -21,6 +21,7 @@ _PASSES = {
     "grow-trees": "colsynth.synthesis.grow_trees:GrowTrees",
     "pack-in-network": "colsynth.synthesis.pack_in_network:PackInNetwork",
     "match-chunks": "colsynth.synthesis.timed.match_chunks:MatchChunks",
+    "solve-exact": "colsynth.synthesis.exact.solve_exact:SolveExact",
     "build-ring": "colsynth.synthesis.baselines.build_ring:BuildRing",
     "build-tree": "colsynth.synthesis.baselines.build_tree:BuildTree",
     "build-halving-doubling": (
@@ -51,7 +52,8 @@ _JOINED = _LOWERING.replace("place-slots", "place-slots{sums=joined}")
 ALGORITHMS = {
     "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",
     "roots": f"pack-roots,round-weights,lower-forest{{fill=true}},{_SPREAD}",
-    "ten": f"match-chunks,lower-timed,{_SPREAD}",
+    "ten": f"match-chunks{{gap=latency}},lower-timed,{_SPREAD}",
+    "exact": f"solve-exact{{fallback=false}},lower-timed,{_SPREAD}",
     "bfb": f"grow-trees,round-weights,lower-forest,{_SPREAD}",
     "ring": f"build-ring,lower-forest{{lockstep=true}},{_DUPLEX}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",

@@ -10,8 +10,16 @@ from colsynth.model.problem import PHASES
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.units import parse_size
 
-OWN = ("forest", "roots", "bfb", "ten")
+OWN = ("forest", "roots", "bfb", "ten", "exact")
 """The algorithms of colsynth itself; every other one is a baseline from a library."""
+
+HEAVY = "exact"
+"""The algorithm that is tried only where it is asked for, or on the highest level."""
+
+EXACT = ({"chunks_per_gpu": 1}, {"chunks_per_gpu": 2}, {"chunks_per_gpu": 1, "steps": 3})
+"""What the highest level tries of it at every size, each with the work of `EXACT_WORK`."""
+
+EXACT_WORK = 2
 
 LIBRARY = ("channels", "instances", "sums")
 """The choices that are varied for a baseline: those of libraries, and how a GPU adds up."""

@@ -26,7 +26,7 @@ from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.searcher import Searcher, usable_protocols
-from colsynth.search.wish import Wish, algorithm_names
+from colsynth.search.wish import Wish, algorithm_names, exact_starts
 from colsynth.search.workshop import Workshop
 
 _TREES = "pack-trees.trees"
@@ -207,6 +207,7 @@ class _Quest:
             limits = searcher.means.budget, searcher.evaluations + level.evaluations
             searcher.most_evaluations = min(limit for limit in limits if limit is not None)
             if level.everything and anything:
+                searcher.try_all(exact_starts(self.wish, self._case.sizes))
                 self._compare_all(searcher.most_evaluations - searcher.evaluations)
             searcher.climb()
 

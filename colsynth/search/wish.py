@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
@@ -11,7 +12,7 @@ from colsynth.model import Problem
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
-from colsynth.search.levels import DEFAULT_LEVEL, OWN
+from colsynth.search.levels import DEFAULT_LEVEL, EXACT, EXACT_WORK, HEAVY, OWN
 from colsynth.search.plan import Plan
 
 
@@ -114,7 +115,8 @@ def _owners(name: str) -> str:
 def algorithm_names(problem: Problem, chosen: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return the algorithms to try, all or those chosen; colsynth's own come first.
 
-    Shortest-path trees are left out where switches would only have them refused.
+    Shortest-path trees are left out where switches would only have them refused, and `HEAVY` where
+    nobody chose it.
 
     Raises
     ------
@@ -128,10 +130,18 @@ def algorithm_names(problem: Problem, chosen: Sequence[str] | None = None) -> tu
         raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
     for name in chosen or ():
         configured(name, {})
-    direct = is_direct(problem.topology)
-    every = [name for name in ALGORITHMS if name != "bfb" or direct]
+    unfit = {HEAVY} if is_direct(problem.topology) else {HEAVY, "bfb"}
+    every = [name for name in ALGORITHMS if name not in unfit]
     names = every if chosen is None else dict.fromkeys(chosen)
     return tuple(sorted(names, key=lambda name: name not in OWN))
+
+
+def exact_starts(wish: Wish, sizes: Sequence[int]) -> list[tuple[Plan]]:
+    """Return plans of exact schedules for every size, where their solver is installed."""
+    if not wish.allows(HEAVY) or find_spec("ortools") is None:
+        return []
+    values = ({"size": size, "work": EXACT_WORK, **some} for size in sizes for some in EXACT)
+    return [(wish.start(HEAVY, **given),) for given in values]
 
 
 def is_baseline(algorithm: str) -> bool:

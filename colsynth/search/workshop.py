@@ -61,7 +61,8 @@ class Workshop:
         value: Value = self.case.problem
         schedule = value
         for place, item in enumerate(passes):
-            key = plan.protocol, str(Pipeline(passes[: place + 1]))
+            shared = all(getattr(x, "any_protocol", False) for x in passes[: place + 1])
+            key = "" if shared else plan.protocol, str(Pipeline(passes[: place + 1]))
             if key in self._kept:
                 _, value = self._kept[key]
                 self._kept.move_to_end(key)

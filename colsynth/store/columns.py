@@ -6,7 +6,7 @@ from typing import Any
 
 from colsynth.model import Direction, Hops, TimedPhase
 
-HOPS = ("source", "target", "first_link", "links", "begin", "end")
+HOPS = ("source", "target", "first_link", "links", "begin", "end", "lag")
 STARTS = ("first", "chunk", "first_run", "run_start", "run_length")
 COLUMNS = (*HOPS, *STARTS)
 
@@ -38,6 +38,7 @@ def columns_of(phase: TimedPhase) -> dict[str, Any]:
         "links": hops.links,
         "begin": hops.begin,
         "end": hops.end,
+        "lag": hops.lag,
         "first": phase.first,
         "chunk": phase.chunk,
         "first_run": phase.run_first,
@@ -55,6 +56,7 @@ def phase_of(direction: Direction, arrays: dict[str, Any]) -> TimedPhase:
         links=arrays["links"],
         begin=arrays["begin"],
         end=arrays["end"],
+        lag=arrays["lag"],
     )
     return TimedPhase(
         direction=direction,

@@ -20,7 +20,10 @@ from colsynth.model import (
 )
 from colsynth.units import parse_fraction
 
-FORMAT, VERSION = "colsynth timed schedule", 1
+FORMAT, VERSION = "colsynth timed schedule", 2
+
+WITHOUT_LAG = 1
+"""The version in which a chunk was there as soon as its last link fell free."""
 
 _MOST, _MOST_CHUNKS = 2**62, 2**31
 """Of sizes and ticks, which kernels reckon with in 64 bits, and of chunks, numbered in 32."""
@@ -62,6 +65,7 @@ class Metadata:
     ticks: int
     bound: tuple[str, str]
     phases: tuple[Direction, ...]
+    claim: str = ""
 
     def __post_init__(self) -> None:
         """Refuse numbers that no schedule has."""
@@ -97,6 +101,7 @@ def describe(schedule: TimedSchedule) -> dict[str, Any]:
         "ticks": schedule.ticks,
         "bound": [str(schedule.bound.seconds), schedule.bound.reason],
         "phases": [str(phase.direction) for phase in schedule.phases],
+        "claim": schedule.claim,
     }
 
 

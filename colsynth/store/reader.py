@@ -18,6 +18,7 @@ from colsynth.store.columns import COLUMNS, kinds_of, name_of, phase_of
 from colsynth.store.metadata import (
     FORMAT,
     VERSION,
+    WITHOUT_LAG,
     Metadata,
     Version,
     above_zero,
@@ -77,9 +78,9 @@ def _read(archive: zipfile.ZipFile, path: Path) -> TimedSchedule:
     known = parse_json(text, Version)
     if known.format != FORMAT:
         raise ValueError(f"format {known.format!r}")
-    if known.version != VERSION:
+    if known.version not in (WITHOUT_LAG, VERSION):
         phrase = f"version {known.version!r} of schedule files is not known"
-        raise _wrong(path, phrase, f"this colsynth reads version {VERSION}")
+        raise _wrong(path, phrase, f"this colsynth reads versions {WITHOUT_LAG} and {VERSION}")
     data = parse_json(text, Metadata)
     ends = [_array(archive, f"link_{name}", ("<i4",)) for name in ("source", "target", "kind")]
     _require_range(ends[2], len(data.topology.kinds), "kinds of links")
@@ -87,7 +88,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> TimedSchedule:
         _require_range(column, len(data.topology.nodes), "ends of links")
     topology = read_topology(data.topology, [column.tolist() for column in ends])
     phases = [
-        _phase(archive, number, direction, topology, data.chunks)
+        _phase(archive, number, direction, topology, data.chunks, known.version)
         for number, direction in enumerate(data.phases)
     ]
     problem = read_problem(data, topology)
@@ -102,6 +103,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> TimedSchedule:
         ticks=data.ticks,
         phases=tuple(phases),
         bound=TimeBound(parse_fraction(data.bound[0]), data.bound[1]),
+        claim=data.claim,
     )
 
 
@@ -119,15 +121,22 @@ def _check_problem(problem: Problem) -> None:
 
 
 def _phase(
-    archive: zipfile.ZipFile, number: int, direction: Any, topology: Topology, chunks: int
+    archive: zipfile.ZipFile,
+    number: int,
+    direction: Any,
+    topology: Topology,
+    chunks: int,
+    version: int,
 ) -> TimedPhase:
     """Return a phase whose arrays fit each other, so that nobody reads beyond their ends."""
+    columns = [column for column in COLUMNS if column != "lag" or version != WITHOUT_LAG]
     arrays = {
-        column: _array(archive, name_of(number, column), kinds_of(column)) for column in COLUMNS
+        column: _array(archive, name_of(number, column), kinds_of(column)) for column in columns
     }
     hops = len(arrays["source"])
-    if len(arrays["target"]) != hops:
-        raise ValueError("hops lack their targets")
+    arrays.setdefault("lag", np.zeros(hops, np.int64))
+    if not len(arrays["target"]) == len(arrays["lag"]) == hops:
+        raise ValueError("hops lack their targets or lags")
     for first, inner in (("first_link", "links"), ("first", "chunk"), ("first_run", "run_start")):
         _require_rows(arrays[first], hops, len(arrays[inner]), inner)
     for one, other in (("begin", "links"), ("end", "links"), ("run_length", "run_start")):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.boxes import infer_boxes
-from colsynth.topology.wires import choose_wires
+from colsynth.topology.wires import EVERY_WIRE, choose_wires
 
 MAX_NODES = 2**17
 MAX_LINKS = 2**22
@@ -154,7 +154,10 @@ class Builder:
         topology = Topology(name, tuple(self.nodes), links, order)
         self._check_reach(topology, span)
         topology = infer_boxes(topology, self._spans)
-        return topology if every_wire else choose_wires(topology)
+        chosen = choose_wires(topology)
+        if not every_wire or chosen is topology:
+            return chosen
+        return replace(topology, notes=(*topology.notes, EVERY_WIRE))
 
     def _check_reach(self, topology: Topology, span: Span | None) -> None:
         first = topology.ranks[0]

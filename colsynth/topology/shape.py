@@ -104,6 +104,8 @@ def _path(text: str) -> Path_:
             steps.append(step["name"])
         elif step["index"] is not None:
             steps.append(int(step["index"]))
+        else:
+            break  # any value of a mapping: which one is not told
     return tuple(steps)
 
 

@@ -10,14 +10,21 @@ that may be chips of one kind: with equal latencies, and bandwidths less than tw
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import permutations
 
 from colsynth.model import Kind, Link, Topology
 from colsynth.text import listed
 from colsynth.topology.damage import NAMED, Ends, link_labels
 from colsynth.topology.spare import DIRECT, Fabric, fabrics_of, spare_pairs
+
+EVERY_WIRE = (
+    "two kinds of wire join the same GPUs ('wires: all'), and no file can choose between them; "
+    "bounds and schedules may count on more than files can use"
+)
+"""The note on a topology whose file keeps every wire."""
 
 
 @dataclass(slots=True)
@@ -42,7 +49,11 @@ class _Choice:
             self.links.pop(pair, None)
 
 
-def choose_wires(topology: Topology, rates: Mapping[Ends, Fraction] | None = None) -> Topology:
+def choose_wires(
+    topology: Topology,
+    rates: Mapping[Ends, Fraction] | None = None,
+    group_of: Mapping[int, int] | None = None,
+) -> Topology:
     """Return a topology without the slower of two kinds of wire between two GPUs.
 
     A switch through which other ways lead, such as to a NIC, is split into parts that join
@@ -55,11 +66,17 @@ def choose_wires(topology: Topology, rates: Mapping[Ends, Fraction] | None = Non
     rates : mapping, optional
         By (source, target), bandwidths to compare where they are not those of the links: a
         degraded link is still the wire that the runtime takes.
+    group_of : mapping, optional
+        By GPU, its process group: a wire that is left out within one need not join several.
     """
     fabrics = fabrics_of(topology)
     spare = spare_pairs(topology, fabrics, rates or {})
     if not spare:
         return topology
+    if group_of is not None:
+        for number in spare.keys() - {DIRECT}:
+            ends = permutations(fabrics[number].gpus, 2)
+            spare[number] |= {(a, b) for a, b in ends if group_of[a] != group_of[b]}
     choice = _Choice(topology, {(x.source, x.target): x for x in topology.links})
     choice.without = spare.pop(DIRECT, set())
     choice.drop(choice.without)
@@ -69,6 +86,50 @@ def choose_wires(topology: Topology, rates: Mapping[Ends, Fraction] | None = Non
     for number in left:
         _left_out(choice, fabrics[number])
     return _result(choice)
+
+
+def choose_for_groups(topology: Topology, groups: Sequence[Sequence[int]]) -> Topology:
+    """Return a topology whose wires join the GPUs of every process group without others.
+
+    A slow wire may have been left out because GPUs reach each other through others. Where those
+    are in no group or in another one, wires are chosen again, as if nobody else were there.
+
+    Parameters
+    ----------
+    topology : Topology
+    groups : sequence of sequence of int
+        Ranks; no rank is in two.
+    """
+    whole = topology.whole
+    if whole is None or all(_joined(topology, group) for group in groups):
+        return topology
+    group_of = {whole.ranks[rank]: number for number, group in enumerate(groups) for rank in group}
+
+    def serves(link: Link) -> bool:
+        ends = [end for end in (link.source, link.target) if end in whole.rank_of]
+        return len({group_of.get(end, -1 - end) for end in ends}) < 2 and all(
+            end in group_of for end in ends
+        )
+
+    served = replace(whole, links=tuple(filter(serves, whole.links)))
+    found = choose_wires(served, group_of=group_of)
+    if not all(_joined(found, group) for group in groups):
+        return topology
+    return replace(found, whole=whole)
+
+
+def _joined(topology: Topology, group: Sequence[int]) -> bool:
+    """Whether GPUs reach each other without other GPUs."""
+    gpus = {topology.ranks[rank] for rank in group}
+    gone = topology.rank_of.keys() - gpus
+    arcs = [x for x in topology.link_between if gone.isdisjoint(x)]
+    return _all_reached(gpus, arcs)
+
+
+def _all_reached(gpus: set[int] | frozenset[int], arcs: list[Ends]) -> bool:
+    """Whether arcs lead from every GPU to every other."""
+    turned = [(target, source) for source, target in arcs]
+    return all(gpus <= _reached(min(gpus), ways) for ways in (arcs, turned))
 
 
 def _separated(choice: _Choice, fabric: Fabric, pairs: set[Ends]) -> bool:
@@ -148,9 +209,7 @@ def _joined_without(choice: _Choice, fabric: Fabric) -> bool:
     gone = set(fabric.switches)
     gone |= {i for i, x in enumerate(nodes) if x.kind is Kind.NIC or (boxed and x.box is None)}
     arcs = [ends for ends in choice.links if gone.isdisjoint(ends)]
-    turned = [(target, source) for source, target in arcs]
-    start = min(fabric.gpus)
-    return all(fabric.gpus <= _reached(start, ways) for ways in (arcs, turned))
+    return _all_reached(fabric.gpus, arcs)
 
 
 def _reached(start: int, arcs: list[Ends]) -> set[int]:

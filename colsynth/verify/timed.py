@@ -20,6 +20,7 @@ from colsynth.verify.timed_hops import check_hops
 from colsynth.verify.timed_links import check_links
 from colsynth.verify.timed_names import failure, gpu, moment, start_of, told
 from colsynth.verify.timed_needs import NOBODY, Need, needs
+from colsynth.verify.timed_sketch import check_sketch
 
 Ints = NDArray[np.int64]
 
@@ -39,9 +40,9 @@ def check_timed(schedule: TimedSchedule) -> None:
     VerificationError
         CS510 when arrays or figures are inconsistent, CS511 when a hop is no path or
         faster than its links, CS512 when a link carries two chunks at once, CS513 when a
-        GPU takes part that must not, CS514 when a chunk is sent before its sender has it,
-        CS515 when a chunk is received in vain, CS516 when a wanted chunk does not come,
-        CS517 when a contribution is not added exactly once.
+        GPU takes part that must not or a way is not of the sketch, CS514 when a chunk is sent
+        before its sender has it, CS515 when a chunk is received in vain, CS516 when a wanted
+        chunk does not come, CS517 when a contribution is not added exactly once.
 
     Notes
     -----
@@ -59,8 +60,9 @@ def check_timed(schedule: TimedSchedule) -> None:
     for phase in schedule.phases:
         check_hops(schedule, phase)
     check_ticks(schedule)
-    for phase in schedule.phases:
+    for phase, need in zip(schedule.phases, wanted, strict=True):
         _check_members(schedule, phase)
+        check_sketch(schedule, phase, need)
     check_links(schedule)
     ready = np.zeros(schedule.chunks, np.int64)
     for phase, need in zip(schedule.phases, wanted, strict=True):
@@ -191,7 +193,7 @@ def _arrival(phase: TimedPhase, rank: int, chunk: int) -> int | None:
         carried = slice(int(phase.first[hop]), int(phase.first[hop + 1]))
         for place in np.flatnonzero(phase.chunk[carried] == chunk).tolist():
             start = start_of(phase, carried.start + place)[1]
-            found.append(start + int(phase.hops.end[phase.hops.first[hop + 1] - 1]))
+            found.append(start + int(phase.hops.duration[hop]))
     return min(found, default=None)
 
 

@@ -39,6 +39,7 @@ def _check_hops(hops: Hops, ranks: int, links: int) -> None:
     _within("links", hops.links, links, hops.links.size)
     _within("begin", hops.begin, MOST, hops.links.size)
     _within("end", hops.end, MOST, hops.links.size)
+    _within("lag", hops.lag, MOST, hops.source.size)
     order = hops.target.astype(np.int64) * ranks + hops.source
     if np.any(np.diff(order) < 0):
         raise failure("CS510", "hops are not sorted by target and source")

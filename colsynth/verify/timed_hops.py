@@ -3,13 +3,17 @@
 Link i of a hop is occupied from b[i] to e[i]. A chunk of m[i] = bytes / bandwidth seconds
 can pass within these windows if it starts over link i at some s[i] with
 
-    s[i] >= b[i],  s[i] + latency[i] + m[i] <= e[i],  s[i + 1] >= s[i] + step[i]
+    s[i] >= b[i],  s[i] + m[i] <= e[i],  s[i + 1] >= s[i] + step[i]
 
-where step[i] is latency[i] + m[i] into a node that stores and forwards, and otherwise
-latency[i] + max(0, m[i] - m[i + 1]): the head must have arrived, and no byte leaves before
-it came. The earliest s is best, so windows are long enough exactly if for all j <= i
+and is there when the last link has passed its latency, s + latency + m. There step[i] is
+latency[i] + m[i] into a node that stores and forwards, and otherwise latency[i] + max(0, m[i] -
+m[i + 1]): the head must have arrived, and no byte leaves before it came. The earliest s is
+best, so windows are long enough exactly if for all j <= i
 
-    e[i] - b[j] >= step[j] + ... + step[i - 1] + latency[i] + m[i].
+    e[i] - b[j] >= step[j] + ... + step[i - 1] + m[i]
+
+and the arrival, a window's end without a window, is late enough if the same holds for it
+with latency[i] + m[i] of the last link.
 
 Both sides are rounded to whole ticks only where that loses nothing.
 """
@@ -82,14 +86,18 @@ def _check_times(schedule: TimedSchedule, hops: Hops) -> None:
             code = np.unique(code * len(kinds) + column, return_inverse=True)[1]
         _, examples = np.unique(code, return_index=True)
         least = np.array([_least([kinds[k] for k in rows[e]]) for e in examples.tolist()])
-        for i in range(size):
-            for j in range(i + 1):
-                given = hops.end[place[:, i]] - hops.begin[place[:, j]]
+        ends = np.column_stack((hops.end[place], hops.duration[chosen]))
+        for i in range(size + 1):
+            for j in range(min(i + 1, size)):
+                given = ends[:, i] - hops.begin[place[:, j]]
                 wrong = np.flatnonzero(given < least[code, j, i])
                 if wrong.size:
                     hop, need = int(wrong[0]), int(least[code[wrong[0]], j, i])
-                    text = _too_short(schedule, hops, place[hop], (j, i), need)
-                    raise _hop_failure(schedule, hops, int(place[hop, i]), text)
+                    last = int(place[hop, min(i, size - 1)])
+                    window = int(hops.begin[place[hop, j]]), int(ends[hop, i])
+                    entered = None if i == j else int(place[hop, j])
+                    text = _too_short(schedule, hops, (entered, last, i == size), window, need)
+                    raise _hop_failure(schedule, hops, last, text)
 
 
 def _link_kinds(schedule: TimedSchedule) -> tuple[list[_LinkKind], Ints]:
@@ -111,31 +119,44 @@ def _link_kinds(schedule: TimedSchedule) -> tuple[list[_LinkKind], Ints]:
 
 
 def _least(links: list[_LinkKind]) -> list[list[int]]:
-    """Return the fewest ticks from the begin of link j to the end of link i, at [j][i]."""
+    """Return the fewest ticks from the begin of link j to the end of link i, at [j][i].
+
+    The last column is of the arrival behind the last link.
+    """
     steps = [
         latency + (moving if stores else max(Fraction(0), moving - following[1]))
         for (latency, moving, stores), following in pairwise(links)
     ]
     size = len(links)
-    table = [[0] * size for _ in range(size)]
+    table = [[0] * (size + 1) for _ in range(size)]
     for j in range(size):
         for i in range(j, size):
-            whole = sum(steps[j:i], Fraction(0)) + links[i][0] + links[i][1]
-            table[j][i] = min(ceil(whole), MOST)
+            table[j][i] = min(ceil(sum(steps[j:i], Fraction(0)) + links[i][1]), MOST)
+        whole = sum(steps[j:], Fraction(0)) + links[-1][0] + links[-1][1]
+        table[j][size] = min(ceil(whole), MOST)
     return table
 
 
 def _too_short(
-    schedule: TimedSchedule, hops: Hops, place: Ints, pair: tuple[int, int], need: int
+    schedule: TimedSchedule,
+    hops: Hops,
+    places: tuple[int | None, int, bool],
+    window: tuple[int, int],
+    need: int,
 ) -> str:
-    """Return which window of time does not hold a chunk."""
-    j, i = pair
-    begin, end = int(hops.begin[place[j]]), int(hops.end[place[i]])
-    last = schedule.problem.topology.link_name(int(hops.links[place[i]]))
-    if i == j:
-        return f"link {last} is occupied for {end - begin} ticks, a chunk takes {need}"
-    entered = schedule.problem.topology.link_name(int(hops.links[place[j]]))
-    text = f"a chunk that enters {entered} at tick {begin} has not left {last} at tick {end}"
+    """Return which window of time does not hold a chunk.
+
+    `places` are where it enters, None for the last link alone, the last link, and whether
+    the window ends with the arrival behind it.
+    """
+    entered, last, arrives = places
+    begin, end = window
+    name = schedule.problem.topology.link_name(int(hops.links[last]))
+    if entered is None:
+        return f"link {name} is occupied for {end - begin} ticks, a chunk takes {need}"
+    first = schedule.problem.topology.link_name(int(hops.links[entered]))
+    done = "arrived behind" if arrives else "left"
+    text = f"a chunk that enters {first} at tick {begin} has not {done} {name} at tick {end}"
     return f"{text}: it takes {need} ticks"
 
 

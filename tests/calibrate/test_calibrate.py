@@ -11,7 +11,7 @@ import pytest
 
 from colsynth import api
 from colsynth.calibrate import library_program
-from colsynth.calibrate.fit import NARROW
+from colsynth.calibrate.fit import NARROW, Constant, Standing, fit
 from colsynth.cli.main import run
 from colsynth.cost import default_model
 from colsynth.cost.model_file import read_model
@@ -173,3 +173,19 @@ def test_links_are_fitted_to_copies_unless_kernels_tell_of_them(capsys):
     assert values["link_efficiency"] == pytest.approx(0.909, rel=0.01)  # 272.85 of 300 GB/s
     assert values["network_efficiency"] == pytest.approx(0.985, rel=0.01)  # of 25 GB/s
     assert any("NIC to NIC 1.6 us" in note for log in answer["logs"] for note in log["notes"])
+
+
+def test_rows_that_depend_on_no_constant_leave_all_at_their_defaults():
+    pytest.importorskip("scipy")
+
+    class Deaf:
+        def residuals(self, _model):
+            return np.full(5, 0.3)
+
+        def change(self, _here, _other, _constant):
+            return np.zeros(5)
+
+    constants = [Constant("launch", "Simple"), Constant("link_efficiency", None)]
+    model, estimates, _ = fit(Deaf(), BASE, constants)
+    assert model == BASE
+    assert [x.standing for x in estimates] == [Standing.UNTOLD] * 2

@@ -171,3 +171,28 @@ def test_a_link_that_leads_nowhere_is_refused_before_work(tmp_path, capsys):
     assert run([*FAST, "-o", str(place), "--force"]) == 2
     assert "error[CS207]" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_log_of_the_machine_decides(tmp_path, capsys):
+    """A log of a machine with slow messages: predictions are its, and another program is best."""
+    pytest.importorskip("scipy")
+    lines = ["NCCL_ALGO=Ring NCCL_PROTO=Simple ./all_reduce_perf", "8 coll channels"]
+    lines.append("# size count type redop root time algbw busbw #wrong time algbw busbw #wrong")
+    for size in (4**power for power in range(6, 15)):
+        cells = f"{900 + size / 70_000:.2f} 0 0 0 "
+        lines.append(f"{size} {size // 4} float sum -1 {cells * 2}")
+    log = tmp_path / "log.txt"
+    log.write_text("\n".join(lines) + "\n")
+    case = ["tune", "dgx-1v", "-c", "allgather", "-r", "msccl", "--algorithms", "forest"]
+    case += ["--sizes", "16MiB", "--budget", "12", "--jobs", "1", "--json"]
+    found = []
+    for name, more in (("plain", []), ("told", ["--log", str(log)])):
+        assert run([*case, *more, "-o", str(tmp_path / name)]) == 0
+        out, err = capsys.readouterr()
+        assert ("constants of the logs: link_efficiency" in err) == bool(more)
+        found.append(json.loads(out)["files"][0])
+    plain, told = found
+    assert told["settings"] != plain["settings"]
+    assert told["predicted"] != plain["predicted"]
+    both = [*case, "--log", str(log), "--model", __file__, "-o", str(tmp_path / "both")]
+    assert run(both) == 2

@@ -51,6 +51,7 @@ class Swap:
             links=np.array([1, 0], np.int32),
             begin=np.zeros(2, np.int64),
             end=np.full(2, ticks),
+            lag=np.zeros(2, np.int64),
         )
         phase = TimedPhase(
             direction=Direction.OUT,

@@ -62,7 +62,7 @@ def transfers(phase: TimedPhase) -> list[Sent]:
     for hop in range(len(hops)):
         links = range(hops.first[hop], hops.first[hop + 1])
         stride = max(int(hops.end[i] - hops.begin[i]) for i in links)
-        duration = int(hops.end[hops.first[hop + 1] - 1])
+        duration = int(hops.end[hops.first[hop + 1] - 1] + hops.lag[hop])
         for run in range(phase.run_first[hop], phase.run_first[hop + 1]):
             for k in range(phase.run_length[run]):
                 start = int(phase.run_start[run]) + k * stride
@@ -144,12 +144,12 @@ def possible(schedule, hops, hop):
         start = max(Fraction(int(hops.begin[place])), tail if stores else head, tail - moving)
         head = start + link.latency / schedule.tick
         tail = head + moving
-        if tail > int(hops.end[place]):
+        if start + moving > int(hops.end[place]):
             return False
         at = link.target
         if at != goal and topology.nodes[at].kind is Kind.GPU:
             return False
-    return at == goal
+    return at == goal and tail <= int(hops.end[place] + hops.lag[hop])
 
 
 def meetings(phases):

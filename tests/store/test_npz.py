@@ -108,7 +108,7 @@ def test_link_rows_are_what_transfers_occupy(name):
             for place in range(phase.hops.first[hop], phase.hops.first[hop + 1]):
                 begin, end = start + phase.hops.begin[place], start + phase.hops.end[place]
                 expected.append((begin, end, phase.hops.links[place], chunk, row))
-            assert end == moved.end[row]
+            assert end + phase.hops.lag[hop] == moved.end[row]
         assert list(zip(*rows, strict=True)) == expected
 
 
@@ -201,6 +201,7 @@ def edited(path, **changes):
         {"phase0_target": np.zeros(23, np.int32)},
         {"phase0_source": np.array([None] * 24, object)},
         {"phase0_begin": np.zeros(3, np.int64)},
+        {"phase0_lag": np.zeros(3, np.int64)},
         {"phase0_first_link": np.zeros(25, np.int64)},
         {"phase0_run_length": np.zeros(1, np.int64)},
         {"link_kind": np.full(24, 7, np.int32)},
@@ -221,10 +222,19 @@ def test_an_unchanged_copy_is_read(tmp_path):
     assert isinstance(store.read_npz(tmp_path / "a.npz").phases[0], TimedPhase)
 
 
+def test_files_of_the_first_version_have_no_lag(tmp_path):
+    edited(tmp_path / "a.npz", version=1)
+    with np.load(tmp_path / "a.npz") as found:
+        arrays = {name: found[name] for name in found.files if not name.endswith("lag")}
+    np.savez(tmp_path / "b.npz", **arrays)
+    assert_equal(store.read_npz(tmp_path / "b.npz"), made("mesh"))
+    check_timed(store.read_npz(tmp_path / "b.npz"))
+
+
 @pytest.mark.parametrize(
     ("changes", "phrase"),
     [
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version 3"),
         ({"format": "other"}, "not a schedule file"),
         ({"chunks": 1}, "damaged"),
         ({"tick": "1/0"}, "damaged"),

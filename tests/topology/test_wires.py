@@ -150,7 +150,9 @@ def test_a_wire_that_cannot_be_divided_goes_where_gpus_can_do_without_it():
 def test_all_wires_on_demand():
     text = BOX.replace("version: 1", "version: 1\nwires: all")
     topology = read(text)
-    assert (topology.whole, topology.notes) == (None, ())
+    assert topology.whole is None
+    assert [note for note in topology.notes if "wires: all" in note] == list(topology.notes[:1])
+    assert read(PLAIN.replace("version: 1", "version: 1\nwires: all")).notes == ()
     assert bound(topology) == bound(read(BOX).whole)
     for one in (topology, read(BOX), read(CLUSTER)):
         assert read(export_flat(one)) == one
@@ -230,3 +232,31 @@ def test_laws_of_any_box(topology):
             assert 0 in after or after[0] == after[1]
     reached = nx.DiGraph((x.source, x.target) for x in found.links)
     assert all(set(range(5)) <= nx.descendants(reached, gpu) | {gpu} for gpu in range(5))
+
+
+def test_a_group_without_the_faster_wire_takes_the_slower_one(tmp_path, capsys):
+    """GPUs 0 and 5 of a cube mesh have no NVLink between them; PCIe joins them (Blink's case)."""
+    mesh = load("dgx-1v")
+    nodes = (*mesh.nodes, Node("pcie0", Kind.SWITCH, 0))
+    more = [Link(*ends, Fraction(12 * GB)) for g in range(8) for ends in ((g, 8), (8, g))]
+    links = tuple(sorted((*mesh.links, *more), key=lambda x: (x.source, x.target)))
+    topology = choose_wires(replace(mesh, nodes=nodes, links=links))
+    problem = api.make_problem(topology, "allgather", groups=[[0, 5]])
+    assert api.bound(problem).algbw == 24 * GB
+    assert api.compile(problem, "msccl").artefacts[0].report.ok
+    assert problem.topology.whole is topology.whole
+    # NVLink alone serves GPUs that it joins, and PCIe is not counted on.
+    joined = api.make_problem(topology, "allgather", groups=[[0, 1, 2]])
+    assert joined.topology is topology
+    # Two groups at once: PCIe for one, while the other keeps NVLink where it has it.
+    both = api.make_problem(topology, "allgather", groups=[[0, 5], [1, 2]])
+    hops = {
+        (a, b): [both.topology.links[i].bandwidth for i in route]
+        for a, b, route in routes(both.topology, both.groups)
+    }
+    assert hops[1, 2] == [50 * GB]
+    assert hops[0, 5] == [12 * GB] * 2
+    path = tmp_path / "mesh.yaml"
+    path.write_text(export_flat(topology))
+    assert run(["bound", str(path), "-c", "allgather", "--group", "0,5"]) == 0
+    assert "the group takes slower wires" in capsys.readouterr().err

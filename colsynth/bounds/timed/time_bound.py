@@ -1,14 +1,14 @@
 """Times that no timed schedule of a problem can beat.
 
-A link is busy for latency + bytes / bandwidth with every chunk, and has one chunk at a
-time. So a set of GPUs that m chunks must enter needs the least T for which its incoming
-links together have passed m whole chunks (`least_times`); where a set begins after its
-first chunk can arrive, or data has a way to go after it, that time is added link by link.
-Cuts tried: every GPU, every box, what hangs together below each tier of switches, the
-GPUs of each switch, the least ratio over all cuts (`bounds.trees`), and for
-all-to-all the sets that sweeps over the topology find. Beside cuts there are the links of
-all parts of a partition together, the distances of all pairs together, and the longest
-way that some chunk has to go.
+A link is busy for bytes / bandwidth with every chunk, has one chunk at a time, and delivers a
+latency later. That holds for any messages, of one chunk or of several. So a set of GPUs that m
+chunks must enter needs the least T for which its incoming links together have passed m whole
+chunks (`least_times`); where a set begins after its first chunk can arrive, or data has a way
+to go after it, that time is added link by link. Cuts tried: every GPU, every box, what hangs
+together below each tier of switches, the GPUs of each switch, the least ratio over all cuts
+(`bounds.trees`), and for all-to-all the sets that sweeps over the topology find. Beside cuts
+there are the links of all parts of a partition together, the distances of all pairs together,
+and the longest way that some chunk has to go.
 
 Reduce-scatter and allgather may overlap in an allreduce, so their times cannot be added:
 both count at every cut and every set of links together instead.
@@ -87,7 +87,7 @@ def time_bound(
     graph = hop_graph(problem, hops)
     distance = largest_distance(problem, graph)
     names = [problem.topology.nodes[problem.topology.ranks[rank]].name for rank in distance.ranks]
-    wires = wires_of(problem, chunk_bytes, hops, ticks, *_edges(phases, graph))
+    wires = wires_of(problem, chunk_bytes, ticks, *_edges(phases, graph), hops.links)
     most, reason = distance.ticks, f"distance from {' to '.join(names)}"
     cheapest_first = (
         _each_rank(problem, phases, wires),

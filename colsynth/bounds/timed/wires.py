@@ -1,8 +1,9 @@
 """Links as a lower bound sees them: how long a chunk keeps each busy, and when it can.
 
-A link that is busy for `busy` ticks with every chunk, and on which none can start before
-some tick nor end later than some ticks before the end, passes at most
-``floor((T - delay) / busy)`` chunks in T ticks. That is all a bound on a cut needs.
+A link that is busy for `busy` ticks with the bytes of every chunk, and on which none can start
+before some tick nor end later than some ticks before the end, passes at most
+``floor((T - delay) / busy)`` chunks in T ticks. That is all a bound on a cut needs. Latency is
+a part of the delay: chunks that follow each other as one message pay it once.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from colsynth.bounds.network import to_int64
 from colsynth.bounds.offsets import group_by
-from colsynth.bounds.timed.ticks import Ticks
+from colsynth.bounds.timed.ticks import Ticks, link_kinds
 from colsynth.kernels.distances import FAR, spread
-from colsynth.model import Hops, Kind, Problem
+from colsynth.model import Kind, Problem
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -34,9 +35,10 @@ class Wires:
     tail, head : int64 (L,)
         Nodes.
     busy : int64 (L,)
-        Ticks that a chunk occupies the link.
+        Ticks that the bytes of a chunk occupy the link.
     delay : int64 (L,)
-        Ticks before the first and after the last chunk in which the link is of no use.
+        Ticks before the first and after the last chunk in which the link is of no use, with
+        its latency.
     """
 
     nodes: int
@@ -62,7 +64,12 @@ def csr(size: int, tail: Ints, head: Ints, length: Ints) -> tuple[Ints, Ints, In
 
 
 def wires_of(
-    problem: Problem, chunk_bytes: Fraction, hops: Hops, ticks: Ticks, before: Ints, after: Ints
+    problem: Problem,
+    chunk_bytes: Fraction,
+    ticks: Ticks,
+    before: Ints,
+    after: Ints,
+    used: NDArray[np.int32],
 ) -> Wires:
     """Return the links of a problem.
 
@@ -72,33 +79,34 @@ def wires_of(
         Ticks until each rank can have anything to send.
     after : int64 (N,)
         Ticks that data still needs from each rank to where it is wanted.
+    used : int32
+        Links of the hops; with a sketch, data takes no others.
     """
     topology = problem.topology
     ranks = np.array(topology.ranks, np.int64)
     tail = np.array([link.source for link in topology.links], np.int64)
     head = np.array([link.target for link in topology.links], np.int64)
-    busy = np.zeros(len(tail), np.int64)
-    busy[hops.links] = hops.end - hops.begin
-    for index in np.nonzero(busy == 0)[0]:  # on no route
-        link = topology.links[index]
-        busy[index] = ticks.at_least(link.latency + chunk_bytes / link.bandwidth)
+    kinds, kind_of = link_kinds(topology)
+    times = [(ticks.at_least(chunk_bytes / rate), ticks.at_most(lag)) for rate, lag in kinds]
+    busy, latency = np.array(times, np.int64).reshape(-1, 2)[kind_of].T
     start, rest = np.full((2, len(topology.nodes)), FAR)
     start[ranks], rest[ranks] = before, after
     if len(ranks) < len(topology.nodes):
-        _pass_switches(problem, ticks, tail, head, start, rest)
+        _pass_switches(problem, latency, tail, head, start, rest)
     is_open = np.ones(len(topology.nodes), np.bool_)
     is_open[ranks] = open_ranks(problem)
     kept = is_open[tail] & is_open[head] & (start[tail] < FAR) & (rest[head] < FAR)
-    delay = start[tail[kept]] + rest[head[kept]]
+    if problem.sketch is not None:
+        kept &= np.isin(np.arange(len(tail)), used)
+    delay = start[tail[kept]] + latency[kept] + rest[head[kept]]
     return Wires(len(topology.nodes), tail[kept], head[kept], busy[kept], delay)
 
 
 def _pass_switches(
-    problem: Problem, ticks: Ticks, tail: Ints, head: Ints, start: Ints, rest: Ints
+    problem: Problem, latency: Ints, tail: Ints, head: Ints, start: Ints, rest: Ints
 ) -> None:
     """Set the times of switches and NICs: the least latency from and to a GPU."""
     topology = problem.topology
-    latency = np.array([ticks.at_least(link.latency) for link in topology.links], np.int64)
     forwards = np.array([node.kind is not Kind.GPU for node in topology.nodes])
     into, out = forwards[head], forwards[tail]
     spread(*csr(len(start), tail[into], head[into], latency[into]), start)

@@ -26,6 +26,7 @@ from colsynth.synthesis.timed.progress import WorkMeter
 from colsynth.synthesis.timed.reach import refuse_unreachable
 from colsynth.synthesis.timed.regions import Region, held_together, regions
 from colsynth.synthesis.timed.route import Trees, route, send_along
+from colsynth.synthesis.timed.sketched import parts, within
 from colsynth.synthesis.timed.uniform import is_uniform, match_rounds
 
 Ints = NDArray[np.int64]
@@ -69,15 +70,18 @@ class Setting:
     size : int
         Bytes of the message.
     chunks_per_gpu : int
+    spaced : bool
+        Whether messages are of one chunk and links stay occupied for their latency too.
     """
 
-    def __init__(self, problem: Problem, size: int, chunks_per_gpu: int) -> None:
+    def __init__(self, problem: Problem, size: int, chunks_per_gpu: int, spaced: bool) -> None:
         self.problem, self.topology = problem, problem.topology
         self.gpus, self.links = self.topology.size, len(self.topology.links)
         self.chunk_bytes: Fraction = chunk_size(problem, size, chunks_per_gpu)
         self.ticks: Ticks = choose_ticks(self.topology, self.chunk_bytes)
         self._confined = () if problem.transit else problem.groups
-        self.all_hops: Hops = hops_of(self.topology, self.chunk_bytes, self.ticks, self._confined)
+        hops = hops_of(self.topology, self.chunk_bytes, self.ticks, self._confined, spaced=spaced)
+        self.all_hops: Hops = within(problem, hops)
         self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
         self.transfers = count_transfers(problem, chunks_per_gpu)
 
@@ -101,19 +105,22 @@ class Setting:
             CS302: some chunk cannot reach somebody who wants it.
         """
         for item in self.wants:
-            refuse_unreachable(self.problem, self._outwards(item)[0], item)
+            hops, _ = self.outwards(item)
+            for index, keep in parts(self.problem, hops, item):
+                refuse_unreachable(self.problem, select(hops, keep), item.take(index))
         return tuple(self._task(item, meter) for item in self.wants)
 
-    def _outwards(self, item: Wants) -> tuple[Hops, Ints]:
+    def outwards(self, item: Wants) -> tuple[Hops, Ints]:
         """Return the hops as chunks of a phase take them outwards, and which each was."""
         if item.direction is Direction.IN:
             return reverse(self.hops)
         return self.hops, np.arange(len(self.hops))
 
     def _task(self, item: Wants, meter: WorkMeter) -> Task:
-        hops, was = self._outwards(item)
+        hops, was = self.outwards(item)
         if item.wanted is not None:
-            trees = route(hops, self.gpus, self.links, item, item.wanted, meter)
+            ways = parts(self.problem, hops, item)
+            trees = route(hops, self.gpus, self.links, item, item.wanted, meter, ways)
             return Task(item, hops, was, (), trees)
         if self.rounds(hops):
             return Task(item, hops, was, (), None)
@@ -191,14 +198,14 @@ def _phase(
     if task.trees is None and tactic.policy == "oldest" and setting.rounds(task.hops):
         phase = match_rounds(task.hops, setting.gpus, item, turn, meter)
         return delayed(phase, max((last_end(other) for other in before), default=0))
-    start = _start(setting, item, before)
+    start = start_of_phase(setting, item, before)
     if task.trees is not None:
         return send_along(task.hops, setting.gpus, item, task.trees, start, turn, meter)
     spread = Spread(task.hops, setting.problem.members, setting.gpus, item, task.regions)
     return match_events(spread, start, tactic, meter)
 
 
-def _start(setting: Setting, item: Wants, before: list[TimedPhase]) -> tuple[Ints, Ints]:
+def start_of_phase(setting: Setting, item: Wants, before: list[TimedPhase]) -> tuple[Ints, Ints]:
     """Return when each link falls free, and when each chunk of a phase is there."""
     busy = np.zeros(setting.links, np.int64)
     born = np.zeros(len(item.number), np.int64)

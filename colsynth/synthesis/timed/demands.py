@@ -36,6 +36,13 @@ class Lists:
         first = offsets([len(part) for part in lists])
         return cls(first, np.array([x for part in lists for x in part], np.int32))
 
+    def take(self, index: NDArray[np.int64]) -> Lists:
+        """Return the lists at some places."""
+        sizes = np.diff(self.first)[index]
+        first = offsets(sizes)
+        place = np.repeat(self.first[:-1][index] - first[:-1], sizes) + np.arange(first[-1])
+        return Lists(first, self.items[place])
+
 
 @dataclass(frozen=True)
 class Wants:
@@ -55,6 +62,11 @@ class Wants:
     number: Ints
     holders: Lists
     wanted: Lists | None
+
+    def take(self, index: NDArray[np.int64]) -> Wants:
+        """Return the chunks at some places."""
+        wanted = None if self.wanted is None else self.wanted.take(index)
+        return Wants(self.direction, self.number[index], self.holders.take(index), wanted)
 
 
 def count_chunks(problem: Problem, chunks_per_gpu: int) -> tuple[int, int]:
@@ -134,7 +146,11 @@ def _spread(problem: Problem, chunks_per_gpu: int) -> tuple[Wants, ...]:
     holders = Lists(np.arange(len(items) + 1), items)
     wanted = _listed(problem, holders) if problem.groups and problem.transit else None
     number = np.arange(len(items), dtype=np.int32)
-    return tuple(Wants(d, number, holders, wanted) for d in PHASES[problem.collective])
+    listed = _listed(problem, holders) if problem.sketch and problem.sketch.leave else wanted
+    return tuple(
+        Wants(d, number, holders, listed if d is Direction.OUT else wanted)
+        for d in PHASES[problem.collective]
+    )
 
 
 def _listed(problem: Problem, holders: Lists) -> Lists:

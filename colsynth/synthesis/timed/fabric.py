@@ -17,11 +17,12 @@ Ints = NDArray[np.int64]
 def fabric_of(hops: Hops, gpus: int, links: int) -> Fabric:
     """Return the hops with their lookups by GPU and by shared link."""
     out_first, out = group_by(hops.source, gpus)
-    duration, direct = hops.duration, np.diff(hops.first) == 1
+    duration = hops.duration
+    # A hop of one link that nobody else uses is free when its chunk arrives.
+    prompt = (np.diff(hops.first) == 1) & (hops.stride == duration)
     hops = _without_followers(hops, links)
     hop = np.repeat(np.arange(len(hops)), np.diff(hops.first))
-    # A hop of one link that nobody else uses is free when its chunk arrives.
-    alone = direct[hop] & (np.bincount(hops.links, minlength=links) == 1)[hops.links]
+    alone = prompt[hop] & (np.bincount(hops.links, minlength=links) == 1)[hops.links]
     user_first, order = group_by(hops.links, links)
     pairs = np.unique(np.stack((hops.links, hops.begin), axis=1)[~alone], axis=0)
     return Fabric(

@@ -12,11 +12,17 @@ from colsynth.model import Problem, TimeBound, TimedPhase, TimedSchedule
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.timed.attempt import AUTO, Setting, attempt, choose
-from colsynth.synthesis.timed.demands import count_chunks, count_transfers
+from colsynth.synthesis.timed.demands import chunk_size, count_chunks, count_transfers
 from colsynth.synthesis.timed.match import POLICIES
 from colsynth.synthesis.timed.memory import refuse_too_large
 from colsynth.synthesis.timed.phases import last_end
 from colsynth.synthesis.timed.progress import WorkMeter
+
+LATENCY = "latency"
+GAPS = (AUTO, "none", LATENCY)
+_SMALL = 8
+"""With transfers that take so many times the latency of a link, gaps cost little; chunks then meet
+in step, which uniform networks are matched by (`uniform`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,10 @@ class MatchChunks:
         a chunk may enter a region twice when there is nothing new for it.
     budget : int
         Transfers placed after which no further try begins; 0 sets no such limit.
+    gap : str
+        What a link is occupied for beyond the bytes of a message: ``none``, or its
+        ``latency``, where every chunk is a message. ``auto`` takes the latency where that
+        is at most an eighth of every transfer, or where a try exceeds the budget.
     """
 
     size: int = 10**9
@@ -53,6 +63,7 @@ class MatchChunks:
     policy: str = AUTO
     tries: int = 4
     budget: int = 500_000
+    gap: str = AUTO
 
     name: ClassVar[str] = "match-chunks"
     takes: ClassVar[type] = Problem
@@ -60,15 +71,17 @@ class MatchChunks:
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("chunks_per_gpu", (1, 2, 4, 8, 16), ladder=True),
         Choice("size", (2**20, 2**26, 2**30), ladder=True),
+        Choice("gap", GAPS[1:]),
     )
 
     def __post_init__(self) -> None:
         for option, least in (("size", 1), ("chunks_per_gpu", 1), ("tries", 1), ("budget", 0)):
             require_least(option.replace("_", "-"), getattr(self, option), least)
-        known = (AUTO, *POLICIES)
-        if self.policy not in known:
-            phrase = f"there is no policy {self.policy!r}"
-            raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.policy, known)))
+        for option, known in (("policy", (AUTO, *POLICIES)), ("gap", GAPS)):
+            given = getattr(self, option)
+            if given not in known:
+                phrase = f"there is no {option} {given!r}"
+                raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(given, known)))
 
     def run(self, value: Problem, target: Target) -> TimedSchedule:
         """Return the best schedule found.
@@ -90,7 +103,7 @@ class MatchChunks:
             note = "whoever wants a chunk holds it from the beginning"
             raise InputError(Diagnostic("CS307", "no chunk has to move", notes=(note,)))
         refuse_too_large(value, self.chunks_per_gpu)
-        setting = Setting(value, self.size, self.chunks_per_gpu)
+        setting = Setting(value, self.size, self.chunks_per_gpu, self._spaced(value, total))
         meter = WorkMeter(total, setting.ticks.unit, target.progress)
         target.progress("preparing routes", 0, total)
         tasks = setting.tasks(meter)
@@ -119,6 +132,15 @@ class MatchChunks:
             phases=best,
             bound=bound,
         )
+
+    def _spaced(self, problem: Problem, transfers: int) -> bool:
+        """Whether links stay occupied for the latency of every chunk."""
+        if self.gap != AUTO:
+            return self.gap == LATENCY
+        chunk = chunk_size(problem, self.size, self.chunks_per_gpu)
+        kinds = {(link.bandwidth, link.latency) for link in problem.topology.links}
+        small = all(_SMALL * lag * rate <= chunk for rate, lag in kinds)
+        return small or 0 < self.budget < transfers
 
     def _bound(self, setting: Setting, ticks: int) -> TimeBound:
         """Return the bound that a schedule of so many ticks is measured against."""

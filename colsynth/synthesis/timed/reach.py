@@ -39,6 +39,8 @@ def refuse_unreachable(problem: Problem, hops: Hops, wants: Wants) -> None:
             notes=("only GPUs of the same group may pass chunks on",) if confined else (),
             help="let other GPUs pass chunks on with --transit"
             if confined
+            else f"allow more ways in the sketch {problem.sketch.name}"
+            if problem.sketch is not None
             else "add the missing links, or leave the unreachable GPUs out",
         )
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.bounds.offsets import group_by
+from colsynth.bounds.offsets import group_by, offsets
 from colsynth.kernels.events import NOW, SENT
 from colsynth.kernels.routing import HopTable, route_pass
 from colsynth.kernels.sending import Piles, Tasks, send_tasks
@@ -17,6 +17,7 @@ from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import agenda_of, fabric_of
 from colsynth.synthesis.timed.phases import phase_of
 from colsynth.synthesis.timed.progress import STEP, WorkMeter
+from colsynth.synthesis.timed.sketched import Part, all_hops
 
 Ints = NDArray[np.int64]
 
@@ -47,7 +48,13 @@ class Trees:
 
 
 def route(
-    hops: Hops, gpus: int, links: int, wants: Wants, wanted: Lists, meter: WorkMeter
+    hops: Hops,
+    gpus: int,
+    links: int,
+    wants: Wants,
+    wanted: Lists,
+    meter: WorkMeter,
+    parts: tuple[Part, ...] = (),
 ) -> Trees:
     """Return trees that load all links as evenly as passes of rerouting can.
 
@@ -61,49 +68,70 @@ def route(
         Who wants each chunk.
     meter : WorkMeter
         Told of every pass.
+    parts : tuple of Part
+        Which chunks may take which hops, each chunk in one part; any, unless given.
     """
-    table = _table(hops, gpus)
-    turned = _turned(table)
-    holders = wants.holders
+    parts = parts or (all_hops(hops, wants),)
+    tables = [_table(hops, gpus, keep) for _, keep in parts]
+    turned = [_turned(table) for table in tables]
+    lists = [(wants.holders.take(index), wanted.take(index)) for index, _ in parts]
     chunks = len(wants.number)
-    # A tree reaches no GPU twice; pages that no tree needs are never touched.
-    room = chunks * (gpus - 1)
     share = max(1, chunks * len(hops) // _WORK)
     load = np.zeros(links, np.int64)
-    old = np.zeros(chunks + 1, np.int64), np.empty(0, np.int32)
+    trees = [Trees(np.zeros(len(x) + 1, np.int64), np.empty(0, np.int32)) for x, _ in parts]
     best: Trees | None = None
     least, idle = 0, 0
     for number in range(_PASSES):
-        new = np.zeros(chunks + 1, np.int64), np.empty(room, np.int32)
         # Shortest ways first; from then on full is what the last pass filled most.
         reference = max(1, int(load.max())) if number else _NEVER_FULL
-        edges = route_pass(
-            turned if idle % 2 else table,
-            hops.source,
-            holders.first,
-            holders.items,
-            wanted.first,
-            wanted.items,
-            load,
-            reference,
-            share,
-            old,
-            new,
-        )
-        old = new[0], new[1][:edges].copy()
+        for i, (holders, targets) in enumerate(lists):
+            # A tree reaches no GPU twice; pages that no tree needs are never touched.
+            count = len(parts[i][0])
+            new = np.zeros(count + 1, np.int64), np.empty(count * (gpus - 1), np.int32)
+            edges = route_pass(
+                (turned if idle % 2 else tables)[i],
+                hops.source,
+                holders.first,
+                holders.items,
+                targets.first,
+                targets.items,
+                load,
+                reference,
+                share,
+                (trees[i].first, trees[i].hop),
+                new,
+            )
+            trees[i] = Trees(new[0], new[1][:edges].copy())
         meter.tell(f"routing, pass {number + 1}", 0, 0)
         most = int(load.max())
         idle += 1
         if best is None or most < least:
             idle = 0 if best is None or most * 200 < least * 199 else idle
-            best, least = Trees(*old), most
+            best, least = _joined(trees, parts, chunks), most
         if idle >= 3:
             break
-    return best or Trees(*old)
+    return best or _joined(trees, parts, chunks)
 
 
-def _table(hops: Hops, gpus: int) -> HopTable:
-    out_first, out = group_by(hops.source, gpus)
+def _joined(trees: list[Trees], parts: tuple[Part, ...], chunks: int) -> Trees:
+    """Return the trees of all parts, in the order of the chunks."""
+    if len(trees) == 1:
+        return trees[0]
+    sizes = np.zeros(chunks, np.int64)
+    for tree, (index, _) in zip(trees, parts, strict=True):
+        sizes[index] = np.diff(tree.first)
+    first = offsets(sizes)
+    hop = np.empty(first[-1], np.int32)
+    for tree, (index, _) in zip(trees, parts, strict=True):
+        shift = np.repeat(first[:-1][index] - tree.first[:-1], np.diff(tree.first))
+        hop[shift + np.arange(len(tree.hop))] = tree.hop
+    return Trees(first, hop)
+
+
+def _table(hops: Hops, gpus: int, keep: NDArray[np.bool_]) -> HopTable:
+    """Return the hops as routing wants them; those that are not kept lead out of no GPU."""
+    out_first, out = group_by(hops.source[keep], gpus)
+    out = np.nonzero(keep)[0][out]
     times = hops.end - hops.begin
     weight = np.maximum(1, times * _FINE // int(times.max()))
     return HopTable(out_first, out.astype(np.int32), hops.target, hops.first, hops.links, weight)

@@ -17,8 +17,10 @@ _CELLS = 2**22
 
 
 def is_uniform(hops: Hops) -> bool:
-    """Whether every hop is one link and all take equally long."""
-    return len(hops.links) == len(hops) > 0 and bool((hops.end == hops.end[0]).all())
+    """Whether every hop is one link, and all take equally long and are free on arrival."""
+    if not len(hops.links) == len(hops) > 0:
+        return False
+    return bool((hops.stride == hops.end[0]).all() and (hops.duration == hops.end[0]).all())
 
 
 def match_rounds(hops: Hops, gpus: int, wants: Wants, turn: int, meter: WorkMeter) -> TimedPhase:

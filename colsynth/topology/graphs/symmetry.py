@@ -7,6 +7,8 @@ graph isomorphism (1981). The answer is unknown where that takes too much work.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,6 +44,26 @@ def is_transitive(distance: Ints, tail: Ints, head: Ints, kind: Ints) -> bool | 
             orbit = lower
             np.minimum.at(orbit, found, orbit.copy())
     return True
+
+
+def maps_of_first(
+    size: int, tail: Ints, head: Ints, kind: Ints, images: Iterable[int]
+) -> Iterator[Ints]:
+    """Yield a symmetry that maps node 0 to each of `images`, where there is one.
+
+    Parameters
+    ----------
+    size : int
+        Number of nodes.
+    tail, head, kind : int64 (m,)
+        Arcs; symmetries keep their kinds.
+    images : iterable of int
+    """
+    search = _Search(size, tail, head, kind)
+    for node in images:
+        found = search.symmetry(node)
+        if found is not None:
+            yield found
 
 
 class _Search:

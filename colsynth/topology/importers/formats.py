@@ -59,7 +59,7 @@ _OTHERS = (
     (r"\s*(<!--.*?-->\s*|<\?.*?\?>\s*)*<topology\b", "hwloc XML", _DUMP),
     (r"(?s).*\balgbw\b.*\bbusbw\b", "a log of nccl-tests", "it measures a machine; see calibrate"),
     (r"(?s).*NCCL INFO", "a log of NCCL", _DUMP),
-    (r"(?s)\s*\{.*\"(intranode|internode)_sketch\"", "a sketch of TACCL", "import its topology"),
+    (r"(?s)\s*\{.*\"(intranode|internode)_sketch\"", "a sketch of TACCL", "see --sketch"),
     (r"(?s)#\s*(lspci|PCI)|[0-9a-f:.]+ (VGA|3D|PCI bridge)", "a list of lspci", _DUMP),
     (r"(?s).*GPU\s+Name\s+Persistence-M", "the summary of nvidia-smi", "run nvidia-smi topo -m"),
 )

@@ -158,7 +158,13 @@ class _Taccl:
             raise refusal("node_betas_list is no list", self.source.find("node_betas_list"))
         slowest = max(betas, key=lambda x: _number(self.source, "node_betas_list", x))
         settings = self._settings("nvlink", halves, slowest, 4)
-        return box_of(preset, settings=settings, file=self.source.file)
+        box = box_of(preset, settings=settings, file=self.source.file)
+        # TACCL says how many NICs there are, and leaves to sketches which GPUs use them: all can.
+        nics = next(len(x.members) for x in box.part.groups if x.name == "nic")
+        wires = [x for x in box.part.wires if "nic" not in (x.source[0], x.target[0])]
+        groups = [x for x in box.part.groups if x.name != "nic"]
+        ports = self._nics(self._count("gpus_per_node"), nics, groups, wires)
+        return replace(box, part=Part(tuple(groups), tuple(wires)), ports=ports)
 
     def _clique(self, gpus: int) -> Box:
         betas = self.data.get("node_betas_list")
@@ -204,14 +210,15 @@ class _Taccl:
                 one_way = back != betas[i][j]
                 wires.append(Wire(("gpu", j), ("gpu", i), rate, one_way=one_way))
         groups = [Group("gpu", "gpu", ("",) * gpus)]
-        ports = self._nics(gpus, groups, wires)
+        ports = self._nics(gpus, self._count("nics_per_node"), groups, wires)
         title = f"{gpus} GPUs of {self.name}"
         return Box(title, Part(tuple(groups), tuple(wires)), ports)
 
-    def _nics(self, gpus: int, groups: list[Group], wires: list[Wire]) -> tuple[Port, ...]:
+    def _nics(
+        self, gpus: int, nics: int, groups: list[Group], wires: list[Wire]
+    ) -> tuple[Port, ...]:
         if "remote_beta" not in self.data:
             return ()
-        nics = self._count("nics_per_node")
         speed = self._bandwidth("remote_beta", self.data["remote_beta"])
         far = self._time("remote_alpha", self.data.get("remote_alpha", 0)) / 4 / 10**6
         note = f"remote_alpha of {self.source.file}, over four links"

@@ -20,7 +20,7 @@ KILOBYTE = Fraction(1000)
 def micros(topology, chunk=KILOBYTE):
     """Return (begin, end) of the links of every hop, by names, in microseconds."""
     ticks = choose_ticks(topology, chunk)
-    hops = hops_of(topology, chunk, ticks)
+    hops = hops_of(topology, chunk, ticks, spaced=True)
     found = {}
     for h in range(len(hops)):
         some = slice(hops.first[h], hops.first[h + 1])
@@ -32,7 +32,7 @@ def micros(topology, chunk=KILOBYTE):
     return found
 
 
-def test_a_link_is_occupied_for_latency_and_transfer():
+def test_with_a_gap_a_link_is_occupied_for_latency_and_transfer():
     assert micros(network({"a b": (2, 3)})) == {"a b": [(0, 3.5)]}
 
 
@@ -82,8 +82,15 @@ def test_hops_are_sorted_and_occupy_their_links_one_after_the_other(seed):
         assert begin[0] == 0
         assert (np.diff(begin) >= 0).all()
         assert (np.diff(end) >= 0).all()
-        assert hops.duration[h] == end[-1]
+        assert hops.duration[h] == end[-1] + hops.lag[h]
         assert hops.stride[h] == (end - begin).max()
+    moving = [KILOBYTE / topology.links[i].bandwidth for i in hops.links.tolist()]
+    unit = choose_ticks(topology, KILOBYTE).unit
+    assert [time * unit for time in (hops.end - hops.begin).tolist()] == moving
+    spaced = hops_of(topology, KILOBYTE, choose_ticks(topology, KILOBYTE), spaced=True)
+    assert (spaced.duration == hops.duration).all()
+    assert (spaced.begin == hops.begin).all()
+    assert (spaced.lag == 0).all()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -97,7 +104,7 @@ def test_time_turned_around_twice_is_time(seed):
     assert (turned.duration == hops.duration[was]).all()
     # The order of parallel routes may differ; which hop is which does not.
     back = was[before]
-    for name in ("source", "target", "duration", "stride"):
+    for name in ("source", "target", "duration", "stride", "lag"):
         assert (getattr(again, name) == getattr(hops, name)[back]).all()
     for h, old in enumerate(back.tolist()):
         for name in ("links", "begin", "end"):

@@ -1,0 +1,1 @@
+"""Optimal schedules in few synchronous steps, by a constraint solver (CP-SAT)."""

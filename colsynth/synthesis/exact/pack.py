@@ -1,0 +1,124 @@
+"""Steps -> times: every chunk starts as soon as it is there and its links are free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.bounds.offsets import offsets
+from colsynth.model import Direction, Hops, TimedPhase
+from colsynth.synthesis.exact.instance import Instance
+from colsynth.synthesis.exact.steps import Sent
+from colsynth.synthesis.timed.demands import Wants
+from colsynth.synthesis.timed.phases import phase_of
+
+Ints = NDArray[np.int64]
+
+
+def packed(
+    asked: Instance, sent: Sequence[Sent], item: Wants, start: tuple[Ints, Ints]
+) -> TimedPhase:
+    """Return the phase that sends the same chunks over the same hops, step after step.
+
+    Within a step, of the transfers that can start first the one goes whose links have most
+    left to pass: on equal links this takes no longer than the fullest of them. A step does not
+    wait for another one where neither chunks nor links do.
+
+    Parameters
+    ----------
+    asked : Instance
+    sent : sequence of Sent
+    item : Wants
+        The phase.
+    start : (int64 (links,), int64 (C,))
+        When each link falls free, and when each chunk is there.
+    """
+    hops = asked.hops
+    busy, born = start[0].copy(), start[1]
+    there = {(c, v): int(born[c]) for c, some in enumerate(asked.holders) for v in some}
+    uses = [
+        [(int(hops.links[i]), int(hops.begin[i]), int(hops.end[i])) for i in range(a, b)]
+        for a, b in zip(hops.first.tolist(), hops.first[1:].tolist(), strict=False)
+    ]
+    source, target = hops.source.tolist(), hops.target.tolist()
+    duration = hops.duration.tolist()
+    rows: list[tuple[int, int, int]] = []
+    for step in sorted({x.step for x in sent}):
+        waiting = [x for x in sent if x.step == step]
+        left = np.zeros(len(busy), np.int64)
+        for x in waiting:
+            for link, begin, end in uses[x.hop]:
+                left[link] += end - begin
+        while waiting:
+            keys = [
+                (
+                    max(
+                        there[x.chunk, source[x.hop]],
+                        *(int(busy[link]) - begin for link, begin, _ in uses[x.hop]),
+                    ),
+                    -max(int(left[link]) for link, _, _ in uses[x.hop]),
+                    -sum(int(left[link]) for link, _, _ in uses[x.hop]),
+                    x.chunk,
+                    x.hop,
+                )
+                for x in waiting
+            ]
+            place = min(range(len(keys)), key=keys.__getitem__)
+            x, now = waiting.pop(place), keys[place][0]
+            for link, begin, end in uses[x.hop]:
+                busy[link] = now + end
+                left[link] -= end - begin
+            there[x.chunk, target[x.hop]] = now + duration[x.hop]
+            rows.append((now, x.hop, x.chunk))
+    rows.sort()
+    begun, hop, chunk = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    return phase_of(item.direction, hops, begun, hop, item.number[chunk])
+
+
+def outward_rows(phase: TimedPhase, was: Ints) -> list[tuple[int, int]]:
+    """Return (hop, chunk) of all transfers in the order in which chunks spread outwards.
+
+    Parameters
+    ----------
+    phase : TimedPhase
+        In the direction of data.
+    was : int64 (H,)
+        Which of the phase's hops each outward hop is.
+    """
+    hop, start = phase.hop_of(), phase.starts()
+    inwards = phase.direction is Direction.IN
+    order = np.argsort(-start - phase.hops.duration[hop] if inwards else start, kind="stable")
+    now = np.empty_like(was)
+    now[was] = np.arange(len(was))
+    return list(zip(now[hop[order]].tolist(), phase.chunk[order].tolist(), strict=True))
+
+
+def steps_of(asked: Instance, rows: list[tuple[int, int]], item: Wants) -> tuple[Sent, ...]:
+    """Return the steps of transfers in order: as early as they can be.
+
+    Hops that the instance leaves out, and chunks that arrive twice, are dropped; what is left may
+    be no schedule, but is a hint.
+    """
+    row = {old: h for h, old in enumerate(asked.was.tolist())}
+    place = {number: c for c, number in enumerate(item.number.tolist())}
+    level = {(c, v): 0 for c, some in enumerate(asked.holders) for v in some}
+    found = []
+    for hop, number in rows:
+        h, c = row.get(hop), place[number]
+        if h is None:
+            continue
+        u, v = int(asked.hops.source[h]), int(asked.hops.target[h])
+        if (c, u) in level and (c, v) not in level:
+            found.append(Sent(level[c, u], c, h))
+            level[c, v] = level[c, u] + 1
+    return tuple(sorted(found))
+
+
+def on_all_hops(phase: TimedPhase, asked: Instance, hops: Hops) -> TimedPhase:
+    """Return a phase on the hops of an instance as one on all hops that it was made of."""
+    counts, runs = np.zeros((2, len(hops)), np.int64)
+    counts[asked.was], runs[asked.was] = np.diff(phase.first), np.diff(phase.run_first)
+    return replace(phase, hops=hops, first=offsets(counts), run_first=offsets(runs))

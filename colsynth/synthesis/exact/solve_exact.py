@@ -1,0 +1,229 @@
+"""Pass solve-exact: Problem -> TimedSchedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.errors import Diagnostic, InfeasibleError, LimitError, require_least
+from colsynth.kernels.distances import FAR
+from colsynth.model import Direction, Problem, TimedPhase, TimedSchedule
+from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.exact.instance import Instance, Limits, instance_of, turns
+from colsynth.synthesis.exact.pack import on_all_hops, outward_rows, packed, steps_of
+from colsynth.synthesis.exact.steps import Answer, Question, fewest_steps
+from colsynth.synthesis.exact.worker import require_solver, solve
+from colsynth.synthesis.timed.attempt import Setting, start_of_phase
+from colsynth.synthesis.timed.demands import Wants
+from colsynth.synthesis.timed.match_chunks import MatchChunks
+from colsynth.synthesis.timed.phases import backwards, last_end
+from colsynth.synthesis.timed.sketched import barred
+from colsynth.units import format_duration, plural
+
+Ints = NDArray[np.int64]
+
+_MOST = 400_000
+"""Variables before symmetry, beyond which models take minutes to be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolveExact:
+    """Find the shortest schedule in few steps, and say how short any such schedule can be.
+
+    A constraint solver decides routes, order and batches together. `match-chunks` gives it a
+    schedule to begin with.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the message.
+    chunks_per_gpu : int
+        Chunks that every shard is cut into.
+    steps : int
+        Most steps; 0 tries the fewest possible and one more.
+    work : int
+        Limit of the solver, in units of its own work, each about a second, shared evenly by all
+        questions. The clock decides nothing.
+    symmetry : bool
+        Whether all boxes do the same, and all GPUs of a box where its links are.
+    fallback : bool
+        Whether to take the schedule of `match-chunks` where it is no longer. Files lose the times
+        of a schedule, so one in few steps may be faster in a file though it is longer here.
+    """
+
+    size: int = 10**9
+    chunks_per_gpu: int = 1
+    steps: int = 0
+    work: int = 10
+    symmetry: bool = True
+    fallback: bool = True
+
+    name: ClassVar[str] = "solve-exact"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = TimedSchedule
+    any_protocol: ClassVar[bool] = True
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("chunks_per_gpu", (1, 2, 4), ladder=True),
+        Choice("size", (2**16, 2**20, 2**24), ladder=True),
+        Choice("steps", (0, 3, 4, 5, 6)),
+    )
+
+    def __post_init__(self) -> None:
+        for option, least in (("size", 1), ("chunks_per_gpu", 1), ("steps", 0), ("work", 1)):
+            require_least(option.replace("_", "-"), getattr(self, option), least)
+
+    def run(self, value: Problem, target: Target) -> TimedSchedule:
+        """Return the shortest schedule found.
+
+        Raises
+        ------
+        InfeasibleError
+            CS302: some chunk cannot reach somebody who wants it.
+        InputError
+            As `match-chunks`; CS326: OR-tools is not installed.
+        LimitError
+            CS327: too many choices for the solver.
+        """
+        return solve_problem(value, self, target, Limits())
+
+
+def solve_problem(
+    problem: Problem, asked: SolveExact, target: Target, limits: Limits
+) -> TimedSchedule:
+    """Return the shortest schedule found for a problem within limits.
+
+    Parameters
+    ----------
+    problem : Problem
+    asked : SolveExact
+    target : Target
+    limits : Limits
+        In the direction of data.
+    """
+    require_solver()
+    start = MatchChunks(asked.size, asked.chunks_per_gpu, gap="none").run(problem, target)
+    setting = Setting(problem, asked.size, asked.chunks_per_gpu, spaced=False)
+    boxes = [problem.topology.nodes[node].box for node in problem.topology.ranks]
+    if asked.symmetry and problem.sketch is not None and problem.sketch.symmetries:
+        limits = replace(limits, symmetries=problem.sketch.symmetries)
+    if asked.symmetry and not limits.symmetries and None not in boxes:
+        limits = replace(limits, symmetries=turns([box or 0 for box in boxes]))
+    done: list[TimedPhase] = []
+    proofs: list[str] = []
+    for item, known in zip(setting.wants, start.phases, strict=True):
+        phase, proof = _Phase(setting, item, limits, asked, target).solved(known, start, done)
+        done.append(phase)
+        proofs.append(proof)
+    end = max(map(last_end, done))
+    claim = ", then ".join(proofs)
+    # What the matcher finds obeys no limits.
+    if asked.fallback and end >= start.ticks and limits.pairs is None and not limits.barred:
+        return replace(start, claim=f"{claim}; the schedule of {MatchChunks.name} is no longer")
+    return replace(start, phases=tuple(done), ticks=end, claim=claim)
+
+
+class _Phase:
+    """One phase of a problem and its instance."""
+
+    def __init__(
+        self, setting: Setting, item: Wants, limits: Limits, asked: SolveExact, target: Target
+    ) -> None:
+        self._setting, self._item, self._asked, self._target = setting, item, asked, target
+        self._inwards = item.direction is Direction.IN
+        self._hops, self._was = setting.outwards(item)
+        limits = _turned(limits) if self._inwards else limits
+        kept = barred(setting.problem, self._hops, item)
+        self._limits = replace(limits, barred=limits.barred | kept)
+        self._instance = self._made(self._limits)
+
+    def _made(self, limits: Limits) -> Instance:
+        setting = self._setting
+        sizes = setting.gpus, setting.links
+        return instance_of(*sizes, self._hops, self._item, setting.problem.members, limits)
+
+    def solved(
+        self, known: TimedPhase, start: TimedSchedule, before: list[TimedPhase]
+    ) -> tuple[TimedPhase, str]:
+        """Return the phase in the direction of data, and what is proven of it.
+
+        Parameters
+        ----------
+        known : TimedPhase
+            What the matcher found.
+        start : TimedSchedule
+            Of which `known` is a phase.
+        before : list of TimedPhase
+        """
+        begin = start_of_phase(self._setting, self._item, before)
+        ticks = start.bound.seconds / start.tick if len(start.phases) == 1 else Fraction(0)
+        best = self._searched(known, ticks, begin)
+        if best is None and self._instance.symmetries:
+            self._instance = self._made(replace(self._limits, symmetries=()))
+            best = self._searched(known, ticks, begin)
+        if best is None:
+            phrase = "no schedule of so few steps was found"
+            advice = "allow more --steps or more --work"
+            raise LimitError(Diagnostic("CS327", phrase, help=advice))
+        phase = on_all_hops(best[1], self._instance, self._hops)
+        if self._inwards:
+            phase = backwards(phase, self._setting.hops, self._was, last_end(phase))
+        return phase, best[2]
+
+    def _searched(
+        self, known: TimedPhase, ticks: Fraction, begin: tuple[Ints, Ints]
+    ) -> tuple[int, TimedPhase, str] | None:
+        """Return (end, phase, proof) of the shortest schedule found, in ticks and outwards."""
+        asked, instance, item = self._asked, self._instance, self._item
+        fewest = fewest_steps(instance)
+        self._refuse(fewest)
+        hint = steps_of(instance, outward_rows(known, self._was), item)
+        best: tuple[int, TimedPhase, str] | None = None
+        tried = (asked.steps,) if asked.steps else (fewest, fewest + 1)
+        work = asked.work / len(tried) / len(self._setting.wants)
+        for steps in tried:
+            self._target.progress(f"solving for {plural(steps, 'step')}", 0, 0)
+            shown = [x for x in hint if x.step < steps]
+            least, seed = floor(ticks / instance.unit), self._target.seed % 2**31
+            answer = solve(instance, Question(steps, work, seed, least, shown))
+            if answer.sent:
+                phase = packed(instance, answer.sent, item, begin)
+                if best is None or last_end(phase) < best[0]:
+                    best = last_end(phase), phase, self._proof(answer, steps)
+            if best is not None and best[0] <= ticks:
+                break
+        return best
+
+    def _refuse(self, fewest: int) -> None:
+        """Refuse what cannot be done within the limits, and what is too large."""
+        if fewest >= FAR:
+            phrase = "some chunk cannot reach a GPU that wants it over the links allowed"
+            raise InfeasibleError(Diagnostic("CS302", phrase, help="allow more links"))
+        choices = self._instance.chunks * len(self._instance.hops) * (fewest + 1)
+        if choices > _MOST:
+            phrase = f"{choices} choices of chunk, link and step are too many for -a exact"
+            note = f"it takes up to {_MOST}"
+            advice = "take fewer --chunks-per-gpu, or -a ten"
+            raise LimitError(Diagnostic("CS327", phrase, notes=(note,), help=advice))
+
+    def _proof(self, answer: Answer, steps: int) -> str:
+        """Return what is proven, under all conditions that it is proven for."""
+        unit = self._instance.unit * self._setting.ticks.unit
+        chunks = plural(self._asked.chunks_per_gpu, "chunk")
+        where = f"{plural(steps, 'step')}, {chunks} per GPU"
+        where += ", GPUs that do the same by symmetry" * bool(self._instance.symmetries)
+        time = format_duration(answer.units * unit)
+        if answer.status == "optimal":
+            return f"{time} in steps is optimal for {where}"
+        return f"{time} in steps, at least {format_duration(answer.bound * unit)} for {where}"
+
+
+def _turned(limits: Limits) -> Limits:
+    """Return limits for the network with all links turned around."""
+    pairs = None if limits.pairs is None else frozenset((v, u) for u, v in limits.pairs)
+    return replace(limits, pairs=pairs, barred=frozenset((c, v, u) for c, u, v in limits.barred))
