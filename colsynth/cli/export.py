@@ -101,4 +101,4 @@ def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, lis
         phrase = f"{header.chunks} chunks do not divide {size} bytes"
         advice = f"use a multiple of {header.chunks} bytes"
         raise InputError(Diagnostic("CS672", phrase, help=advice))
-    return header.collective, of_program(source.program, size)
+    return header.collective, of_program(source.threadblocks, size)

@@ -16,7 +16,7 @@ from colsynth.cli._options import AnyCollectiveOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.compile_options import SearchOptions
 from colsynth.cli.constants import ModelOption, read_constants
-from colsynth.cli.evaluations import DEFAULT_SIZES, JobsOption, SizesOption, cores, split
+from colsynth.cli.evaluations import DEFAULT_SIZES, EngineOptions, SizesOption, split
 from colsynth.cli.machine import MachineOptions
 from colsynth.cli.places import PAGE, check_file
 from colsynth.cli.progress import progress
@@ -110,7 +110,7 @@ def report(
     against: AgainstOption = "all",
     file: FileOption = None,
     model: ModelOption = None,
-    jobs: JobsOption = None,
+    engine: EngineOptions,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -125,9 +125,9 @@ def report(
     if output is not None:
         check_installed()
         check_file("--output", output, PAGE, force)
-    with progress() as show:
+    with progress() as show, engine.started(show) as started:
         rivals = {"all": None, "none": ()}.get(against, split(against))
-        asked = Asked(wanted, rivals, _BUDGET, cores(jobs), root, show)
+        asked = Asked(wanted, rivals, _BUDGET, started, root, show)
         wish = _Wish(topology, collective, runtime, root, machine, search, model, file, asked)
         values, inputs = _values(subject, wish)
         values = heading(values, _command(subject, wish, sizes, against), inputs)

@@ -18,6 +18,7 @@ from colsynth.errors import ColsynthError
 from colsynth.model import Collective
 
 if TYPE_CHECKING:
+    from colsynth.cli.evaluations import Engine
     from colsynth.cost import Model
     from colsynth.model import Problem, Topology
     from colsynth.pipeline.target import Progress
@@ -36,8 +37,10 @@ class Asked:
         Message sizes in bytes, ascending.
     against : tuple of str or None
         Algorithms of libraries to show beside it; may be empty; None: all baselines.
-    budget, jobs : int
-        Most programs that are made for them, and processes.
+    budget : int
+        Most programs that are made for them.
+    engine : Engine
+        What makes them.
     root : int or None
         Of a broadcast or reduce.
     show : callable
@@ -47,7 +50,7 @@ class Asked:
     sizes: tuple[int, ...]
     against: tuple[str, ...] | None
     budget: int
-    jobs: int
+    engine: Engine
     root: int | None
     show: Progress
 
@@ -82,9 +85,8 @@ def of_problem(problem: Problem, source: Source, constants: Model, asked: Asked)
             runtime=source.profile.name,
             algorithms=rivals_of,
             budget=asked.budget,
-            jobs=asked.jobs,
             model=constants,
-            progress=asked.show,
+            **asked.engine,
         )
     except ColsynthError as fault:
         return {**values, "notes": [f"the library's algorithms: {fault.diagnostic.phrase}"]}
@@ -163,7 +165,7 @@ def _times(source: Source, topology: Topology, constants: Model, asked: Asked) -
     from colsynth.simulate.breakdown import break_down
     from colsynth.simulate.trace import trace
 
-    program, profile = source.program, source.profile
+    program, profile = source.threadblocks, source.profile
     header, law = program.header, taken_sizes(program.header, profile)
     asked.show("simulating", 0, 0)
     points = execute(program, topology, profile, asked.sizes, constants)

@@ -75,7 +75,7 @@ def show(
     report = verify_reading(source.reading, source.profile, subject=subject)
     if not anyway:
         refuse_bad(report)
-    program = source.program
+    program = source.threadblocks
     root = int(dict(report.facts).get("root", 0)) if root is None else root
     if not 0 <= root < program.header.ranks:
         phrase = f"--root cannot be {root}: the file is for ranks 0 to {program.header.ranks - 1}"
@@ -130,7 +130,7 @@ def _as_object(source: Source, root: int, trees: dict[Trees, int]) -> dict[str, 
         "collective": header.collective.value,
         "ranks": header.ranks,
         "chunks": header.chunks,
-        "sent_chunks": _loads(source.program),
+        "sent_chunks": _loads(source.threadblocks),
         "root": root,
         "trees": [
             {
@@ -143,7 +143,7 @@ def _as_object(source: Source, root: int, trees: dict[Trees, int]) -> dict[str, 
         ],
         "ranks_steps": [
             {"rank": gpu.rank, **dict(zip(_COLUMNS, _counts(gpu), strict=True))}
-            for gpu in source.program.gpus
+            for gpu in source.threadblocks.gpus
         ],
     }
 
@@ -161,9 +161,9 @@ def _show(console: Console, source: Source, root: int, trees: dict[Trees, int]) 
         f"{plural(header.chunks, 'chunk')}, {header.protocol}",
         soft_wrap=True,
     )
-    _show_matrix(console, _loads(source.program))
+    _show_matrix(console, _loads(source.threadblocks))
     _show_trees(console, root, trees)
-    _show_steps(console, source.program.gpus)
+    _show_steps(console, source.threadblocks.gpus)
 
 
 def _show_matrix(console: Console, loads: Sequence[Sequence[int]]) -> None:

@@ -176,7 +176,7 @@ def _played(
     if isinstance(program, RoundProgram):
         phrase = "--breakdown and --timeline follow threadblocks, and rounds have none"
         advice = "'colsynth compile' says what limits rounds"
-        raise InputError(Diagnostic("CS607", phrase, help=advice))
+        raise InputError(Diagnostic("CS610", phrase, help=advice))
     return points, trace(program, place, target, wanted[-1], constants)
 
 

@@ -21,6 +21,7 @@ from colsynth.execute.loop import LATE, Plan, Program, Session, Strand
 from colsynth.execute.mail import Mail
 from colsynth.execute.threadblocks import Send, XmlProgram
 from colsynth.execute.transport import Message, Transport
+from colsynth.model import ThreadblockProgram
 
 if TYPE_CHECKING:
     from colsynth.runtimes.profile import Profile
@@ -153,8 +154,8 @@ def _program(reading: Reading, target: Profile, call: Call, send: Send, job: Job
         from colsynth.execute.plans import PlanProgram
 
         return PlanProgram(reading.plan, target, call, send)
-    if reading.program is None:
-        raise ValueError("the file has no program")
+    if not isinstance(reading.program, ThreadblockProgram):
+        raise ValueError("the file has no program of threadblocks")
     return XmlProgram(reading.program, target, call, send, job.tile)
 
 

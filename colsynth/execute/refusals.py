@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from colsynth.execute.threadblocks import RECEIVES, SENDS
-from colsynth.model import Collective, Severity, ThreadblockProgram
+from colsynth.model import Collective, Program, RoundProgram, Severity, ThreadblockProgram
 
 if TYPE_CHECKING:
     from colsynth.runtimes.plans.form import Block, Plan, PlanGpu
@@ -33,7 +33,9 @@ def refusal(reading: Reading, profile: Profile) -> str | None:
     return _of_program(reading.program, profile)
 
 
-def _of_program(program: ThreadblockProgram, profile: Profile) -> str | None:
+def _of_program(program: Program, profile: Profile) -> str | None:
+    if isinstance(program, RoundProgram):
+        return "it holds rounds of messages, which colsynth.torch executes in PyTorch jobs"
     ranks = program.header.ranks
     if [gpu.rank for gpu in program.gpus] != list(range(ranks)):
         return f"it has no program for each of its {ranks} ranks, or one twice"

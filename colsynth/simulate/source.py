@@ -35,6 +35,15 @@ class Source:
     program: Program
     reading: Reading
 
+    @property
+    def threadblocks(self) -> ThreadblockProgram:
+        """The program, of a runtime whose schedules are programs of threadblocks (else CS610)."""
+        if isinstance(self.program, RoundProgram):
+            phrase = f"{self.subject} holds rounds of messages, not programs of threadblocks"
+            advice = "'colsynth verify' and 'simulate' take it, and colsynth.torch executes it"
+            raise InputError(Diagnostic("CS610", phrase, help=advice))
+        return self.program
+
     def require_fit(self, topology: Topology) -> None:
         """Refuse a program that cannot be executed on a topology, with file and line.
 
