@@ -36,4 +36,4 @@ def test_figures_are_measured_shown_and_plotted():
     failed = {**figures, "failed": "out of luck"}
     assert row(failed)[1:] == ["failed", "out of luck"]
     assert plot_of([failed]) is None
-    assert "dgx-a100, as built" in plot_of([figures])
+    assert "dgx-a100, as built" in plot_of([figures]).decode()

@@ -63,7 +63,7 @@ def test_a_case_gives_a_row_and_a_point_of_the_plot():
     assert figures["seconds"].keys() >= {"hops", "match", "bound", "check"}
     cells = row(figures)
     assert cells[:4] == ["mesh:2x3 allgather", "6", "1", "30"]
-    assert "colsynth, 2-D meshes" in plot_of([figures])
+    assert "colsynth, 2-D meshes" in plot_of([figures]).decode()
     assert plot_of([{**figures, "line": ""}]) is None
 
 

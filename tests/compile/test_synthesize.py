@@ -85,7 +85,7 @@ def test_a_schedule_is_checked_and_comes_with_its_figures():
     told = []
     context = Context(seed=7, progress=lambda *what: told.append(what))
     options = {"size": 6000, "policy": None}
-    done = synthesize_problem(PAIR, context, options, registry("Swap"))
+    done = synthesize_problem(PAIR, context, options, registry=registry("Swap"))
     assert (done.policy, done.seed, done.pipeline) == ("oldest", 7, "match-chunks{size=6000}")
     assert ("swapping", 2, 2) in told
     assert done.check_seconds > 0
@@ -98,13 +98,13 @@ def test_a_schedule_is_checked_and_comes_with_its_figures():
 
 def test_a_schedule_that_is_not_what_it_claims_is_a_defect():
     with pytest.raises(DefectError, match="match-chunks"):
-        synthesize_problem(PAIR, Context(), {"size": 6000}, registry("Boast"))
+        synthesize_problem(PAIR, Context(), {"size": 6000}, registry=registry("Boast"))
 
 
 def test_a_pass_that_makes_something_else_is_refused():
     other = Registry({"match-chunks": "colsynth.synthesis.pack_trees:PackTrees"})
     with pytest.raises(InputError) as caught:
-        synthesize_problem(PAIR, Context(), {}, other)
+        synthesize_problem(PAIR, Context(), {}, registry=other)
     assert caught.value.diagnostic.code == "CS205"
 
 

@@ -180,7 +180,8 @@ def test_the_walk_of_ten_takes_its_options_and_shares_one_schedule():
         watch=lambda _mode, _place, name, _value: seen.append(name),
     )
     assert done.pipeline.startswith(
-        "match-chunks{size=4000000,chunks-per-gpu=2,policy=rarest},lower-timed{instances=2},"
+        "match-chunks{size=4000000,chunks-per-gpu=2,policy=rarest,gap=latency},"
+        "lower-timed{instances=2},"
     )
     assert (seen.count("match-chunks"), seen.count("lower-timed")) == (1, 2)
     assert (done.schedule.size, done.schedule.chunks) == (4 * 10**6, 8)
@@ -191,6 +192,6 @@ def test_the_walk_of_ten_takes_its_options_and_shares_one_schedule():
 def test_options_of_another_algorithm_are_refused():
     with pytest.raises(InputError, match="--chunks-per-gpu does not go with -a forest") as caught:
         api.compile(RING, "rccl", algorithm="forest", chunks_per_gpu=2)
-    assert caught.value.diagnostic.help == "it is an option of -a ten, bfb"
+    assert caught.value.diagnostic.help == "it is an option of -a ten, exact, bfb"
     with pytest.raises(InputError, match="--trees does not go with -a ten"):
         api.compile(RING, "rccl", algorithm="ten", trees="2")
