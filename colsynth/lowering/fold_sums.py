@@ -6,8 +6,8 @@ Threadblocks of a rank that only receive, and add to the same chunks in the same
 threadblock; addition commutes, so the order within a sum is free. Messages of a network come
 later than others and keep their threadblocks.
 
-`place-slots{sums=joined}` serves other cases: packets, whose sums read scratch anyway, and ranks that
-must all add in one order. Its messages all land first, which costs large ones more than they gain.
+`place-slots{sums=joined}` serves other cases: packets, whose sums read scratch anyway, and ranks
+that must all add in one order. There all messages land first, which costs large ones too much.
 """
 
 from __future__ import annotations
