@@ -144,9 +144,9 @@ def _differences(ours: Versions, found: Versions | Exception) -> Iterator[str]:
     if isinstance(found, Exception):
         yield f"colsynth cannot be used there: {found}"
         return
-    for name, version in ours.items():
-        if found.get(name) != version:
-            yield f"{name} {found.get(name, 'missing')}, here {version}"
+    for name in {**ours, **found}:
+        if found.get(name) != ours.get(name):
+            yield f"{name} {found.get(name, 'missing')}, here {ours.get(name, 'missing')}"
 
 
 def _killed(fault: Any) -> InputError:

@@ -1,11 +1,12 @@
-"""One evaluation in a process that somebody else started, with the same code as here."""
+"""What results depend on, and an evaluation where somebody else started the process."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from threading import Lock
@@ -19,6 +20,9 @@ Result = TypeVar("Result")
 _DECIDE = ("colsynth", "highspy", "networkx", "numba", "numpy")
 """Packages whose versions may change a schedule."""
 
+_MAY = ("ortools",)
+"""Those that need not be installed; without them some schedules are refused."""
+
 _alone = Lock()
 
 
@@ -26,6 +30,9 @@ _alone = Lock()
 def fingerprint() -> dict[str, str]:
     """Return what results depend on: versions of packages, and a hash of the sources."""
     found = {name: version(name) for name in _DECIDE}
+    for name in _MAY:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
     digest = hashlib.sha256(b"".join(_sources(files("colsynth"))))
     return {**found, "sources": digest.hexdigest()[:12]}
 

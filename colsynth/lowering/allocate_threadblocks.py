@@ -15,7 +15,7 @@ from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lockstep import in_send_order
 from colsynth.lowering.paired import paired_threadblocks, partners
-from colsynth.lowering.rounds import in_rounds, places, receivers_first
+from colsynth.lowering.paired_order import in_rounds, places, receivers_first
 from colsynth.lowering.strategies import Quota, Strategy
 from colsynth.model import ChunkProgram, Ordering
 from colsynth.runtimes.target import Target
@@ -41,7 +41,7 @@ class Allocator:
     needed : tuple of tuple of int
         The waits of each operation, `colsynth.lowering.hazards.waits`.
     strategy : Strategy
-        With a quota of ``PAIRS``, threadblocks work in rounds (`colsynth.lowering.rounds`).
+        With a quota of ``PAIRS``, threadblocks work in rounds (`colsynth.lowering.paired_order`).
     target : Target
     """
 

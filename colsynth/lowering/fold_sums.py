@@ -5,6 +5,9 @@ and writes the partial sum again. A plan can add the messages of several connect
 Threadblocks of a rank that only receive, and add to the same chunks in the same order, become one
 threadblock; addition commutes, so the order within a sum is free. Messages of a network come
 later than others and keep their threadblocks.
+
+`place-slots{sums=joined}` serves other cases: packets, whose sums read scratch anyway, and ranks
+that must all add in one order. There all messages land first, which costs large ones too much.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from colsynth import __version__
 from colsynth.errors import Diagnostic, InputError
+from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import Problem
 from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
@@ -74,11 +74,11 @@ class Case:
         return tuple(limit is None or size <= limit for size in self.sizes)
 
     def key(self, plan: Plan) -> str:
-        """Return a hash of everything that the result of a plan depends on."""
+        """Return a hash of everything that the result of a plan depends on, the code too."""
         from colsynth.cost import model_of
 
         full = replace(self, model=model_of(self))
-        text = "\n".join(map(repr, (__version__, self.profile, full, plan)))
+        text = "\n".join(map(repr, (fingerprint(), self.profile, full, plan)))
         return hashlib.sha256(text.encode()).hexdigest()
 
 

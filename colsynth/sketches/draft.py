@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Connections
 from colsynth.topology.document import Document, Path_, Wording
+from colsynth.units import parse_size
 
 WORDING = Wording(
     "sketch",
@@ -79,3 +80,14 @@ def contradiction(
 ) -> InputError:
     """Return the refusal of a sketch that contradicts itself (CS142), or of another kind."""
     return InputError(Diagnostic(code, phrase, at, notes, advice))
+
+
+def size_at(document: Document, value: str | int | None, *path: str) -> int | None:
+    """Return the bytes that a field gives; refuse what is no size (CS142)."""
+    if value is None or isinstance(value, int):
+        return value
+    try:
+        return parse_size(value)
+    except ValueError as fault:
+        phrase = f"{path[-1]} cannot be {value[:40]!r}"
+        raise contradiction(phrase, document.at(*path), str(fault)) from None

@@ -27,11 +27,10 @@ import msgspec
 from msgspec import Meta
 
 from colsynth.model import Connections
-from colsynth.sketches.draft import LISTED, Draft, Turn, contradiction
+from colsynth.sketches.draft import LISTED, Draft, Turn, contradiction, size_at
 from colsynth.topology.document import Document, Path_
 from colsynth.topology.groups import read_range
 from colsynth.topology.shape import convert
-from colsynth.units import parse_size
 
 _MOST_RANKS = 2**16
 """Of a permutation; larger machines are described by turns."""
@@ -114,7 +113,7 @@ def draft_of(document: Document) -> Draft:
         connections=None if inside.connections is None else Connections(inside.connections),
         turns=tuple(_turns(document, form)),
         chunks=form.chunks,
-        share=_share(document, form.share),
+        share=size_at(document, form.share, "share"),
     )
 
 
@@ -135,14 +134,3 @@ def _turns(document: Document, form: _File) -> Iterator[Turn]:
         else:
             phrase = "a symmetry is 'turn' with 'of', or 'ranks'"
             raise contradiction(phrase, document.at(*path))
-
-
-def _share(document: Document, value: str | int | None) -> int | None:
-    """Return bytes."""
-    if value is None or isinstance(value, int):
-        return value
-    try:
-        return parse_size(value)
-    except ValueError as fault:
-        at = document.at("share")
-        raise contradiction(f"share cannot be {value[:40]!r}", at, str(fault)) from None

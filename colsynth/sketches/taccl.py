@@ -13,10 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from colsynth.model import Connections
-from colsynth.sketches.draft import ALL, LISTED, RAILS, Draft, Turn, contradiction
+from colsynth.sketches.draft import ALL, LISTED, RAILS, Draft, Turn, contradiction, size_at
 from colsynth.topology.document import Document, Path_
 from colsynth.topology.shape import convert
-from colsynth.units import parse_size
 
 _Gpu = Annotated[int, Meta(ge=0, le=2**20)]
 _Count = Annotated[int, Meta(ge=1, le=2**20)]
@@ -99,7 +98,7 @@ def draft_of(document: Document) -> Draft:
             for i, (offset, size) in enumerate(form.symmetry_offsets)
         ),
         chunks=form.hyperparameters.input_chunkup,
-        share=_share(document, form.hyperparameters.input_size),
+        share=size_at(document, form.hyperparameters.input_size, "hyperparameters", "input_size"),
         notes=tuple(_notes(document, form)),
     )
 
@@ -159,17 +158,6 @@ def _switches(document: Document, inside: _Inside) -> tuple[tuple[tuple[int, ...
                 phrase = f"GPU {both[0]} is on two switches with different GPUs"
                 raise contradiction(phrase, document.at(*where, i), note)
     return tuple((tuple(gpus), (*where, i)) for i, gpus in enumerate(inside.switches))
-
-
-def _share(document: Document, value: str | int | None) -> int | None:
-    """Return bytes."""
-    if value is None or isinstance(value, int):
-        return value
-    try:
-        return parse_size(value)
-    except ValueError as fault:
-        at = document.at("hyperparameters", "input_size")
-        raise contradiction(f"{value[:40]!r} is no size", at, str(fault)) from None
 
 
 def _notes(document: Document, form: _File) -> Iterator[str]:

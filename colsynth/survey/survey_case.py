@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from colsynth import __version__
 from colsynth.compile.request import Request
 from colsynth.compile.run import compile_problem
 from colsynth.errors import ColsynthError, Diagnostic, InfeasibleError, InputError
+from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import ChunkProgram, Problem, Topology
 from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
@@ -73,8 +73,8 @@ class SurveyCase:
         self.request().check()
 
     def identity(self) -> str:
-        """Return a hash of everything that the answers depend on."""
-        text = "\n".join(map(repr, (__version__, profile(self.runtime), self)))
+        """Return a hash of everything that the answers depend on, the code too."""
+        text = "\n".join(map(repr, (fingerprint(), profile(self.runtime), self)))
         return hashlib.sha256(text.encode()).hexdigest()
 
 

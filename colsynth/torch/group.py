@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective
+from colsynth.torch.aliases import fitted
 from colsynth.torch.engine import DeviceEngine, HostEngine, RoundsWork
 from colsynth.torch.rounds import Combine, RankProgram, execute, part_of
 from colsynth.torch.shelf import Scheduled, Shelf, read_shelf
@@ -25,6 +26,8 @@ _COMBINES: tuple[tuple[Any, Combine], ...] = (
     (dist.ReduceOp.MIN, torch.minimum),
     (dist.ReduceOp.MAX, torch.maximum),
 )
+_UNREAD = "unread"
+"""In place of the checksum of schedules that cannot be read."""
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _NUMBERS = (*_FLOATS, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 """Types that are added up; any are copied."""
@@ -54,7 +57,6 @@ class RoundsGroup(dist.ProcessGroup):
         self._libraries: dict[str, Any] = {}
         self._engines: dict[str, HostEngine | DeviceEngine] = {}
         self.served: Counter[tuple[str, str]] = Counter()
-        _agree(shelf, store, rank, size)
         gloo = dist.ProcessGroupGloo(dist.PrefixStore("library", store), rank, size, timeout)
         self._add_library("cpu", Kind.GLOO, gloo)
         if shelf.files:
@@ -184,9 +186,12 @@ class RoundsGroup(dist.ProcessGroup):
         mean = op == dist.ReduceOp.AVG and root in (None, self._rank)
 
         def job(transport: Any) -> None:
-            execute(program, source, target, whole, combine, transport)
+            given, taken = fitted(found.program.header, self._rank, source, target)
+            execute(program, given, taken, whole, combine, transport)
             if mean:
-                target.div_(self._size)
+                taken.div_(self._size)
+            if taken is not target:
+                target.copy_(taken)
 
         what = f"{collective} of {whole * source.element_size()} bytes by {found.name}"
         engine = self._engines[target.device.type]
@@ -199,12 +204,10 @@ class RoundsGroup(dist.ProcessGroup):
         target: torch.Tensor,
         root: int | None,
     ) -> Scheduled | None:
-        place = _aliased(collective, source, target, self._rank)
-        if place is None or target.device.type not in self._engines:
+        if target.device.type not in self._engines:
             return None
         elements = max(source.numel(), target.numel())
-        size = elements * source.element_size()
-        return self._shelf.find(collective, root, size, elements, in_place=place)
+        return self._shelf.find(collective, root, elements * source.element_size(), elements)
 
     def _part(self, found: Scheduled) -> RankProgram:
         key = id(found)  # the shelf keeps them all
@@ -214,7 +217,7 @@ class RoundsGroup(dist.ProcessGroup):
 
 
 def create(options: Any, places: Any) -> RoundsGroup:
-    """Return a group as `Backend.register_backend` asks for it.
+    """Return a group as `Backend.register_backend` asks for it; it fails on all ranks or on none.
 
     Parameters
     ----------
@@ -222,9 +225,14 @@ def create(options: Any, places: Any) -> RoundsGroup:
     places : str, optional
         Bundles to take instead of those in ``COLSYNTH_BUNDLE``: ``pg_options`` of the caller.
     """
-    shelf = read_shelf(places, options.group_size)
-    rest = options.group_rank, options.group_size, options.timeout
-    return RoundsGroup(shelf, options.store, *rest)
+    rank, size = options.group_rank, options.group_size
+    try:
+        shelf = read_shelf(places, size)
+    except InputError:
+        _agree(_UNREAD, options.store, rank, size)  # others must not wait for this rank
+        raise
+    _agree(shelf.digest, options.store, rank, size)
+    return RoundsGroup(shelf, options.store, rank, size, options.timeout)
 
 
 def served(group: dist.ProcessGroup | None = None) -> dict[tuple[str, str], int]:
@@ -238,13 +246,18 @@ def served(group: dist.ProcessGroup | None = None) -> dict[tuple[str, str], int]
     return dict((group or dist.group.WORLD).served)
 
 
-def _agree(shelf: Shelf, store: dist.Store, rank: int, size: int) -> None:
-    """Refuse schedules that differ between ranks, on all ranks (CS506)."""
-    store.set(f"digest {rank}", shelf.digest)
+def _agree(digest: str, store: dist.Store, rank: int, size: int) -> None:
+    """Refuse schedules that differ between ranks, on all ranks (CS506).
+
+    A rank that cannot read its own only tells the others: it has a better message.
+    """
+    store.set(f"digest {rank}", digest)
     if rank == 0:
         others = (other for other in range(1, size))
-        known = [other for other in others if _text(store, f"digest {other}") != shelf.digest]
+        known = [other for other in others if _text(store, f"digest {other}") != digest]
         store.set("verdict", ", ".join(map(str, known)) or "equal")
+    if digest == _UNREAD:
+        return
     verdict = _text(store, "verdict")
     if verdict != "equal":
         phrase = f"ranks have different schedules: not those of rank 0 on rank {verdict}"
@@ -288,18 +301,3 @@ def _adds_up(op: Any, dtype: torch.dtype) -> bool:
         return True
     known = any(op == kind for kind, _ in _COMBINES)
     return known and dtype in (_FLOATS if op == dist.ReduceOp.AVG else _NUMBERS)
-
-
-def _aliased(
-    collective: Collective, source: torch.Tensor, target: torch.Tensor, rank: int
-) -> bool | None:
-    """Return whether a call is in place; None where its tensors overlap otherwise."""
-    begin, end = source.data_ptr(), source.data_ptr() + source.nbytes
-    first, last = target.data_ptr(), target.data_ptr() + target.nbytes
-    if end <= first or last <= begin:
-        return False
-    shift = {
-        Collective.ALLGATHER: rank * source.nbytes,
-        Collective.REDUCE_SCATTER: -rank * target.nbytes,
-    }.get(collective, 0)
-    return True if begin == first + shift else None

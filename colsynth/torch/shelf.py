@@ -27,19 +27,19 @@ class Scheduled:
     name: str
     program: RoundProgram
 
-    def serves(self, size: int, elements: int, *, in_place: bool) -> bool:
-        """Whether a call uses the file: by bytes, divisibility and mode.
+    def serves(self, size: int, elements: int) -> bool:
+        """Whether a call uses the file: by bytes and divisibility.
+
+        The mode does not count, since some ranks may call in place and others not.
 
         Parameters
         ----------
         size, elements : int
             Of the whole message, as nccl-tests counts it.
-        in_place : bool
         """
         header = self.program.header
         inside = header.min_bytes <= size and (header.max_bytes is None or size <= header.max_bytes)
-        mode = header.in_place if in_place else header.out_of_place
-        return inside and mode and elements > 0 and elements % header.chunks == 0
+        return inside and elements > 0 and elements % header.chunks == 0
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,11 @@ class Shelf:
     digest: str
 
     def find(
-        self,
-        collective: Collective,
-        root: int | None,
-        size: int,
-        elements: int,
-        *,
-        in_place: bool,
+        self, collective: Collective, root: int | None, size: int, elements: int
     ) -> Scheduled | None:
         """Return the first file that serves a call; None leaves it to the library."""
-        for file in self.files.get((collective, root), ()):
-            if file.serves(size, elements, in_place=in_place):
-                return file
-        return None
+        files = self.files.get((collective, root), ())
+        return next((file for file in files if file.serves(size, elements)), None)
 
 
 def read_shelf(places: str | None, ranks: int) -> Shelf:

@@ -33,6 +33,9 @@ Content = tuple[int, int]
 
 _BUFFERS = "ios"
 
+_MOST = 2**24
+"""Chunks in all buffers of all ranks beyond which no call is executed: it would take gigabytes."""
+
 
 def verify_rounds(reading: Reading, profile: Profile, *, subject: str) -> Report:
     """Return everything wrong with a file of rounds.
@@ -92,6 +95,8 @@ def _check_header(program: RoundProgram, profile: Profile, findings: Findings) -
         findings.add("N02", f"there is no root {header.root} among {header.ranks} ranks")
     if len(program.scratch) != header.ranks or min(program.scratch, default=0) < 0:
         findings.add("N02", f"scratch is {list(program.scratch)}: one number for every rank")
+    elif (held := header.ranks * 2 * header.chunks + sum(program.scratch)) > _MOST:
+        findings.add("N02", f"up to {held} chunks in all buffers; the verifier executes {_MOST}")
     most = header.max_bytes
     if not modes(header) or (most is not None and most < header.min_bytes):
         findings.add("N02", f"no call is between {header.min_bytes} and {most} bytes in some mode")

@@ -6,7 +6,7 @@ import pytest
 
 from colsynth import runtimes, topology
 from colsynth.lowering.allocation import PlacedThreadblock
-from colsynth.lowering.rounds import receivers_first
+from colsynth.lowering.paired_order import receivers_first
 from colsynth.model import Collective, Problem
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.target import Target

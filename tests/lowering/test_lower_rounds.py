@@ -160,6 +160,20 @@ def test_races_are_refused_although_the_numbers_may_be_right():
     assert not verified(racing)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        (b'"scratch": [0, 0', b'"scratch": [0, 9%018d' % 0),
+        (b'"chunks": 6', b'"chunks": 6%018d' % 0),
+    ],
+)
+def test_buffers_without_end_are_a_finding(damage):
+    data = write_rounds(lowered(load("torus:2x3"), "allgather", "ring"))
+    assert damage[0] in data
+    (finding,) = verify_bytes(data.replace(*damage, 1), TORCH, subject="rounds").errors
+    assert finding.rule == "N02"
+
+
 def test_times_grow_with_rounds_links_and_chunks():
     machine, size = load("dgx-a100"), 1 << 30
     ring, direct = (lowered(machine, "allgather", name) for name in ("ring", "forest"))

@@ -11,8 +11,8 @@ from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.paired import paired_threadblocks, partners
+from colsynth.lowering.paired_order import places
 from colsynth.lowering.place_slots import PlaceSlots
-from colsynth.lowering.rounds import places
 from colsynth.lowering.spell_dependencies import SpellDependencies
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate

@@ -8,6 +8,7 @@ import pytest
 
 from colsynth import api, topology
 from colsynth.errors import InputError, LimitError
+from colsynth.jobs.evaluation import fingerprint
 from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.runtimes.choice import Choice
@@ -147,6 +148,15 @@ def test_a_measurement_that_a_journal_cannot_have_held_is_made_again(change):
     entry = measured(case(), FOREST).entry()
     with pytest.raises(ValueError):  # noqa: PT011 - the message is for nobody
         Measured.of_entry(FOREST, (True, True, True), {**entry, **change})
+
+
+def test_results_of_other_code_or_packages_are_not_taken_from_a_journal(monkeypatch):
+    keys = [case().key(FOREST)]
+    for changed in ({"sources": "other"}, {"ortools": "other"}):
+        other = {**fingerprint(), **changed}
+        monkeypatch.setattr("colsynth.search.case.fingerprint", lambda other=other: other)
+        keys.append(case().key(FOREST))
+    assert len(set(keys)) == 3
 
 
 def test_baselines_are_all_but_our_own():

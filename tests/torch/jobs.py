@@ -81,6 +81,7 @@ def calls(rank, size):
     dist.all_reduce(mean, dist.ReduceOp.AVG)
     dist.all_reduce(total)
     assert torch.equal(mean, total / size)
+    _mixed(rank, size)
     _library(rank, size)
     halves = [list(range(size // 2)), list(range(size // 2, size))]
     groups = [dist.new_group(ranks, backend="colsynth") for ranks in halves]
@@ -95,6 +96,26 @@ def calls(rank, size):
     assert torch.equal(both[1], sum(_data(other, seed=2) for other in range(size)))
     assert isinstance(mine, colsynth.torch.RoundsGroup)
     return dict(colsynth.torch.served(mine))
+
+
+def _mixed(rank, size):
+    """Check calls that are in place on some ranks only: all still take the same schedule."""
+    before = dict(colsynth.torch.served())
+    whole, swapped = _data(rank, length=LENGTH * size), torch.zeros(LENGTH * size)
+    dist.all_to_all_single(swapped, whole)
+    mixed = torch.zeros(LENGTH * size) if rank % 2 else whole
+    dist.all_to_all_single(mixed, whole)
+    assert torch.equal(mixed, swapped)
+    gathered = torch.zeros(LENGTH * size)
+    own = gathered[rank * LENGTH :][:LENGTH] if rank % 2 else gathered[:LENGTH].clone()
+    own.copy_(_data(rank))
+    dist.all_gather_into_tensor(gathered, own)
+    assert torch.equal(gathered, torch.cat([_data(other) for other in range(size)]))
+    after = colsynth.torch.served()
+    assert {k: n - before.get(k, 0) for k, n in after.items() if n != before.get(k, 0)} == {
+        ("alltoall", "rounds"): 2,
+        ("allgather", "rounds"): 1,
+    }
 
 
 def _library(rank, size):
@@ -202,6 +223,11 @@ def mismatch(_rank, _size):
     raise AssertionError("the group came about")
 
 
+def unread(_rank, _size):
+    """Ranks do not wait for one that cannot read its schedules."""
+    raise AssertionError("the group came about")
+
+
 def example(rank, size, folder):
     """The program of the guide trains as with Gloo; it prints its losses."""
     text = (folder / "train.py").read_text()
@@ -229,6 +255,8 @@ def _run(job, rank, size, folder, write):
     try:
         if job == "mismatch" and rank == 1:
             os.environ["COLSYNTH_BUNDLE"] = os.environ["COLSYNTH_OTHER"]
+        if job == "unread" and rank == 1:
+            os.environ["COLSYNTH_BUNDLE"] = "nothing.json"
         if job == "example":
             line = f"ok {example(rank, size, folder)}"
             os.write(write, f"{job} {size} {rank} {line}\n".encode())
@@ -238,7 +266,7 @@ def _run(job, rank, size, folder, write):
         line = f"ok {globals()[job](rank, size)}"
         dist.barrier() if job != "failure" else None
     except BaseException as fault:  # noqa: BLE001 - told to the parent
-        trace = "" if job in ("failure", "mismatch") else traceback.format_exc()
+        trace = "" if job in ("failure", "mismatch", "unread") else traceback.format_exc()
         line = f"{type(fault).__name__}: {fault} {trace}"
     text = " ".join(line.split())
     os.write(write, f"{job} {size} {rank} {text}\n".encode())

@@ -62,7 +62,8 @@ def test_jobs(places, tmp_path):
     )
     assert sum(bool(line) for line in example[1].splitlines()) <= 30
     (tmp_path / "train.py").write_text(example[1])
-    jobs = ("calls", 4, "calls", 8, "training", 4, "failure", 4, "mismatch", 4, "example", 4)
+    jobs = ("calls", 4, "calls", 8, "training", 4, "failure", 4)
+    jobs += ("mismatch", 4, "unread", 4, "example", 4)
     lines = job(places, tmp_path, *jobs, COLSYNTH_OTHER=str(places[-1]))
     of = {}
     for line in lines:
@@ -77,6 +78,8 @@ def test_jobs(places, tmp_path):
     assert last == "ValueError: this rank gives up"
     assert all(re.match(r"ok colsynth: allreduce of 15360 bytes by .* failed", x) for x in others)
     assert all("not those of rank 0 on rank 1" in text for text in of["mismatch", 4].values())
+    assert "nothing.json" in of["unread", 4].pop(1)
+    assert all("not those of rank 0 on rank 1" in text for text in of["unread", 4].values())
 
 
 def test_schedules_that_are_missing_damaged_or_wrong_are_refused(places, tmp_path, monkeypatch):

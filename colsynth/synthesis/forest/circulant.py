@@ -89,19 +89,25 @@ def shortest_hops(size: int, distances: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _evenly(usable: dict[int, list[int]], steps: Sequence[int]) -> dict[int, int]:
-    """Return a usable step for every GPU, such that the most frequent is as rare as can be."""
+    """Return a usable step for every GPU, such that the most frequent is as rare as can be.
+
+    Nodes are numbers, since networkx takes them from sets: the order of names in a set is another
+    one in every process.
+    """
+    source, sink = 0, -1  # GPU 0 is the root
+    node = {step: len(usable) + 1 + place for place, step in enumerate(steps)}
     least = -(-len(usable) // len(steps))
     for most in range(least, len(usable) + 1):
         graph = nx.DiGraph()
         for gpu, choice in usable.items():
-            graph.add_edge("source", ("gpu", gpu), capacity=1)
-            graph.add_edges_from((("gpu", gpu), ("step", s), {"capacity": 1}) for s in choice)
-        graph.add_edges_from((("step", s), "sink", {"capacity": most}) for s in steps)
-        value, flow = nx.maximum_flow(graph, "source", "sink")
+            graph.add_edge(source, gpu, capacity=1)
+            graph.add_edges_from((gpu, node[step], {"capacity": 1}) for step in choice)
+        graph.add_edges_from((node[step], sink, {"capacity": most}) for step in steps)
+        value, flow = nx.maximum_flow(graph, source, sink)
         if value == len(usable):
             break
     return {
-        gpu: next(s for s in choice if flow["gpu", gpu]["step", s])
+        gpu: next(step for step in choice if flow[gpu][node[step]])
         for gpu, choice in usable.items()
     }
 

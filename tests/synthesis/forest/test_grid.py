@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -121,3 +124,18 @@ def test_distances_that_lead_nowhere_are_refused(tmp_path):
 def test_other_machines_ignore_distances(tmp_path):
     plain, other = (packed(tmp_path, 4, grid, boxes=2) for grid in ("all", "1+2"))
     assert other.phases == plain.phases
+
+
+def test_distances_give_the_same_trees_in_every_process():
+    script = "from colsynth.synthesis.forest.circulant import shortest_hops as f; "
+    script += "print(f(38, (1, 3, 9)), f(62, (1, 4, 16)))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "3")
+    }
+    assert len(found) == 1

@@ -1,4 +1,4 @@
-"""Rounds of a threadblock: its sends and its receives, or the other way round, then reductions.
+"""Order of paired threadblocks, in rounds: sends and receives, or the other way round, then sums.
 
 A threadblock with one connection in each direction is slow in the global order of transfers: it
 receives before it sends where its peer does the same, and so on round the box, until all do one

@@ -1,0 +1,48 @@
+"""Tensors are copied where a call is not of a program's mode, and only there."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from colsynth.model import Collective, Header
+
+torch = pytest.importorskip("torch")
+
+RANKS, RANK, SHARD = 4, 2, 6
+
+
+def tensors(collective, place):
+    """Return input and output: apart (False), in place (True), or with another overlap (None)."""
+    memory = torch.arange(3.0 * RANKS * SHARD)
+    whole = memory[SHARD:][: RANKS * SHARD]
+    first = {True: RANK * SHARD, False: -SHARD, None: RANK * SHARD - 1}[place]
+    shard = memory[SHARD + first :][:SHARD]
+    if collective is Collective.ALLGATHER:
+        return shard, whole
+    if collective is Collective.REDUCE_SCATTER:
+        return whole, shard
+    start = {True: SHARD, False: (RANKS + 1) * SHARD, None: 2 * SHARD}[place]
+    return whole, memory[start:][: RANKS * SHARD]
+
+
+@pytest.mark.parametrize("modes", [(True, False), (False, True), (True, True)])
+def test_programs_get_a_mode_that_they_serve(modes):
+    from colsynth.torch.aliases import _aliased, fitted
+
+    for name, place in product(("allgather", "reduce-scatter", "alltoall"), (True, False, None)):
+        collective = Collective(name)
+        source, target = tensors(collective, place)
+        assert _aliased(collective, source, target, RANK) is place
+        before, held = source.clone(), target.clone()
+        header = Header("", collective, "Simple", RANKS, RANKS, 1, *modes)
+        given, taken = fitted(header, RANK, source, target)
+        found = _aliased(collective, given, taken, RANK)
+        assert found is not None
+        assert modes[0] if found else modes[1]
+        assert torch.equal(given, before)
+        assert taken.numel() == target.numel()
+        if place is not None and modes[not place]:
+            assert (given.data_ptr(), taken.data_ptr()) == (source.data_ptr(), target.data_ptr())
+            assert torch.equal(taken, held)
