@@ -156,7 +156,7 @@ def test_progress_counts_what_was_known_already(tmp_path):
 
 
 def test_progress_counts_failures(monkeypatch):
-    cut = Found(Row("cut", 2, Fraction(0), refusal="CS302: cut off"))
+    cut = Found(Row("cut", 2, Fraction(1), refusal="CS312: does not fit"))
     monkeypatch.setattr(run, "examine", lambda *_: cut)
     told = []
     survey(CASE, None, progress=lambda what, *_: told.append(what))
