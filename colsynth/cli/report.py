@@ -18,6 +18,7 @@ from colsynth.cli.compile_options import SearchOptions
 from colsynth.cli.constants import ModelOption, read_constants
 from colsynth.cli.evaluations import DEFAULT_SIZES, EngineOptions, SizesOption, split
 from colsynth.cli.machine import MachineOptions
+from colsynth.cli.members import GroupOption, grouped
 from colsynth.cli.places import PAGE, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.simulate import AnyRuntimeOption, OnOption
@@ -89,10 +90,15 @@ class _Wish:
     runtime: str | None
     root: int | None
     machine: MachineOptions
+    group: str | None
     search: SearchOptions
     model: Path | None
     file: str | None
     asked: Asked
+
+    def place(self, name: str) -> Topology:
+        """Return the topology of a name, or of a process group on it."""
+        return grouped(self.machine.read(name).topology, self.group)[0]
 
 
 @bundled
@@ -105,6 +111,7 @@ def report(
     output: OutputOption = None,
     sizes: SizesOption = DEFAULT_SIZES,
     machine: MachineOptions,
+    group: GroupOption = None,
     root: RootOption = None,
     search: SearchOptions,
     against: AgainstOption = "all",
@@ -128,7 +135,8 @@ def report(
     with progress() as show, engine.started(show) as started:
         rivals = {"all": None, "none": ()}.get(against, split(against))
         asked = Asked(wanted, rivals, _BUDGET, started, root, show)
-        wish = _Wish(topology, collective, runtime, root, machine, search, model, file, asked)
+        subjects = (topology, collective, runtime, root, machine, group, search)
+        wish = _Wish(*subjects, model, file, asked)
         values, inputs = _values(subject, wish)
         values = heading(values, _command(subject, wish, sizes, against), inputs)
         if output is not None:
@@ -156,8 +164,12 @@ def _values(subject: str, wish: _Wish) -> Found:
         if path.suffix == ".json" and (found := _comparison(data)):
             return of_comparison(found), {path.name: data}
         return _of_file(path.name, data, wish)
-    if path.suffix == ".xml":
+    if path.suffix in {".xml", ".json"}:
         reading.read_whole(path, reading.SCHEDULE, "CS502")
+    if path.suffix == ".npz":
+        phrase = f"{subject} is a timed schedule, not a program of a runtime"
+        advice = "compile one: colsynth report TOPOLOGY -c allgather -r msccl -a ten -o report.html"
+        raise InputError(Diagnostic("CS641", phrase, help=advice))
     return _compiled(subject, wish)
 
 
@@ -177,11 +189,11 @@ def _compiled(subject: str, wish: _Wish) -> Found:
     from colsynth.runtimes import profile
     from colsynth.simulate import read_source
 
+    place = wish.place(subject)
     if wish.runtime is None:
         advice = f"colsynth report {subject} -c allreduce -r msccl -o report.html"
         raise InputError(Diagnostic("CS641", "for which runtime?", help=advice))
     constants = read_constants(profile(wish.runtime), wish.model)
-    place = wish.machine.read(subject).topology
     problem = api.make_problem(place, wish.collective, wish.root)
     done = api.compile(
         problem,
@@ -195,7 +207,7 @@ def _compiled(subject: str, wish: _Wish) -> Found:
     source = read_source(artefact.data, profile(wish.runtime), artefact.name)
     values, inputs = _shown(source, problem, constants, wish, artefact.data, place)
     told = {key: summary[key] for key in ("algorithm", "settings", "algbw_gb_per_s", "gap")}
-    notes = [*values.get("notes", []), *done.notes]
+    notes = [*values.get("notes", []), *(f"compile: {note}" for note in done.notes)]
     return {**values, "compiled": told, "notes": notes}, inputs
 
 
@@ -229,7 +241,7 @@ def _placed(name: str, wish: _Wish) -> Topology:
     if wish.topology is None:
         advice = f"colsynth report {name} -t dgx-a100 --nodes 2 -o report.html"
         raise InputError(Diagnostic("CS641", "on which topology?", Span(name), help=advice))
-    return wish.machine.read(wish.topology).topology
+    return wish.place(wish.topology)
 
 
 def _shown(
@@ -297,7 +309,9 @@ def _bundle(path: Path, manifest: Values, inputs: dict[str, bytes], wish: _Wish)
     of = manifest["inputs"]
     title = f"Bundle for {', '.join(of['collectives'])} on {place.name}, {of['runtime']}"
     bundle = {key: manifest[key] for key in ("files", "left_to_library", "left_out")}
-    shown = {"kind": "bundle", "title": title, "bundle": bundle, "predicted": files_of(manifest)}
+    shown = {"kind": "bundle", "title": title, "bundle": bundle}
+    if entry is not None:
+        shown["predicted"] = files_of(manifest, entry)
     return {**values, **shown, "shown_file": None if entry is None else entry["path"]}, inputs
 
 
@@ -317,7 +331,8 @@ def _command(subject: str, wish: _Wish, sizes: str, against: str) -> str:
     """Return the command that makes the page again; its place is not part of it."""
     words = ["colsynth", "report", subject]
     short = {"-t": wish.topology, "-c": wish.collective, "-r": wish.runtime}
-    given: dict[str, Any] = {"root": wish.root, "file": wish.file, "model": wish.model}
+    given: dict[str, Any] = {"group": wish.group, "root": wish.root}
+    given |= {"file": wish.file, "model": wish.model}
     for bundle in (wish.machine, wish.search):
         given |= {one.name: getattr(bundle, one.name) for one in fields(bundle)}
     level, settings = given.pop("level"), given.pop("settings")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colsynth.cli._groups import reached
@@ -215,6 +216,10 @@ def losses_of(table: Values, topology: Topology) -> list[Values]:
     ]
 
 
-def files_of(manifest: Values) -> dict[str, Sequence[Values]]:
-    """Return the predictions of the files of a bundle, by path."""
-    return {file["path"]: file["predicted"] for file in manifest["files"]}
+def files_of(manifest: Values, shown: Values) -> dict[str, Sequence[Values]]:
+    """Return the predictions of files for the collective that is shown, by name."""
+    return {
+        Path(file["path"]).name: file["predicted"]
+        for file in manifest["files"]
+        if file["collective"] == shown["collective"]
+    }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from colsynth.errors import Diagnostic, InputError
@@ -20,6 +21,11 @@ _PATIENCE, _MUSTER = 10, 30
 
 _NAMED = 3
 """Workers that a message names."""
+
+_GLANCE = 1
+"""Seconds between looks at the workers while no evaluation ends."""
+
+_LOG = logging.getLogger("colsynth.jobs")
 
 Progress = Callable[[str, int, int], None]
 Versions = dict[str, str]
@@ -41,6 +47,11 @@ class Cluster(Executor):
         self._executor = client.get_executor(pure=False)
         self._seen: set[str] = set()
         self._now: set[str] = set()
+        self._told: tuple[Progress, str, int, int] | None = None
+        self._said = ""
+        self._turn, self._over = Lock(), Event()
+        self._watch = Thread(target=self._follow, daemon=True)
+        self._watch.start()
 
     def submit(self, work: Callable[..., Any], /, *values: Any, **more: Any) -> Future[Any]:
         """Send a call to the cluster."""
@@ -51,7 +62,9 @@ class Cluster(Executor):
         """Return a function that shows progress with the workers there are and those lost."""
 
         def tell(what: str, done: int, total: int) -> None:
-            show(f"{what} ({self.workers()})", done, total)
+            with self._turn:
+                self._told, self._said = (show, what, done, total), self.workers()
+                show(f"{what} ({self._said})", done, total)
 
         return tell
 
@@ -61,7 +74,26 @@ class Cluster(Executor):
             self._now = set(self._client.nthreads())
         self._seen |= self._now
         lost = len(self._seen - self._now)
-        return plural(len(self._now), "worker") + (f", {lost} lost" if lost else "")
+        there = plural(len(self._now), "worker") if self._now else "no worker left, waiting for one"
+        return there + (f", {lost} lost" if lost else "")
+
+    def close(self) -> None:
+        """Stop watching the workers."""
+        self._over.set()
+        self._watch.join(timeout=_GLANCE)
+
+    def _follow(self) -> None:
+        """Show workers that come and go while no evaluation ends; warn where none is left."""
+        while not self._over.wait(_GLANCE):
+            with suppress(OSError, RuntimeError, CancelledError), self._turn:
+                said = self.workers()
+                if self._told is not None and said != self._said:
+                    show, what, done, total = self._told
+                    show(f"{what} ({said})", done, total)
+                self._said = said
+                if not self._now and self._client.status == "running":
+                    phrase = "no worker is left; the work goes on once one joins: dask worker %s"
+                    _LOG.warning(phrase, self._client.scheduler.address)
 
 
 @contextmanager
@@ -96,7 +128,11 @@ def connected(address: str) -> Iterator[Cluster]:
         raise InputError(Diagnostic("CS253", told, notes=(str(fault),), help=advice)) from None
     try:
         _check(client, address)
-        yield Cluster(client)
+        cluster = Cluster(client)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
     except KilledWorker as fault:
         raise _killed(fault) from None
     except (CancelledError, CommClosedError):

@@ -22,6 +22,12 @@ SIZE_LABEL = (
     " : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
 )
 _LEAST_TICKS = 3
+_NARROW: Spec = {
+    "tickCount": {"signal": "width < 420 ? 4 : 10"},
+    "labelOverlap": True,
+    "labelSeparation": 6,
+}
+"""Labels of an axis that do not touch on a phone."""
 CONFIG: Spec = {
     "background": None,
     "font": "system-ui, Segoe UI, Helvetica, Arial, sans-serif",
@@ -59,7 +65,8 @@ def bandwidth(rows: Sequence[Spec], sizes: Sequence[int]) -> Spec:
     rates = [row["GB/s"] for row in rows]
     scale = {"domain": names, "range": [SERIES[i % len(SERIES)] for i in range(len(names))]}
     shapes = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
-    legend = {"orient": "bottom", "title": None, "columns": 3, "symbolStrokeWidth": 2}
+    columns = {"signal": "width < 420 ? 1 : width < 800 ? 2 : 3"}
+    legend = {"orient": "bottom", "title": None, "columns": columns, "symbolStrokeWidth": 2}
     colour = {"field": "name", "type": "nominal", "scale": scale, "legend": legend}
     x = {
         "field": "size",
@@ -116,7 +123,7 @@ def bars(rows: Sequence[Spec], value: str, title: str) -> Spec:
                 "x": {
                     "field": value,
                     "type": "quantitative",
-                    "axis": {"title": title, "tickCount": 5, "labelOverlap": True},
+                    "axis": _NARROW | {"title": title},
                 },
                 "color": {"field": "kind", "type": "nominal", "scale": scale, "legend": legend},
                 "tooltip": [{"field": "name"}, {"field": value, "format": ",.4~g"}],
@@ -138,7 +145,7 @@ def timeline() -> Spec:
             "mark": {"type": "bar", "height": {"band": 0.82}, "opacity": 0.92},
             "encoding": {
                 "y": _lane("lane", sort="ascending"),
-                "x": {"field": "from", "type": "quantitative", "axis": {"title": "µs"}},
+                "x": {"field": "from", "type": "quantitative", "axis": _NARROW | {"title": "µs"}},
                 "x2": {"field": "to"},
                 "color": {
                     "field": "critical",
@@ -170,7 +177,7 @@ def heat_map() -> Spec:
                 "x": {
                     "field": "from",
                     "type": "quantitative",
-                    "axis": {"title": "ms", "grid": False},
+                    "axis": _NARROW | {"title": "ms", "grid": False},
                 },
                 "x2": {"field": "to"},
                 "color": {

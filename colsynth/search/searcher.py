@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import exp, prod
 
 from colsynth.bounds.runtime import RuntimeBound
@@ -108,13 +108,13 @@ class Searcher:
             fresh = fresh[: max(0, self.most_evaluations - self.evaluations)]
         recalled = {item: self._recalled(item) for item in fresh}
         waiting = [item[len(recalled[item]) :] for item in fresh if not _ends(recalled[item])]
-        self._tell(len(fresh) - len(waiting))
         measured: dict[Plan, list[Measured]] = {}
+        self._tell(len(fresh) - len(waiting), measured)
         for found in self.means.workers.run(self.workshop.measure, [x for x in waiting if x]):
             measured[found[0].plan] = found
             for m in found:
                 self.means.journal.keep(self.workshop.case.key(m.plan), m.entry())
-            self._tell(len(measured))
+            self._tell(len(measured), measured)
         for item in fresh:
             known = recalled[item]
             rest = item[len(known) :]
@@ -153,9 +153,12 @@ class Searcher:
                 break
         return rows
 
-    def _tell(self, more: int) -> None:
+    def _tell(self, more: int, fresh: dict[Plan, list[Measured]]) -> None:
         if self.means.progress is not None:
+            tried = chain(self.found.values(), *fresh.values())
+            failed = sum(measured.refusal is not None for measured in tried)
             what = f"compiling {self.workshop.case.problem.collective}"
+            what += f", {failed} failed" if failed else ""
             done = self.evaluations + more
             self.means.progress(what, done, max(done, self.most_evaluations or 0))
 

@@ -134,7 +134,10 @@ def _surveyed(
         for number, found in workers.run(partial(_numbered, case), part):
             rows[number] = folder.keep(number, found)
             if progress is not None:
-                progress(f"surveyed {found.row.failure or 'healthy'}", len(rows), len(items))
+                failed = sum(row.refusal is not None for row in rows.values())
+                what = f"surveyed {found.row.failure or 'healthy'}"
+                what += f", {failed} failed" if failed else ""
+                progress(what, len(rows), len(items))
     healthy, *broken = (rows[number] for number, _ in items)
     return Survey(case, healthy, tuple(sorted(broken, key=_badness)))
 

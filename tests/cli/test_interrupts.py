@@ -26,7 +26,9 @@ while True:
 def interrupted(probe, tmp_path, arguments=()):
     """Return (code, stderr) of a program that gets Ctrl-C once it has begun."""
     ready = tmp_path / "ready"
-    code = f"from pathlib import Path\nready = Path({str(ready)!r})\n{probe}"
+    listen = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    # Shells start background jobs, such as a whole run of the tests, with Ctrl-C ignored.
+    code = f"{listen}from pathlib import Path\nready = Path({str(ready)!r})\n{probe}"
     child = subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True
     )

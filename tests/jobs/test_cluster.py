@@ -32,18 +32,22 @@ class Dask:
     def __init__(self, folder):
         self.folder, self.file = folder, folder / "scheduler.json"
         self.processes = {}
-        plain = ("--no-dashboard", "--scheduler-file", str(self.file))
-        self._start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0", *plain)
+        self._start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0")
         for name in ("one", "two"):
-            alone = ("--nthreads", "1", "--no-nanny", "--local-directory", str(folder))
-            self._start(name, "worker", *alone, *plain)
+            self.join(name)
         with distributed.Client(scheduler_file=str(self.file), set_as_default=False) as client:
             client.wait_for_workers(2)
         self.address = json.loads(self.file.read_text())["address"]
 
+    def join(self, name):
+        """Start a worker."""
+        alone = ("--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder))
+        self._start(name, "worker", *alone)
+
     def _start(self, name, *arguments):
         with (self.folder / f"{name}.log").open("w") as log:
-            command = [sys.executable, "-m", "dask", *arguments]
+            plain = ("--no-dashboard", "--scheduler-file", str(self.file))
+            command = [sys.executable, "-m", "dask", *arguments, *plain]
             self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def kill(self, name):
@@ -131,6 +135,22 @@ def test_a_worker_that_is_killed_costs_no_byte(dask, whole, at_row, tmp_path):
     assert contents(tmp_path / "out") == whole
     assert told[1].endswith("(2 workers)")
     assert told[-1].endswith("(1 worker, 1 lost)")
+
+
+def test_where_no_worker_is_left_it_waits_for_one(dask, whole, at_row, tmp_path, monkeypatch):
+    warned = []
+
+    def warn(*_):
+        warned.append(1)
+        if len(warned) == 1:
+            dask.join("three")
+
+    monkeypatch.setattr(cluster._LOG, "warning", warn)
+    told = at_row(2, lambda: dask.kill("two"))
+    assert run([*SURVEY, str(tmp_path / "out"), "--scheduler", dask.address]) == 0
+    assert contents(tmp_path / "out") == whole
+    assert any(what.endswith("(no worker left, waiting for one, 1 lost)") for what in told)
+    assert warned
 
 
 def test_a_search_is_the_same_too(dask, tmp_path):

@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from colsynth.cli.main import run
+from colsynth.cli.report_values import files_of
 from colsynth.report import page
 
 FILE = "ring.xml"
@@ -85,6 +86,14 @@ def test_the_page_carries_what_json_prints_and_its_command_makes_it_again(place,
     assert not links, "the page must load nothing"
 
 
+def test_a_bundle_plots_the_files_of_the_collective_that_is_shown():
+    files = [
+        {"path": f"schedules/{name}.xml", "collective": name, "predicted": [name]}
+        for name in ("allreduce", "allgather")
+    ]
+    assert files_of({"files": files}, files[1]) == {"allgather.xml": ["allgather"]}
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -92,6 +101,10 @@ def test_the_page_carries_what_json_prints_and_its_command_makes_it_again(place,
         (["ring:4", "-c", "allreduce", "--json"], "CS641"),
         ([FILE, *ON], "CS641"),
         ([".", *ON, "--json"], "CS641"),
+        (["timed.npz", *ON, "--json"], "CS641"),
+        (["absent.json", *ON, "--json"], "CS502"),
+        (["absent", *ON, "--json"], "CS120"),
+        ([FILE, *ON, "--group", "0-1", "--json"], "CS600"),
         ([FILE, *ON, "-o", "page.svg"], "CS219"),
     ],
 )

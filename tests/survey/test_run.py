@@ -155,6 +155,14 @@ def test_progress_counts_what_was_known_already(tmp_path):
     assert told[9:] == [("surveying", 8, 8)]
 
 
+def test_progress_counts_failures(monkeypatch):
+    cut = Found(Row("cut", 2, Fraction(1), refusal="CS312: does not fit"))
+    monkeypatch.setattr(run, "examine", lambda *_: cut)
+    told = []
+    survey(CASE, None, progress=lambda what, *_: told.append(what))
+    assert told[1:] == [f"surveyed cut, {count} failed" for count in range(1, 9)]
+
+
 def test_odd_names_of_nodes_give_folders_that_every_system_takes(tmp_path, monkeypatch):
     monkeypatch.setattr(
         run, "examine", lambda *_: Found(Row("../a b/*-c", 2, Fraction(1)), (("f.xml", b""),))
