@@ -69,7 +69,8 @@ def _proof(topology: Topology, limit: Limit) -> str:
     times = 2 * (len(limit.parts) - 1)
     alone = all(len(_gpus(topology, part)) == 1 for part in limit.parts)
     sets = "GPUs" if alone else "sets of GPUs"
-    return f"{len(limit.parts)} {sets}, which the data must {way} {times} times over {bandwidth}"
+    moved = f"{times} copies of the message must {way} {len(limit.parts)} {sets}"
+    return f"{moved}, over {bandwidth} in total"
 
 
 def _gpus(topology: Topology, nodes: tuple[int, ...]) -> list[str]:

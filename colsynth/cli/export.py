@@ -12,7 +12,8 @@ from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, emit_json
 from colsynth.cli._options import read_size
 from colsynth.cli.simulate import AnyRuntimeOption
-from colsynth.errors import Diagnostic, InputError
+from colsynth.cli.streams import is_stdin
+from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.units import format_size
 from colsynth.writing import write_files
 
@@ -33,7 +34,7 @@ def export(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Schedule file, or timed schedule, e.g. allreduce.xml.",
+            help="Schedule file, e.g. allreduce.xml; - for stdin; or timed schedule, FILE.npz.",
             show_default=False,
         ),
     ],
@@ -61,8 +62,9 @@ def export(
     if to != "chakra":
         raise InputError(Diagnostic("CS671", f"--to cannot be {to!r}", help="write --to chakra"))
     bytes_ = read_size("--size", size) or 0
+    require_least("--size", bytes_, 1)
     collective, traces = _traces(file, runtime, bytes_)
-    prefix = output / file.stem
+    prefix = output / ("schedule" if is_stdin(file) else file.stem)
     files = {Path(f"{prefix}.{rank}.et"): data for rank, data in enumerate(traces)}
     write_files(files, replace=force)
     word = _WORDS.get(collective.value)
@@ -84,6 +86,9 @@ def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, lis
     from colsynth.export.chakra import of_program, of_timed
 
     if file.suffix == ".npz":
+        if runtime is not None:
+            phrase = "--runtime does not go with a timed schedule"
+            raise InputError(Diagnostic("CS217", phrase, help="leave it out"))
         from colsynth.store import read_npz
 
         schedule = read_npz(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -171,8 +172,9 @@ def _require_numbers(calls: int, hold: int, repeat: int, timeout: float) -> None
     require_least("--calls", calls, 1, _MOST)
     require_least("--hold", hold, 0, _MOST)
     require_least("--repeat", repeat, 0, _MOST)
-    if timeout <= 0:
-        raise InputError(Diagnostic("CS210", f"--timeout {timeout}: must be above 0"))
+    if not 0 < timeout < math.inf:
+        phrase = f"--timeout {timeout:g}: expected a number of seconds above 0"
+        raise InputError(Diagnostic("CS210", phrase))
 
 
 def _require_ranks(
@@ -240,7 +242,8 @@ def _object(name: str, choice: Choice, outcomes: list[Outcome]) -> dict[str, Any
     for outcome in outcomes:
         point = msgspec.to_builtins(outcome)
         del point["file"]
-        points.append({"ok": outcome.right, **point})
+        size = point.pop("size")
+        points.append({"ok": outcome.right, "size_bytes": size, **point})
     return {
         "file": name,
         "runtime": choice.profile.name,

@@ -71,9 +71,10 @@ def suggest(
     if output is not None:
         write_files({output: chosen.text.encode()}, replace=force)
     if json:
+        shown = found if pick is None else (chosen,)
         emit_json(
             {
-                "sketches": [{"name": x.name, **_figures(x), "yaml": x.text} for x in found],
+                "sketches": [{"name": x.name, **_figures(x), "yaml": x.text} for x in shown],
                 "file": None if output is None else str(output),
             }
         )

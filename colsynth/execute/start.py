@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -119,8 +120,9 @@ def _failed(phrase: str, folder: Path) -> NegativeFinding:
     """Return the refusal with the end of what the ranks said."""
     said = (folder / "stderr").read_text(errors="replace").strip().splitlines()
     lines = [line.strip() for line in said if line.strip()]
-    telling = [line for line in lines if "Error" in line] or lines
-    return NegativeFinding(Diagnostic("CS662", phrase, notes=tuple(telling[-3:])))
+    telling = [line for line in lines if re.match(r"[\w.]*Error\b", line)] or lines
+    notes = tuple(dict.fromkeys(telling))[-3:]  # ranks often say the same
+    return NegativeFinding(Diagnostic("CS662", phrase, notes=notes))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ def read_file(path: Path) -> bytes:
     """
     advice = None
     if path.is_dir():
-        suffix = ".json" if any(path.glob("*.json")) else ".xml"
-        advice = f"name the files in it, such as {path / f'*{suffix}'}"
+        folder = path / "schedules" if (path / "manifest.json").exists() else path  # of tune
+        suffix = ".json" if any(folder.glob("*.json")) else ".xml"
+        advice = f"name the files in it, such as {folder / f'*{suffix}'}"
     return read_whole(path, SCHEDULE, "CS502", advice)

@@ -24,6 +24,7 @@ from colsynth.model import (
 )
 from colsynth.runtimes.fields import Fields
 from colsynth.runtimes.header import AlgoHeader, read_header
+from colsynth.runtimes.kinds import written_for
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.runtimes.scanner import CLOSE, OPEN, SINGLE, Scanner, Tag
@@ -43,6 +44,11 @@ _GPU_KEYS = ("id", "i_chunks", "o_chunks", "s_chunks")
 _GPU_KNOWN = frozenset(_GPU_KEYS)
 _THREADBLOCK_RULES = {"id": "T01", "send": "T03", "recv": "T03", "chan": "T04"}
 _THREADBLOCK_KNOWN = frozenset(_THREADBLOCK_RULES)
+_OTHERS = {
+    "plan": ", and looks like a plan for mscclpp",
+    "rounds": ", and looks like rounds for torch",
+}
+"""What is added where a file has no schedule in XML, by `written_for`."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,7 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
 class _Reader:
     def __init__(self, text: str, profile: Profile, findings: Findings) -> None:
         self._scanner = Scanner(text, findings)
-        self._is_json = text[:64].lstrip().startswith("{")
+        self._written_for = written_for(text[:512].encode("latin-1"))
         self._profile = profile
         self._findings = findings
         self._gpus: list[Gpu] = []
@@ -145,8 +151,8 @@ class _Reader:
                 self._scanner.report(rule, text, tag.offset)
                 self._skip(tag)
         if not found:
-            plan = ", and looks like a plan for mscclpp" if self._is_json else ""
-            self._scanner.report("X02", f"{name} has no algo element{plan}", 0)
+            other = _OTHERS.get(self._written_for or "", "")
+            self._scanner.report("X02", f"{name} has no algo element{other}", 0)
         return algo
 
     def program(self, algo: AlgoHeader) -> ThreadblockProgram:

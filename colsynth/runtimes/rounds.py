@@ -15,6 +15,7 @@ from colsynth.model import (
     Slot,
 )
 from colsynth.reading import in_form, parse_json
+from colsynth.runtimes.kinds import written_for
 from colsynth.runtimes.reader import Reading
 from colsynth.runtimes.rules import Findings
 
@@ -67,8 +68,8 @@ def read_rounds(data: bytes, profile: Profile) -> Reading:
     try:
         program = parse_rounds(data)
     except ValueError as fault:
-        xml = data[:64].lstrip().startswith(b"<")
-        findings.add("N01", "the file is XML, for another runtime" if xml else str(fault))
+        is_xml = written_for(data) == "xml"
+        findings.add("N01", "the file is XML, for another runtime" if is_xml else str(fault))
         return Reading(None, findings.all())
     return Reading(program, ())
 

@@ -76,6 +76,7 @@ def read_source(data: bytes, profile: Profile, subject: str) -> Source:
     reading = read(data, profile, file=subject)
     if reading.program is not None:
         return Source(subject, profile, reading.program, reading)
+    _require_kind(data, subject)
     phrase = f"{profile.name} would read no schedule from this file"
     raise _unreadable(subject, phrase, _first_fault(reading))
 
@@ -120,6 +121,7 @@ def find_runtimes(data: bytes, subject: str) -> list[Source]:
         else:
             found.append(Source(subject, profile, reading.program, reading))
     if not found:
+        _require_kind(data, subject)
         raise _unreadable(subject, "no runtime can run this file as it is", None, reasons)
     return found
 
@@ -144,6 +146,16 @@ def _first_fault(reading: Reading) -> Finding | None:
 
 def _spell(fault: Finding | None) -> str:
     return "it has no program" if fault is None else f"{fault.rule}: {fault.message}"
+
+
+def _require_kind(data: bytes, subject: str) -> None:
+    """Refuse what is no schedule file of any runtime (CS605)."""
+    from colsynth.runtimes.kinds import foreign
+
+    if (kind := foreign(data)) is not None:
+        advice = "give a file of 'colsynth compile', or another one that a runtime reads"
+        phrase = f"this is no schedule file: it is {kind}"
+        raise InputError(Diagnostic("CS605", phrase, Span(subject), help=advice))
 
 
 def _unreadable(

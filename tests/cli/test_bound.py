@@ -113,7 +113,7 @@ def test_the_better_allreduce_is_named_with_what_none_beats(capsys):
     assert (answer["limit"], answer["gap"], len(answer["limit_sets"])) == ("75", 0, 9)
     assert run(["bound", "mesh:3x3", "-c", "allreduce"]) == 0
     shown = capsys.readouterr().out
-    assert "no schedule is faster: 9 GPUs, which the data must enter 16 times" in shown
+    assert "no schedule is faster: 16 copies of the message must enter 9 GPUs" in shown
     assert "33.33 % more than reduce-scatter and allgather" in shown
 
 

@@ -88,3 +88,38 @@ def test_a_rank_that_is_not_there_and_a_bad_file(tmp_path, capsys):
     assert run(["show", str(tmp_path / "bad.xml"), "-r", "rccl"]) == 1
     assert "error[CS609]" in capsys.readouterr().err
     assert run(["show", str(tmp_path / "bad.xml"), "-r", "rccl", "--anyway"]) == 0
+
+
+def test_what_is_no_schedule_file_is_said_in_one_line(tmp_path, capsys):
+    place = tmp_path / "any.xml"
+    for data, kind in [
+        (b" \n", "empty"),
+        (b"PK\x03\x04", "a timed schedule"),
+        (b"<!DOCTYPE html><algo>", "an HTML page"),
+        (b"version: 1\n", "neither XML nor a JSON object"),
+    ]:
+        place.write_bytes(data)
+        for words in (
+            ["show"],
+            ["simulate", "-t", "ring:4"],
+            ["simulate", "-t", "ring:4", "-r", "rccl"],
+        ):
+            assert run([words[0], str(place), *words[1:]]) == 2
+            lines = capsys.readouterr().err.splitlines()
+            assert f"error[CS605]: this is no schedule file: it is {kind}" in lines[0]
+            assert len(lines) == 2
+
+
+def test_rounds_are_named_where_programs_of_threadblocks_are_read(tmp_path, capsys):
+    place = tmp_path / "rounds.json"
+    words = ["compile", "ring:4", "-c", "allgather", "-r", "torch", "-O0", "-o", str(place)]
+    assert run(words) == 0
+    for command, code, answer in [
+        (["show"], 2, "holds rounds of messages"),
+        (["verify", "-r", "msccl"], 1, "looks like rounds for torch"),
+        (["verify", "-r", "mscclpp"], 1, "the file holds rounds, for torch"),
+    ]:
+        capsys.readouterr()
+        assert run([command[0], str(place), *command[1:]]) == code
+        said = capsys.readouterr()
+        assert answer in said.out + said.err

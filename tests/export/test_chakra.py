@@ -128,7 +128,12 @@ def test_traces_of_a_timed_schedule_bring_every_chunk_everywhere(tmp_path, capsy
 
 
 @pytest.mark.parametrize(
-    ("options", "code"), [(["--to", "json"], "CS671"), (["--size", "1000001"], "CS672")]
+    ("options", "code"),
+    [
+        (["--to", "json"], "CS671"),
+        (["--size", "1000001"], "CS672"),
+        (["--size", "0"], "CS210"),
+    ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path, capsys, options, code):
     path = tmp_path / "x.xml"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from colsynth.model import Collective, Header
 from colsynth.reading import parse_json
+from colsynth.runtimes.kinds import written_for
 from colsynth.runtimes.reader import Reading
 from colsynth.runtimes.rules import Findings
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 MARK = " #"
 """Separates the title in a plan's name from the part that makes it unique (contract T9)."""
+_OTHERS = {
+    "xml": "the file is XML, for another runtime",
+    "rounds": "the file holds rounds, for torch",
+}
+"""What is said instead of a fault where a file is for others, by `written_for`."""
 
 
 def read_plan(data: bytes, profile: Profile) -> Reading:
@@ -26,8 +32,7 @@ def read_plan(data: bytes, profile: Profile) -> Reading:
     try:
         plan = parse_json(data, Plan)
     except ValueError as fault:
-        xml = data[:64].lstrip().startswith(b"<")
-        findings.add("P01", "the file is XML, for another runtime" if xml else str(fault))
+        findings.add("P01", _OTHERS.get(written_for(data) or "", str(fault)))
         return Reading(None, findings.all())
     found = header_of(plan, profile)
     if found is None:

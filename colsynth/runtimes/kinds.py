@@ -1,0 +1,27 @@
+"""What a file is that no runtime reads as a schedule, for messages."""
+
+from __future__ import annotations
+
+
+def foreign(data: bytes) -> str | None:
+    """Return what a file is that is no schedule file of any runtime, None where it may be one."""
+    start = data[:512].lstrip()
+    if not start:
+        return "empty"
+    if start.startswith(b"PK\x03\x04"):
+        return "a timed schedule of 'colsynth synthesize', or another zip file"
+    if start.lower().startswith((b"<!doctype html", b"<html")):
+        return "an HTML page"
+    if start[:1] not in b"<{" and b"<algo" not in data:
+        return "neither XML nor a JSON object"
+    return None
+
+
+def written_for(data: bytes) -> str | None:
+    """Return what a file seems to be by its beginning: xml, rounds or plan; else None."""
+    start = data[:512].lstrip()
+    if start.startswith(b"<"):
+        return "xml"
+    if start.startswith(b"{"):
+        return "rounds" if b'"colsynth rounds"' in start else "plan"
+    return None
