@@ -101,7 +101,7 @@ class Retiming:
             phase = self._phase(asked, answer)
             whole = asked.whole and not asked.symmetries and answer.status == "optimal"
             bound = answer.units * asked.unit * whole
-            if found is None or last_end(phase) < found.end or bound:
+            if found is None or last_end(phase) < found.end + bool(bound):
                 found = Found(last_end(phase), phase, self.proof(asked, answer), bound)
             if answer.status != "optimal":
                 break
