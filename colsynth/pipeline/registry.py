@@ -53,7 +53,7 @@ ALGORITHMS = {
     "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",
     "roots": f"pack-roots,round-weights,lower-forest{{fill=true}},{_SPREAD}",
     "ten": f"match-chunks{{gap=latency}},lower-timed,{_SPREAD}",
-    "exact": f"solve-exact{{fallback=false}},lower-timed,{_SPREAD}",
+    "exact": f"solve-exact{{intervals=false,fallback=false}},lower-timed,{_SPREAD}",
     "bfb": f"grow-trees,round-weights,lower-forest,{_SPREAD}",
     "ring": f"build-ring,lower-forest{{lockstep=true}},{_DUPLEX}",
     "tree": f"build-tree,{_LOWERING.removeprefix('coalesce-chunks,')}",

@@ -60,6 +60,8 @@ class Instance:
         Units that a chunk's bytes occupy a link, and that a message over a hop takes beyond.
     unit : int
         Ticks of a unit.
+    whole : bool
+        Whether all times are whole units; otherwise they are rounded up.
     same : int64 (C, H)
         A number for each (chunk, hop); equal for those that do the same by symmetry.
     symmetries : int
@@ -75,6 +77,7 @@ class Instance:
     moving: Ints
     lag: Ints
     unit: int
+    whole: bool
     same: Ints
     symmetries: int
 
@@ -125,9 +128,10 @@ def instance_of(
         if chunk in place
         for h in at.get((u, v), ())
     )
-    moving, lag, unit = _times(kept, links)
+    moving, lag, unit, whole = _times(kept, links)
     same, count = _orbits(kept, at, holders, wanted, barred, limits.symmetries)
-    return Instance(gpus, kept, was, holders, wanted, barred, moving, lag, unit, same, count)
+    times = moving, lag, unit, whole
+    return Instance(gpus, kept, was, holders, wanted, barred, *times, same, count)
 
 
 def _sets(first: Ints, items: NDArray[np.int32]) -> list[frozenset[int]]:
@@ -136,16 +140,16 @@ def _sets(first: Ints, items: NDArray[np.int32]) -> list[frozenset[int]]:
     return [frozenset(values[a:b]) for a, b in pairwise(bounds)]
 
 
-def _times(hops: Hops, links: int) -> tuple[Ints, Ints, int]:
-    """Return the times of links and hops in units, and the ticks of a unit."""
+def _times(hops: Hops, links: int) -> tuple[Ints, Ints, int, bool]:
+    """Return the times of links and hops in units, the ticks of a unit, and whether all fit."""
     moving = np.zeros(links, np.int64)
     moving[hops.links] = hops.end - hops.begin
     slowest = np.maximum.reduceat(hops.end - hops.begin, hops.first[:-1])
     lag = hops.duration - slowest
-    values = np.concatenate((moving, lag))
-    unit = max(gcd(*values.tolist()), 1)
+    values = np.concatenate((moving, lag, hops.begin))
+    unit = fits = max(gcd(*values.tolist()), 1)
     unit = unit if int(values.max()) // unit <= _FINE else -(-int(values.max()) // _FINE)
-    return -(-moving // unit), -(-lag // unit), unit
+    return -(-moving // unit), -(-lag // unit), unit, unit == fits
 
 
 def _orbits(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +79,16 @@ def packed(
     return phase_of(item.direction, hops, begun, hop, item.number[chunk])
 
 
-def outward_rows(phase: TimedPhase, was: Ints) -> list[tuple[int, int]]:
-    """Return (hop, chunk) of all transfers in the order in which chunks spread outwards.
+class Row(NamedTuple):
+    """A transfer outwards: ticks after the first one, hop and chunk number."""
+
+    start: int
+    hop: int
+    chunk: int
+
+
+def outward_rows(phase: TimedPhase, was: Ints) -> list[Row]:
+    """Return all transfers in the order in which chunks spread outwards.
 
     Parameters
     ----------
@@ -90,13 +99,15 @@ def outward_rows(phase: TimedPhase, was: Ints) -> list[tuple[int, int]]:
     """
     hop, start = phase.hop_of(), phase.starts()
     inwards = phase.direction is Direction.IN
-    order = np.argsort(-start - phase.hops.duration[hop] if inwards else start, kind="stable")
+    start = -start - phase.hops.duration[hop] if inwards else start
+    order = np.argsort(start, kind="stable")
     now = np.empty_like(was)
     now[was] = np.arange(len(was))
-    return list(zip(now[hop[order]].tolist(), phase.chunk[order].tolist(), strict=True))
+    columns = start[order] - start.min(initial=0), now[hop[order]], phase.chunk[order]
+    return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def steps_of(asked: Instance, rows: list[tuple[int, int]], item: Wants) -> tuple[Sent, ...]:
+def steps_of(asked: Instance, rows: list[Row], item: Wants) -> tuple[Sent, ...]:
     """Return the steps of transfers in order: as early as they can be.
 
     Hops that the instance leaves out, and chunks that arrive twice, are dropped; what is left may
@@ -106,7 +117,7 @@ def steps_of(asked: Instance, rows: list[tuple[int, int]], item: Wants) -> tuple
     place = {number: c for c, number in enumerate(item.number.tolist())}
     level = {(c, v): 0 for c, some in enumerate(asked.holders) for v in some}
     found = []
-    for hop, number in rows:
+    for _, hop, number in rows:
         h, c = row.get(hop), place[number]
         if h is None:
             continue

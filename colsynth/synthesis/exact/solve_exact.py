@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from colsynth.errors import Diagnostic, InfeasibleError, LimitError, require_least
 from colsynth.kernels.distances import FAR
-from colsynth.model import Direction, Problem, TimedPhase, TimedSchedule
+from colsynth.model import Direction, Problem, TimeBound, TimedPhase, TimedSchedule
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.exact.instance import Instance, Limits, instance_of, turns
 from colsynth.synthesis.exact.pack import on_all_hops, outward_rows, packed, steps_of
+from colsynth.synthesis.exact.retime import Found, Retiming
 from colsynth.synthesis.exact.steps import Answer, Question, fewest_steps
 from colsynth.synthesis.exact.worker import require_solver, solve
 from colsynth.synthesis.timed.attempt import Setting, start_of_phase
@@ -52,6 +53,9 @@ class SolveExact:
         questions. The clock decides nothing.
     symmetry : bool
         Whether all boxes do the same, and all GPUs of a box where its links are.
+    intervals : bool
+        Whether chunks may then go at times of their own, where chunks times hops are at most 500
+        per unit of the work that is left.
     fallback : bool
         Whether to take the schedule of `match-chunks` where it is no longer. Files lose the times
         of a schedule, so one in few steps may be faster in a file though it is longer here.
@@ -62,6 +66,7 @@ class SolveExact:
     steps: int = 0
     work: int = 10
     symmetry: bool = True
+    intervals: bool = True
     fallback: bool = True
 
     name: ClassVar[str] = "solve-exact"
@@ -116,16 +121,25 @@ def solve_problem(
         limits = replace(limits, symmetries=turns([box or 0 for box in boxes]))
     done: list[TimedPhase] = []
     proofs: list[str] = []
+    bound = start.bound
     for item, known in zip(setting.wants, start.phases, strict=True):
-        phase, proof = _Phase(setting, item, limits, asked, target).solved(known, start, done)
+        phase, found = _Phase(setting, item, limits, asked, target).solved(known, start, done)
         done.append(phase)
-        proofs.append(proof)
+        proofs.append(found.proof)
+        least = found.bound * start.tick
+        if least > bound.seconds and len(start.phases) == 1 and _free(limits):
+            bound = TimeBound(least, "all routes and orders, searched by the solver")
+    start = replace(start, bound=bound)
     end = max(map(last_end, done))
     claim = ", then ".join(proofs)
     # What the matcher finds obeys no limits.
-    if asked.fallback and end >= start.ticks and limits.pairs is None and not limits.barred:
+    if asked.fallback and end >= start.ticks and _free(limits):
         return replace(start, claim=f"{claim}; the schedule of {MatchChunks.name} is no longer")
     return replace(start, phases=tuple(done), ticks=end, claim=claim)
+
+
+def _free(limits: Limits) -> bool:
+    return limits.pairs is None and not limits.barred
 
 
 class _Phase:
@@ -149,8 +163,8 @@ class _Phase:
 
     def solved(
         self, known: TimedPhase, start: TimedSchedule, before: list[TimedPhase]
-    ) -> tuple[TimedPhase, str]:
-        """Return the phase in the direction of data, and what is proven of it.
+    ) -> tuple[TimedPhase, Found]:
+        """Return the phase in the direction of data, and how it was found.
 
         Parameters
         ----------
@@ -170,34 +184,44 @@ class _Phase:
             phrase = "no schedule of so few steps was found"
             advice = "allow more --steps or more --work"
             raise LimitError(Diagnostic("CS327", phrase, help=advice))
-        phase = on_all_hops(best[1], self._instance, self._hops)
+        phase = on_all_hops(best.phase, self._instance, self._hops)
         if self._inwards:
             phase = backwards(phase, self._setting.hops, self._was, last_end(phase))
-        return phase, best[2]
+        return phase, best
 
     def _searched(
         self, known: TimedPhase, ticks: Fraction, begin: tuple[Ints, Ints]
-    ) -> tuple[int, TimedPhase, str] | None:
-        """Return (end, phase, proof) of the shortest schedule found, in ticks and outwards."""
+    ) -> Found | None:
+        """Return the shortest schedule found, outwards."""
         asked, instance, item = self._asked, self._instance, self._item
         fewest = fewest_steps(instance)
         self._refuse(fewest)
-        hint = steps_of(instance, outward_rows(known, self._was), item)
-        best: tuple[int, TimedPhase, str] | None = None
+        rows, seed = outward_rows(known, self._was), self._target.seed % 2**31
+        hint = steps_of(instance, rows, item)
+        best: Found | None = None
         tried = (asked.steps,) if asked.steps else (fewest, fewest + 1)
-        work = asked.work / len(tried) / len(self._setting.wants)
+        left = asked.work / len(self._setting.wants)
+        work = left / (len(tried) + asked.intervals)
         for steps in tried:
             self._target.progress(f"solving for {plural(steps, 'step')}", 0, 0)
             shown = [x for x in hint if x.step < steps]
-            least, seed = floor(ticks / instance.unit), self._target.seed % 2**31
+            least = floor(ticks / instance.unit)
             answer = solve(instance, Question(steps, work, seed, least, shown))
+            left -= answer.work
             if answer.sent:
                 phase = packed(instance, answer.sent, item, begin)
-                if best is None or last_end(phase) < best[0]:
-                    best = last_end(phase), phase, self._proof(answer, steps)
-            if best is not None and best[0] <= ticks:
-                break
-        return best
+                if best is None or last_end(phase) < best.end:
+                    best = Found(last_end(phase), phase, self._proof(instance, answer, steps))
+            if best is not None and best.end <= ticks:
+                return best
+        if not asked.intervals:
+            return best
+        self._target.progress("solving without steps", 0, 0)
+        asks = [instance]
+        if instance.symmetries:
+            asks.append(self._made(replace(self._limits, symmetries=())))
+        way = Retiming(item, begin, floor(ticks), left, seed, self._proof)
+        return way.best(asks, rows, best)
 
     def _refuse(self, fewest: int) -> None:
         """Refuse what cannot be done within the limits, and what is too large."""
@@ -211,16 +235,16 @@ class _Phase:
             advice = "take fewer --chunks-per-gpu, or -a ten"
             raise LimitError(Diagnostic("CS327", phrase, notes=(note,), help=advice))
 
-    def _proof(self, answer: Answer, steps: int) -> str:
-        """Return what is proven, under all conditions that it is proven for."""
-        unit = self._instance.unit * self._setting.ticks.unit
-        chunks = plural(self._asked.chunks_per_gpu, "chunk")
-        where = f"{plural(steps, 'step')}, {chunks} per GPU"
-        where += ", GPUs that do the same by symmetry" * bool(self._instance.symmetries)
-        time = format_duration(answer.units * unit)
+    def _proof(self, instance: Instance, answer: Answer, steps: int = 0) -> str:
+        """Return what is proven, under all conditions that it is proven for; 0: without steps."""
+        unit = instance.unit * self._setting.ticks.unit
+        where = f"{plural(steps, 'step')}, " * bool(steps)
+        where += f"{plural(self._asked.chunks_per_gpu, 'chunk')} per GPU"
+        where += ", GPUs that do the same by symmetry" * bool(instance.symmetries)
+        time = format_duration(answer.units * unit) + " in steps" * bool(steps)
         if answer.status == "optimal":
-            return f"{time} in steps is optimal for {where}"
-        return f"{time} in steps, at least {format_duration(answer.bound * unit)} for {where}"
+            return f"{time} is optimal for {where}"
+        return f"{time}, at least {format_duration(answer.bound * unit)} for {where}"
 
 
 def _turned(limits: Limits) -> Limits:

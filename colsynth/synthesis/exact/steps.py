@@ -45,12 +45,15 @@ class Answer:
         The sum of all steps, or the rounds of SCCL's question.
     bound : int
         Units that no schedule of so many steps beats.
+    work : float
+        What the solver did, in its deterministic units.
     """
 
     status: str
     sent: tuple[Sent, ...] = ()
     units: int = 0
     bound: int = 0
+    work: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,17 @@ def fewest_steps(asked: Instance) -> int:
     """Return the steps that the farthest wanted chunk needs."""
     near = distances(asked)
     return max(int(near[c, list(wanted)].max()) for c, wanted in enumerate(asked.wanted))
+
+
+def solver_of(cp: Any, model: Any, question: Any) -> tuple[Any, str, float]:
+    """Return the solver after a question within its limits, its word, and the work it did."""
+    solver = cp.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = question.seed
+    solver.parameters.max_deterministic_time = question.work
+    status = solver.solve(model)
+    words = {cp.OPTIMAL: "optimal", cp.FEASIBLE: "feasible", cp.INFEASIBLE: "infeasible"}
+    return solver, words.get(status, "unknown"), solver.response_proto.deterministic_time
 
 
 class Steps:
@@ -253,16 +267,11 @@ class Steps:
         cp, question = self._cp, self._question
         if question.hint:
             self._hint()
-        solver = cp.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = question.seed
-        solver.parameters.max_deterministic_time = question.work
-        status = solver.solve(self._model)
-        words = {cp.OPTIMAL: "optimal", cp.FEASIBLE: "feasible", cp.INFEASIBLE: "infeasible"}
-        word = words.get(status, "unknown")
+        solver, word, work = solver_of(cp, self._model, question)
         if word not in ("optimal", "feasible"):
-            return Answer(word)
+            return Answer(word, work=work)
         sent = tuple(sorted(use for use in self._uses if solver.boolean_value(self._variable(use))))
         if question.rounds:
-            return Answer(word, sent, question.total, question.total)
-        return Answer(word, sent, int(solver.objective_value), int(solver.best_objective_bound))
+            return Answer(word, sent, question.total, question.total, work)
+        units, bound = int(solver.objective_value), int(solver.best_objective_bound)
+        return Answer(word, sent, units, bound, work)

@@ -19,6 +19,7 @@ from typing import Any
 
 from colsynth.errors import DefectError, Diagnostic, InputError
 from colsynth.synthesis.exact.instance import Instance
+from colsynth.synthesis.exact.intervals import Intervals, Timing
 from colsynth.synthesis.exact.steps import Answer, Question, Steps, fewest_steps
 
 _ROOT = Path(__file__).parents[3]
@@ -38,7 +39,7 @@ def require_solver() -> None:
         raise InputError(Diagnostic("CS326", phrase, help=advice))
 
 
-def solve(asked: Instance, question: Question) -> Answer:
+def solve(asked: Instance, question: Question | Timing) -> Answer:
     """Return the answer to a question about a phase.
 
     Raises
@@ -49,7 +50,7 @@ def solve(asked: Instance, question: Question) -> Answer:
         CS906: the process ended.
     """
     require_solver()
-    if question.steps < fewest_steps(asked):
+    if isinstance(question, Question) and question.steps < fewest_steps(asked):
         return Answer("infeasible")
     process = _process()
     try:
@@ -98,7 +99,8 @@ def _serve() -> None:
             asked, question = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our parent
         except EOFError:
             return
-        pickle.dump(Steps(asked, question).solve(), sys.stdout.buffer)
+        model = Intervals if isinstance(question, Timing) else Steps
+        pickle.dump(model(asked, question).solve(), sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 

@@ -65,7 +65,11 @@ def test_no_bound_exceeds_a_schedule_however_it_batches(seed):
         found = solved(problem, size=size, fallback=False)
         assert not faults(found)
         matched = MatchChunks(size=size, gap="none").run(problem, Context())
-        assert found.bound == matched.bound
+        stepped = solved(problem, size=size, fallback=False, intervals=False)
+        assert stepped.bound == matched.bound
+        for other in (stepped, matched):
+            assert other.bound.seconds <= found.bound.seconds <= other.seconds
+        assert found.seconds <= stepped.seconds
         assert solved(problem, size=size).seconds <= min(found.seconds, matched.seconds)
 
 
@@ -83,6 +87,14 @@ def test_on_equal_links_steps_are_as_few_as_brute_force_finds(seed):
         steps = fewest_steps(small, copies_of(collective, 3, 1))
         schedule = solved(problem_of(small, collective), size=3000, steps=steps)
         assert schedule.seconds == steps * schedule.chunk_bytes / 10**9
+
+
+def test_without_steps_no_order_of_the_cube_mesh_is_shorter():
+    """64 MB: the search raises the bound to the schedule; the matcher takes 641 us."""
+    found = solved(problem_of(load("dgx-1v"), "allgather"), size=64 * 10**6)
+    assert found.gap == 0 < MatchChunks(size=64 * 10**6).run(found.problem, Context()).gap
+    assert found.seconds == Fraction("482.1") * MICRO
+    assert found.claim.endswith("is optimal for 1 chunk per GPU")
 
 
 def test_a_batch_pays_its_latency_once():
