@@ -99,9 +99,12 @@ def coarser_weights(basis: Basis) -> Iterator[Proposal]:
 
 
 def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
-    """Yield sums of all arrivals in one go, where GPUs add up."""
+    """Yield sums of all arrivals in one go, where GPUs add up, or the other way round."""
     shape, profile = basis.shape, basis.profile
-    if not shape.rises or basis.values[SUMS] != "running":
+    if not shape.rises:
+        return
+    if basis.values[SUMS] != "running":
+        yield ({SUMS: "running"},)
         return
     yield ({SUMS: "joined"},)
     if profile.fuses or shape.height != 1:

@@ -60,7 +60,7 @@ ALGORITHMS = {
     "halving-doubling": f"build-halving-doubling,{_MERGED}",
     "hierarchical": f"build-hierarchical,lower-forest,{_LOWERING}",
     "allpairs": f"build-all-pairs,{_JOINED}",
-    "allpairs2": f"build-stars,lower-forest,{_JOINED}",
+    "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
     "pairwise": f"build-pairwise,{_LOWERING}",
     "two-level": f"build-two-level,{_LOWERING}",
 }
