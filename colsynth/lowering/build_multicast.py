@@ -11,11 +11,12 @@ from colsynth.lowering.emit import header_of
 from colsynth.lowering.refusals import over_limit
 from colsynth.model import ChunkProgram, Collective, Gpu, Problem, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
 _MOST_RANKS = 256
-_MOST = 16
-"""U: more threadblocks would meet more often, with less data each."""
+_TEAMS = (1, 2, 4, 8, 16)
+"""Instances that are tried. U: more would meet more often, with less data each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,14 @@ class BuildMulticast:
     Parameters
     ----------
     instances : int
-        Parts of every shard, each with its own threadblocks; 0 is as many, a power of two, as
-        stay resident.
+        Parts of every shard, each with its own threadblocks; 0 is the power of two with which the
+        most threadblocks that copy stay resident.
     """
 
     name: ClassVar[str] = "build-multicast"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ThreadblockProgram
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (0, 1, 2, 4, 8, 16), ladder=True),)
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (0, *_TEAMS), ladder=True),)
 
     instances: int = 0
 
@@ -53,17 +54,15 @@ class BuildMulticast:
         LimitError
             CS323: files of the runtime cannot say it; CS402: too many threadblocks.
         """
-        from colsynth.runtimes.plans.multicast import blocks_of, team_size
+        from colsynth.runtimes.plans.multicast import GROUPS, blocks_of
 
         _require(value, target)
         ranks, profile = value.topology.size, target.profile
-        size = team_size(ranks)
-        teams = self.instances
-        if not teams:
-            room = min(profile.resident_threadblocks // size, _MOST)
-            teams = 1 << (room.bit_length() - 1) if room else 1
-        if teams * size > profile.max_threadblocks:
-            raise over_limit("threadblocks", teams * size, profile.max_threadblocks, profile)
+        teams = self.instances or max(_TEAMS, key=lambda k: (k * _groups(ranks, k, profile), k))
+        count = _groups(ranks, teams, profile) or -(-ranks // GROUPS)
+        blocks = teams * (2 * count + 1)
+        if blocks > profile.max_threadblocks:
+            raise over_limit("threadblocks", blocks, profile.max_threadblocks, profile)
         chunks = ranks * teams
         if chunks > profile.max_offset:
             raise over_limit("chunks per buffer", chunks, profile.max_offset, profile)
@@ -75,11 +74,19 @@ class BuildMulticast:
                 teams if sharded_in else chunks,
                 teams if sharded_out else chunks,
                 chunks,
-                blocks_of(value.collective, rank, ranks, teams),
+                blocks_of(value.collective, rank, ranks, teams, count),
             )
             for rank in range(ranks)
         )
         return ThreadblockProgram(header_of(ChunkProgram(value, chunks, ()), teams, target), gpus)
+
+
+def _groups(ranks: int, teams: int, profile: Profile) -> int:
+    """Return how many threadblocks of a team can copy on either side; 0 where not enough can."""
+    from colsynth.runtimes.plans.multicast import GROUPS
+
+    count = min((profile.resident_threadblocks // teams - 1) // 2, ranks, GROUPS)
+    return count if count * GROUPS >= ranks else 0
 
 
 def _require(problem: Problem, target: Target) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from colsynth.bounds.optimum import best_optimum
 from colsynth.bounds.runtime import runtime_bounds
 from colsynth.errors import ColsynthError
 from colsynth.runtimes import profile
+from colsynth.runtimes.plans.multicast import blocks_of
 from colsynth.runtimes.schedules import read, write
 from colsynth.simulate import simulate
 from colsynth.verify import verify_bytes
@@ -55,17 +57,23 @@ def test_what_is_written_gives_the_right_numbers_launch_after_launch(star, colle
 
 
 def test_many_gpus_meet_in_groups(star):
-    """More peers than a threadblock has channels: two groups of nine."""
+    """More peers than a threadblock has channels, and more than a semaphore operation takes."""
     done = compiled(star(18), "allreduce", instances=1, several=False)
     plan = json.loads(done.artefacts[0].data)
-    lists = [b["channels"] for b in plan["gpus"][4]["threadblocks"]]
-    assert [len(c["channel_ids"]) for (c,) in lists] == [8, 9, 1, 8, 9]
+    blocks = [b["channels"] for b in plan["gpus"][4]["threadblocks"]]
+    met = [sum(len(c["channel_ids"]) for c in lists) for lists in blocks]
+    assert (sum(met[:16]), met[16], sum(met[17:]), len(met)) == (17, 1, 17, 33)
     assert done.verified
 
 
 def test_every_operation_is_needed(star):
+    """Of threadblocks that meet two others: one signal and one release are of one thread."""
     (file,) = compiled(star(3), "allreduce", instances=1, several=False).artefacts
-    plan, missed = json.loads(file.data), []
+    whole = file.program.header.collective
+    gpus = [
+        replace(gpu, threadblocks=blocks_of(whole, gpu.rank, 3, 1, 1)) for gpu in file.program.gpus
+    ]
+    plan, missed = json.loads(write(replace(file.program, gpus=tuple(gpus)), PROFILE)), []
     assert verify_bytes(json.dumps(plan).encode(), PROFILE, subject="plan").ok
     for number, block in enumerate(plan["gpus"][1]["threadblocks"]):
         for place, op in enumerate(block["ops"][0]["ops"]):
@@ -121,8 +129,9 @@ def test_what_it_does_not_serve_is_refused(star, gpus, words, collective, runtim
 
 
 def test_a_plan_of_others_is_not_taken_for_one(star):
-    """One with more credits than iterations fit is no program of ours."""
+    """One that lacks a semaphore, or a threadblock, is no program of ours, and no crash."""
     (file,) = compiled(star(3), "allreduce", instances=1, several=False).artefacts
     plan = json.loads(file.data)
-    plan["gpus"][0]["semaphores"][0]["init_value"] += 1
-    assert read(json.dumps(plan).encode(), PROFILE, file="plan").program is None
+    for broken in (lambda gpu: gpu["semaphores"].pop(), lambda gpu: gpu["threadblocks"].pop()):
+        broken(plan["gpus"][0])
+        assert read(json.dumps(plan).encode(), PROFILE, file="plan").program is None

@@ -30,7 +30,7 @@ def lift(plan: Plan, header: Header) -> ThreadblockProgram | None:
             return _multicast(plan, header)
         slots = _slots(plan)
         gpus = tuple(_Lifter(gpu, slots).lift() for gpu in plan.gpus)
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, ZeroDivisionError):
         return None
     return ThreadblockProgram(replace(header, boxes=_boxes(plan)), gpus)
 

@@ -35,20 +35,14 @@ from colsynth.runtimes.plans.shape import PlanShape
 
 DEPTH = 4
 """Iterations between filling and draining. U: one for each role, and one that waits."""
-PEERS = 16
-"""Most channels of a threadblock, in every version of the format (contract 5)."""
+GROUPS = 16
+"""Most groups: a semaphore for each in one operation, and no more channels in a threadblock."""
 _STEPS = {"copy": "cpy", "glres": "glres", "gstore": "gstore"}
 
 
-def groups(ranks: int) -> tuple[range, ...]:
-    """Return the ranks that each threadblock that fills or drains is for."""
-    count = -(-ranks // PEERS)
+def groups(ranks: int, count: int) -> tuple[range, ...]:
+    """Return the ranks that each of so many threadblocks that fill, or drain, is for."""
     return tuple(range(ranks * g // count, ranks * (g + 1) // count) for g in range(count))
-
-
-def team_size(ranks: int) -> int:
-    """Return the threadblocks of a team on a rank."""
-    return 2 * len(groups(ranks)) + 1
 
 
 def team_of(collective: Collective, rank: int, ranks: int, team: int, teams: int) -> list[Step]:
@@ -68,7 +62,9 @@ def team_of(collective: Collective, rank: int, ranks: int, team: int, teams: int
     return [*steps, *(Step("cpy", Slot("s", k), Slot("o", k), 1) for k in every)]
 
 
-def blocks_of(collective: Collective, rank: int, ranks: int, teams: int) -> tuple[Threadblock, ...]:
+def blocks_of(
+    collective: Collective, rank: int, ranks: int, teams: int, count: int
+) -> tuple[Threadblock, ...]:
     """Return the threadblocks of a rank, team by team: fillers, the one of the switch, drainers."""
     found: list[Threadblock] = []
     for team in range(teams):
@@ -76,9 +72,9 @@ def blocks_of(collective: Collective, rank: int, ranks: int, teams: int) -> tupl
         middle = next(place for place, step in enumerate(steps) if step.op in MULTICASTS)
         before, after = steps[:middle], steps[middle + 1 :]
         roles = [
-            *(_for_group(before, group, teams) for group in groups(ranks)),
+            *(_for_group(before, group, teams) for group in groups(ranks, count)),
             (steps[middle],),
-            *(_for_group(after, group, teams) for group in groups(ranks)),
+            *(_for_group(after, group, teams) for group in groups(ranks, count)),
         ]
         found += [
             Threadblock(len(found) + place, None, None, team, role)
@@ -109,9 +105,9 @@ class _Writer:
     def __init__(self, shape: PlanShape, gpu: Gpu) -> None:
         self.shape, self.gpu, self.rank = shape, gpu, gpu.rank
         self.ranks = shape.program.header.ranks
-        self.groups = groups(self.ranks)
-        self.size = team_size(self.ranks)
-        self.teams = len(gpu.threadblocks) // self.size
+        self.teams = shape.program.header.chunks // self.ranks
+        self.size = len(gpu.threadblocks) // self.teams
+        self.groups = groups(self.ranks, self.size // 2)
         self.others = [peer for peer in range(self.ranks) if peer != self.rank]
 
     def write(self) -> PlanGpu:
