@@ -4,10 +4,12 @@ Three limits of the simulator's model, each a proof by counting:
 
 - **Links.** The bottleneck cut, where every link has the share of its bandwidth that protocols
   leave, and data the share of the bytes on the wire that the protocol leaves.
+  Where files can let a switch multicast and reduce, an allreduce has the optimum over it: each GPU
+  sends and receives the message once.
 - **Threadblocks.** On average, every GPU receives and sends some bytes, and adds some up. A
   threadblock moves so many per second, and only so many are resident; a file that asks for more
   may not fit a GPU, and is not bounded. Where a runtime fuses steps, a receive and a send may
-  share one; elsewhere each takes its own time.
+  share one; elsewhere each takes its own time. Over such a switch, a GPU moves its shard alone.
 - **Latency.** In every process group, some message must reach or leave the first GPU, and its box
   if the group has GPUs in others. In a custom collective, some chunk must reach who wants it.
 
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from colsynth.cost import Model, default_model
 from colsynth.cost.pair_routes import is_network
+from colsynth.cost.shared_switch import usable_switch
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem
 from colsynth.runtimes.profile import Profile
 
@@ -101,24 +104,43 @@ def runtime_bounds(
     """
     model = model or default_model(profile)
     rate = link_rate(problem, optimum, model)
-    wires = _wires(problem)
+    wires, switched = _wires(problem), usable_switch(problem, profile) is not None
+    if switched and isinstance(optimum, AllreduceBound):
+        rate = max(rate, _switch_rate(problem, optimum, model))
+    works = [_threadblock_time(problem, profile, model, p, switched) for p in profile.fifo_calls]
     bounds = [
-        [_bound(problem, profile, model, name, size, rate, wires) for name in profile.fifo_calls]
+        [
+            _bound(model, name, size, rate, wires, work)
+            for name, work in zip(profile.fifo_calls, works, strict=True)
+        ]
         for size in sizes
     ]
     return tuple(min(several, key=lambda bound: bound.seconds) for several in bounds)
 
 
+def _switch_rate(problem: Problem, optimum: AllreduceBound, model: Model) -> Fraction:
+    """Return the bytes per second of an allreduce whose GPUs share a switch that reduces."""
+    topology = problem.topology
+    network = any(is_network(topology, link) for link in range(len(topology.links)))
+    best = _exact(max(model.link_efficiency, model.network_efficiency * network))
+    if optimum.in_network is not None:
+        return optimum.in_network.algbw * best
+    ways: dict[tuple[int, int], Fraction] = {}
+    for link in topology.links:
+        for end in ((link.source, 0), (link.target, 1)):
+            ways[end] = ways.get(end, Fraction(0)) + link.bandwidth
+    return best * min(ways[node, way] for node in topology.ranks for way in (0, 1))
+
+
 def _bound(
-    problem: Problem,
-    profile: Profile,
     model: Model,
     protocol: str,
     size: int,
     rate: Fraction,
     wires: tuple[float, float | None],
+    work: float,
 ) -> RuntimeBound:
-    """Return the bound of a protocol, from the rate of links and `_wires`."""
+    """Return the bound of a protocol, from the rate of links, `_wires` and threadblocks' time."""
     begun = (model.launch[protocol] + model.step[protocol]) / 1e6
     near, between = wires
     hop, network_hop = model.hop[protocol] / 1e6, model.network_hop[protocol] / 1e6
@@ -129,18 +151,22 @@ def _bound(
         size=size,
         protocol=protocol,
         links=begun + float(size / rate) / model.payload[protocol],
-        threadblocks=begun + size * _threadblock_time(problem, profile, model, protocol),
+        threadblocks=begun + size * work,
         latency=begun + model.step[protocol] / 1e6 + message,  # the receiver takes a step, too
     )
 
 
-def _threadblock_time(problem: Problem, profile: Profile, model: Model, protocol: str) -> float:
+def _threadblock_time(
+    problem: Problem, profile: Profile, model: Model, protocol: str, switched: bool
+) -> float:
     """Return seconds per message byte that threadblocks need; 0 where that is not known."""
     if problem.collective not in _WORK or problem.groups or problem.shards:
         return 0.0
     received, sent, added = _WORK[problem.collective]
     ranks = problem.topology.size
     blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    if switched:
+        return 1 / model.rate[protocol] / ranks / blocks / 1e9
     moves = max(received, sent) if profile.fuses else received + sent
     time = moves / model.rate[protocol]
     if not profile.fuses:

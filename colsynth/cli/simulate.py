@@ -173,9 +173,11 @@ def _played(
     points = execute(program, place, target, wanted, constants)
     if not follow:
         return points, None
-    if isinstance(program, RoundProgram):
-        phrase = "--breakdown and --timeline follow threadblocks, and rounds have none"
-        advice = "'colsynth compile' says what limits rounds"
+    rounds = isinstance(program, RoundProgram)
+    if isinstance(program, RoundProgram) or program.multicasts:
+        what = "rounds have none" if rounds else "data over a switch takes no steps between two"
+        phrase = f"--breakdown and --timeline follow threadblocks, and {what}"
+        advice = "'colsynth compile' says what limits such a schedule"
         raise InputError(Diagnostic("CS610", phrase, help=advice))
     return points, trace(program, place, target, wanted[-1], constants)
 

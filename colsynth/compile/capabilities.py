@@ -12,9 +12,10 @@ _SHOWN = 2
 """Number of switches to name; the rest are counted."""
 
 
-def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
+def capability_notes(problem: Problem, profile: Profile) -> tuple[str, ...]:
     """Return a note if switches could multicast or reduce for this collective."""
     from colsynth.bounds.allreduce.halves import CAPABILITY, capable
+    from colsynth.cost.shared_switch import usable_switch
 
     places = capable(problem.topology)
     ways = [way for way in PHASES.get(problem.collective, ()) if places[way]]
@@ -24,8 +25,10 @@ def capability_notes(problem: Problem, runtime: str) -> tuple[str, ...]:
     names = listed((problem.topology.nodes[node].name for node in found), _SHOWN)
     # Data goes inwards first, but multicast is the better-known word, so it comes first.
     words = " and ".join(CAPABILITY[way] for way in (Direction.OUT, Direction.IN) if way in ways)
-    says = "does not" if runtime.startswith("mscclpp") else "cannot"
-    can = f"{names} can {words}, which a file for {runtime} {says} say"
+    if usable_switch(problem, profile) is not None:
+        return (f"{names} can {words}: '-a multicast' does, this file does not",)
+    says = "does not" if profile.plans else "cannot"
+    can = f"{names} can {words}, which a file for {profile.name} {says} say"
     return (f"{can}: compiled without; {_worth(problem)}",)
 
 

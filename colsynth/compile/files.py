@@ -66,7 +66,8 @@ class Maker:
         """
         head, tail = self.pipeline.split_after(*SCHEDULES)
         if not head.passes:
-            head, tail = self.pipeline.split_at(1)
+            # A pass that gives a program at once gives another one for every mode.
+            head, tail = self.pipeline.split_at(min(1, len(self.pipeline.passes) - 1))
         if known is None or self.watch is not None:
             known = None
             schedule = head.run(self.problem, self.target, self.clock, self._observer(""))

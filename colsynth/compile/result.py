@@ -30,7 +30,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _LONGEST = 160
 """Characters of a topology's name that file names keep; file systems allow 255 in all."""
 
-Schedule = Forest | TimedSchedule | ChunkProgram
+Schedule = Forest | TimedSchedule | ChunkProgram | Problem
 """The result of a synthesizer; plain transfers have no proven rate."""
 
 _FIGURES = (
@@ -95,7 +95,7 @@ class Compilation:
     runtime, algorithm : str
     pipeline : str
         Text of the pipeline that was run, with the number of trees, if there are any.
-    schedule : Forest, TimedSchedule or ChunkProgram
+    schedule : Forest, TimedSchedule, ChunkProgram or Problem
         The schedule of the synthesizer.
     artefacts : tuple of Artefact
         One file, or one per call mode.
@@ -213,7 +213,7 @@ def _least(bound: RuntimeBound | None) -> dict[str, Any]:
 def _figures(schedule: Schedule) -> dict[str, Any]:
     """Return the figures of a schedule. All algorithms have the same keys."""
     found: dict[str, Any] = {}
-    if not isinstance(schedule, ChunkProgram):
+    if not isinstance(schedule, ChunkProgram | Problem):
         found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
         found |= {"algbw_gb_per_s": gb_per_s(schedule.algbw), "gap": float(schedule.gap)}
     return {name: found.get(name) for name in _FIGURES}

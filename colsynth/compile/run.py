@@ -127,7 +127,7 @@ def _compiled(
         *search_notes(found.start, measured, found.workshop.case),
         *mode_notes(target.profile, request.mode, modes),
         *_selection_notes(artefacts, target),
-        *capability_notes(problem, target.profile.name),
+        *(() if _multicasts(artefacts) else capability_notes(problem, target.profile)),
         *plan_notes(problem, target.profile, plan.protocol),
         *_warnings(artefacts),
         *target.profile.warnings,
@@ -145,6 +145,11 @@ def _compiled(
         predicted=predicted,
         limited_by=_limited_by(artefacts[0].program, found.workshop.case, predicted),
     )
+
+
+def _multicasts(artefacts: tuple[Artefact, ...]) -> bool:
+    programs = (artefact.program for artefact in artefacts)
+    return any(isinstance(p, ThreadblockProgram) and p.multicasts for p in programs)
 
 
 def _predictions(
@@ -166,16 +171,20 @@ def _limited_by(
 ) -> dict[str, float]:
     """Return the share of each limit in the predicted time of the largest message."""
     from colsynth.cost import model_of
+    from colsynth.simulate import rounds
     from colsynth.simulate.breakdown import break_down
-    from colsynth.simulate.rounds import shares
     from colsynth.simulate.trace import trace
 
     if not predicted:
         return {}
+    topology, size = case.problem.topology, predicted[-1].size_bytes
     if isinstance(program, RoundProgram):
-        return shares(program, case.problem.topology, predicted[-1].size_bytes, model_of(case))
-    where = case.problem.topology, case.profile
-    return break_down(trace(program, *where, predicted[-1].size_bytes, case.model)).shares
+        return rounds.shares(program, topology, size, model_of(case))
+    if program.multicasts:
+        from colsynth.simulate import multicast
+
+        return multicast.shares(program, topology, size, model_of(case))
+    return break_down(trace(program, topology, case.profile, size, case.model)).shares
 
 
 def _given_up(found: Found) -> tuple[str, ...]:

@@ -9,7 +9,15 @@ from colsynth.model.bound import Bound, Cut, FlowBound
 from colsynth.model.chunks import ChunkProgram, Ordering, Origin, Slot, Transfer
 from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
 from colsynth.model.problem import Collective, Demand, Direction, Problem
-from colsynth.model.program import Gpu, Header, Step, Threadblock, ThreadblockProgram, Wait
+from colsynth.model.program import (
+    MULTICASTS,
+    Gpu,
+    Header,
+    Step,
+    Threadblock,
+    ThreadblockProgram,
+    Wait,
+)
 from colsynth.model.report import Finding, Report, Severity
 from colsynth.model.rounds import LocalStep, Message, Program, Round, RoundProgram
 from colsynth.model.sketch import Connections, Sketch
@@ -17,6 +25,7 @@ from colsynth.model.timed import Hops, TimeBound, TimedPhase, TimedSchedule
 from colsynth.model.topology import Kind, Link, Node, Topology
 
 __all__ = [
+    "MULTICASTS",
     "AllreduceBound",
     "Bound",
     "ChunkProgram",

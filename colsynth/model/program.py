@@ -8,6 +8,9 @@ from typing import NamedTuple
 from colsynth.model.chunks import Origin, Slot
 from colsynth.model.problem import Collective
 
+MULTICASTS = frozenset({"glres", "gstore"})
+"""Steps over a switch: the sum of a chunk of all ranks, or a chunk of this one, stored at all."""
+
 
 class Wait(NamedTuple):
     """A dependency: step number `step` of threadblock `threadblock` of the same GPU."""
@@ -24,7 +27,7 @@ class Step:
     ----------
     op : str
         ``s r rcs rrs rrc rrcs cpy re nop`` as the runtimes define them
-        (``shared/facts/runtime_contract.md`` 4.1).
+        (``shared/facts/runtime_contract.md`` 4.1), or one of `MULTICASTS`.
     source, target : Slot or None
         First chunk of the local source and destination operand. A reader keeps what
         the file says, used or not; lowering sets only the operands the step uses.
@@ -128,6 +131,17 @@ class ThreadblockProgram:
 
     header: Header
     gpus: tuple[Gpu, ...]
+
+    @property
+    def multicasts(self) -> bool:
+        """Whether data moves over a switch that multicasts, which only plans can say.
+
+        Such a program has no connections, and no waits: the places of threadblocks say who waits
+        for whom (`colsynth.runtimes.plans.multicast`).
+        """
+        return any(
+            step.op in MULTICASTS for block in self.gpus[0].threadblocks for step in block.steps
+        )
 
     @property
     def max_threadblocks(self) -> int:

@@ -40,6 +40,7 @@ _PASSES = {
     "place-slots": "colsynth.lowering.place_slots:PlaceSlots",
     "assign-threadblocks": "colsynth.lowering.assign_threadblocks:AssignThreadblocks",
     "spell-dependencies": "colsynth.lowering.spell_dependencies:SpellDependencies",
+    "build-multicast": "colsynth.lowering.build_multicast:BuildMulticast",
     "lower-rounds": "colsynth.lowering.lower_rounds:LowerRounds",
 }
 
@@ -63,6 +64,7 @@ ALGORITHMS = {
     "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
     "pairwise": f"build-pairwise,{_LOWERING}",
     "two-level": f"build-two-level,{_LOWERING}",
+    "multicast": "build-multicast",
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
 

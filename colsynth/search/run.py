@@ -189,7 +189,7 @@ class _Quest:
 
     def _try_others(self, tried: Iterable[str]) -> None:
         """Try the other algorithms with their defaults."""
-        known = algorithm_names(self._case.problem)
+        known = algorithm_names(self._case.problem, profile=self._case.profile)
         others = other_algorithms(tuple(tried))
         names = (name for name in others if self.wish.allows(name) and name in known)
         self.searcher.try_all([(self.wish.start(name),) for name in names])
@@ -247,7 +247,8 @@ class _Quest:
         So the highest level is never slower than what `compare` finds at a size.
         """
         searcher = self.searcher
-        names = tuple(filter(self.wish.allows, algorithm_names(self._case.problem)))
+        known = algorithm_names(self._case.problem, profile=self._case.profile)
+        names = tuple(filter(self.wish.allows, known))
         if most < 1:
             return
         apart = replace(searcher.means, budget=most)

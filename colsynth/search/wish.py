@@ -12,6 +12,7 @@ from colsynth.model import Problem
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
+from colsynth.runtimes.profile import Profile
 from colsynth.search.levels import DEFAULT_LEVEL, EXACT, EXACT_WORK, HEAVY, OWN
 from colsynth.search.plan import Plan
 
@@ -112,11 +113,13 @@ def _owners(name: str) -> str:
     return f"it is an option of -a {', '.join(found)}"
 
 
-def algorithm_names(problem: Problem, chosen: Sequence[str] | None = None) -> tuple[str, ...]:
+def algorithm_names(
+    problem: Problem, chosen: Sequence[str] | None = None, profile: Profile | None = None
+) -> tuple[str, ...]:
     """Return the algorithms to try, all or those chosen; colsynth's own come first.
 
-    Shortest-path trees are left out where switches would only have them refused, and `HEAVY` where
-    nobody chose it.
+    Shortest-path trees are left out where switches would only have them refused, `HEAVY` where
+    nobody chose it, and `multicast` unless files of `profile` and a switch can do it.
 
     Raises
     ------
@@ -124,6 +127,7 @@ def algorithm_names(problem: Problem, chosen: Sequence[str] | None = None) -> tu
         CS213 for an unknown algorithm, or an empty list.
     """
     from colsynth.bounds.direct import is_direct
+    from colsynth.cost.shared_switch import usable_switch
 
     if chosen is not None and not chosen:
         advice = f"valid: {', '.join(ALGORITHMS)}"
@@ -131,6 +135,8 @@ def algorithm_names(problem: Problem, chosen: Sequence[str] | None = None) -> tu
     for name in chosen or ():
         configured(name, {})
     unfit = {HEAVY} if is_direct(problem.topology) else {HEAVY, "bfb"}
+    if profile is None or usable_switch(problem, profile) is None:
+        unfit.add("multicast")
     every = [name for name in ALGORITHMS if name not in unfit]
     names = every if chosen is None else dict.fromkeys(chosen)
     return tuple(sorted(names, key=lambda name: name not in OWN))

@@ -69,7 +69,8 @@ class Workshop:
             else:
                 value = Pipeline((item,), place + 1).run(value, target, self.clock)
                 self._keep(key, value)
-            if item.takes is Problem or isinstance(value, Forest | TimedSchedule):
+            begun = item.takes is Problem and not isinstance(value, ThreadblockProgram)
+            if begun or isinstance(value, Forest | TimedSchedule):
                 schedule = value
         return schedule, value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from colsynth.cost import Model, default_model
@@ -48,19 +48,24 @@ def simulate(
         CS603: the program does not finish.
     """
     from colsynth.simulate.machine import build
-    from colsynth.simulate.rounds import seconds
     from colsynth.simulate.run import run
 
     for size in sizes:
         if size < 1:
             raise InputError(Diagnostic("CS604", f"a message of {size} bytes is no message"))
     model, header = model or default_model(profile), program.header
+    found: Iterable[float]
     if isinstance(program, RoundProgram):
-        times = zip(sizes, seconds(program, topology, sizes, model), strict=True)
-        return tuple(Point(size, time, header.ranks, header.collective) for size, time in times)
-    with gc_paused():
-        machine = build(program, topology, model)
-    return tuple(
-        Point(size, run(machine, profile, size).seconds, header.ranks, header.collective)
-        for size in sizes
-    )
+        from colsynth.simulate import rounds
+
+        found = rounds.seconds(program, topology, sizes, model)
+    elif program.multicasts:
+        from colsynth.simulate import multicast
+
+        found = multicast.seconds(program, topology, sizes, model)
+    else:
+        with gc_paused():
+            machine = build(program, topology, model)
+        found = (run(machine, profile, size).seconds for size in sizes)
+    times = zip(sizes, found, strict=True)
+    return tuple(Point(size, time, header.ranks, header.collective) for size, time in times)

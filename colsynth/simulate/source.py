@@ -42,6 +42,10 @@ class Source:
             phrase = f"{self.subject} holds rounds of messages, not programs of threadblocks"
             advice = "'colsynth verify' and 'simulate' take it, and colsynth.torch executes it"
             raise InputError(Diagnostic("CS610", phrase, help=advice))
+        if self.program.multicasts:
+            phrase = f"{self.subject} moves data over a switch, not from GPU to GPU"
+            advice = "'colsynth verify', 'simulate' and 'run' take it"
+            raise InputError(Diagnostic("CS610", phrase, help=advice))
         return self.program
 
     def require_fit(self, topology: Topology) -> None:
@@ -52,7 +56,7 @@ class Source:
         InputError
             CS600: the ranks of both differ; CS602: the program cannot be executed.
         """
-        if isinstance(self.program, RoundProgram):
+        if isinstance(self.program, RoundProgram) or self.program.multicasts:
             require_ranks(self.program.header.ranks, topology)
             return
         try:

@@ -148,7 +148,7 @@ def _compiled(case: SurveyCase, problem: Problem, row: Row) -> Found:
     schedule = done.schedule
     row = replace(
         row,
-        algbw=None if isinstance(schedule, ChunkProgram) else Fraction(schedule.algbw),
+        algbw=None if isinstance(schedule, ChunkProgram | Problem) else Fraction(schedule.algbw),
         trees_per_gpu=done.summary()["trees_per_gpu"],
     )
     return Found(row, tuple((artefact.name, artefact.data) for artefact in done.artefacts))

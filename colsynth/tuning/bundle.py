@@ -129,7 +129,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     budget = LEVELS[-1].evaluations * len(cases) if means.budget is None else means.budget
     require_least("--budget", budget, len(cases))
     share = replace(means, budget=budget // len(cases))
-    names = algorithm_names(cases[0].problem, algorithms)
+    names = algorithm_names(cases[0].problem, algorithms, cases[0].profile)
     found = [find_each(case, names, share) for case in cases]
     for case, measured in zip(cases, found, strict=True):
         if all(m.refusal is not None for m in measured):

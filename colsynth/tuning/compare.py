@@ -90,7 +90,7 @@ def compare(
     LimitError
         CS611 where no algorithm gives a program.
     """
-    found = find_each(case, algorithm_names(case.problem, algorithms), means)
+    found = find_each(case, algorithm_names(case.problem, algorithms, case.profile), means)
     left_out = refusals(found)
     names = dict.fromkeys(m.plan.algorithm for m in found)
     winners = {name: _winners(case, found, name) for name in names if name not in left_out}

@@ -11,6 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from colsynth.model import Gpu, Header, Slot, Step, Threadblock, ThreadblockProgram, Wait
+from colsynth.runtimes.plans.multicast import is_multicast, lift_gpu, write_gpu
+from colsynth.runtimes.plans.shape import PlanShape
 
 if TYPE_CHECKING:
     from colsynth.runtimes.plans.form import Block, Op, Operand, Plan, PlanGpu
@@ -24,11 +26,21 @@ def lift(plan: Plan, header: Header) -> ThreadblockProgram | None:
     if any(block.channel is None for gpu in plan.gpus for block in gpu.threadblocks):
         return None
     try:
+        if any(map(is_multicast, plan.gpus)):
+            return _multicast(plan, header)
         slots = _slots(plan)
         gpus = tuple(_Lifter(gpu, slots).lift() for gpu in plan.gpus)
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, ZeroDivisionError):
         return None
     return ThreadblockProgram(replace(header, boxes=_boxes(plan)), gpus)
+
+
+def _multicast(plan: Plan, header: Header) -> ThreadblockProgram | None:
+    """Return the program of a plan over a switch, if its threadblocks have the roles of ours."""
+    program = ThreadblockProgram(header, tuple(lift_gpu(g, header.chunks) for g in plan.gpus))
+    shape = PlanShape(program)
+    same = all(write_gpu(shape, g) == h for g, h in zip(program.gpus, plan.gpus, strict=True))
+    return program if program.multicasts and same else None
 
 
 def _slots(plan: Plan) -> dict[tuple[int, int], tuple[int, int]]:

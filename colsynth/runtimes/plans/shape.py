@@ -169,6 +169,8 @@ class PlanShape:
         """How the plan moves data."""
         if self.packets:
             return Form.PACKETS
+        if self.program.multicasts:
+            return Form.PIPELINE
         header = self.program.header
         fits = SCRATCH_BYTES // max(1, self.stages_end) // ALIGNED * ALIGNED
         most = header.max_bytes

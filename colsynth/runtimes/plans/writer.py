@@ -18,6 +18,7 @@ from colsynth.runtimes.plans.form import (
     RemoteBuffer,
     Semaphore,
 )
+from colsynth.runtimes.plans.multicast import write_gpu
 from colsynth.runtimes.plans.reader import MARK
 from colsynth.runtimes.plans.semaphores import semaphores_of
 from colsynth.runtimes.plans.shape import (
@@ -56,7 +57,8 @@ def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
     if header.max_bytes is None:
         raise _defect("a plan needs an upper bound of the message size")
     packets = shape.form is Form.PACKETS
-    gpus = tuple(_Gpu(shape, gpu).write() for gpu in program.gpus)
+    one = write_gpu if program.multicasts else _written
+    gpus = tuple(one(shape, gpu) for gpu in program.gpus)
     plan = Plan(
         name=header.name,
         collective=profile.collectives[header.collective],
@@ -77,6 +79,10 @@ def _named(plan: Plan) -> Plan:
 
     digest = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()[:12]
     return msgspec.structs.replace(plan, name=f"{plan.name}{MARK}{digest}")
+
+
+def _written(shape: PlanShape, gpu: Gpu) -> PlanGpu:
+    return _Gpu(shape, gpu).write()
 
 
 class _Gpu:

@@ -1,0 +1,137 @@
+"""Plans over a switch that multicasts and reduces: written, executed, lifted, and bounded."""
+
+import copy
+import json
+from dataclasses import replace
+
+import pytest
+
+from colsynth import api
+from colsynth.bounds.optimum import best_optimum
+from colsynth.bounds.runtime import runtime_bounds
+from colsynth.errors import ColsynthError
+from colsynth.runtimes import profile
+from colsynth.runtimes.plans.multicast import blocks_of
+from colsynth.runtimes.schedules import read, write
+from colsynth.simulate import simulate
+from colsynth.verify import verify_bytes
+from tests.verify.plans.test_execution import right
+
+PROFILE = profile("mscclpp@0.10")
+COLLECTIVES = ("allreduce", "allgather", "reduce-scatter")
+SIZES = (1 << 12, 1 << 20, 1 << 25, 1 << 30)
+BOX = """\
+version: 1
+name: star
+box:
+  nodes:
+    - {{name: gpu, kind: gpu, count: {gpus}}}
+    - {{name: switch, kind: switch, capabilities: [{words}]}}
+  links:
+    - {{from: gpu, to: switch, bandwidth: 100 GB/s, latency: 0.3 us}}
+"""
+
+
+@pytest.fixture
+def star(tmp_path):
+    def made(gpus, words="multicast, reduce"):
+        path = tmp_path / "star.yaml"
+        path.write_text(BOX.format(gpus=gpus, words=words))
+        return api.load_topology(str(path))
+
+    return made
+
+
+def compiled(topology, collective, runtime="mscclpp@0.10", **options):
+    problem = api.make_problem(topology, collective)
+    return api.compile(problem, runtime, **{"algorithm": "multicast", "level": 0} | options)
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_what_is_written_gives_the_right_numbers_launch_after_launch(star, collective):
+    for number, file in enumerate(compiled(star(3), collective, instances=2).artefacts):
+        assert right(json.loads(file.data), number)
+        again = read(file.data, PROFILE, file="plan").program
+        assert again.gpus == file.program.gpus
+        assert write(again, PROFILE) == file.data
+
+
+def test_many_gpus_meet_in_groups(star):
+    """More peers than a threadblock has channels, and more than a semaphore operation takes."""
+    done = compiled(star(18), "allreduce", instances=1, several=False)
+    plan = json.loads(done.artefacts[0].data)
+    blocks = [b["channels"] for b in plan["gpus"][4]["threadblocks"]]
+    met = [sum(len(c["channel_ids"]) for c in lists) for lists in blocks]
+    assert (sum(met[:16]), met[16], sum(met[17:]), len(met)) == (17, 1, 17, 33)
+    assert done.verified
+
+
+def test_every_operation_is_needed(star):
+    """Of threadblocks that meet two others: one signal and one release are of one thread."""
+    (file,) = compiled(star(3), "allreduce", instances=1, several=False).artefacts
+    whole = file.program.header.collective
+    gpus = [
+        replace(gpu, threadblocks=blocks_of(whole, gpu.rank, 3, 1, 1)) for gpu in file.program.gpus
+    ]
+    plan, missed = json.loads(write(replace(file.program, gpus=tuple(gpus)), PROFILE)), []
+    assert verify_bytes(json.dumps(plan).encode(), PROFILE, subject="plan").ok
+    for number, block in enumerate(plan["gpus"][1]["threadblocks"]):
+        for place, op in enumerate(block["ops"][0]["ops"]):
+            mutant = copy.deepcopy(plan)
+            del mutant["gpus"][1]["threadblocks"][number]["ops"][0]["ops"][place]
+            data = json.dumps(mutant).encode()
+            if verify_bytes(data, PROFILE, subject="mutant").ok:
+                missed.append((number, place, op["name"]))
+    assert missed == []
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_nothing_is_predicted_to_beat_the_bound(collective):
+    topology = api.load_topology("dgx-h100")
+    problem = api.make_problem(topology, collective)
+    least = runtime_bounds(problem, PROFILE, best_optimum(problem), SIZES)
+    for instances in (0, 1):
+        (file,) = compiled(topology, collective, instances=instances, several=False).artefacts
+        points = simulate(file.program, topology, PROFILE, SIZES)
+        for point, bound in zip(points, least, strict=True):
+            assert point.seconds >= bound.seconds
+
+
+def test_an_allreduce_gains_by_it_and_the_search_finds_it():
+    problem = api.make_problem(api.load_topology("dgx-h100"), "allreduce")
+    asked = {"level": 0, "several": False}
+    plain = api.compile(problem, "mscclpp", algorithm="forest", **asked).predicted[-1]
+    found = api.compile(problem, "mscclpp", several=False)
+    assert found.algorithm == "multicast"
+    assert not any("can multicast" in note for note in found.notes)
+    best = found.predicted[-1]
+    assert best.seconds < 0.6 * plain.seconds
+    assert best.least.algbw == plain.least.algbw > 1.7 * 226e9  # 450 of 257 GB/s on links
+    assert sum(found.limited_by.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words", "collective", "runtime", "options", "code"),
+    [
+        (3, "multicast, reduce", "allreduce", "msccl", {}, "CS323"),
+        (3, "multicast, reduce", "allreduce", "torch", {}, "CS323"),
+        (3, "multicast, reduce", "allgather", "mscclpp", {}, "CS323"),
+        (3, "multicast, reduce", "allreduce", "mscclpp", {"protocol": "LL"}, "CS323"),
+        (3, "multicast, reduce", "alltoall", "mscclpp", {}, "CS311"),
+        (3, "multicast", "allreduce", "mscclpp", {}, "CS312"),
+        (3, "multicast, reduce", "allreduce", "mscclpp", {"instances": 35}, "CS402"),
+    ],
+)
+def test_what_it_does_not_serve_is_refused(star, gpus, words, collective, runtime, options, code):
+    with pytest.raises(ColsynthError) as caught:
+        compiled(star(gpus, words), collective, runtime, several=False, **options)
+    assert caught.value.diagnostic.code == code
+
+
+def test_a_plan_of_others_is_not_taken_for_one(star):
+    """One that lacks a semaphore, or a threadblock, is no program of ours, and no crash."""
+    (file,) = compiled(star(3), "allreduce", instances=1, several=False).artefacts
+    plan = json.loads(file.data)
+    for broken in (lambda gpu: gpu["semaphores"].pop(), lambda gpu: gpu["threadblocks"].pop()):
+        broken(plan["gpus"][0])
+        assert read(json.dumps(plan).encode(), PROFILE, file="plan").program is None
