@@ -127,6 +127,8 @@ def wait_once(
     ops : sequence of int
         The transfer of each operation.
     """
+    if not any(transfer.is_local and transfer.operand for transfer in transfers):
+        return tuple(waits)
     found = list(waits)
     head = 0
     for op in range(1, len(ops)):

@@ -38,6 +38,8 @@ def files(tmp_path_factory):
     for shift, runtime in enumerate(RUNTIMES):
         for number, collective in enumerate(COLLECTIVES):
             machine = MACHINES[(number + shift) % len(MACHINES)]
+            if (machine, runtime) == ("hypercube:4", "rccl"):
+                machine = "hypercube:3"  # one start of 16 processes is enough
             rooted = collective in ("broadcast", "reduce")
             problem = api.make_problem(
                 api.load_topology(machine), collective, ROOT if rooted else None

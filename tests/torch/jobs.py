@@ -228,6 +228,14 @@ def unread(_rank, _size):
     raise AssertionError("the group came about")
 
 
+_KEPT: list[dict[str, object]] = []
+"""What programs of the guide leave behind, until the process ends.
+
+PyTorch's own Gloo group may hang when the last reference to it goes with a model: its destructor
+waits, with Python's lock, for a thread that waits for that lock (seen with 2.13).
+"""
+
+
 def example(rank, size, folder):
     """The program of the guide trains as with Gloo; it prints its losses."""
     text = (folder / "train.py").read_text()
@@ -241,7 +249,8 @@ def example(rank, size, folder):
             source = text.replace('group("colsynth")', f'group("{backend}")')
             if backend == "gloo":
                 source = source.replace("{colsynth.torch.served()}", "")
-            exec(source, {})
+            _KEPT.append({})
+            exec(source, _KEPT[-1])
         printed[backend] = told.getvalue().splitlines()
     assert "('allreduce', 'rounds'): 5" in printed["colsynth"].pop()
     assert len(printed["colsynth"]) == 5

@@ -47,7 +47,7 @@ def job(places, folder, *jobs, **more):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=200,
         check=False,
     )
     assert result.returncode == 0, result.stderr

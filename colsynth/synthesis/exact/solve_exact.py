@@ -134,7 +134,9 @@ def solve_problem(
     claim = ", then ".join(proofs)
     # What the matcher finds obeys no limits.
     if asked.fallback and end >= start.ticks and _free(limits):
-        return replace(start, claim=f"{claim}; the schedule of {MatchChunks.name} is no longer")
+        return replace(
+            start, claim=f"{claim}; {MatchChunks.name} found one as short, which is taken"
+        )
     return replace(start, phases=tuple(done), ticks=end, claim=claim)
 
 
