@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.export.protobuf import block, delimited, number, packed
-from colsynth.model import Direction, Wait
+from colsynth.model import RECEIVES, SENDS, Direction, Wait
 
 if TYPE_CHECKING:
     from colsynth.model import Gpu, Threadblock, ThreadblockProgram, TimedSchedule
 
 _COMP, _SEND, _RECV = 4, 5, 6
-_SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
-_RECEIVES = frozenset({"r", "rcs", "rrs", "rrc", "rrcs"})
 _COMPUTES = frozenset({"rrs", "rrc", "rrcs", "cpy", "re"})
 _INT32, _INT64 = 7, 9
 """Fields of an attribute's value, by type."""
@@ -103,7 +101,7 @@ def _first_tags(program: ThreadblockProgram) -> dict[_Link, int]:
     for gpu in program.gpus:
         for tb in gpu.threadblocks:
             if tb.send is not None:
-                count = sum(step.op in _SENDS for step in tb.steps)
+                count = sum(step.op in SENDS for step in tb.steps)
                 sent[gpu.rank, tb.send, tb.channel] = count
     following: dict[tuple[int, int], int] = defaultdict(int)
     first = {}
@@ -145,12 +143,12 @@ class _Rank:
             return False
         after = self.last[tb.id].union(*(self.done[wait] for wait in step.waits))
         name, size = f"{self.gpu.rank}/{tb.id}/{ordinal} {step.op}", step.count * self.chunk
-        if step.op in _RECEIVES and tb.recv is not None:
+        if step.op in RECEIVES and tb.recv is not None:
             tag = self._tag((tb.recv, self.gpu.rank, tb.channel))
             after = {self.nodes.add(_RECV, name, after, tb.recv, size, tag)}
         if step.op in _COMPUTES:
             after = {self.nodes.add(_COMP, name, after)}
-        if step.op in _SENDS and tb.send is not None:
+        if step.op in SENDS and tb.send is not None:
             tag = self._tag((self.gpu.rank, tb.send, tb.channel))
             after = {self.nodes.add(_SEND, name, after, tb.send, size, tag)}
         self.last[tb.id] = after

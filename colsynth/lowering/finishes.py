@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from colsynth.model import ThreadblockProgram
-
-_RECEIVES = frozenset({"r", "rcs", "rrs", "rrc", "rrcs"})
-_SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
+from colsynth.model import RECEIVES, SENDS, ThreadblockProgram
 
 
 def finishes(program: ThreadblockProgram) -> bool:
@@ -27,7 +24,7 @@ def finishes(program: ThreadblockProgram) -> bool:
         while at[rank][number] < len(block.steps):
             step = block.steps[at[rank][number]]
             into = [(peer, rank, channel) for peer, channel in step.folds]
-            if step.op in _RECEIVES:
+            if step.op in RECEIVES:
                 into.append((block.recv or 0, rank, block.channel))
             missing: list[tuple[int, ...]] = [end for end in into if taken[end] == sent[end]]
             missing += [(rank, w.threadblock) for w in step.waits if at[rank][w[0]] <= w.step]
@@ -37,7 +34,7 @@ def finishes(program: ThreadblockProgram) -> bool:
             at[rank][number] += 1
             taken.update(into)
             ready += waiting.pop((rank, number), ())
-            if step.op in _SENDS:
+            if step.op in SENDS:
                 out = (rank, block.send or 0, block.channel)
                 sent[out] += 1
                 ready += waiting.pop(out, ())

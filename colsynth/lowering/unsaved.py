@@ -14,9 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from colsynth.lowering.finishes import finishes
-from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
-
-_SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
+from colsynth.model import SENDS, Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
 
 Place = tuple[int, int]
 """A threadblock of a rank and the place of a step in it."""
@@ -120,7 +118,7 @@ class _Unsaver:
         first = []
         for place in places:
             step = block.steps[place]
-            if step.op in _SENDS:
+            if step.op in SENDS:
                 source = self.sources.get((number, place), step.source)
                 if step.op != "s" or self._waits((number, place)) or source is None:
                     break

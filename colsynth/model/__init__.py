@@ -11,6 +11,8 @@ from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
 from colsynth.model.problem import Collective, Demand, Direction, Problem
 from colsynth.model.program import (
     MULTICASTS,
+    RECEIVES,
+    SENDS,
     Gpu,
     Header,
     Step,
@@ -26,6 +28,8 @@ from colsynth.model.topology import Kind, Link, Node, Topology
 
 __all__ = [
     "MULTICASTS",
+    "RECEIVES",
+    "SENDS",
     "AllreduceBound",
     "Bound",
     "ChunkProgram",

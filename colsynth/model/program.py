@@ -8,6 +8,10 @@ from typing import NamedTuple
 from colsynth.model.chunks import Origin, Slot
 from colsynth.model.problem import Collective
 
+SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
+RECEIVES = frozenset({"r", "rcs", "rrs", "rrc", "rrcs"})
+"""Steps that send to, and that receive from, the peer of their threadblock."""
+
 MULTICASTS = frozenset({"glres", "gstore"})
 """Steps over a switch: the sum of a chunk of all ranks, or a chunk of this one, stored at all."""
 

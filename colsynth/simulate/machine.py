@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network, pair_routes
-from colsynth.model import ThreadblockProgram, Topology
-from colsynth.simulate.steps import FOLDED, RECEIVES, SENDS, Steps, Unit, check, steps_of
+from colsynth.model import RECEIVES, SENDS, ThreadblockProgram, Topology
+from colsynth.simulate.steps import FOLDED, Steps, Unit, check, steps_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -120,7 +120,7 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     )
 
 
-def _among(words: list[str], kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+def _among(words: list[str], kinds: frozenset[str]) -> NDArray[np.bool_]:
     """Return which words are of some kinds."""
     return np.fromiter((word in kinds for word in words), np.bool_, len(words))
 

@@ -10,13 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import Gpu, Step, Threadblock, ThreadblockProgram, Topology
+from colsynth.model import (
+    RECEIVES,
+    SENDS,
+    Gpu,
+    Step,
+    Threadblock,
+    ThreadblockProgram,
+    Topology,
+)
 from colsynth.text import listed
 
 Ints = NDArray[np.int64]
 
-SENDS = ("s", "rcs", "rrs", "rrcs")
-RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
 FOLDED = 1 / 3
 """Time of a further message in a sum, in that of a message that is received and added.
 
@@ -137,7 +143,7 @@ def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
             raise unfit(text, rank, block.id, place)
     for peer, kinds in ((block.send, SENDS), (block.recv, RECEIVES)):
         if peer is None and not ops.isdisjoint(kinds):
-            text = f"{where} has no peer for {', '.join(sorted(ops & set(kinds)))}"
+            text = f"{where} has no peer for {', '.join(sorted(ops & kinds))}"
             raise unfit(text, rank, block.id)
         if peer is not None and (not 0 <= peer < ranks or peer == rank):
             text = f"{where} has rank {peer} as its peer; ranks are 0 to {ranks - 1}"

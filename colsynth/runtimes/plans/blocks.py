@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colsynth.model import Slot, Step, Threadblock
+from colsynth.model import RECEIVES, SENDS, Slot, Step, Threadblock
 from colsynth.runtimes.plans.form import Loop, Op, Operand
 from colsynth.runtimes.plans.sequence import OP_SEMAPHORES, Sequence
-from colsynth.runtimes.plans.shape import CREDITS, RECEIVES, SENDS, Form, PlanShape, staged
+from colsynth.runtimes.plans.shape import CREDITS, Form, PlanShape, staged
 
 _FUSED = frozenset({"rcs", "rrs", "rrcs"})
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from colsynth.model import Step, Threadblock, ThreadblockProgram
+from colsynth.model import RECEIVES, SENDS, Step, Threadblock, ThreadblockProgram
 from colsynth.runtimes.plans.form import SCRATCH_BYTES
 
 ALIGNED = 16
@@ -20,8 +20,6 @@ ALIGNED = 16
 LARGEST_UNIT = 1 << 20
 """Most bytes of an iteration: 1 to 2 MiB are a good default (contract 6.4)."""
 CREDITS = 2
-SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
-RECEIVES = frozenset({"r", "rcs", "rrs", "rrc", "rrcs"})
 
 Connection = tuple[int, int, int]
 """Source rank, target rank, channel of the program."""

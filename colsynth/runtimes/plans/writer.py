@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 
 from colsynth.errors import DefectError, Diagnostic
-from colsynth.model import Gpu, Threadblock, ThreadblockProgram
+from colsynth.model import SENDS, Gpu, Threadblock, ThreadblockProgram
 from colsynth.runtimes.plans.blocks import BlockWriter, Links
 from colsynth.runtimes.plans.form import (
     Block,
@@ -22,7 +22,6 @@ from colsynth.runtimes.plans.multicast import write_gpu
 from colsynth.runtimes.plans.reader import MARK
 from colsynth.runtimes.plans.semaphores import semaphores_of
 from colsynth.runtimes.plans.shape import (
-    SENDS,
     Connection,
     Form,
     PlanShape,
