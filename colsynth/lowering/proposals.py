@@ -107,12 +107,34 @@ def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
         yield ({SUMS: "running"},)
         return
     yield ({SUMS: "joined"},)
-    if profile.fuses or shape.height != 1:
+    if shape.height != 1:
+        return
+    blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    if profile.fuses:
+        yield from _spread_sums(shape.ranks, blocks)
         return
     # Threadblocks serve both directions of a pair, and all of a channel share its sums.
-    most = min(profile.resident_threadblocks, profile.max_threadblocks) // shape.ranks
     plan = {SUMS: "by-chunk", STRATEGY: "paired", SEGMENTS: str(shape.ranks)}
-    yield tuple({**plan, INSTANCES: number} for number in range(most, 0, -1))
+    yield tuple({**plan, INSTANCES: number} for number in range(blocks // shape.ranks, 0, -1))
+
+
+def _spread_sums(ranks: int, blocks: int) -> Iterator[Proposal]:
+    """Yield as many channels as fit, whose sums have most threadblocks that are left.
+
+    A channel has a threadblock for each direction of each peer, and one for each of its sums.
+    Powers of two divide the messages of most calls.
+    """
+    peers = 2 * (ranks - 1)
+    number = _power(blocks // (peers + 2))
+    if number:
+        segments = _power(min(ranks, blocks // number - peers))
+        plan = {SUMS: "by-chunk", STRATEGY: "spread", SEGMENTS: str(segments)}
+        yield ({**plan, INSTANCES: number},)
+
+
+def _power(most: int) -> int:
+    """Return the largest power of two up to a number; 0 for 0."""
+    return 1 << most.bit_length() >> 1
 
 
 def spreads(basis: Basis) -> Iterator[Proposal]:

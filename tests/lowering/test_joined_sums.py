@@ -93,6 +93,22 @@ def test_threadblocks_of_a_channel_share_its_sums():
     assert all(new.seconds < old.seconds for new, old in zip(*times, strict=True))
 
 
+def test_sums_get_the_threadblocks_that_connections_leave():
+    """Four channels of 14 connections, and four sums each; one sum each was slower."""
+    target = Target(runtimes.profile("msccl"), "Simple", in_place=True, out_of_place=False)
+    case = "dgx-h100", 1, Collective.REDUCE_SCATTER, target
+    shared = compiled(*case, STARS.format(4, 4), "by-chunk", "spread")
+    alone = compiled(*case, STARS.format(4, 1), "joined", "spread")
+    assert all(len(gpu.threadblocks) == target.profile.resident_threadblocks for gpu in shared.gpus)
+    assert verify_program(shared, target.profile, subject="test").ok
+    machine = topology.load("dgx-h100")
+    new, old = (
+        simulate(program, machine, target.profile, [1 << 10, 1 << 20])
+        for program in (shared, alone)
+    )
+    assert all(mine.seconds < its.seconds for mine, its in zip(new, old, strict=True))
+
+
 @pytest.mark.parametrize("size", range(2, 9))
 def test_some_receive_first_and_some_do_not_on_every_circle(size):
     """Else all would wait for each other, or send at once where nobody receives."""

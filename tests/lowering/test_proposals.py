@@ -3,7 +3,14 @@
 import pytest
 
 from colsynth import api
-from colsynth.lowering.proposals import BY_LOAD, orders, segmentations, sizes_of
+from colsynth.lowering.proposals import (
+    BY_LOAD,
+    SUMS,
+    orders,
+    segmentations,
+    sizes_of,
+    sums_in_one_go,
+)
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.search.case import Case
@@ -91,3 +98,20 @@ def test_nothing_is_proposed_where_nobody_passes_data_on():
     seen = Basis(problem, profile("msccl"), "Simple", 2**30, flat, values)
     assert list(segmentations(seen)) == []
     assert list(orders(seen)) == []
+
+
+@pytest.mark.parametrize("name", ["dgx-1v", "dgx-h100", "dgx2", "gb200-nvl72:24"])
+def test_spread_sums_fit_the_resident_threadblocks(name):
+    """Connections and sums of all channels, in numbers of chunks that calls divide by."""
+    preset, _, gpus = name.partition(":")
+    machine = api.load_topology(preset, settings={"gpus": gpus} if gpus else {})
+    problem = api.make_problem(machine, "reduce-scatter")
+    shape = Shape(1, machine.size, 1, 1, 1, 1, 1, height=1, rises=True)
+    runtime = profile("msccl")
+    seen = Basis(problem, runtime, "Simple", 2**20, shape, {SUMS: "running"})
+    plans = [plan for (plan,) in sums_in_one_go(seen) if plan[SUMS] == "by-chunk"]
+    for plan in plans:
+        channels, sums = plan["lower-forest.instances"], int(plan["lower-forest.segments"])
+        assert channels * (2 * (machine.size - 1) + sums) <= runtime.resident_threadblocks
+        assert (channels * sums).bit_count() == 1
+    assert len(plans) == 1
