@@ -111,8 +111,8 @@ class AssignThreadblocks:
         allocator = Allocator(value, ops, needed, strategy, target)
         blocks = self._allocate(allocator, target)
         program = emit(value, allocator, blocks, layout, target)
-        if layout.exchanges and target.in_place and target.profile.plans:
-            program = without_saves(program)
+        if layout.exchanges and target.in_place:
+            program = without_saves(program, target)
         most = min(self.fold, most_folded(target.profile))
         return folded(program, most) if most > 1 else program
 

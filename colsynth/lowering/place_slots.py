@@ -171,11 +171,8 @@ class _Placer:
 
     @property
     def _weak(self) -> bool:
-        """Whether what is sent may not be overwritten afterwards.
-
-        On RCCL the flag of an LL send does not say that its source was read (rule B07).
-        """
-        return self.target.in_place and not self.fuses and self.target.protocol == "LL"
+        """Whether what is sent may not be overwritten afterwards."""
+        return self.target.in_place and self.target.sends_read_late
 
     def _set_aside(self, keys: list[tuple[int, int]]) -> None:
         """Copy input to scratch, to be sent from there."""
