@@ -121,7 +121,7 @@ class AssignThreadblocks:
         strategy, limits = STRATEGIES[self.strategy], self._limits(target.profile)
         limits = replace(limits, duplex=strategy.duplex)
         if strategy.quota is Quota.PAIRS:
-            found = allocator.allocate(limits)
+            found = allocator.allocate(limits) or allocator.allocate(limits, spare=1)
             if found is None:
                 raise _too_many(allocator.program, limits, target)
             return found
