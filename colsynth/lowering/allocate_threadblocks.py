@@ -64,7 +64,7 @@ class Allocator:
         self._chains: dict[tuple[bool, bool], Chains] = {}
 
     def allocate(
-        self, limits: Limits, *, fuse: bool = False, separate: bool = False
+        self, limits: Limits, *, fuse: bool = False, separate: bool = False, spare: int = 0
     ) -> list[PlacedThreadblock] | None:
         """Return the threadblocks of all ranks; None where the limits do not allow it.
 
@@ -75,11 +75,13 @@ class Allocator:
             Whether relays share a step with their arrival.
         separate : bool
             Whether phases have threadblocks of their own.
+        spare : int
+            Of a quota of ``PAIRS``: threadblocks that are left for local steps.
         """
         from colsynth.kernels.allocation import fill
 
         chains = self._chains_of(fuse, separate)
-        rules = self._rules(limits, chains)
+        rules = self._rules(limits, chains, spare)
         size = self.program.problem.topology.size
         found, fits = fill(chains.work, rules, size, len(chains.pairs), len(chains.ways))
         if not fits:
@@ -108,7 +110,7 @@ class Allocator:
             self._chains[fuse, separate] = operations.chains(departure, separate)
         return self._chains[fuse, separate]
 
-    def _rules(self, limits: Limits, chains: Chains) -> Rules:
+    def _rules(self, limits: Limits, chains: Chains, spare: int) -> Rules:
         from colsynth.kernels.threadblocks import (
             ANYBODY,
             APART,
@@ -124,7 +126,8 @@ class Allocator:
         topology = self.program.problem.topology
         if self._strategy.quota is Quota.PAIRS:
             pairs, mode, shares = partners(topology), PAIRED, ANYBODY
-            needs = chains.needs(paired_threadblocks(chains.chunks, pairs, limits.threadblocks))
+            blocks = limits.threadblocks - spare
+            needs = chains.needs(paired_threadblocks(chains.chunks, pairs, blocks))
             back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]
             partner = np.array([chains.pairs.get(pair, -1) for pair in back], dtype=np.int64)
         elif self._strategy.quota is Quota.LOAD:

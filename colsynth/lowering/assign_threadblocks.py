@@ -111,8 +111,8 @@ class AssignThreadblocks:
         allocator = Allocator(value, ops, needed, strategy, target)
         blocks = self._allocate(allocator, target)
         program = emit(value, allocator, blocks, layout, target)
-        if layout.exchanges and target.in_place and target.profile.plans:
-            program = without_saves(program)
+        if layout.exchanges and target.in_place:
+            program = without_saves(program, target)
         most = min(self.fold, most_folded(target.profile))
         return folded(program, most) if most > 1 else program
 
@@ -121,7 +121,7 @@ class AssignThreadblocks:
         strategy, limits = STRATEGIES[self.strategy], self._limits(target.profile)
         limits = replace(limits, duplex=strategy.duplex)
         if strategy.quota is Quota.PAIRS:
-            found = allocator.allocate(limits)
+            found = allocator.allocate(limits) or allocator.allocate(limits, spare=1)
             if found is None:
                 raise _too_many(allocator.program, limits, target)
             return found

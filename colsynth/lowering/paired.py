@@ -49,15 +49,16 @@ def paired_threadblocks(
     pairs : mapping
         `partners`.
     threadblocks : int
-        Of a GPU; one is left for local steps.
+        Of a GPU, for all its connections.
     """
 
     def shared(most: Fraction) -> dict[Connection, int]:
         return {connection: ceil(load / most) for connection, load in sorted(loads.items())}
 
-    candidates = sorted({Fraction(n, k) for n in loads.values() for k in range(1, threadblocks)})
+    shares = range(1, threadblocks + 1)
+    candidates = sorted({Fraction(n, k) for n in loads.values() for k in shares})
     fits = bisect_left(
-        candidates, True, key=lambda most: _busiest(shared(most), pairs) < threadblocks
+        candidates, True, key=lambda most: _busiest(shared(most), pairs) <= threadblocks
     )
     return shared(candidates[min(fits, len(candidates) - 1)])
 

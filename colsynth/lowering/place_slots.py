@@ -41,8 +41,8 @@ class PlaceSlots:
 
     Where the runtime cannot add while receiving (RCCL), arrivals land in scratch and a
     local step adds them to a partial sum, also in scratch: the first arrival itself, to
-    which the rank's own input is added; the owner's sum is copied to the output (contract
-    4.1, 4.5, 6.2).
+    which the rank's own input is added (contract 4.1, 4.5, 6.2). The owner's last arrival
+    lands in the output, and the sum is added to it.
 
     Parameters
     ----------
@@ -171,11 +171,8 @@ class _Placer:
 
     @property
     def _weak(self) -> bool:
-        """Whether what is sent may not be overwritten afterwards.
-
-        On RCCL the flag of an LL send does not say that its source was read (rule B07).
-        """
-        return self.target.in_place and not self.fuses and self.target.protocol == "LL"
+        """Whether what is sent may not be overwritten afterwards."""
+        return self.target.in_place and self.target.sends_read_late
 
     def _set_aside(self, keys: list[tuple[int, int]]) -> None:
         """Copy input to scratch, to be sent from there."""
@@ -282,10 +279,11 @@ class _Placer:
         if self.fuses:
             operand = own if done == 0 else total
             return [self._append(arriving(part, total, operand))]
-        added = self._add_landed(part, total) if done else self._add_own(part, total, own)
-        if key in self.passed or done + 1 < expected:
-            return [added]
-        return [added, self._publish_sum(part, total, added)]
+        last = key not in self.passed and done + 1 == expected
+        if done:
+            return [self._add_landed(part, total, last)]
+        added = self._add_own(part, total, own)
+        return [added, self._publish_sum(part, total, added)] if last else [added]
 
     def _collect(self, part: Part, total: Slot, number: int, expected: int) -> list[int]:
         """Add the contribution of this number, and after some of them the rank's own."""
@@ -332,8 +330,16 @@ class _Placer:
         arrival = self._append(arriving(part, total))
         return self._append(behind(part, arrival, own, total, total))
 
-    def _add_landed(self, part: Part, total: Slot) -> int:
-        """Receive into scratch and add from there to the sum."""
+    def _add_landed(self, part: Part, total: Slot, last: bool = False) -> int:
+        """Receive into scratch and add from there to the sum; the last one the other way round.
+
+        That lands in the output. In place, the rank's own input was there, which is added to the
+        first arrival.
+        """
+        if last:
+            output = self.layout.output(part.target, part.chunk)
+            arrival = self._append(arriving(part, output))
+            return self._append(behind(part, arrival, total, output, output))
         landing = Slot("s", self._reserve(part.target, part.count))
         arrival = self._append(arriving(part, landing))
         return self._append(behind(part, arrival, landing, total, total))

@@ -182,14 +182,15 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
     """
     shape, profile = basis.shape, basis.profile
     blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
-    room = int(profile.max_steps * blocks * _SPARE) // shape.gpu_steps
+    steps = shape.gpu_steps / max(1, basis.values[INSTANCES])
+    room = int(profile.max_steps * blocks * _SPARE / steps)
     most = min(room, int(basis.size / (_segment_bytes(basis) * shape.trees)))
     for less in range(_TRIES):
         number = most - less * max(1, most // 16)
         if number < _LEAST:
             return
         lag = number if shape.falls else 0
-        fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, LAG: lag}
+        fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, LAG: lag, INSTANCES: 1}
         yield {**fixed, SEGMENTS: ones_and_twos(number)}
 
 

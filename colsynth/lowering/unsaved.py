@@ -2,30 +2,51 @@
 
 In place, what a rank gets from another arrives where it sends to that rank. `place-slots` copies
 one of each two shards to scratch first, since a transfer is a send and at once its receive. Where
-every message has a slot of its own at the receiver (plans), both ranks can send first: the data
-leaves the buffer when it is sent, and a receive waits for the send from the same place instead of
-for a copy. Sends over a network read their source later, so they keep their copies.
+connections hold all messages of an iteration, both ranks can send first: the data leaves the buffer
+when it is sent, and a receive waits for the send from the same place instead of for a copy.
+
+- Plans have a slot for every message. Sends over a network read their source later, so they keep
+  their copies.
+- Elsewhere a threadblock may send as many calls as a FIFO holds. All data passes through FIFOs, so
+  networks make no difference (contract 4.6). An LL send of RCCL reads its source later (rule B07).
+
+What local work remains gets threadblocks of its own, in place of those of the copies.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from colsynth.lowering.finishes import finishes
 from colsynth.model import SENDS, Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
+from colsynth.runtimes.target import Target
 
 Place = tuple[int, int]
 """A threadblock of a rank and the place of a step in it."""
 
 
-def without_saves(program: ThreadblockProgram) -> ThreadblockProgram:
+def without_saves(program: ThreadblockProgram, target: Target) -> ThreadblockProgram:
     """Return an alltoall in place that copies less first; the same one where it would hang."""
     boxes = program.header.boxes or (0,) * program.header.ranks
-    gpus = tuple(_Unsaver(gpu, boxes).gpu() for gpu in program.gpus)
-    found = replace(program, gpus=gpus)
+    if not target.profile.plans:
+        if target.sends_read_late or not _fits(program, target):
+            return program
+        boxes = (0,) * program.header.ranks
+    most = max(len(gpu.threadblocks) for gpu in program.gpus)
+    ranks = [_Unsaver(gpu, boxes) for gpu in program.gpus]
+    if not any(rank.dropped for rank in ranks):
+        return program
+    found = replace(program, gpus=tuple(rank.gpu(most) for rank in ranks))
     return found if finishes(found) else program
+
+
+def _fits(program: ThreadblockProgram, target: Target) -> bool:
+    """Return whether FIFOs hold all calls that any threadblock sends in a tile."""
+    depth = target.profile.fifo_calls[target.protocol]
+    blocks = (block for gpu in program.gpus for block in gpu.threadblocks)
+    return all(sum(step.count for step in b.steps if step.op in SENDS) <= depth for b in blocks)
 
 
 class _Unsaver:
@@ -37,30 +58,44 @@ class _Unsaver:
         self.sources: dict[Place, Slot] = {}
         self.behind: dict[Place, set[Place]] = defaultdict(set)
         self.early: set[Place] = set()
-
-    def gpu(self) -> Gpu:
-        """Return the rank with what it does now."""
+        self.local = {b.id for b in gpu.threadblocks if b.send is None and b.recv is None}
         self._choose()
-        if not self.dropped:
-            return self.whole
-        blocks = [self._block(number) for number in range(len(self.whole.threadblocks))]
-        kept = [number for number, order in enumerate(blocks) if order]
+
+    def gpu(self, most: int) -> Gpu:
+        """Return the rank with what it does now, in no more than `most` threadblocks."""
+        blocks = self._blocks(most)
         new = {
-            (number, old): Wait(kept.index(number), place)
-            for number in kept
-            for place, old in enumerate(blocks[number])
+            old: Wait(number, place)
+            for number, (_, order) in enumerate(blocks)
+            for place, old in enumerate(order)
         }
         return replace(
             self.whole,
             threadblocks=tuple(
-                replace(
-                    self.whole.threadblocks[number],
-                    id=place,
-                    steps=tuple(self._step((number, old), new) for old in blocks[number]),
-                )
-                for place, number in enumerate(kept)
+                replace(block, id=number, steps=tuple(self._step(old, new) for old in order))
+                for number, (block, order) in enumerate(blocks)
             ),
         )
+
+    def _blocks(self, most: int) -> list[tuple[Threadblock, list[Place]]]:
+        """Return threadblocks with the old places of their steps, local work dealt in turn."""
+        found = []
+        for number, block in enumerate(self.whole.threadblocks):
+            order = [(number, place) for place in self._block(number)]
+            if order:
+                found.append((block, order))
+        rest = [old for block, order in found if block.id in self.local for old in order]
+        if not _independent([self._at(old) for old in rest]):
+            return found
+        found = [pair for pair in found if pair[0].id not in self.local]
+        used = Counter({block.channel: 0 for block in self.whole.threadblocks})
+        used.update(block.channel for block, _ in found)
+        room = min(len(rest), most - len(found))
+        for turn in range(room):
+            channel = min(sorted(used), key=used.__getitem__)
+            used[channel] += 1
+            found.append((Threadblock(0, None, None, channel, ()), rest[turn::room]))
+        return sorted(found, key=lambda pair: _place(pair[0]))
 
     def _steps(self) -> Iterator[tuple[Place, Threadblock, Step]]:
         for number, block in enumerate(self.whole.threadblocks):
@@ -132,13 +167,13 @@ class _Unsaver:
         """Return what a step waits for now, in old places."""
         found = set(self.behind[where])
         for block, place in self._at(where).waits:
-            kept = (p for p in range(place, -1, -1) if (block, p) not in self.dropped)
-            at = next(kept, None)  # a wait stands for all steps up to the one it names
-            if at is not None:
-                found.add((block, at))
-            if (block, place) in self.early:  # what stood before it is behind it now
-                before = ((block, p) for p in range(place) if (block, p) not in self.dropped)
-                found |= {p for p in before if _conflict(self._at(p), self._at(where))}
+            # A wait stands for all steps up to the one it names.
+            before = [(block, p) for p in range(place + 1) if (block, p) not in self.dropped]
+            if block in self.local or (block, place) in self.early:  # they are elsewhere now
+                mine, last = self._at(where), (block, place)
+                found |= {p for p in before if p == last or _conflict(self._at(p), mine)}
+            else:
+                found.update(before[-1:])
         return found
 
     def _step(self, where: Place, new: dict[Place, Wait]) -> Step:
@@ -151,11 +186,32 @@ class _Unsaver:
         return replace(step, source=self.sources.get(where, step.source), waits=waits)
 
 
+def _place(block: Threadblock) -> tuple[int, int, int]:
+    """Return what threadblocks of a rank are sorted by."""
+    none = -1
+    send, recv = (none if peer is None else peer for peer in (block.send, block.recv))
+    return block.channel, send, recv
+
+
 def _is_save(step: Step) -> bool:
     """Whether a step copies input to scratch and no schedule asked for it."""
     both = step.source is not None and step.target is not None
     own = step.op == "cpy" and step.origin is not None and step.origin.tree < 0
     return both and own and (step.source or ("",))[0] == "i" and (step.target or ("",))[0] == "s"
+
+
+def _independent(steps: Sequence[Step]) -> bool:
+    """Whether no step writes memory of a call in place that another one touches."""
+    touched: Counter[tuple[bool, int]] = Counter()
+    written: set[tuple[bool, int]] = set()
+    for step in steps:
+        source, target = (
+            {(slot.buffer == "s", slot.offset + k) for k in range(step.count)} if slot else set()
+            for slot in (step.source, step.target)
+        )
+        touched.update(source | target)
+        written |= target
+    return all(touched[place] == 1 for place in written)
 
 
 def _conflict(one: Step, other: Step) -> bool:

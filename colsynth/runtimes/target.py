@@ -61,3 +61,11 @@ class Target(Context):
     min_bytes: int = 0
     max_bytes: int | None = None
     model: Any = None
+
+    @property
+    def sends_read_late(self) -> bool:
+        """Whether what is sent may not be overwritten by who waits for the send.
+
+        On RCCL the flag of an LL send does not say that its source was read (rule B07).
+        """
+        return not self.profile.fuses and self.protocol == "LL"

@@ -1,5 +1,7 @@
 """What is proposed so that programs fill quickly: how many segments, and how large they are."""
 
+from dataclasses import replace
+
 import pytest
 
 from colsynth import api
@@ -89,6 +91,15 @@ def test_rounds_are_for_sums_that_are_steps():
             assert max(sizes) <= profile(runtime).fifo_calls["Simple"]
             assert sizes == sizes[::-1]
             assert (changes[LAG] > 0) == (collective == "allreduce")
+
+
+def test_rounds_do_not_depend_on_the_instances_they_replace():
+    once = basis("reduce-scatter", "rccl", 2)
+    shape = replace(once.shape, gpu_steps=2 * once.shape.gpu_steps)
+    twice = replace(once, shape=shape, values={**once.values, "lower-forest.instances": 2})
+    rounds = [tuple(segmentations(some))[-1] for some in (once, twice)]
+    assert rounds[0] == rounds[1]
+    assert {changes["lower-forest.instances"] for changes in rounds[0]} == {1}
 
 
 def test_nothing_is_proposed_where_nobody_passes_data_on():

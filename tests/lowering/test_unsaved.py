@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from colsynth import api
+from colsynth import api, runtimes
 from colsynth.lowering.unsaved import without_saves
 from colsynth.model import (
     Collective,
@@ -18,10 +18,12 @@ from colsynth.model import (
     ThreadblockProgram,
     Wait,
 )
+from colsynth.runtimes.target import Target
 from colsynth.topology import load
 from tests.verify.plans.test_execution import PAIRS
 
 OWN = Origin(0, Direction.OUT, -1)
+PLANS, RCCL = Target(runtimes.profile("mscclpp")), Target(runtimes.profile("rccl"))
 
 
 def compiled(topology, mode, runtime="mscclpp"):
@@ -74,9 +76,24 @@ def pair(first, second):
 
 
 def test_sends_come_first_unless_they_wait():
-    done = without_saves(pair("rs", "sr"))
+    done = without_saves(pair("rs", "sr"), PLANS)
     assert [[s.op for s in gpu.threadblocks[0].steps] for gpu in done.gpus] == [["s", "r"]] * 2
     assert [len(gpu.threadblocks) for gpu in done.gpus] == [1, 1]
+
+
+def test_fifos_hold_messages_where_no_plan_does():
+    program = pair("rs", "sr")
+    assert without_saves(program, RCCL) == without_saves(program, PLANS)
+    assert without_saves(program, replace(RCCL, protocol="LL")) == program  # reads late
+    wide = with_steps(program, lambda *both: tuple(replace(s, count=3) for s in both))
+    assert without_saves(wide, RCCL) == wide  # a FIFO holds two calls
+
+
+def test_no_rank_copies_first_and_local_copies_share_threadblocks():
+    done = compiled(api.load_topology("clique:8"), "both", "rccl")
+    assert {s.source.offset - s.target.offset for _, s in steps(done, "cpy")} == {0}
+    blocks = [b for gpu in done.artefacts[0].program.gpus for b in gpu.threadblocks]
+    assert {len(b.steps) for b in blocks} == {1}
 
 
 def with_steps(program, made):
@@ -94,7 +111,7 @@ def test_a_program_that_would_hang_keeps_its_copies():
     stuck = with_steps(
         pair("rs", "rs"), lambda r, s: (relay, r, replace(s, waits=(Wait(0, 0), Wait(1, 0))))
     )
-    assert without_saves(stuck) == stuck  # both would receive before they send
+    assert without_saves(stuck, PLANS) == stuck  # both would receive before they send
 
 
 def test_who_waited_for_a_send_still_waits_for_what_stood_before_it():
@@ -106,10 +123,8 @@ def test_who_waited_for_a_send_still_waits_for_what_stood_before_it():
         other = Step("cpy", Slot("i", gpu.rank), Slot("s", 2), 1, (Wait(0, 1),))
         blocks = [Threadblock(2 + k, None, None, 0, (s,)) for k, s in enumerate((reader, other))]
         gpus.append(replace(gpu, threadblocks=(both, save, *blocks)))
-    done = without_saves(replace(program, gpus=tuple(gpus)))
+    done = without_saves(replace(program, gpus=tuple(gpus)), PLANS)
     for gpu in done.gpus:
-        assert [step.op for step in gpu.threadblocks[0].steps] == ["s", "r"]
-        assert [block.steps[0].waits for block in gpu.threadblocks[1:]] == [
-            (Wait(0, 1),),
-            (Wait(0, 0),),
-        ]
+        *others, both = gpu.threadblocks
+        assert [step.op for step in both.steps] == ["s", "r"]
+        assert [block.steps[0].waits for block in others] == [(Wait(2, 1),), (Wait(2, 0),)]
