@@ -11,6 +11,7 @@ from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, re
 from colsynth.lowering.allocate_threadblocks import Allocator
 from colsynth.lowering.allocation import MANY, Limits, PlacedThreadblock
 from colsynth.lowering.emit import emit
+from colsynth.lowering.exchange import passing
 from colsynth.lowering.fold_sums import folded, folds, most_folded
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
@@ -33,7 +34,7 @@ class AssignThreadblocks:
     needs the fewest new threadblocks; a chain that fits nowhere whole is divided into its
     transfers. Where that exceeds a limit, relays are not fused, then phases share threadblocks,
     then threadblocks serve a connection in each direction, then all are used that the runtime
-    allows.
+    allows (in plans for one direction each, if they suffice).
 
     Parameters
     ----------
@@ -109,17 +110,18 @@ class AssignThreadblocks:
         if self.nic_window:
             needed = with_nic_window(value, ops, needed, self.nic_window, target)
         allocator = Allocator(value, ops, needed, strategy, target)
-        blocks = self._allocate(allocator, target)
+        blocks = self._allocate(allocator, target, self._limits(value, layout, target.profile))
         program = emit(value, allocator, blocks, layout, target)
         if layout.exchanges and target.in_place:
             program = without_saves(program, target)
         most = min(self.fold, most_folded(target.profile))
         return folded(program, most) if most > 1 else program
 
-    def _allocate(self, allocator: Allocator, target: Target) -> list[PlacedThreadblock]:
+    def _allocate(
+        self, allocator: Allocator, target: Target, limits: Limits
+    ) -> list[PlacedThreadblock]:
         """Return the preferred allocation among those that fit."""
-        strategy, limits = STRATEGIES[self.strategy], self._limits(target.profile)
-        limits = replace(limits, duplex=strategy.duplex)
+        strategy = STRATEGIES[self.strategy]
         if strategy.quota is Quota.PAIRS:
             found = allocator.allocate(limits) or allocator.allocate(limits, spare=1)
             if found is None:
@@ -131,19 +133,25 @@ class AssignThreadblocks:
                 return found
         most = target.profile.max_threadblocks
         hard = min(self.max_threadblocks or most, most)
-        for threadblocks in (limits.threadblocks, hard):
-            limits = replace(limits, duplex=True, threadblocks=threadblocks)
+        # In plans, the hard limit is what is resident too, on all but the smallest GPUs.
+        wider = [(hard, False)] if target.profile.plans else []
+        for threadblocks, duplex in ((limits.threadblocks, True), *wider, (hard, True)):
+            limits = replace(limits, duplex=duplex, threadblocks=threadblocks)
             found = allocator.allocate(limits)
             if found is not None:
                 return found
         raise _too_many(allocator.program, limits, target)
 
-    def _limits(self, profile: Profile) -> Limits:
+    def _limits(self, program: ChunkProgram, layout: Layout, profile: Profile) -> Limits:
         """Return limits within what is resident on any GPU."""
         aim = min(profile.max_threadblocks, profile.resident_threadblocks)
+        sent = (t for t in program.transfers if t.source != t.target)
+        relays = layout.exchanges and bool(passing(layout, sent))
+        steps = profile.relay_steps if relays else profile.max_steps
         return Limits(
+            duplex=STRATEGIES[self.strategy].duplex,
             threadblocks=min(self.max_threadblocks or aim, profile.max_threadblocks),
-            steps=min(self.max_steps or profile.max_steps, profile.max_steps),
+            steps=min(self.max_steps or steps, profile.max_steps),
             channels=min(self.max_channels or profile.max_channels, profile.most_channels),
             per_channel=profile.max_threadblocks_per_channel,
         )

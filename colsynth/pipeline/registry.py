@@ -46,6 +46,7 @@ _PASSES = {
 
 _LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
 _SPREAD = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=spread}")
+_BALANCED = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=balanced}")
 _DUPLEX = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=duplex}")
 _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{merge=4096}")
 _JOINED = _LOWERING.replace("place-slots", "place-slots{sums=joined}")
@@ -63,7 +64,7 @@ ALGORITHMS = {
     "allpairs": f"build-all-pairs,{_JOINED}",
     "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
     "pairwise": f"build-pairwise,{_LOWERING}",
-    "two-level": f"build-two-level,{_LOWERING}",
+    "two-level": f"build-two-level,{_BALANCED}",
     "multicast": "build-multicast",
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""

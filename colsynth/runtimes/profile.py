@@ -131,6 +131,15 @@ class Profile:
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
+    def relay_steps(self) -> int:
+        """Steps of a threadblock that passes data of others on through scratch.
+
+        In a plan, each of them may take a semaphore and give one, which makes six operations
+        (`colsynth.runtimes.plans.blocks`), beside ten for credits, the loop and its end.
+        """
+        return (self.plans["operations"] - 10) // 6 if self.plans else self.max_steps
+
+    @property
     def family(self) -> str:
         """The name without the version that a user may pin, as in ``mscclpp@0.8``."""
         return self.name.partition("@")[0]

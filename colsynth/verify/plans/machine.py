@@ -29,6 +29,7 @@ from colsynth.verify.plans.program import (
     Action,
     Move,
     Resolved,
+    most_ticks,
 )
 from colsynth.verify.plans.threads import Block
 
@@ -69,10 +70,16 @@ class Machine:
         self.program, self.launches, self.race, self.finished = program, launches, race, finished
         self.flushes = flushes
         count, ranks = len(program.blocks), program.header.ranks
-        self.first_lane = 2 * count
+        kinds = {a.kind for halves in program.actions for half in halves for a in half}
+        self.stamps = 2 if PACKET in kinds else 1
+        self.first_lane = self.stamps * count
         self.first_host = self.first_lane + program.lanes
-        zero = np.zeros(self.first_host + ranks, np.int32)
-        self.blocks = [Block(n, rank, zero) for n, (rank, _) in enumerate(program.blocks)]
+        # Messages on their way hold clocks, which large machines need most of their memory for.
+        ticks = np.min_scalar_type(-1 - most_ticks(program, launches))
+        zero = np.zeros(self.first_host + ranks, ticks)
+        self.blocks = [
+            Block(n, rank, zero, self.stamps) for n, (rank, _) in enumerate(program.blocks)
+        ]
         self.memory = Memory(program.locations, self._raced)
         self.queues: list[deque[Clock]] = [deque() for _ in range(program.queues)]
         self.semaphores = [deque([zero] * n) for n in program.start]
@@ -108,7 +115,7 @@ class Machine:
     def _launch(self, rank: int, launch: int) -> None:
         """Let the caller fill the input of a rank, and start its threadblocks."""
         program, memory, header = self.program, self.memory, self.program.header
-        clock = np.zeros(self.first_host + header.ranks, np.int32)
+        clock = np.zeros_like(self.members[rank][0].clock)
         for block in self.members[rank]:
             block.join()
             np.maximum(clock, block.clock, out=clock)
@@ -331,7 +338,7 @@ class Machine:
         block, action = self.current
         other = "the caller"
         if component < self.first_lane:
-            rank, number = self.program.blocks[component // 2]
+            rank, number = self.program.blocks[component // self.stamps]
             other = f"threadblock {rank}/{number}"
         elif component < self.first_host:
             other = "a port channel"

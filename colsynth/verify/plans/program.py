@@ -6,6 +6,7 @@ or a slice of a group of threadblocks. A message is as long as wanted: `tiles` i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import lcm
@@ -130,6 +131,20 @@ def uses_packets(plan: Plan) -> bool:
     )
 
 
+def most_ticks(program: Resolved, launches: int) -> int:
+    """Return a number that no tick of a threadblock or a port channel exceeds."""
+    ported = Counter(
+        lane
+        for halves in program.actions
+        for half in halves
+        for action in half
+        for lane in action.lanes
+        if lane >= 0
+    )
+    lengths = (len(half) for halves in program.actions for half in halves)
+    return launches * max(1, *ported.values(), *lengths)
+
+
 def resolve(plan: Plan, header: Header, mode: str, tiles: int) -> Resolved:
     """Return a plan at a message of `tiles` iterations per chunk."""
     return _Resolver(plan, header, mode, tiles).resolve()
@@ -197,9 +212,12 @@ class _Resolver:
             if op.iter_context is None:
                 yield self._action(op, None, half, step)
                 continue
+            # What moves nothing is the same in every iteration.
+            kept = [self._action(i, 0, half, step) for i in op.ops]
             for turn in range(op.iter_context.num_chunks * self.tiles):
-                for inner in op.ops:
-                    yield self._action(inner, turn, half, step)
+                for inner, first in zip(op.ops, kept, strict=True):
+                    again = turn and first.moves
+                    yield self._action(inner, turn, half, step) if again else first
 
     def _action(self, op: Op, turn: int | None, half: int, step: int) -> Action:
         kind = _KINDS.get(op.name, PACKET if op.name in PACKETS else DATA)

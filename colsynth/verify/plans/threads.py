@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 class Block:
     """The state of a threadblock.
 
-    Its accesses are stamped with component 2 number, those of packet operations, whose threads
-    keep to their own packets, with 2 number + 1.
+    Its accesses are stamped with a component of its own; those of packet operations, whose
+    threads keep to their own packets, with the next one, where there are two `stamps`.
     """
 
-    def __init__(self, number: int, rank: int, clock: Clock) -> None:
+    def __init__(self, number: int, rank: int, clock: Clock, stamps: int) -> None:
         self.number, self.rank, self.clock = number, rank, clock
-        self.plain, self.packet = 2 * number, 2 * number + 1
+        self.plain, self.packet = stamps * number, stamps * number + stamps - 1
         self.ticks = [0, 0]
         self.pending: dict[int, Clock] = {}
         self.at = 0
@@ -31,7 +31,8 @@ class Block:
         clock = self.clock.copy()
         for learned in self.pending.values():
             np.maximum(clock, learned, out=clock)
-        clock[self.plain], clock[self.packet] = self.ticks
+        clock[self.packet] = self.ticks[1]
+        clock[self.plain] = self.ticks[0]
         self.pending = {}
         self.clock = clock
 
