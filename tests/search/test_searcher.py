@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,10 @@ def test_what_plans_have_in_common_is_made_once_and_changes_nothing():
     assert together == [measured(case("mi250"), plan) for plan in plans]
     assert together[0] == together[2]
     assert shop.clock.seconds()["pack-trees"] > 0
+    simulated = shop.clock.seconds()["simulate"]
+    few = FOREST.changed({"order-transfers.order": "copy-chains"})  # the same order here
+    assert shop.measure((few,)) == [replace(together[0], plan=few)]
+    assert shop.clock.seconds()["simulate"] == simulated
     other = pickle.loads(pickle.dumps(shop))
     assert other.measure((FOREST,)) == [together[0]]
 
