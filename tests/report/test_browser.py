@@ -19,7 +19,7 @@ MOST_BYTES = 3 * 10**6
 
 QUICK = ["--sizes", "64KiB,16MiB,1GiB", "--against", "none"]
 PAGES = {
-    "dgx-a100": ["dgx-a100", "--nodes", "2", "-c", "allreduce", "-r", "msccl", "-O", "0", *QUICK],
+    "dgx-a100": ["dgx-a100", "-c", "allreduce", "-r", "msccl", "-O", "0", *QUICK],
     "mi250": ["mi250", "--nodes", "2", "-c", "allgather", "-r", "rccl", "-O", "0", *QUICK],
     "ndv2": ["ndv2", "-c", "alltoall", "-r", "msccl", "-O", "0", *QUICK],
     "torus": ["torus:3x3", "-c", "allgather", "-r", "msccl", "-a", "ten", *QUICK],
