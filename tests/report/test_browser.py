@@ -236,12 +236,12 @@ def _accessible(visit):
 
 
 def test_dark_and_wide_views_are_accessible(folder, browser):
-    path = _page(folder, "dgx-a100")
+    path = _page(folder, "ndv2")
     for width, scheme in ((390, "dark"), (1920, "light"), (1920, "dark")):
         visit = Visit(browser, path, width, scheme)
         visit.show_all()
         visit.page.locator("[data-part=scrub]").fill("100000")
-        visit.shoot(f"dgx-a100-{width}-{scheme}")
+        visit.shoot(f"ndv2-{width}-{scheme}")
         if scheme == "dark":
             _accessible(visit)
         assert visit.faults == []
