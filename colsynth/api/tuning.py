@@ -42,7 +42,7 @@ def compare(
     algorithms : sequence of str, optional
         All unless given.
     budget : int, optional
-        Most evaluations.
+        Most evaluations for each size.
     jobs : int
         Processes that evaluate; the answer does not depend on them.
     executor : concurrent.futures.Executor, optional

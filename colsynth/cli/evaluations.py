@@ -48,9 +48,9 @@ class EvaluationOptions:
         typer.Option(
             "--budget",
             metavar="N",
-            help="Maximum number of programs that are compiled and simulated.",
+            help="Maximum number of programs that are compiled and simulated for each size.",
             rich_help_panel=SEARCH,
-            show_default="128 per collective",
+            show_default="128",
         ),
     ] = None
     seed: SeedOption = 0

@@ -22,10 +22,11 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.selection import never_usual, taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
+from colsynth.search.found import Found
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective, usual
-from colsynth.search.run import Found, find_plan
+from colsynth.search.run import find_plan
 from colsynth.units import format_size
 
 

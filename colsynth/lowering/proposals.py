@@ -168,8 +168,17 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     fixed = {**BY_LOAD, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
         sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
-        yield {**fixed, SEGMENTS: sizes}
+        if _may_fit(basis, sizes):
+            yield {**fixed, SEGMENTS: sizes}
         number = number * 3 // 4
+
+
+def _may_fit(basis: Basis, sizes: str) -> bool:
+    """Whether steps of `max_count` chunks each may fit all threadblocks, fused as far as can be."""
+    profile, shape = basis.profile, basis.shape
+    calls = sum(-(-int(size) // profile.max_count) for size in sizes.split("-"))
+    most = profile.max_threadblocks * profile.max_steps
+    return shape.gpu_steps * calls <= most * (2 if profile.fuses else 1)
 
 
 def _in_rounds(basis: Basis) -> Iterator[Changes]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
-from colsynth.errors import Diagnostic, LimitError, require_least
+from colsynth.bounds.runtime import runtime_bounds
+from colsynth.errors import require_least
 from colsynth.model import AllreduceBound, Problem
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.case import Case
+from colsynth.search.found import Found, found_by, refusals
 from colsynth.search.levels import (
     FAR,
     LEVELS,
@@ -21,7 +22,7 @@ from colsynth.search.levels import (
     first_algorithms,
     other_algorithms,
 )
-from colsynth.search.means import Means
+from colsynth.search.means import Means, Progress
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -30,33 +31,6 @@ from colsynth.search.wish import Wish, algorithm_names, exact_starts
 from colsynth.search.workshop import Workshop
 
 _TREES = "pack-trees.trees"
-
-
-@dataclass(frozen=True)
-class Found:
-    """The best plan, and the plans that it was compared with.
-
-    Parameters
-    ----------
-    best : Measured
-    start : Measured
-        The plan that the search started from.
-    workshop : Workshop
-        Workshop of the search; it may still hold the program.
-    ranking : tuple of Measured
-        All plans that fit, the best first.
-    floors : tuple of RuntimeBound
-        The least time of any file, at every size of the case.
-    refused : Measured or None
-        A preferred start that does not fit the runtime.
-    """
-
-    best: Measured
-    start: Measured
-    workshop: Workshop
-    ranking: tuple[Measured, ...]
-    floors: tuple[RuntimeBound, ...]
-    refused: Measured | None = None
 
 
 def find_plan(
@@ -91,7 +65,7 @@ def find_plan(
         for level in LEVELS[1 : wish.level + 1]:
             if quest.searcher.best() is not None:
                 quest.improve(level)
-    return _found(quest.searcher)
+    return found_by(quest.searcher)
 
 
 def is_fabric(problem: Problem) -> bool:
@@ -286,13 +260,16 @@ class _Quest:
 def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:
     """Return all results of a search for the best plan at every size.
 
+    Every size is searched for as if it were the only one, so its best plan does not depend on
+    the other sizes. What a search finds is not made again by the next one, but counts as if.
+
     Parameters
     ----------
     case : Case
     algorithms : sequence of str
         Starting points, each with all protocols.
     means : Means
-        Its budget, if None, is that of the highest level.
+        Its budget is that of every size; None: that of the highest level.
 
     Raises
     ------
@@ -304,46 +281,19 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
     budget = LEVELS[-1].evaluations if means.budget is None else means.budget
     require_least("--budget", budget, 1)
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
-    searcher = Searcher(
-        Workshop(case),
-        Objective.each(case.sizes),
-        replace(means, budget=budget),
-        usable_protocols(case),
-    )
+    workshop, found = Workshop(case), dict[Plan, Measured]()
     wish = Wish(rounds=case.profile.rounds)
-    _Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
-    return tuple(searcher.found.values())
+    for place, weights in enumerate(Objective.each(case.sizes).rows):
+        own = replace(means, budget=budget, progress=_part(means.progress, place, len(case.sizes)))
+        protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
+        searcher = Searcher(workshop, Objective((weights,)), own, protocols, known=found)
+        _Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
+        found = found | searcher.found
+    return tuple(found.values())
 
 
-def _found(searcher: Searcher) -> Found:
-    """Return the best plan; if there is none, raise the reason."""
-    known = [m for m in searcher.found.values() if m.refusal is None]
-    scored = [(searcher.objective.score(0, m), place, m) for place, m in enumerate(known)]
-    ranked = [m for score, _, m in sorted(x for x in scored if x[0] is not None)]
-    first = next(iter(searcher.found.values()))
-    if ranked:
-        refused = first if first.refusal is not None else None
-        floors = searcher.floors
-        return Found(ranked[0], known[0], searcher.workshop, tuple(ranked), floors, refused)
-    own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
-    searcher.workshop.make(own[-1].plan)  # raises why the first algorithm fails
-    raise nothing_fits(searcher.workshop.case, searcher.found.values())
-
-
-def nothing_fits(case: Case, found: Iterable[Measured]) -> LimitError:
-    """Return the error that no algorithm gives a program, with the reason for each."""
-    phrase = f"no algorithm gives a program for {case.problem.collective} on {case.runtime}"
-    reasons = refusals(found)
-    notes = tuple(f"{name}: {reason}" for name, reason in reasons.items())
-    return LimitError(Diagnostic("CS611", phrase, notes=notes))
-
-
-def refusals(found: Iterable[Measured]) -> dict[str, str]:
-    """Return, for algorithms without any program, why their first plan was refused."""
-    measured = tuple(found)
-    served = {m.plan.algorithm for m in measured if m.refusal is None}
-    reasons: dict[str, str] = {}
-    for m in measured:
-        if m.plan.algorithm not in served and m.refusal is not None:
-            reasons.setdefault(m.plan.algorithm, m.refusal)
-    return reasons
+def _part(told: Progress | None, place: int, parts: int) -> Progress | None:
+    """Return what tells the progress of one search out of several."""
+    if told is None:
+        return None
+    return lambda what, done, most: told(what, place * most + done, parts * most)

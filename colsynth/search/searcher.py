@@ -82,12 +82,16 @@ class Searcher:
 
         The ratio is infinite where either is unknown.
         """
-        weights = self.objective.rows[row]
-        place = weights.index(max(weights))
+        place = self._place(row)
         seconds = measured.seconds[place]
         if seconds is None or not self.floors or not measured.exact[place]:
             return float("inf")
         return seconds / self.floors[place].seconds
+
+    def _place(self, row: int = 0) -> int:
+        """Return the place of the size with the largest weight."""
+        weights = self.objective.rows[row]
+        return weights.index(max(weights))
 
     def is_near(self) -> bool:
         """Whether every row has a plan near its floor (`NEAR`)."""
@@ -282,7 +286,7 @@ class Searcher:
             problem=case.problem,
             profile=case.profile,
             protocol=parent.plan.protocol,
-            size=case.sizes[-1],
+            size=case.sizes[self._place()],
             shape=shape,
             values=parent.plan.values(),
             thorough=thorough,

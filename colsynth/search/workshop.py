@@ -1,9 +1,10 @@
-"""The workshop: makes and simulates programs; common prefixes of plans are made once."""
+"""The workshop: makes and simulates programs; what plans have in common is made once."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from colsynth.errors import ColsynthError
@@ -28,14 +29,16 @@ _KEPT = 600_000
 """Largest number of transfers and steps in all kept values: about 200 MB."""
 
 Value = Any
-_Key = tuple[str, str]
+_Step = tuple[str, int, Any]
+"""A pass on a value: protocol, where the pass may see it; number of the value; pass."""
 
 
 class Workshop:
     """Makes and simulates the programs of one case.
 
-    Values between passes are kept for later plans with the same prefix; the least recently used
-    are dropped first. A worker process receives an empty workshop.
+    Values between passes are kept for later plans that lead to them; the least recently used
+    are dropped first. Plans often lead to equal values by different options: these count as one,
+    so what follows is done once. A worker process receives an empty workshop.
 
     Parameters
     ----------
@@ -47,45 +50,68 @@ class Workshop:
     def __init__(self, case: Case, clock: Clock | None = None) -> None:
         self.case = case
         self.clock = clock or Clock()
-        self._kept: OrderedDict[_Key, tuple[int, Value]] = OrderedDict()
+        self._numbers: dict[_Step, int] = {}
+        self._kept: OrderedDict[int, tuple[int, Value]] = OrderedDict()
         self._weight = 0
         self._targets: dict[str, Target] = {}
+        self._results: dict[tuple[str, int, int], Measured] = {}
 
     def __reduce__(self) -> tuple[type[Workshop], tuple[Case]]:
         return Workshop, (self.case,)
 
     def make(self, plan: Plan) -> tuple[Value, Program]:
         """Return the schedule and the program of a plan; raise what its passes raise."""
+        (_, schedule), (_, program) = self._made(plan)
+        return schedule, program
+
+    def _made(self, plan: Plan) -> tuple[tuple[int, Value], tuple[int, Program]]:
+        """Return the schedule and the program of a plan, each behind its number."""
         target = self._target(plan.protocol)
-        passes = plan.pipeline.passes
         value: Value = self.case.problem
-        schedule = value
-        for place, item in enumerate(passes):
-            shared = all(getattr(x, "any_protocol", False) for x in passes[: place + 1])
-            key = "" if shared else plan.protocol, str(Pipeline(passes[: place + 1]))
-            if key in self._kept:
-                _, value = self._kept[key]
-                self._kept.move_to_end(key)
+        number, shared = 0, True
+        schedule = number, value
+        for place, item in enumerate(plan.pipeline.passes, 1):
+            shared = shared and getattr(item, "any_protocol", False)
+            step = "" if shared else plan.protocol, number, item
+            if self._numbers.get(step) in self._kept:
+                number = self._numbers[step]
+                _, value = self._kept[number]
+                self._kept.move_to_end(number)
             else:
-                value = Pipeline((item,), place + 1).run(value, target, self.clock)
-                self._keep(key, value)
+                value = Pipeline((item,), place).run(value, target, self.clock)
+                number, value = self._keep(step, value)
             begun = item.takes is Problem and not isinstance(value, ThreadblockProgram)
             if begun or isinstance(value, Forest | TimedSchedule):
-                schedule = value
-        return schedule, value
+                schedule = number, value
+        return schedule, (number, value)
 
     def _target(self, protocol: str) -> Target:
         if protocol not in self._targets:
             self._targets[protocol] = self.case.target(protocol)
         return self._targets[protocol]
 
-    def _keep(self, key: _Key, value: Value) -> None:
+    def _keep(self, step: _Step, value: Value) -> tuple[int, Value]:
+        """Keep what a pass gave; return its number, and the value that is kept."""
         weight = _weight_of(value)
-        self._kept[key] = weight, value
+        same = self._same(weight, value) or self._numbers.get(step)
+        number = self._numbers[step] = same or len(self._numbers) + 1
+        if number in self._kept:
+            return number, self._kept[number][1]
+        self._kept[number] = weight, value
         self._weight += weight
         while len(self._kept) > 1 and self._weight > _KEPT:
             _, (lost, _) = self._kept.popitem(last=False)
             self._weight -= lost
+        return number, value
+
+    def _same(self, weight: int, value: Value) -> int | None:
+        """Return the number of an equal value; timed schedules hold arrays and stay apart."""
+        if not isinstance(value, Forest | ChunkProgram | ThreadblockProgram):
+            return None
+        for number, (known, other) in self._kept.items():
+            if known == weight and type(other) is type(value) and other == value:
+                return number
+        return None
 
     def measure(self, plans: Sequence[Plan]) -> list[Measured]:
         """Return the results of plans, in order, up to the first that gives a program.
@@ -110,7 +136,10 @@ class Workshop:
         if not tried:
             return Measured(plan, nothing, f"{plan.protocol} is for smaller messages")
         try:
-            schedule, program = self.make(plan)
+            (first, schedule), (last, program) = self._made(plan)
+            same = plan.protocol, first, last
+            if same in self._results:
+                return replace(self._results[same], plan=plan)
             with self.clock.measure("simulate"):
                 points = simulate(
                     program, case.problem.topology, case.profile, tried, model=case.model
@@ -120,13 +149,15 @@ class Workshop:
             return Measured(plan, nothing, f"{told.code}: {told.phrase}")
         seconds = {point.size_bytes: float(point.seconds) for point in points}
         law = taken_sizes(program.header, case.profile)
-        return Measured(
+        found = Measured(
             plan,
             tuple(seconds.get(size) for size in case.sizes),
             usable=tuple(is_usable(size, law) for size in case.sizes),
             exact=tuple(law.takes(size) for size in case.sizes),
             shape=shape_of(schedule, program),
         )
+        self._results[same] = found
+        return found
 
 
 def is_usable(size: int, law: TakenSizes) -> bool:

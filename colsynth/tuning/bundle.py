@@ -14,11 +14,12 @@ from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.profile import Profile
 from colsynth.search.case import Case
+from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.levels import LEVELS
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.plan import Plan
-from colsynth.search.run import find_each, nothing_fits, refusals
+from colsynth.search.run import find_each
 from colsynth.search.wish import algorithm_names
 from colsynth.simulate import Point
 from colsynth.tuning.ranges import Offer, Ranges, Segment, plan_ranges
@@ -114,7 +115,8 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     cases : sequence of Case
         For one runtime, with different collectives.
     means : Means
-        Its budget is shared out evenly, one evaluation for every case at least.
+        Its budget, for each size, is shared out evenly among the cases, one evaluation for each
+        at least.
     algorithms : sequence of str, optional
         To try; all unless given.
 

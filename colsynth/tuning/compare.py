@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.search.case import Case
+from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
-from colsynth.search.run import find_each, nothing_fits, refusals
+from colsynth.search.run import find_each
 from colsynth.search.wish import algorithm_names, is_baseline
 
 

@@ -71,6 +71,11 @@ def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
         assert counts
 
 
+def test_where_a_step_moves_one_chunk_no_more_is_proposed_than_threadblocks_hold():
+    assert profile("mscclpp").max_count == 1
+    assert list(segmentations(basis("allgather", "mscclpp", 2))) == [()]
+
+
 def test_messages_of_few_bytes_are_not_cut():
     assert list(segmentations(basis("allgather", "msccl", 2, 2**20))) == [()]
 

@@ -19,7 +19,7 @@ MOST_BYTES = 3 * 10**6
 
 QUICK = ["--sizes", "64KiB,16MiB,1GiB", "--against", "none"]
 PAGES = {
-    "dgx-a100": ["dgx-a100", "--nodes", "2", "-c", "allreduce", "-r", "msccl", "-O", "0", *QUICK],
+    "dgx-a100": ["dgx-a100", "-c", "allreduce", "-r", "msccl", "-O", "0", *QUICK],
     "mi250": ["mi250", "--nodes", "2", "-c", "allgather", "-r", "rccl", "-O", "0", *QUICK],
     "ndv2": ["ndv2", "-c", "alltoall", "-r", "msccl", "-O", "0", *QUICK],
     "torus": ["torus:3x3", "-c", "allgather", "-r", "msccl", "-a", "ten", *QUICK],
@@ -236,12 +236,12 @@ def _accessible(visit):
 
 
 def test_dark_and_wide_views_are_accessible(folder, browser):
-    path = _page(folder, "dgx-a100")
+    path = _page(folder, "ndv2")
     for width, scheme in ((390, "dark"), (1920, "light"), (1920, "dark")):
         visit = Visit(browser, path, width, scheme)
         visit.show_all()
         visit.page.locator("[data-part=scrub]").fill("100000")
-        visit.shoot(f"dgx-a100-{width}-{scheme}")
+        visit.shoot(f"ndv2-{width}-{scheme}")
         if scheme == "dark":
             _accessible(visit)
         assert visit.faults == []

