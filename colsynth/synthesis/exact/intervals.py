@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.synthesis.exact.instance import Instance
-from colsynth.synthesis.exact.steps import Answer, Sent, solver_of
+from colsynth.synthesis.exact.steps import Answer, Sent, solver_of, span
 
 Ints = NDArray[np.int64]
 
@@ -59,11 +59,6 @@ def earliest(asked: Instance) -> Ints:
             before = row.copy()
             np.minimum.at(row, target[use], before[source[use]] + taken[use])
     return found
-
-
-def span(asked: Instance) -> Ints:
-    """Return how long a chunk takes over every hop, (H,) in units."""
-    return np.maximum.reduceat(asked.moving[asked.hops.links], asked.hops.first[:-1]) + asked.lag
 
 
 class Intervals:

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from colsynth.model import TimedPhase
 from colsynth.synthesis.exact.instance import Instance
-from colsynth.synthesis.exact.intervals import Timing, span
+from colsynth.synthesis.exact.intervals import Timing
 from colsynth.synthesis.exact.pack import Row, packed
-from colsynth.synthesis.exact.steps import Answer, Sent
+from colsynth.synthesis.exact.steps import Answer, Sent, span
 from colsynth.synthesis.exact.worker import solve
 from colsynth.synthesis.timed.demands import Wants
 from colsynth.synthesis.timed.phases import last_end, phase_of
 
 Ints = NDArray[np.int64]
 
-_PAIRS = 500
+_PAIRS = 1000
 """(Chunk, hop) pairs per unit of work. Larger models take many seconds beside the work that the
 solver counts: 15,000 pairs of two DGX-2 took 70 s at 10 units."""
 

@@ -54,7 +54,7 @@ class SolveExact:
     symmetry : bool
         Whether all boxes do the same, and all GPUs of a box where its links are.
     intervals : bool
-        Whether chunks may then go at times of their own, where chunks times hops are at most 500
+        Whether chunks may then go at times of their own, where chunks times hops are at most 1000
         per unit of the work that is left.
     fallback : bool
         Whether to take the schedule of `match-chunks` where it is no longer. Files lose the times
@@ -204,12 +204,16 @@ class _Phase:
         tried = (asked.steps,) if asked.steps else (fewest, fewest + 1)
         left = asked.work / len(self._setting.wants)
         work = left / (len(tried) + asked.intervals)
+        fewer, least = Answer("unknown"), floor(ticks / instance.unit)
         for steps in tried:
             self._target.progress(f"solving for {plural(steps, 'step')}", 0, 0)
             shown = [x for x in hint if x.step < steps]
-            least = floor(ticks / instance.unit)
-            answer = solve(instance, Question(steps, work, seed, least, shown))
+            below = fewer.units if fewer.status == "optimal" else 0
+            answer = solve(instance, Question(steps, work, seed, least, below, shown))
             left -= answer.work
+            if answer.status == "infeasible" and below and best is not None:
+                best = best._replace(proof=self._proof(instance, fewer, steps))
+            fewer = answer
             if answer.sent:
                 phase = packed(instance, answer.sent, item, begin)
                 if best is None or last_end(phase) < best.end:

@@ -69,6 +69,9 @@ class Question:
     seed : int
     least : int
         Units that some bound asks for.
+    below : int
+        Units that the best schedule of fewer steps takes, proven; 0 where that is not known. Only
+        shorter ones are asked for, and they use every step.
     hint : sequence of Sent
         A schedule to begin with; empty for none.
     rounds : tuple of int, optional
@@ -82,6 +85,7 @@ class Question:
     work: float = 10.0
     seed: int = 0
     least: int = 0
+    below: int = 0
     hint: Sequence[Sent] = ()
     rounds: tuple[int, ...] | None = None
     total: int = 0
@@ -105,6 +109,11 @@ def distances(asked: Instance) -> Ints:
                 break
             row[:] = after
     return found
+
+
+def span(asked: Instance) -> Ints:
+    """Return how long a chunk takes over every hop, (H,) in units."""
+    return np.maximum.reduceat(asked.moving[asked.hops.links], asked.hops.first[:-1]) + asked.lag
 
 
 def fewest_steps(asked: Instance) -> int:
@@ -246,6 +255,10 @@ class Steps:
         else:
             model.add(sum(lasting) >= question.least)
             model.minimize(sum(lasting))
+        if question.below:
+            model.add(sum(lasting) < question.below)
+            for length in lasting:
+                model.add(length >= int(span(asked).min()))
         return lasting
 
     def _used(self, keys: tuple[tuple[int, int], ...]) -> Any:

@@ -12,6 +12,9 @@ from colsynth.runtimes.target import Context
 from colsynth.synthesis.exact.frontier import Frontier
 from colsynth.synthesis.exact.instance import Limits
 from colsynth.synthesis.exact.solve_exact import SolveExact, solve_problem
+from colsynth.synthesis.exact.steps import Question
+from colsynth.synthesis.exact.steps import fewest_steps as least_steps
+from colsynth.synthesis.exact.worker import solve
 from colsynth.synthesis.timed.match_chunks import MatchChunks
 from colsynth.topology.load import load
 from colsynth.verify import check_timed
@@ -87,6 +90,22 @@ def test_on_equal_links_steps_are_as_few_as_brute_force_finds(seed):
         steps = fewest_steps(small, copies_of(collective, 3, 1))
         schedule = solved(problem_of(small, collective), size=3000, steps=steps)
         assert schedule.seconds == steps * schedule.chunk_bytes / 10**9
+
+
+def test_more_steps_are_asked_only_for_less_time():
+    """Beyond the optimum of fewer steps, the question with that limit finds what the plain does."""
+    seen = set()
+    for seed in (seed for seed in range(16) if machine(seed).size == len(machine(seed).nodes)):
+        asked = Frontier(problem_of(machine(seed), "allgather"), 1, 1).instance(1)
+        fewer = solve(asked, Question(least_steps(asked)))
+        plain = solve(asked, Question(least_steps(asked) + 1))
+        limited = solve(asked, Question(least_steps(asked) + 1, below=fewer.units))
+        shorter = plain.units < fewer.units
+        assert (limited.status, limited.units) == (
+            ("optimal", plain.units) if shorter else ("infeasible", 0)
+        )
+        seen.add(shorter)
+    assert seen == {True, False}
 
 
 def test_without_steps_no_order_of_the_cube_mesh_is_shorter():
