@@ -12,6 +12,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,6 +60,8 @@ def solve(asked: Instance, question: Question | Timing) -> Answer:
         answer: Answer = pickle.load(process.stdout)  # noqa: S301 - from our own process
     except (EOFError, OSError, pickle.UnpicklingError):
         _process.cache_clear()
+        with suppress(OSError):  # one that lives, but printed what is no answer, ends so
+            process.stdin.close()
         phrase = f"the solver's process ended with code {process.wait()}"
         raise DefectError(Diagnostic("CS906", phrase)) from None
     except BaseException:  # an answer that nobody waits for must not be taken for the next one

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from colsynth.errors import LimitError
+from colsynth.errors import DefectError, LimitError
 from colsynth.model import Collective, Demand, Kind, Link, Node, Problem, Topology
 from colsynth.runtimes.target import Context
 from colsynth.synthesis.exact.frontier import Frontier
@@ -14,7 +14,7 @@ from colsynth.synthesis.exact.instance import Limits
 from colsynth.synthesis.exact.solve_exact import SolveExact, solve_problem
 from colsynth.synthesis.exact.steps import Question
 from colsynth.synthesis.exact.steps import fewest_steps as least_steps
-from colsynth.synthesis.exact.worker import solve
+from colsynth.synthesis.exact.worker import end, solve
 from colsynth.synthesis.timed.match_chunks import MatchChunks
 from colsynth.topology.load import load
 from colsynth.verify import check_timed
@@ -169,3 +169,13 @@ def test_the_frontier_of_the_cube_mesh_is_the_published_one():
     assert {x.status for x in walk} == {"feasible", "infeasible"}
     alltoall = Frontier(problem_of(load("dgx-1v"), "alltoall"), 3, 10)
     assert [alltoall.ask(3, 2, rounds).status for rounds in (7, 8)] == ["infeasible", "feasible"]
+
+
+def test_a_solver_that_prints_ends_with_an_error_and_no_hang(tmp_path, monkeypatch):
+    """Packages that print at the start of a process write where answers are expected."""
+    (tmp_path / "sitecustomize.py").write_text("print('hello')")
+    end()  # the next question starts a process
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(DefectError) as raised:
+        solved(problem_of(load("ring:4"), "allgather"))
+    assert raised.value.diagnostic.code == "CS906"
