@@ -58,11 +58,11 @@ def solve(asked: Instance, question: Question | Timing) -> Answer:
         pickle.dump((asked, question), process.stdin)
         process.stdin.flush()
         answer: Answer = pickle.load(process.stdout)  # noqa: S301 - from our own process
-    except (EOFError, OSError, pickle.UnpicklingError):
+    except (EOFError, OSError, LookupError, ValueError, pickle.UnpicklingError):
         _process.cache_clear()
-        with suppress(OSError):  # one that lives, but printed what is no answer, ends so
-            process.stdin.close()
-        phrase = f"the solver's process ended with code {process.wait()}"
+        with suppress(OSError), process:  # closes its input: one that printed no answer ends, too
+            pass
+        phrase = f"the solver's process ended with code {process.returncode}"
         raise DefectError(Diagnostic("CS906", phrase)) from None
     except BaseException:  # an answer that nobody waits for must not be taken for the next one
         _process.cache_clear()
