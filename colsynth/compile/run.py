@@ -86,7 +86,7 @@ def _searched(
 ) -> Found:
     sizes, objective = usual(target.min_bytes, target.max_bytes, problem.topology.size)
     if request.size is not None:
-        sizes, objective = (request.size,), Objective(((1.0,),))
+        sizes, objective = (request.size,), Objective()
     first = aimed(target, modes[0])
     case = Case(
         problem,

@@ -43,7 +43,7 @@ class Found:
 def found_by(searcher: Searcher) -> Found:
     """Return the best plan; if there is none, raise the reason."""
     known = [m for m in searcher.found.values() if m.refusal is None]
-    scored = [(searcher.objective.score(0, m), place, m) for place, m in enumerate(known)]
+    scored = [(searcher.objective.score(m), place, m) for place, m in enumerate(known)]
     ranked = [m for score, _, m in sorted(x for x in scored if x[0] is not None)]
     first = next(iter(searcher.found.values()))
     if ranked:

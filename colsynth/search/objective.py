@@ -21,26 +21,31 @@ A program that takes twice as long there must be 3.6 % faster at the large size.
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Weights of the sizes of a case. A search finds the best plan for each row.
+    """What a search minimizes.
 
     Parameters
     ----------
-    rows : tuple of tuple of float
-        Each row has a weight for every size; the weights of a row add up to one.
+    weights : tuple of float
+        One for every size of a case; they add up to one.
     """
 
-    rows: tuple[tuple[float, ...], ...]
+    weights: tuple[float, ...] = (1.0,)
 
     @classmethod
-    def each(cls, sizes: Sequence[int]) -> Objective:
-        """Return the objective of `compare` and `tune`: one row for every size."""
+    def each(cls, sizes: Sequence[int]) -> tuple[Objective, ...]:
+        """Return the objectives of `compare` and `tune`: every size by itself."""
         places = range(len(sizes))
-        return cls(tuple(tuple(float(i == place) for i in places) for place in places))
+        return tuple(cls(tuple(float(i == place) for i in places)) for place in places)
 
-    def score(self, row: int, measured: Measured) -> Score | None:
+    @property
+    def main(self) -> int:
+        """The place of the size with the largest weight."""
+        return self.weights.index(max(self.weights))
+
+    def score(self, measured: Measured) -> Score | None:
         """Return the score to minimize; None where a size with weight was not simulated."""
         missed, mean = 0.0, 0.0
-        for place, weight in enumerate(self.rows[row]):
+        for place, weight in enumerate(self.weights):
             seconds = measured.seconds[place]
             if not weight:
                 continue
@@ -50,9 +55,9 @@ class Objective:
             missed += weight * (not measured.exact[place])
         return missed, mean
 
-    def best(self, row: int, found: Iterable[Measured]) -> Measured | None:
+    def best(self, found: Iterable[Measured]) -> Measured | None:
         """Return the best of some results; of equal ones, the first."""
-        scored = ((self.score(row, m), m) for m in found)
+        scored = ((self.score(m), m) for m in found)
         known = ((score, m) for score, m in scored if score is not None)
         return min(known, key=lambda pair: pair[0], default=(None, None))[1]
 
@@ -65,5 +70,5 @@ def usual(min_bytes: int, max_bytes: int | None, ranks: int) -> tuple[tuple[int,
     most = usual_size(LARGE if max_bytes is None else min(LARGE, max_bytes), ranks)
     small = min(usual_size(max(SMALL, min_bytes), ranks), most)
     if small == most:
-        return (most,), Objective(((1.0,),))
-    return (small, most), Objective(((SMALL_WEIGHT, 1 - SMALL_WEIGHT),))
+        return (most,), Objective()
+    return (small, most), Objective((SMALL_WEIGHT, 1 - SMALL_WEIGHT))

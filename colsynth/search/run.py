@@ -42,7 +42,6 @@ def find_plan(
     ----------
     case : Case
     objective : Objective
-        With one row.
     wish : Wish
     means : Means
     clock : Clock, optional
@@ -251,7 +250,7 @@ class _Quest:
         searcher.vary_protocol()
         searcher.sweep(OWN)
         best = searcher.best()
-        if best is not None and anything and searcher.behind(0, best) > FAR:
+        if best is not None and anything and searcher.behind(best) > FAR:
             self._try_others({plan.algorithm for plan in searcher.found})
             searcher.sweep(tuple(ALGORITHMS))
         searcher.vary_protocol()
@@ -283,10 +282,10 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
     workshop, found = Workshop(case), dict[Plan, Measured]()
     wish = Wish(rounds=case.profile.rounds)
-    for place, weights in enumerate(Objective.each(case.sizes).rows):
+    for place, objective in enumerate(Objective.each(case.sizes)):
         own = replace(means, budget=budget, progress=_part(means.progress, place, len(case.sizes)))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
-        searcher = Searcher(workshop, Objective((weights,)), own, protocols, known=found)
+        searcher = Searcher(workshop, objective, own, protocols, known=found)
         _Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
     return tuple(found.values())

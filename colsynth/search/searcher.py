@@ -71,32 +71,28 @@ class Searcher:
 
     # What is known
 
-    def best(self, row: int = 0, algorithm: str | None = None) -> Measured | None:
-        """Return the best result of a row, of one algorithm or of all."""
+    def best(self, *algorithms: str) -> Measured | None:
+        """Return the best result of some algorithms, or of all."""
         known = self.found.values()
-        own = (m for m in known if algorithm is None or m.plan.algorithm == algorithm)
-        return self.objective.best(row, own)
+        return self.objective.best(
+            m for m in known if not algorithms or m.plan.algorithm in algorithms
+        )
 
-    def behind(self, row: int, measured: Measured) -> float:
+    def behind(self, measured: Measured) -> float:
         """Return the ratio of a plan's time to the floor, at the size with the largest weight.
 
         The ratio is infinite where either is unknown.
         """
-        place = self._place(row)
+        place = self.objective.main
         seconds = measured.seconds[place]
         if seconds is None or not self.floors or not measured.exact[place]:
             return float("inf")
         return seconds / self.floors[place].seconds
 
-    def _place(self, row: int = 0) -> int:
-        """Return the place of the size with the largest weight."""
-        weights = self.objective.rows[row]
-        return weights.index(max(weights))
-
     def is_near(self) -> bool:
-        """Whether every row has a plan near its floor (`NEAR`)."""
-        best = [self.best(row) for row in range(len(self.objective.rows))]
-        return all(m is not None and self.behind(row, m) <= NEAR for row, m in enumerate(best))
+        """Whether some plan is near its floor (`NEAR`)."""
+        best = self.best()
+        return best is not None and self.behind(best) <= NEAR
 
     def is_spent(self) -> bool:
         """Whether the budget allows no further evaluation."""
@@ -170,19 +166,16 @@ class Searcher:
         """Vary the choices of `SWEEP` one after the other, from the best plan so far."""
         for name in SWEEP:
             while not (self.is_spent() or self.is_near()):
-                parents = self._parents(algorithms)
-                batch = [x for parent in parents for x in self._turned(parent, name)]
-                before = len(self.found)
-                self.try_all(batch)
-                again = self._parents(algorithms) != parents and name in _REPEATED
+                parent, before = self.best(*algorithms), len(self.found)
+                self.try_all([] if parent is None else list(self._turned(parent, name)))
+                again = self.best(*algorithms) != parent and name in _REPEATED
                 if len(self.found) == before or not again:
                     break
 
     def vary_protocol(self) -> None:
         """Try the best plan of every algorithm with all other protocols, where none is near."""
         names = dict.fromkeys(plan.algorithm for plan in self.found)
-        rows = range(len(self.objective.rows))
-        best = [self.best(row, name) for row in rows for name in names]
+        best = [self.best(name) for name in names]
         if len(self.protocols) > 1 and not self.is_near():
             plans = [
                 replace(m.plan, protocol=protocol)
@@ -191,13 +184,6 @@ class Searcher:
                 for protocol in self.protocols
             ]
             self.try_all([(plan,) for plan in dict.fromkeys(plans)])
-
-    def _parents(self, algorithms: Sequence[str]) -> list[Measured]:
-        """Return the best result of some algorithms for each row, without repetition."""
-        rows = range(len(self.objective.rows))
-        known = [m for m in self.found.values() if m.plan.algorithm in algorithms]
-        best = (self.objective.best(row, known) for row in rows)
-        return list({m.plan: m for m in best if m is not None}.values())
 
     def climb(self) -> None:
         """Try neighbours of the best plans until none is new, or the budget is spent."""
@@ -210,17 +196,15 @@ class Searcher:
     def _next(self) -> list[Alternatives]:
         """Return new neighbours of the best plan of each algorithm, the most promising first."""
         ranked: dict[Plan, float] = {}
-        algorithms = dict.fromkeys(plan.algorithm for plan in self.found)
-        for row in range(len(self.objective.rows)):
-            best = self.best(row)
-            for algorithm in algorithms:
-                own = self.best(row, algorithm)
-                if own is None or best is None:
-                    continue
-                behind = self._ratio(row, own, best)
-                if behind <= PROMISING:
-                    ranked[own.plan] = min(behind, ranked.get(own.plan, behind))
-        parents = sorted(ranked, key=lambda plan: ranked[plan])  # stable: ties by row
+        best = self.best()
+        for algorithm in dict.fromkeys(plan.algorithm for plan in self.found):
+            own = self.best(algorithm)
+            if own is None or best is None:
+                continue
+            behind = self._ratio(own, best)
+            if behind <= PROMISING:
+                ranked[own.plan] = behind
+        parents = sorted(ranked, key=lambda plan: ranked[plan])
         rows = [
             [x for x in self._neighbours(self.found[plan]) if not self._is_known(x)]
             for plan in parents
@@ -228,9 +212,9 @@ class Searcher:
         dealt = (item for turn in zip_longest(*rows) for item in turn if item is not None)
         return list(dict.fromkeys(dealt))
 
-    def _ratio(self, row: int, own: Measured, best: Measured) -> float:
+    def _ratio(self, own: Measured, best: Measured) -> float:
         """Return the ratio of the times of two plans; 1 where one has no score."""
-        mine, theirs = self.objective.score(row, own), self.objective.score(row, best)
+        mine, theirs = self.objective.score(own), self.objective.score(best)
         return 1.0 if mine is None or theirs is None else exp(mine[1] - theirs[1])
 
     def _neighbours(self, parent: Measured) -> Iterator[Alternatives]:
@@ -286,7 +270,7 @@ class Searcher:
             problem=case.problem,
             profile=case.profile,
             protocol=parent.plan.protocol,
-            size=case.sizes[self._place()],
+            size=case.sizes[self.objective.main],
             shape=shape,
             values=parent.plan.values(),
             thorough=thorough,

@@ -103,13 +103,11 @@ def compare(
 
 def _winners(case: Case, found: Sequence[Measured], name: str) -> tuple[Measured | None, ...]:
     own = [m for m in found if m.plan.algorithm == name]
-    objective = Objective.each(case.sizes)
-    best = (objective.best(place, own) for place in range(len(case.sizes)))
+    best = (objective.best(own) for objective in Objective.each(case.sizes))
     return tuple(m if m is not None and m.exact[i] else None for i, m in enumerate(best))
 
 
 def _unselected(case: Case, found: Sequence[Measured], name: str) -> tuple[bool, ...]:
     own = [m for m in found if m.plan.algorithm == name]
-    objective = Objective.each(case.sizes)
-    best = (objective.best(place, own) for place in range(len(case.sizes)))
+    best = (objective.best(own) for objective in Objective.each(case.sizes))
     return tuple(m is not None and not m.exact[i] for i, m in enumerate(best))

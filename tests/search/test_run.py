@@ -41,7 +41,7 @@ def case_of(machine, boxes, collective, runtime, sizes=(LARGE,)):
 def found(case, **wish):
     sizes, objective = usual(0, None, 8)
     if case.sizes != sizes:
-        objective = Objective(((1.0,),))
+        objective = Objective()
     return find_plan(case, objective, Wish(**wish), Means())
 
 
@@ -64,15 +64,15 @@ def test_more_effort_is_never_slower_and_beats_every_algorithm(
 ):
     """The laws: -O3 <= -O2 <= -O1 <= -O0, and -O3 <= each algorithm as its pipeline stands."""
     case = case_of(machine, boxes, collective, runtime, (size,))
-    objective = Objective(((1.0,),))
-    scores = [objective.score(0, found(case, level=level).best) for level in range(4)]
+    objective = Objective()
+    scores = [objective.score(found(case, level=level).best) for level in range(4)]
     assert all(later <= earlier for earlier, later in pairwise(scores))
     for algorithm in [name for name in ALGORITHMS if name != HEAVY]:
         try:
             alone = found(case, algorithm=algorithm, level=0).best
         except (InputError, NegativeFinding):
             continue
-        assert scores[3] <= objective.score(0, alone), algorithm
+        assert scores[3] <= objective.score(alone), algorithm
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_the_highest_level_is_never_slower_than_compare_at_a_size(
     machine, collective, runtime, size
 ):
     case = case_of(machine, None, collective, runtime, (size,))
-    objective = Objective(((1.0,),))
-    compared = objective.best(0, find_each(case, algorithm_names(case.problem), Means()))
+    objective = Objective()
+    compared = objective.best(find_each(case, algorithm_names(case.problem), Means()))
     highest = found(case, level=3).best
-    assert objective.score(0, highest) <= objective.score(0, compared)
+    assert objective.score(highest) <= objective.score(compared)
 
 
 def test_the_answer_does_not_depend_on_the_number_of_processes():
@@ -141,7 +141,7 @@ def test_a_note_says_that_fewer_trees_were_taken():
 @pytest.mark.parametrize("budget", [1, 3])
 def test_rivals_on_a_fabric_share_the_budget(budget):
     case = case_of("torus:3x3", None, "allgather", "msccl")
-    found = find_plan(case, Objective(((1.0,),)), Wish(), Means(budget))
+    found = find_plan(case, Objective(), Wish(), Means(budget))
     assert len(found.ranking) <= budget
 
 

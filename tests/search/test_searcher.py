@@ -59,11 +59,10 @@ def test_no_size_is_slower_beside_others_than_alone():
 
 
 def test_more_evaluations_never_find_less():
-    objective, best = Objective.each(SIZES), None
+    best = None
     for budget in (2, 6, 12, 24):
         found = find_each(case(), ("forest", "ring"), Means(budget))
-        rows = range(len(SIZES))
-        scores = [objective.score(row, objective.best(row, found)) for row in rows]
+        scores = [each.score(each.best(found)) for each in Objective.each(SIZES)]
         assert best is None or all(a <= b for a, b in zip(scores, best, strict=True))
         best = scores
 
@@ -191,7 +190,7 @@ def test_baselines_are_all_but_our_own():
 
 def test_a_file_that_is_not_used_loses_to_one_that_is():
     taken, other = (Measured(FOREST, (t,), exact=(s,)) for t, s in ((2.0, True), (1.0, False)))
-    assert Objective.each((1,)).best(0, (other, taken)) == taken
+    assert Objective().best((other, taken)) == taken
 
 
 def test_sizes_a_runtime_has_no_files_for_are_left_out():
