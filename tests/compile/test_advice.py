@@ -43,8 +43,14 @@ def test_all_that_is_named_fits(topology, collective, options, named, capsys):
         capsys.readouterr()
 
 
-def test_nothing_is_named_where_nothing_fits(capsys):
+def test_a_grid_is_named_where_peers_outnumber_threadblocks(capsys):
     text = refused(capsys, "clique:66", "-c", "alltoall", "-a", "pairwise")
+    assert text == "what fits: -a two-level"
+
+
+def test_nothing_is_named_where_nothing_fits(capsys):
+    """67 GPUs are no grid: 66 peers each, and 64 threadblocks."""
+    text = refused(capsys, "clique:67", "-c", "alltoall", "-a", "pairwise")
     assert text == "no algorithm fits: take fewer GPUs, for instance with --group"
 
 
