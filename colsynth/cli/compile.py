@@ -96,7 +96,7 @@ def compile_(
         raise InputError(Diagnostic("CS214", phrase, help="write the schedule to a file"))
     inside.check(api.pass_names(search.algorithm, inside.passes), destination)
     damage = machine.read(topology)
-    problem = members.problem(damage.topology, collective, sketch=sketch)
+    problem = members.problem(damage.topology, collective, None, sketch, search.algorithm)
     told = told_groups(problem, runtime)
     several = destination.is_directory
     names = api.file_names(problem, runtime, mode, several)

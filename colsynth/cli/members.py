@@ -98,6 +98,7 @@ class MembersOptions:
         collective: str | None,
         shards: Path | None = None,
         sketch: Path | None = None,
+        algorithm: str | None = None,
     ) -> Problem:
         """Return the problem of a command, and note on stderr what of a sketch is not used.
 
@@ -107,6 +108,7 @@ class MembersOptions:
             The options are wrong.
         """
         from colsynth import api
+        from colsynth.sketches.given import unused
         from colsynth.topology.groups import read_groups, read_roots
 
         if self.group is not None and self.groups is not None:
@@ -119,8 +121,10 @@ class MembersOptions:
             if text is not None
         ]
         found = None if sketch is None else api.read_sketch(sketch, topology)
-        for note in () if found is None else found.notes:
-            tell(f"note: {note}")
+        if found is not None:
+            left = unused(found.sketch, algorithm)
+            for note in (*found.notes, *filter(None, [left])):
+                tell(f"note: {note}")
         problem = api.make_problem(
             topology,
             collective,

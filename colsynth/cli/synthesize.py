@@ -91,7 +91,7 @@ def synthesize(
     if schedule is not None:
         check_file("--schedule", schedule, TIMED, force)
     damage = machine.read(topology)
-    problem = members.problem(damage.topology, collective, shards, sketch)
+    problem = members.problem(damage.topology, collective, shards, sketch, algorithm)
     if pareto:
         if schedule is not None:
             phrase = "--pareto and --schedule do not go together"

@@ -176,11 +176,13 @@ class _Quest:
             self.sweep(anything=anything)
             if anything and is_fabric(self._case.problem):
                 self._try_rivals()
+        if level.everything and anything:
+            searcher.most_evaluations = searcher.means.budget
+            searcher.try_all(exact_starts(self.wish, self._case.sizes, searcher.protocols))
         if level.evaluations:
             limits = searcher.means.budget, searcher.evaluations + level.evaluations
             searcher.most_evaluations = min(limit for limit in limits if limit is not None)
             if level.everything and anything:
-                searcher.try_all(exact_starts(self.wish, self._case.sizes))
                 self._compare_all(searcher.most_evaluations - searcher.evaluations)
             searcher.climb()
 

@@ -142,12 +142,13 @@ def algorithm_names(
     return tuple(sorted(names, key=lambda name: name not in OWN))
 
 
-def exact_starts(wish: Wish, sizes: Sequence[int]) -> list[tuple[Plan]]:
-    """Return plans of exact schedules for every size, where their solver is installed."""
+def exact_starts(wish: Wish, sizes: Sequence[int], protocols: Sequence[str]) -> list[tuple[Plan]]:
+    """Return plans of exact schedules for all sizes and protocols, if their solver is installed."""
     if not wish.allows(HEAVY) or find_spec("ortools") is None:
         return []
     values = ({"size": size, "work": EXACT_WORK, **some} for size in sizes for some in EXACT)
-    return [(wish.start(HEAVY, **given),) for given in values]
+    plans = [wish.start(HEAVY, **given) for given in values]
+    return [(replace(plan, protocol=name),) for plan in plans for name in protocols]
 
 
 def is_baseline(algorithm: str) -> bool:

@@ -41,3 +41,18 @@ def defaults(problem: Problem) -> dict[str, Any]:
         times = problem.topology.size if problem.collective in _IN_SHARES else 1
         found["size"] = sketch.share * times
     return found
+
+
+def unused(sketch: Sketch, algorithm: str | None) -> str | None:
+    """Return the wishes of a sketch that an algorithm does not look at; None if there are none."""
+    wishes = {
+        "in-order": sketch.in_order,
+        "inside-boxes: connections": sketch.connections is not None,
+        "symmetries": bool(sketch.symmetries) and algorithm != "exact",
+    }
+    left = [name for name, wished in wishes.items() if wished]
+    return (
+        f"{sketch.name}: -a {algorithm or 'ten'} does not look at {', '.join(left)}"
+        if left
+        else None
+    )

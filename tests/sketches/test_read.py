@@ -14,6 +14,7 @@ from colsynth.cli.codes import explanations
 from colsynth.cost.routes import routes
 from colsynth.errors import InputError
 from colsynth.model import Connections
+from colsynth.sketches.given import unused
 from colsynth.sketches.read import decode_sketch, read_sketch
 from colsynth.topology import load
 from colsynth.topology.importers import Request, import_topology
@@ -22,6 +23,16 @@ from tests.fuzz.mutations import mutated_text
 CORPUS = Path(__file__).parents[1] / "corpus" / "sketches"
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "taccl"
 PAIR = load(str(CORPUS / "machine.yaml"), nodes=2)
+
+
+def test_wishes_that_an_algorithm_does_not_look_at_are_named():
+    sketch = replace(decode_sketch(b"version: 1\n", "mine", PAIR).sketch, in_order=True)
+    assert unused(replace(sketch, in_order=False), "ten") is None
+    turned = replace(sketch, symmetries=(tuple(range(PAIR.size)),))
+    assert unused(turned, "exact") == "mine: -a exact does not look at in-order"
+    for connections, told in ((None, ""), (Connections.FEW, "inside-boxes: connections, ")):
+        wishes = replace(turned, connections=connections)
+        assert unused(wishes, None) == f"mine: -a ten does not look at in-order, {told}symmetries"
 
 
 def test_json_of_taccl_and_yaml_say_the_same():

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from colsynth.errors import DefectError, LimitError
+from colsynth.errors import DefectError, InputError, LimitError
 from colsynth.model import Collective, Demand, Kind, Link, Node, Problem, Topology
 from colsynth.runtimes.target import Context
 from colsynth.synthesis.exact.frontier import Frontier
@@ -146,6 +146,21 @@ def test_limits_are_obeyed_and_equal_questions_have_equal_answers():
     hop = phase.hop_of()
     kept = zip(phase.chunk.tolist(), phase.hops.source[hop], phase.hops.target[hop], strict=True)
     assert barred.isdisjoint(set(kept))
+
+
+def test_relays_leave_one_connection_per_nic_and_the_bound_of_all():
+    problem = problem_of(load("ndv2", nodes=2), "allgather")
+    options = {"size": 2**24, "steps": 5, "intervals": False, "fallback": False}
+    found = solved(problem, between="relays", **options)
+    (phase,) = found.phases
+    hop = phase.hop_of()
+    ends = zip(phase.hops.source[hop].tolist(), phase.hops.target[hop].tolist(), strict=True)
+    assert len({(u, v) for u, v in ends if u // 8 != v // 8}) == 2
+    assert found.problem is problem
+    assert found.bound == MatchChunks(size=2**24, gap="none").run(problem, Context()).bound
+    with pytest.raises(InputError) as caught:
+        solved(problem_of(load("dgx-1v"), "allgather"), between="relays")
+    assert caught.value.diagnostic.code == "CS143"
 
 
 def test_sums_and_custom_collectives():
