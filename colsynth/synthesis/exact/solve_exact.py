@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 from math import floor
 from typing import ClassVar
 
@@ -233,25 +234,28 @@ class _Phase:
         rows, seed = outward_rows(known, self._was), self._target.seed % 2**31
         hint = steps_of(instance, rows, item)
         best: Found | None = None
-        tried = (asked.steps,) if asked.steps else (fewest, fewest + 1)
+        tried = (asked.steps,) if asked.steps else count(fewest)
         left = asked.work / len(self._setting.wants)
-        work = left / (len(tried) + asked.intervals)
+        work = left / ((1 if asked.steps else 2) + asked.intervals)
         fewer, least = Answer("unknown"), floor(ticks / instance.unit)
         for steps in tried:
             self._target.progress(f"solving for {plural(steps, 'step')}", 0, 0)
             shown = [x for x in hint if x.step < steps]
             below = fewer.units if fewer.status == "optimal" else 0
-            answer = solve(instance, Question(steps, work, seed, least, below, shown))
+            answer = solve(instance, Question(steps, min(work, left), seed, least, below, shown))
             left -= answer.work
             if answer.status == "infeasible" and below and best is not None:
                 best = best._replace(proof=self._proof(instance, fewer, steps))
-            fewer = answer
+            fewer, before = answer, best
             if answer.sent:
                 phase = packed(instance, answer.sent, item, begin)
                 if best is None or last_end(phase) < best.end:
                     best = Found(last_end(phase), phase, self._proof(instance, answer, steps))
             if best is not None and best.end <= ticks:
                 return best
+            # One more step is asked while that helps; intervals find the same without steps.
+            if steps > fewest and (asked.intervals or best is before or left < work / 10):
+                break
         if not asked.intervals:
             return best
         self._target.progress("solving without steps", 0, 0)
