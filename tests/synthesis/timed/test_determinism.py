@@ -8,6 +8,7 @@ import pytest
 
 SCRIPT = """
 import hashlib, sys, tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from colsynth import api
 
@@ -36,6 +37,11 @@ with tempfile.TemporaryDirectory() as folder:
         done = api.compile(problem, "msccl-executor", algorithm="ten", chunks_per_gpu=2, seed=1)
         for artefact in done.artefacts:
             digest(artefact.data)
+    if find_spec("ortools"):
+        problem = api.make_problem(api.load_topology("dgx-1v"), "allgather")
+        found = api.synthesize(problem, algorithm="exact", size=10**6, seed=1)
+        api.write_schedule(found.schedule, path)
+        digest(path.read_bytes())
 """
 
 
