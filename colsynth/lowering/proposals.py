@@ -107,7 +107,7 @@ def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
         yield ({SUMS: "running"},)
         return
     yield ({SUMS: "joined"},)
-    if shape.height != 1:
+    if shape.height != 1 or profile.plans:  # plans fold sums (`colsynth.lowering.fold_sums`)
         return
     blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
     if profile.fuses:
