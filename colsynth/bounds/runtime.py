@@ -164,7 +164,7 @@ def _threadblock_time(
         return 0.0
     received, sent, added = _WORK[problem.collective]
     ranks = problem.topology.size
-    blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    blocks = profile.usable_threadblocks
     if switched:
         return 1 / model.rate[protocol] / ranks / blocks / 1e9
     moves = max(received, sent) if profile.fuses else received + sent

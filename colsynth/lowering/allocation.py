@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from colsynth.model import Threadblock
+
 MANY = 2**31
 """Chunks of a threadblock where nothing limits them."""
 
@@ -39,6 +41,13 @@ class PlacedThreadblock:
     recv: int | None
     send: int | None
     steps: list[tuple[int, ...]]
+
+
+def place_of(block: PlacedThreadblock | Threadblock) -> tuple[int, int, int]:
+    """Return what threadblocks of a rank are sorted by: channel and peers, none first."""
+    none = -1
+    send, recv = (none if peer is None else peer for peer in (block.send, block.recv))
+    return block.channel, send, recv
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ class AssignThreadblocks:
 
     def _limits(self, program: ChunkProgram, layout: Layout, profile: Profile) -> Limits:
         """Return limits within what is resident on any GPU."""
-        aim = min(profile.max_threadblocks, profile.resident_threadblocks)
+        aim = profile.usable_threadblocks
         sent = (t for t in program.transfers if t.source != t.target)
         relays = layout.exchanges and bool(passing(layout, sent))
         steps = profile.relay_steps if relays else profile.max_steps

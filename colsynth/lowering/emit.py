@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.lowering.allocate_threadblocks import Allocator
-from colsynth.lowering.allocation import PlacedThreadblock
+from colsynth.lowering.allocation import PlacedThreadblock, place_of
 from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.layout import Layout
@@ -58,20 +58,11 @@ def emit(
             layout.input_chunks,
             layout.output_chunks,
             program.scratch[rank],
-            spell.threadblocks(_sorted_blocks(by_rank[rank]), channels),
+            spell.threadblocks(sorted(by_rank[rank], key=place_of), channels),
         )
         for rank in range(size)
     )
     return ThreadblockProgram(header_of(program, len(channels), target), gpus)
-
-
-def _sorted_blocks(blocks: list[PlacedThreadblock]) -> list[PlacedThreadblock]:
-    def key(block: PlacedThreadblock) -> tuple[int, int, int]:
-        none = -1
-        recv = none if block.recv is None else block.recv
-        return block.channel, none if block.send is None else block.send, recv
-
-    return sorted(blocks, key=key)
 
 
 class _Speller:

@@ -109,7 +109,7 @@ def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
     yield ({SUMS: "joined"},)
     if shape.height != 1 or profile.plans:  # plans fold sums (`colsynth.lowering.fold_sums`)
         return
-    blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    blocks = profile.usable_threadblocks
     if profile.fuses:
         yield from _spread_sums(shape.ranks, blocks)
         return
@@ -161,7 +161,7 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     """Yield ever fewer segments: the first number that fits is the best."""
     shape = basis.shape
     trees = shape.trees * max(1, basis.values["lower-forest.instances"])
-    chunks = 1 << max(0, int(basis.size / (_segment_bytes(basis) * trees)).bit_length() - 1)
+    chunks = max(1, _power(int(basis.size / (_segment_bytes(basis) * trees))))
     number = min(_room(basis), chunks * 3 // 4)
     both = shape.rises and shape.falls
     strategy = "pooled" if both else "balanced"
@@ -190,7 +190,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
     them hold up other sums.
     """
     shape, profile = basis.shape, basis.profile
-    blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    blocks = profile.usable_threadblocks
     steps = shape.gpu_steps / max(1, basis.values[INSTANCES])
     room = int(profile.max_steps * blocks * _SPARE / steps)
     most = min(room, int(basis.size / (_segment_bytes(basis) * shape.trees)))
@@ -217,7 +217,7 @@ def ones_and_twos(number: int) -> str:
     Their sum is the largest power of two that leaves some small: runtimes take a file only for
     messages whose elements its chunks divide (contract 1.4).
     """
-    total = 1 << ((2 * number - 2).bit_length() - 1)
+    total = _power(2 * number - 2)
     small = 2 * number - total
     sizes = [1] * (small // 2) + [2] * (number - small) + [1] * (small - small // 2)
     return "-".join(map(str, sizes))
@@ -230,7 +230,7 @@ def _room(basis: Basis) -> int:
     long as all of them fit there; elsewhere, they hold up what has nothing to do with them.
     """
     profile, shape = basis.profile, basis.shape
-    blocks = min(profile.resident_threadblocks, profile.max_threadblocks)
+    blocks = profile.usable_threadblocks
     room = min(profile.max_xml_nodes - blocks, blocks * profile.max_steps)
     found = min(_MOST, int(room * _SPARE) // shape.gpu_steps)
     if profile.fuses:

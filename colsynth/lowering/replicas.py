@@ -26,7 +26,7 @@ def replicas(forest: Forest, target: Target) -> int:
         for phase in forest.phases
     )
     wanted = ceil(widest / pace)
-    most = min(profile.max_threadblocks, profile.resident_threadblocks) // _threadblocks(forest)
+    most = profile.usable_threadblocks // _threadblocks(forest)
     found = 1
     while found < wanted and 2 * found <= most:
         found *= 2

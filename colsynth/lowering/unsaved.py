@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from colsynth.lowering.allocation import place_of
 from colsynth.lowering.finishes import finishes
 from colsynth.model import SENDS, Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.runtimes.target import Target
@@ -95,7 +96,7 @@ class _Unsaver:
             channel = min(sorted(used), key=used.__getitem__)
             used[channel] += 1
             found.append((Threadblock(0, None, None, channel, ()), rest[turn::room]))
-        return sorted(found, key=lambda pair: _place(pair[0]))
+        return sorted(found, key=lambda pair: place_of(pair[0]))
 
     def _steps(self) -> Iterator[tuple[Place, Threadblock, Step]]:
         for number, block in enumerate(self.whole.threadblocks):
@@ -184,13 +185,6 @@ class _Unsaver:
                 last[wait.threadblock] = max(wait, last.get(wait.threadblock, wait))
         waits = tuple(last[block] for block in sorted(last))
         return replace(step, source=self.sources.get(where, step.source), waits=waits)
-
-
-def _place(block: Threadblock) -> tuple[int, int, int]:
-    """Return what threadblocks of a rank are sorted by."""
-    none = -1
-    send, recv = (none if peer is None else peer for peer in (block.send, block.recv))
-    return block.channel, send, recv
 
 
 def _is_save(step: Step) -> bool:

@@ -52,7 +52,7 @@ def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
     threadblocks = max(len(gpu.threadblocks) for gpu in gpus)
     channels = program.header.channels
     chunks = profile.max_offset + 1
-    resident = min(profile.max_threadblocks, profile.resident_threadblocks)
+    resident = profile.usable_threadblocks
     return (
         Usage("threadblocks", "threadblocks", threadblocks, profile.max_threadblocks),
         Usage("resident_threadblocks", "resident threadblocks", threadblocks, resident, True),
@@ -98,7 +98,7 @@ def _plan_usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, .
     )
     chunks = max(gpu.scratch_chunks for gpu in plan.gpus)
     used, limits = program.max_threadblocks, profile.plans
-    resident = min(profile.max_threadblocks, profile.resident_threadblocks)
+    resident = profile.usable_threadblocks
     return (
         Usage("threadblocks", "threadblocks", used, profile.max_threadblocks),
         Usage("resident_threadblocks", "resident threadblocks", used, resident, True),

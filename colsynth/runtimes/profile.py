@@ -155,6 +155,11 @@ class Profile:
         return ".xml" if self.xml else ".json"
 
     @property
+    def usable_threadblocks(self) -> int:
+        """Threadblocks of a GPU that a file may have and that are resident on any GPU."""
+        return min(self.max_threadblocks, self.resident_threadblocks)
+
+    @property
     def most_channels(self) -> int:
         """Channels a file may ask for where the hardware is known to have them."""
         return max(self.max_channels, self.hard_channels)

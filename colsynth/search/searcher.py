@@ -2,8 +2,8 @@
 
 A search starts with the default plans of algorithms. `sweep` varies one choice after the other,
 from the best plan so far. `climb` works in rounds: it tries neighbours of the best plan of each
-algorithm at each size, alternating between algorithms, the most promising first. Only predictions
-decide, never the clock, so equal inputs try equal plans with any number of processes.
+algorithm, alternating between algorithms, the most promising first. Only predictions decide, never
+the clock, so equal inputs try equal plans with any number of processes.
 """
 
 from __future__ import annotations

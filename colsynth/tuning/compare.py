@@ -94,20 +94,17 @@ def compare(
     found = find_each(case, algorithm_names(case.problem, algorithms, case.profile), means)
     left_out = refusals(found)
     names = dict.fromkeys(m.plan.algorithm for m in found)
-    winners = {name: _winners(case, found, name) for name in names if name not in left_out}
-    if not winners:
+    best = {name: _best(case, found, name) for name in names if name not in left_out}
+    if not best:
         raise nothing_fits(case, found)
-    unselected = {name: _unselected(case, found, name) for name in winners}
+    winners, unselected = {}, {}
+    for name, row in best.items():
+        winners[name] = tuple(m if m and m.exact[i] else None for i, m in enumerate(row))
+        unselected[name] = tuple(m is not None and not m.exact[i] for i, m in enumerate(row))
     return Comparison(case, winners, bound, left_out, unselected)
 
 
-def _winners(case: Case, found: Sequence[Measured], name: str) -> tuple[Measured | None, ...]:
+def _best(case: Case, found: Sequence[Measured], name: str) -> tuple[Measured | None, ...]:
+    """Return the best plan of an algorithm at every size."""
     own = [m for m in found if m.plan.algorithm == name]
-    best = (objective.best(own) for objective in Objective.each(case.sizes))
-    return tuple(m if m is not None and m.exact[i] else None for i, m in enumerate(best))
-
-
-def _unselected(case: Case, found: Sequence[Measured], name: str) -> tuple[bool, ...]:
-    own = [m for m in found if m.plan.algorithm == name]
-    best = (objective.best(own) for objective in Objective.each(case.sizes))
-    return tuple(m is not None and not m.exact[i] for i, m in enumerate(best))
+    return tuple(objective.best(own) for objective in Objective.each(case.sizes))

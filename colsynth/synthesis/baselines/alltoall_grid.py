@@ -48,7 +48,7 @@ def fitting_grid(place: int, boxes: int, instances: int, profile: Profile) -> Gr
     Where none suffice, they are those that need the fewest threadblocks.
     """
     steps = profile.relay_steps
-    room = min(profile.max_threadblocks, profile.resident_threadblocks) - 1  # one copies
+    room = profile.usable_threadblocks - 1  # one copies
 
     def needed(grid: Grid) -> int:
         """Return the threadblocks of a GPU, where each sends or receives."""

@@ -80,7 +80,7 @@ def most_trees(profile: Profile) -> int:
     has two peers more in one of the trees.
     """
     blocks = 8 if profile.fuses else 14
-    threadblocks = min(profile.max_threadblocks, profile.resident_threadblocks)
+    threadblocks = profile.usable_threadblocks
     return max(1, min(profile.max_channels // 2, threadblocks // blocks))
 
 

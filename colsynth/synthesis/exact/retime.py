@@ -134,13 +134,9 @@ def _placed(asked: Instance, rows: list[Row], item: Wants) -> tuple[Sent, ...]:
 
 def _known(asked: Instance, phase: TimedPhase, item: Wants) -> tuple[Sent, ...]:
     """Return a phase on the hops of an instance as the solver takes it."""
-    place = {number: c for c, number in enumerate(item.number.tolist())}
     starts = phase.starts() - phase.starts().min()
-    columns = (starts.tolist(), phase.hop_of().tolist(), phase.chunk.tolist())
-    return tuple(
-        Sent(-(-start // asked.unit), place[number], hop)
-        for start, hop, number in zip(*columns, strict=True)
-    )
+    columns = starts.tolist(), asked.was[phase.hop_of()].tolist(), phase.chunk.tolist()
+    return _placed(asked, [Row(*row) for row in zip(*columns, strict=True)], item)
 
 
 def _end(asked: Instance, sent: tuple[Sent, ...]) -> int:

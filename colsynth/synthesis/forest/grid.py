@@ -80,7 +80,7 @@ def grids(basis: Basis) -> Iterator[Proposal]:
     """
     ports = _most_ports(basis.problem.topology)
     phases = basis.shape.rises + basis.shape.falls
-    blocks = min(basis.profile.resident_threadblocks, basis.profile.max_threadblocks)
+    blocks = basis.profile.usable_threadblocks
     if basis.problem.groups or basis.values["pack-trees.grid"] != "all":
         return
     if basis.thorough or 2 * phases * (ports - 1) > blocks:
