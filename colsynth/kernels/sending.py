@@ -42,7 +42,7 @@ class Tasks(NamedTuple):
         there no waiting.
     lead, crux, urgency : int64 (T,), int32 (T,), int64 (T,)
         The hop that has most to do from when the task's chunk reaches it, and when that
-        is (`trees.link_tasks`); both together at the beginning, in ticks.
+        is (`trees.link_tasks`), or the whole `tail`; both together at the beginning, in ticks.
     child_first, child : int64 (T + 1,), int32
         Tasks that a task's arrival makes ready.
     root_first, root : int64 (R + 1,), int32

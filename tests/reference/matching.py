@@ -197,15 +197,16 @@ class Matching(Play):
 class Sending(Play):
     """Every chunk along its tree; tasks are its edges, numbered chunk after chunk."""
 
-    def __init__(self, hops, fabric, trees, start, turn):
+    def __init__(self, hops, fabric, trees, start, tactic):
         busy, times = start
         born = [(time, None, ("chunk", c)) for c, time in enumerate(times)]
-        super().__init__(hops, fabric, busy, born, turn)
+        super().__init__(hops, fabric, busy, born, tactic.turn)
         self.hop = trees.hop.tolist()
         first = trees.first.tolist()
         self.chunk = [c for c in range(len(times)) for _ in range(first[c], first[c + 1])]
         load = [self.left(h) for h in range(len(hops))]
         self.parent, self.tail, self.lead, self.crux = tree_links(first, self.hop, hops, load)
+        self.lead = self.tail if tactic.whole else self.lead
         self.urgency = [a + load[h] for a, h in zip(self.lead, self.crux, strict=True)]
         self.ready = []
 

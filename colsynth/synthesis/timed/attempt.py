@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from colsynth.bounds.timed.ticks import Ticks, choose_ticks
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import Collective, Direction, Hops, Problem, TimedPhase
-from colsynth.synthesis.timed.demands import Wants, chunk_size, count_transfers, wants
+from colsynth.synthesis.timed.demands import Lists, Wants, chunk_size, count_transfers, wants
 from colsynth.synthesis.timed.hops import hops_of, reverse, select
 from colsynth.synthesis.timed.match import Spread, Tactic, match_events
 from colsynth.synthesis.timed.phases import (
@@ -26,7 +26,7 @@ from colsynth.synthesis.timed.progress import WorkMeter
 from colsynth.synthesis.timed.reach import refuse_unreachable
 from colsynth.synthesis.timed.regions import Region, held_together, regions
 from colsynth.synthesis.timed.route import Trees, route, send_along
-from colsynth.synthesis.timed.sketched import parts, within
+from colsynth.synthesis.timed.sketched import Part, parts, within
 from colsynth.synthesis.timed.uniform import is_uniform, match_rounds
 
 Ints = NDArray[np.int64]
@@ -50,15 +50,15 @@ class Task:
     was : int64 (H,)
         Which hop in data direction each of `hops` is.
     regions : tuple of Region
-    trees : Trees or None
-        Where not everybody wants everything.
+    parts : tuple of Part
+        Which chunks may take which hops, where not everybody wants everything.
     """
 
     wants: Wants
     hops: Hops
     was: Ints
     regions: tuple[Region, ...]
-    trees: Trees | None
+    parts: tuple[Part, ...] = ()
 
 
 class Setting:
@@ -84,6 +84,7 @@ class Setting:
         self.all_hops: Hops = within(problem, hops)
         self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
         self.transfers = count_transfers(problem, chunks_per_gpu)
+        self._trees: dict[tuple[Direction, int], Trees] = {}
 
     @cached_property
     def hops(self) -> Hops:
@@ -96,8 +97,8 @@ class Setting:
         source, target = group[self.all_hops.source], group[self.all_hops.target]
         return select(self.all_hops, (source == target) & (source >= 0))
 
-    def tasks(self, meter: WorkMeter) -> tuple[Task, ...]:
-        """Return the phases, with trees where chunks need them.
+    def tasks(self) -> tuple[Task, ...]:
+        """Return the phases.
 
         Raises
         ------
@@ -108,7 +109,7 @@ class Setting:
             hops, _ = self.outwards(item)
             for index, keep in parts(self.problem, hops, item):
                 refuse_unreachable(self.problem, select(hops, keep), item.take(index))
-        return tuple(self._task(item, meter) for item in self.wants)
+        return tuple(self._task(item) for item in self.wants)
 
     def outwards(self, item: Wants) -> tuple[Hops, Ints]:
         """Return the hops as chunks of a phase take them outwards, and which each was."""
@@ -116,18 +117,24 @@ class Setting:
             return reverse(self.hops)
         return self.hops, np.arange(len(self.hops))
 
-    def _task(self, item: Wants, meter: WorkMeter) -> Task:
+    def trees(self, task: Task, wanted: Lists, order: int, meter: WorkMeter) -> Trees:
+        """Return the trees that chunks take where hops are looked at in some order."""
+        key = task.wants.direction, order
+        if key not in self._trees:
+            network = task.hops, self.gpus, self.links
+            self._trees[key] = route(*network, task.wants, wanted, meter, task.parts, order)
+        return self._trees[key]
+
+    def _task(self, item: Wants) -> Task:
         hops, was = self.outwards(item)
         if item.wanted is not None:
-            ways = parts(self.problem, hops, item)
-            trees = route(hops, self.gpus, self.links, item, item.wanted, meter, ways)
-            return Task(item, hops, was, (), trees)
+            return Task(item, hops, was, (), parts(self.problem, hops, item))
         if self.rounds(hops):
-            return Task(item, hops, was, (), None)
+            return Task(item, hops, was, ())
         inwards = item.direction is Direction.IN
         topology = self.topology.reversed() if inwards else self.topology
         found = _within(self.problem, regions(topology, hops))
-        return Task(item, hops, was, held_together(found, hops), None)
+        return Task(item, hops, was, held_together(found, hops))
 
     def rounds(self, hops: Hops) -> bool:
         """Whether everybody can be served round by round."""
@@ -164,14 +171,15 @@ def choose(
     number, seed : int
         Of the try.
     """
-    matched = [task for task in tasks if task.trees is None]
+    matched = [task for task in tasks if not task.parts]
     even = not problem.collective.rooted and all(is_uniform(task.hops) for task in matched)
     both = ("oldest", "rarest") if even else ("rarest", "oldest")
     policies = both if policy == AUTO else (policy,)
     strictness = (True, False) if any(task.regions for task in matched) else (False,)
     ways = [(p, strict) for strict in strictness for p in policies][: None if matched else 1]
     turn, place = divmod(number, len(ways))
-    return Tactic(*ways[place], turn=(seed + turn) % _TURNS)
+    order, whole = divmod(number, 2)
+    return Tactic(*ways[place], (seed + turn) % _TURNS, bool(whole), order)
 
 
 def attempt(
@@ -182,7 +190,7 @@ def attempt(
     for task in tasks:
         phase = _phase(setting, task, done, tactic, meter)
         # Where everybody wants everything, all phases have equally many transfers.
-        if task.trees is None and phase.transfers * len(tasks) < setting.transfers:
+        if not task.parts and phase.transfers * len(tasks) < setting.transfers:
             raise DefectError(Diagnostic("CS905", "matching left some chunk undelivered"))
         if task.wants.direction is Direction.IN:
             phase = backwards(phase, setting.hops, task.was, last_end(phase))
@@ -195,12 +203,13 @@ def _phase(
 ) -> TimedPhase:
     """Return one phase, outwards."""
     item, turn = task.wants, tactic.turn
-    if task.trees is None and tactic.policy == "oldest" and setting.rounds(task.hops):
+    if not task.parts and tactic.policy == "oldest" and setting.rounds(task.hops):
         phase = match_rounds(task.hops, setting.gpus, item, turn, meter)
         return delayed(phase, max((last_end(other) for other in before), default=0))
     start = start_of_phase(setting, item, before)
-    if task.trees is not None:
-        return send_along(task.hops, setting.gpus, item, task.trees, start, turn, meter)
+    if item.wanted is not None:
+        trees = setting.trees(task, item.wanted, tactic.order, meter)
+        return send_along(task.hops, setting.gpus, item, trees, start, tactic, meter)
     spread = Spread(task.hops, setting.problem.members, setting.gpus, item, task.regions)
     return match_events(spread, start, tactic, meter)
 

@@ -57,11 +57,17 @@ class Tactic:
         Whether a chunk may not enter a region twice at all.
     turn : int
         Which target chooses first.
+    whole : bool
+        Whether the whole way of a chunk makes it urgent, not only that to its fullest hop.
+    order : int
+        Which order of the hops routing takes the first of, where several are as good.
     """
 
     policy: str
     strict: bool
     turn: int
+    whole: bool = False
+    order: int = 0
 
 
 def match_events(

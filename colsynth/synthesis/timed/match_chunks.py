@@ -49,7 +49,8 @@ class MatchChunks:
     tries : int
         Schedules made, of which the best is kept; fewer where one meets the bound. They
         differ in who chooses first, in the policy where that is ``auto``, and in whether
-        a chunk may enter a region twice when there is nothing new for it.
+        a chunk may enter a region twice when there is nothing new for it; where chunks
+        take trees, in which of equal trees they take, and in what makes them urgent.
     budget : int
         Transfers placed after which no further try begins; 0 sets no such limit.
     gap : str
@@ -106,7 +107,7 @@ class MatchChunks:
         setting = Setting(value, self.size, self.chunks_per_gpu, self._spaced(value, total))
         meter = WorkMeter(total, setting.ticks.unit, target.progress)
         target.progress("preparing routes", 0, total)
-        tasks = setting.tasks(meter)
+        tasks = setting.tasks()
         best: tuple[TimedPhase, ...] = ()
         bound = TimeBound(Fraction(0), "")
         ticks = 0

@@ -15,6 +15,7 @@ from colsynth.kernels.trees import link_tasks
 from colsynth.model import Hops, TimedPhase
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import agenda_of, fabric_of
+from colsynth.synthesis.timed.match import Tactic
 from colsynth.synthesis.timed.phases import phase_of
 from colsynth.synthesis.timed.progress import STEP, WorkMeter
 from colsynth.synthesis.timed.sketched import Part, all_hops
@@ -55,6 +56,7 @@ def route(
     wanted: Lists,
     meter: WorkMeter,
     parts: tuple[Part, ...] = (),
+    order: int = 0,
 ) -> Trees:
     """Return trees that load all links as evenly as passes of rerouting can.
 
@@ -70,9 +72,12 @@ def route(
         Told of every pass.
     parts : tuple of Part
         Which chunks may take which hops, each chunk in one part; any, unless given.
+    order : int
+        The seed of the order in which hops are looked at, 0 for that in `hops`: of equal paths
+        the one seen first is taken.
     """
     parts = parts or (all_hops(hops, wants),)
-    tables = [_table(hops, gpus, keep) for _, keep in parts]
+    tables = [_table(hops, gpus, keep, order) for _, keep in parts]
     turned = [_turned(table) for table in tables]
     lists = [(wants.holders.take(index), wanted.take(index)) for index, _ in parts]
     chunks = len(wants.number)
@@ -128,10 +133,13 @@ def _joined(trees: list[Trees], parts: tuple[Part, ...], chunks: int) -> Trees:
     return Trees(first, hop)
 
 
-def _table(hops: Hops, gpus: int, keep: NDArray[np.bool_]) -> HopTable:
+def _table(hops: Hops, gpus: int, keep: NDArray[np.bool_], order: int) -> HopTable:
     """Return the hops as routing wants them; those that are not kept lead out of no GPU."""
-    out_first, out = group_by(hops.source[keep], gpus)
-    out = np.nonzero(keep)[0][out]
+    kept = np.nonzero(keep)[0]
+    if order:
+        kept = np.random.default_rng(order).permutation(kept)
+    out_first, out = group_by(hops.source[kept], gpus)
+    out = kept[out]
     times = hops.end - hops.begin
     weight = np.maximum(1, times * _FINE // int(times.max()))
     return HopTable(out_first, out.astype(np.int32), hops.target, hops.first, hops.links, weight)
@@ -154,7 +162,7 @@ def send_along(
     wants: Wants,
     trees: Trees,
     start: tuple[Ints, Ints],
-    turn: int,
+    tactic: Tactic,
     meter: WorkMeter,
 ) -> TimedPhase:
     """Return the phase in which every chunk takes its tree.
@@ -167,8 +175,7 @@ def send_along(
     trees : Trees
     start : (int64 (links,), int64 (C,))
         When each link falls free, and when each chunk is there.
-    turn : int
-        Which target is served first.
+    tactic : Tactic
     meter : WorkMeter
     """
     busy, born = start
@@ -179,7 +186,7 @@ def send_along(
     uses = np.repeat(np.diff(first), np.diff(fabric.first))
     np.add.at(left, fabric.links, uses * (fabric.end - fabric.begin))
     load = np.add.reduceat(left[fabric.links], fabric.first[:-1]) // np.diff(fabric.first)
-    tasks, chunk = _tasks(hops, gpus, trees, load)
+    tasks, chunk = _tasks(hops, gpus, trees, load, tactic.whole)
     piles = Piles(
         first=first,
         size=np.zeros(len(hops), np.int64),
@@ -188,7 +195,7 @@ def send_along(
         made=np.zeros(1, np.int64),
         left=left,
     )
-    agenda = agenda_of(fabric, busy, total, born, turn)
+    agenda = agenda_of(fabric, busy, total, born, tactic.turn)
     before = -1
     while before < agenda.scalars[SENT]:
         before = int(agenda.scalars[SENT])
@@ -198,12 +205,15 @@ def send_along(
     return phase_of(wants.direction, hops, agenda.start, agenda.hop, number)
 
 
-def _tasks(hops: Hops, gpus: int, trees: Trees, load: Ints) -> tuple[Tasks, NDArray[np.int64]]:
+def _tasks(
+    hops: Hops, gpus: int, trees: Trees, load: Ints, whole: bool
+) -> tuple[Tasks, NDArray[np.int64]]:
     """Return the edges as tasks, and the chunk of each."""
     chunk = np.repeat(np.arange(len(trees.first) - 1), np.diff(trees.first))
     parent, tail, lead, crux = link_tasks(
         trees.first, trees.hop, hops.source, hops.target, hops.duration, load, gpus
     )
+    lead = tail if whole else lead
     rooted = parent < 0
     child_first, child = group_by(parent[~rooted], len(parent))
     root_first, root = group_by(chunk[rooted], len(trees.first) - 1)

@@ -11,6 +11,7 @@ from colsynth.model import Direction
 from colsynth.synthesis.timed.demands import Lists, Wants
 from colsynth.synthesis.timed.fabric import fabric_of
 from colsynth.synthesis.timed.hops import hops_of, reverse
+from colsynth.synthesis.timed.match import Tactic
 from colsynth.synthesis.timed.phases import last_uses
 from colsynth.synthesis.timed.progress import WorkMeter
 from colsynth.synthesis.timed.route import route, send_along
@@ -57,7 +58,8 @@ def split(lists):
 @pytest.mark.parametrize("seed", range(60))
 def test_trees_reach_everyone_once_and_lead_nowhere_else(seed):
     _, topology, hops, wants = random_case(seed)
-    trees = route(hops, topology.size, len(topology.links), wants, wants.wanted, silent())
+    network = hops, topology.size, len(topology.links)
+    trees = route(*network, wants, wants.wanted, silent(), order=seed % 3)
     parts = np.split(trees.hop, trees.first[1:-1])
     for held, wanted, tree in zip(split(wants.holders), split(wants.wanted), parts, strict=True):
         reached = set(held.tolist())
@@ -78,14 +80,16 @@ def test_the_same_transfers_as_the_twin(seed):
     start = np.zeros(links, np.int64), np.zeros(len(wants.number), np.int64)
     if rng.random() < 0.5 and len(trees.hop):
         # What an earlier phase on the same hops leaves.
-        busy = last_uses(send_along(hops, gpus, wants, trees, start, 0, silent()), links)
+        busy = last_uses(
+            send_along(hops, gpus, wants, trees, start, Tactic("", False, 0), silent()), links
+        )
         start = busy, np.array([rng.randint(0, int(busy.max())) for _ in wants.number])
-    turn = rng.randrange(5)
+    tactic = Tactic("", False, rng.randrange(5), rng.random() < 0.5)
     fabric = fabric_of(hops, gpus, links)
     times = start[0].tolist(), start[1].tolist()
-    expected = Sending(hops, fabric, trees, times, turn).run()
+    expected = Sending(hops, fabric, trees, times, tactic).run()
     meter = silent()
-    phase = send_along(hops, gpus, wants, trees, start, turn, meter)
+    phase = send_along(hops, gpus, wants, trees, start, tactic, meter)
     assert len(expected) == len(trees.hop) == meter.placed
     assert moves_of(phase) == sorted(expected)
 
