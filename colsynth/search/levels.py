@@ -16,20 +16,6 @@ OWN = ("forest", "roots", "bfb", "ten", "exact")
 HEAVY = "exact"
 """The algorithm that is tried only where it is asked for, or on the highest level."""
 
-EXACT: tuple[dict[str, int | str], ...] = (
-    {"chunks_per_gpu": 1},
-    {"chunks_per_gpu": 2},
-    {"chunks_per_gpu": 1, "steps": 3},
-    {"chunks_per_gpu": 1, "between": "relays", "instances": 4, "strategy": "balanced"},
-)
-"""What the highest level tries of it at every size, each with the work of `EXACT_WORK`.
-
-Relays leave the steps of a NIC to one connection, so parallel copies fill its links: of 1 to 8 by
-all strategies, balanced with 4 was fastest from 1 to 16 MiB on two NDv2.
-"""
-
-EXACT_WORK = 2
-
 LIBRARY = ("channels", "instances", "sums")
 """The choices that are varied for a baseline: those of libraries, and how a GPU adds up."""
 

@@ -12,6 +12,7 @@ from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.case import Case
+from colsynth.search.exact import try_exact
 from colsynth.search.found import Found, found_by, refusals
 from colsynth.search.levels import (
     FAR,
@@ -27,7 +28,7 @@ from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.searcher import Searcher, usable_protocols
-from colsynth.search.wish import Wish, algorithm_names, exact_starts
+from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 
 _TREES = "pack-trees.trees"
@@ -178,7 +179,7 @@ class _Quest:
                 self._try_rivals()
         if level.everything and anything:
             searcher.most_evaluations = searcher.means.budget
-            searcher.try_all(exact_starts(self.wish, self._case.sizes, searcher.protocols))
+            try_exact(searcher, self.wish)
         if level.evaluations:
             limits = searcher.means.budget, searcher.evaluations + level.evaluations
             searcher.most_evaluations = min(limit for limit in limits if limit is not None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
@@ -13,7 +12,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.profile import Profile
-from colsynth.search.levels import DEFAULT_LEVEL, EXACT, EXACT_WORK, HEAVY, OWN
+from colsynth.search.levels import DEFAULT_LEVEL, HEAVY, OWN
 from colsynth.search.plan import Plan
 
 
@@ -140,15 +139,6 @@ def algorithm_names(
     every = [name for name in ALGORITHMS if name not in unfit]
     names = every if chosen is None else dict.fromkeys(chosen)
     return tuple(sorted(names, key=lambda name: name not in OWN))
-
-
-def exact_starts(wish: Wish, sizes: Sequence[int], protocols: Sequence[str]) -> list[tuple[Plan]]:
-    """Return plans of exact schedules for all sizes and protocols, if their solver is installed."""
-    if not wish.allows(HEAVY) or find_spec("ortools") is None:
-        return []
-    values = ({"size": size, "work": EXACT_WORK, **some} for size in sizes for some in EXACT)
-    plans = [wish.start(HEAVY, **given) for given in values]
-    return [(replace(plan, protocol=name),) for plan in plans for name in protocols]
 
 
 def is_baseline(algorithm: str) -> bool:
