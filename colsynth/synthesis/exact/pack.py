@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +38,33 @@ def packed(
     start : (int64 (links,), int64 (C,))
         When each link falls free, and when each chunk is there.
     """
-    hops = asked.hops
-    busy, born = start[0].copy(), start[1]
+    born = start[1]
     there = {(c, v): int(born[c]) for c, some in enumerate(asked.holders) for v in some}
+    begun, hop, chunk = timed(asked.hops, sent, start[0], there)
+    return phase_of(item.direction, asked.hops, begun, hop, item.number[chunk])
+
+
+def timed(
+    hops: Hops,
+    sent: Sequence[Sent],
+    free: Ints,
+    there: dict[tuple[int, int], int],
+    same: Mapping[tuple[int, int], tuple[int, int]] = MappingProxyType({}),
+) -> tuple[Ints, Ints, Ints]:
+    """Return start in ticks, hop and chunk of all transfers, in order of start.
+
+    Parameters
+    ----------
+    hops : Hops
+    sent : sequence of Sent
+    free : int64 (links,)
+        When each link falls free.
+    there : dict of (int, int) to int
+        When (chunk, rank) is ready at first; brought up to date.
+    same : mapping of (int, int) to (int, int)
+        (Chunk, rank) that are ready when another one is.
+    """
+    busy = free.copy()
     uses = [
         [(int(hops.links[i]), int(hops.begin[i]), int(hops.end[i])) for i in range(a, b)]
         for a, b in zip(hops.first.tolist(), hops.first[1:].tolist(), strict=False)
@@ -72,11 +97,13 @@ def packed(
             for link, begin, end in uses[x.hop]:
                 busy[link] = now + end
                 left[link] -= end - begin
-            there[x.chunk, target[x.hop]] = now + duration[x.hop]
+            what = x.chunk, target[x.hop]
+            what = same.get(what, what)
+            there[what] = max(there.get(what, 0), now + duration[x.hop])
             rows.append((now, x.hop, x.chunk))
     rows.sort()
     begun, hop, chunk = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    return phase_of(item.direction, hops, begun, hop, item.number[chunk])
+    return begun, hop, chunk
 
 
 class Row(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
@@ -20,11 +21,13 @@ from colsynth.errors import (
     require_least,
 )
 from colsynth.kernels.distances import FAR
-from colsynth.model import Direction, Problem, TimeBound, TimedPhase, TimedSchedule
+from colsynth.model import Collective, Direction, Problem, TimeBound, TimedPhase, TimedSchedule
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.sketches.suggest import suggest
 from colsynth.synthesis.exact.instance import Instance, Limits, instance_of, turns
+from colsynth.synthesis.exact.joining import Joined, joined
+from colsynth.synthesis.exact.joint import JointQuestion
 from colsynth.synthesis.exact.pack import on_all_hops, outward_rows, packed, steps_of
 from colsynth.synthesis.exact.retime import Found, Retiming
 from colsynth.synthesis.exact.steps import Answer, Question, fewest_steps
@@ -156,7 +159,8 @@ def solve_problem(
     proofs: list[str] = []
     bound = start.bound
     for item, known in zip(setting.wants, start.phases, strict=True):
-        phase, found = _Phase(setting, item, limits, asked, target).solved(known, start, done)
+        way = _Phase(setting, item, limits, asked, target)
+        phase, found = way.solved(known, start, done)
         done.append(phase)
         proofs.append(found.proof)
         least = found.bound * start.tick
@@ -165,12 +169,21 @@ def solve_problem(
     start = replace(start, bound=bound)
     end = max(map(last_end, done))
     claim = ", then ".join(proofs)
+    together = way.joined(done) if _joins(problem) else None
+    if together is not None and together.end < end:
+        end, done, claim = together.end, list(together.phases), together.proof
     # What the matcher finds obeys no limits.
     if asked.fallback and end >= start.ticks and _free(limits):
         return replace(
             start, claim=f"{claim}; {MatchChunks.name} found one as short, which is taken"
         )
     return replace(start, phases=tuple(done), ticks=end, claim=claim)
+
+
+def _joins(problem: Problem) -> bool:
+    """Whether both phases of an allreduce may use the same hops for all chunks."""
+    narrow = problem.sketch is not None and problem.sketch.leave
+    return problem.collective is Collective.ALLREDUCE and not problem.groups and not narrow
 
 
 def _free(limits: Limits) -> bool:
@@ -223,6 +236,18 @@ class _Phase:
         if self._inwards:
             phase = backwards(phase, self._setting.hops, self._was, last_end(phase))
         return phase, best
+
+    def joined(self, known: Sequence[TimedPhase]) -> Joined | None:
+        """Return the shortest allreduce found whose phases share steps; this is its outward one."""
+        asked, instance = self._asked, self._instance
+        self._target.progress("solving for both phases together", 0, 0)
+        way = JointQuestion(2 * asked.steps, asked.work, self._target.seed % 2**31)
+        found = joined(instance, known, self._item.number, way)
+        if found is None:
+            return None
+        phases = tuple(on_all_hops(phase, instance, self._hops) for phase in found.phases)
+        proof = self._proof(instance, found.answer, found.steps)
+        return replace(found, phases=phases, proof=f"{proof}, both phases together")
 
     def _searched(
         self, known: TimedPhase, ticks: Fraction, begin: tuple[Ints, Ints]

@@ -21,9 +21,12 @@ from typing import Any
 from colsynth.errors import DefectError, Diagnostic, InputError
 from colsynth.synthesis.exact.instance import Instance
 from colsynth.synthesis.exact.intervals import Intervals, Timing
+from colsynth.synthesis.exact.joint import Joint, JointQuestion
 from colsynth.synthesis.exact.steps import Answer, Question, Steps, fewest_steps
 
 _ROOT = Path(__file__).parents[3]
+
+_MODELS: dict[type, Any] = {Timing: Intervals, JointQuestion: Joint, Question: Steps}
 
 
 def require_solver() -> None:
@@ -51,7 +54,7 @@ def solve(asked: Instance, question: Question | Timing) -> Answer:
         CS906: the process ended.
     """
     require_solver()
-    if isinstance(question, Question) and question.steps < fewest_steps(asked):
+    if type(question) is Question and question.steps < fewest_steps(asked):
         return Answer("infeasible")
     process = _process()
     try:
@@ -102,7 +105,7 @@ def _serve() -> None:
             asked, question = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our parent
         except EOFError:
             return
-        model = Intervals if isinstance(question, Timing) else Steps
+        model = _MODELS[type(question)]
         pickle.dump(model(asked, question).solve(), sys.stdout.buffer)
         sys.stdout.buffer.flush()
 

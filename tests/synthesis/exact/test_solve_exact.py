@@ -9,6 +9,7 @@ import pytest
 from colsynth.errors import DefectError, InputError, LimitError
 from colsynth.model import Collective, Demand, Kind, Link, Node, Problem, Topology
 from colsynth.runtimes.target import Context
+from colsynth.synthesis.exact import solve_exact
 from colsynth.synthesis.exact.frontier import Frontier
 from colsynth.synthesis.exact.instance import Limits
 from colsynth.synthesis.exact.solve_exact import SolveExact, solve_problem
@@ -194,3 +195,17 @@ def test_a_solver_that_prints_ends_with_an_error_and_no_hang(tmp_path, monkeypat
     with pytest.raises(DefectError) as raised:
         solved(problem_of(load("ring:4"), "allgather"))
     assert raised.value.diagnostic.code == "CS906"
+
+
+def test_phases_of_an_allreduce_that_share_steps_are_never_longer_and_may_be_shorter(monkeypatch):
+    gains = []
+    for seed in (2, 4, 6):
+        problem = problem_of(machine(seed), Collective.ALLREDUCE)
+        found = solved(problem, size=60, fallback=False)
+        assert not faults(found)
+        with monkeypatch.context() as patch:
+            patch.setattr(solve_exact, "_joins", lambda _: False)
+            apart = solved(problem, size=60, fallback=False)
+        assert ("together" in found.claim) == (found.seconds < apart.seconds)
+        gains.append(found.seconds < apart.seconds)
+    assert any(gains)
