@@ -64,7 +64,8 @@ class SolveExact:
         Most steps; 0 tries the fewest possible and one more.
     work : int
         Limit of the solver, in units of its own work, each about a second, shared evenly by all
-        questions; as much again for both phases of an allreduce together. The clock decides nothing.
+        questions; as much again for both phases of an allreduce together. The clock decides
+        nothing.
     symmetry : bool
         Whether all boxes do the same, and all GPUs of a box where its links are.
     intervals : bool
