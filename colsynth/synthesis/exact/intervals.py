@@ -11,7 +11,7 @@ their slowest link while the others wait. One worker, a seed and a limit in the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class Timing:
     seed : int
     hint : sequence of Sent
         The known schedule; its steps are the times of starts in units.
+    busy : sequence of (int, int, int)
+        Link, begin and end in units of times at which other chunks have it.
     """
 
     work: float
@@ -43,6 +45,7 @@ class Timing:
     most: int
     seed: int = 0
     hint: Sequence[Sent] = ()
+    busy: Sequence[tuple[int, int, int]] = ()
 
 
 def earliest(asked: Instance) -> Ints:
@@ -86,11 +89,13 @@ class Intervals:
         """Make literal and start of each (chunk, hop) that may be; return all of them."""
         asked, most = self._asked, self._question.most
         near = earliest(asked)
+        back = replace(asked.hops, source=asked.hops.target, target=asked.hops.source)
+        left = earliest(replace(asked, hops=back, holders=asked.wanted))
         source, target = asked.hops.source.tolist(), asked.hops.target.tolist()
         uses = []
         for c in range(asked.chunks):
             for h, (u, v) in enumerate(zip(source, target, strict=True)):
-                first, last = int(near[c, u]), most - int(self._span[h])
+                first, last = int(near[c, u]), most - int(self._span[h] + left[c, v])
                 if v in asked.holders[c] or (c, h) in asked.barred or first > last:
                     continue
                 uses.append((c, h))
@@ -112,14 +117,18 @@ class Intervals:
             for i in range(int(hops.first[h]), int(hops.first[h + 1])):
                 begin = -(-int(hops.begin[i]) // asked.unit)
                 rows.setdefault(int(hops.links[i]), []).append((c, h, begin))
+        busy: dict[int, list[tuple[int, int]]] = {}
+        for link, begin, end in self._question.busy:
+            busy.setdefault(link, []).append((begin, end))
         done = set()
         for link, some in sorted(rows.items()):
-            name = tuple(sorted((int(asked.same[c, h]), begin) for c, h, begin in some))
+            taken = tuple(busy.get(link, ()))
+            name = tuple(sorted((int(asked.same[c, h]), begin) for c, h, begin in some)), taken
             if name in done:
                 continue
             done.add(name)
             moving = int(asked.moving[link])
-            passed = []
+            passed = [model.new_fixed_size_interval_var(a, b - a, "") for a, b in taken]
             for c, h, begin in some:
                 used, start = self._send((c, h))
                 passed.append(

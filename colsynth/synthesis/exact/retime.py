@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from colsynth.model import TimedPhase
 from colsynth.synthesis.exact.instance import Instance
 from colsynth.synthesis.exact.intervals import Timing
+from colsynth.synthesis.exact.neighbourhood import improve
 from colsynth.synthesis.exact.pack import Row, packed
 from colsynth.synthesis.exact.steps import Answer, Sent, span
 from colsynth.synthesis.exact.worker import solve
@@ -90,6 +91,8 @@ class Retiming:
         ):
             known = _known(instances[0], found.phase, self.item)
         for asked in instances:
+            if asked.chunks * len(asked.hops) > most and asked is instances[0]:
+                return self._improved(instances[-1], known, found)
             if asked.chunks * len(asked.hops) > most or work < 1:
                 break
             limit = _end(asked, known)
@@ -107,6 +110,18 @@ class Retiming:
                 break
             known = answer.sent
         return found
+
+    def _improved(
+        self, asked: Instance, known: tuple[Sent, ...], found: Found | None
+    ) -> Found | None:
+        """Return what moving a few chunks at a time makes of a schedule, where that is shorter."""
+        sent = improve(asked, known, self.ticks // asked.unit, self.work, self.seed)
+        answer = Answer("feasible", sent, _end(asked, sent))
+        phase = self._phase(asked, answer)
+        end = last_end(phase)
+        if found is not None and end >= found.end:
+            return found
+        return Found(end, phase, "no more than the bound: chunks were moved a few at a time")
 
     def _phase(self, asked: Instance, answer: Answer) -> TimedPhase:
         """Return what the solver found, moved forward where there is room."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
@@ -69,8 +69,8 @@ class SolveExact:
     symmetry : bool
         Whether all boxes do the same, and all GPUs of a box where its links are.
     intervals : bool
-        Whether chunks may then go at times of their own, where chunks times hops are at most 1000
-        per unit of the work that is left.
+        Whether chunks may then go at times of their own: all at once, where chunks times hops are
+        at most 1000 per unit of the work that is left, otherwise a few at a time.
     fallback : bool
         Whether to take the schedule of `match-chunks` where it is no longer. Files lose the times
         of a schedule, so one in few steps may be faster in a file though it is longer here.
@@ -256,15 +256,15 @@ class _Phase:
         """Return the shortest schedule found, outwards."""
         asked, instance, item = self._asked, self._instance, self._item
         fewest = fewest_steps(instance)
-        self._refuse(fewest)
+        large = self._is_large(fewest)
         rows, seed = outward_rows(known, self._was), self._target.seed % 2**31
         hint = steps_of(instance, rows, item)
         best: Found | None = None
-        tried = (asked.steps,) if asked.steps else count(fewest)
+        tried: Iterable[int] = (asked.steps,) if asked.steps else count(fewest)
         left = asked.work / len(self._setting.wants)
         work = left / ((1 if asked.steps else 2) + asked.intervals)
         fewer, least = Answer("unknown"), floor(ticks / instance.unit)
-        for steps in tried:
+        for steps in () if large else tried:
             self._target.progress(f"solving for {plural(steps, 'step')}", 0, 0)
             shown = [x for x in hint if x.step < steps]
             below = fewer.units if fewer.status == "optimal" else 0
@@ -291,17 +291,18 @@ class _Phase:
         way = Retiming(item, begin, floor(ticks), left, seed, self._proof)
         return way.best(asks, rows, best)
 
-    def _refuse(self, fewest: int) -> None:
-        """Refuse what cannot be done within the limits, and what is too large."""
+    def _is_large(self, fewest: int) -> bool:
+        """Whether the model of steps would be too large; refuse what the limits do not allow."""
         if fewest >= FAR:
             phrase = "some chunk cannot reach a GPU that wants it over the links allowed"
             raise InfeasibleError(Diagnostic("CS302", phrase, help="allow more links"))
         choices = self._instance.chunks * len(self._instance.hops) * (fewest + 1)
-        if choices > _MOST:
+        if choices > _MOST and not self._asked.intervals:
             phrase = f"{choices} choices of chunk, link and step are too many for -a exact"
             note = f"it takes up to {_MOST}"
             advice = "take fewer --chunks-per-gpu, or -a ten"
             raise LimitError(Diagnostic("CS327", phrase, notes=(note,), help=advice))
+        return choices > _MOST
 
     def _proof(self, instance: Instance, answer: Answer, steps: int = 0) -> str:
         """Return what is proven, under all conditions that it is proven for; 0: without steps."""

@@ -9,7 +9,7 @@ import pytest
 from colsynth.errors import DefectError, InputError, LimitError
 from colsynth.model import Collective, Demand, Kind, Link, Node, Problem, Topology
 from colsynth.runtimes.target import Context
-from colsynth.synthesis.exact import solve_exact
+from colsynth.synthesis.exact import retime, solve_exact
 from colsynth.synthesis.exact.frontier import Frontier
 from colsynth.synthesis.exact.instance import Limits
 from colsynth.synthesis.exact.solve_exact import SolveExact, solve_problem
@@ -172,7 +172,7 @@ def test_sums_and_custom_collectives():
 
 def test_too_many_choices_are_refused_before_a_model_is_made():
     with pytest.raises(LimitError) as caught:
-        solved(problem_of(load("dgx-a100", nodes=8), "allgather"))
+        solved(problem_of(load("dgx-a100", nodes=8), "allgather"), intervals=False)
     assert caught.value.diagnostic.code == "CS327"
 
 
@@ -208,4 +208,20 @@ def test_phases_of_an_allreduce_that_share_steps_are_never_longer_and_may_be_sho
             apart = solved(problem, size=60, fallback=False)
         assert ("together" in found.claim) == (found.seconds < apart.seconds)
         gains.append(found.seconds < apart.seconds)
+    assert any(gains)
+
+
+def test_moving_a_few_chunks_at_a_time_lies_between_the_matcher_and_the_optimum(monkeypatch):
+    gains = []
+    for seed in range(8):
+        problem = problem_of(machine(seed), Collective.ALLTOALL)
+        matched = MatchChunks(size=6000, gap="none").run(problem, Context())
+        best = solved(problem, size=6000, symmetry=False)
+        with monkeypatch.context() as patch:
+            patch.setattr(solve_exact, "_MOST", 0)  # as if the machine were large
+            patch.setattr(retime, "_PAIRS", 0)
+            found = solved(problem, size=6000)
+        assert not faults(found)
+        assert best.bound.seconds <= found.seconds <= matched.seconds
+        gains.append(found.seconds < matched.seconds)
     assert any(gains)
