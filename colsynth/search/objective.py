@@ -18,6 +18,12 @@ SMALL_WEIGHT = 0.05
 A program that takes twice as long there must be 3.6 % faster at the large size.
 """
 
+TIE = 1.02
+"""Largest ratio of times at the main size at which plans count as equal there.
+
+No model predicts 2 %, and plans that differ by less often differ by a third at other sizes.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Objective:
@@ -60,6 +66,21 @@ class Objective:
         scored = ((self.score(m), m) for m in found)
         known = ((score, m) for score, m in scored if score is not None)
         return min(known, key=lambda pair: pair[0], default=(None, None))[1]
+
+    def chosen(self, ranked: Sequence[Measured]) -> Measured:
+        """Return the result to keep of some, the best first: where they tie, other sizes decide."""
+        places = range(len(self.weights))
+        alone = Objective(tuple(float(place == self.main) for place in places))
+        others = Objective(tuple(self.weights[place] * (place != self.main) for place in places))
+        least = alone.score(ranked[0])
+
+        def ties(measured: Measured) -> bool:
+            own = alone.score(measured)
+            if own is None or least is None:
+                return False
+            return own[0] == least[0] and own[1] <= least[1] + log(TIE)
+
+        return others.best(filter(ties, ranked)) or ranked[0]
 
 
 def usual(min_bytes: int, max_bytes: int | None, ranks: int) -> tuple[tuple[int, ...], Objective]:

@@ -11,6 +11,7 @@ from colsynth.lowering.proposals import (
     orders,
     segmentations,
     sizes_of,
+    smaller_transfers,
     sums_in_one_go,
 )
 from colsynth.runtimes import profile
@@ -105,6 +106,14 @@ def test_rounds_do_not_depend_on_the_instances_they_replace():
     rounds = [tuple(segmentations(some))[-1] for some in (once, twice)]
     assert rounds[0] == rounds[1]
     assert {changes["lower-forest.instances"] for changes in rounds[0]} == {1}
+
+
+def test_heavy_trees_may_send_every_chunk_by_itself():
+    one = basis("allgather", "rccl", 1)
+    heavy = replace(one, shape=replace(one.shape, weight=3))
+    proposed = [dict(changes) for proposal in smaller_transfers(heavy) for changes in proposal]
+    assert {"lower-forest.most": 1, "coalesce-chunks.merge": 1} in proposed
+    assert not list(smaller_transfers(one))
 
 
 def test_nothing_is_proposed_where_nobody_passes_data_on():
