@@ -24,6 +24,9 @@ TIE = 1.02
 No model predicts 2 %, and plans that differ by less often differ by a third at other sizes.
 """
 
+GAIN = 1.2
+"""Least ratio of times at the other sizes that decides a tie. Less may be an error of the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class Objective:
@@ -71,16 +74,18 @@ class Objective:
         """Return the result to keep of some, the best first: where they tie, other sizes decide."""
         places = range(len(self.weights))
         alone = Objective(tuple(float(place == self.main) for place in places))
-        others = Objective(tuple(self.weights[place] * (place != self.main) for place in places))
-        least = alone.score(ranked[0])
+        rest = 1 - self.weights[self.main] or 1.0
+        others = Objective(tuple(w / rest * (i != self.main) for i, w in enumerate(self.weights)))
+        first = ranked[0]
 
-        def ties(measured: Measured) -> bool:
-            own = alone.score(measured)
-            if own is None or least is None:
+        def within(objective: Objective, measured: Measured, factor: float) -> bool:
+            own, best = objective.score(measured), objective.score(first)
+            if own is None or best is None:
                 return False
-            return own[0] == least[0] and own[1] <= least[1] + log(TIE)
+            return own[0] <= best[0] and own[1] <= best[1] + log(factor)
 
-        return others.best(filter(ties, ranked)) or ranked[0]
+        ties = (m for m in ranked if within(alone, m, TIE) and within(others, m, 1 / GAIN))
+        return others.best(ties) or first
 
 
 def usual(min_bytes: int, max_bytes: int | None, ranks: int) -> tuple[tuple[int, ...], Objective]:
