@@ -11,8 +11,8 @@ from colsynth.lowering.proposals import (
     orders,
     segmentations,
     sizes_of,
-    smaller_transfers,
     sums_in_one_go,
+    unmerged,
 )
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
@@ -110,10 +110,11 @@ def test_rounds_do_not_depend_on_the_instances_they_replace():
 
 def test_heavy_trees_may_send_every_chunk_by_itself():
     one = basis("allgather", "rccl", 1)
-    heavy = replace(one, shape=replace(one.shape, weight=3))
-    proposed = [dict(changes) for proposal in smaller_transfers(heavy) for changes in proposal]
-    assert {"lower-forest.most": 1, "coalesce-chunks.merge": 1} in proposed
-    assert not list(smaller_transfers(one))
+    light = replace(one, shape=replace(one.shape, weight=1, count=3))
+    heavy = replace(light, shape=replace(light.shape, weight=3))
+    proposed = [[*changes] for some in (light, heavy) for changes in unmerged(some)]
+    merge, most = "coalesce-chunks.merge", "lower-forest.most"
+    assert proposed == [[{merge: 1}], [{merge: 1}], [{most: 1, merge: 1}]]
 
 
 def test_nothing_is_proposed_where_nobody_passes_data_on():
