@@ -49,7 +49,9 @@ def found_by(searcher: Searcher) -> Found:
     if ranked:
         refused = first if first.refusal is not None else None
         floors = searcher.floors
-        return Found(ranked[0], known[0], searcher.workshop, tuple(ranked), floors, refused)
+        best = searcher.objective.chosen(ranked)
+        ranking = (best, *(m for m in ranked if m is not best))
+        return Found(best, known[0], searcher.workshop, ranking, floors, refused)
     own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
     searcher.workshop.make(own[-1].plan)  # raises why the first algorithm fails
     raise nothing_fits(searcher.workshop.case, searcher.found.values())

@@ -38,10 +38,7 @@ LL128 or Simple above 1 MiB on every preset.
 """
 
 NEAR = 1.02
-"""A program within this factor of the floor is not improved further."""
-
-FAR = 1.1
-"""Beyond this factor of the floor, -O1 also tries the other algorithms."""
+"""A program within this factor of the floor is not improved further, nor are other algorithms."""
 
 PROMISING = 4
 """An algorithm is varied further while its best plan is within this factor of the best of all."""
@@ -61,7 +58,7 @@ class Level:
         Budget of programs for neighbours of the best plans.
     everything : bool
         Whether all algorithms and protocols are starting points. Otherwise other algorithms are
-        tried only where the first is far from the floor (`FAR`).
+        tried only where the first is not near the floor (`NEAR`).
     """
 
     sweep: bool

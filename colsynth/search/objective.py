@@ -18,6 +18,15 @@ SMALL_WEIGHT = 0.05
 A program that takes twice as long there must be 3.6 % faster at the large size.
 """
 
+TIE = 1.02
+"""Largest ratio of times at the main size at which plans count as equal there.
+
+No model predicts 2 %, and plans that differ by less often differ by a third at other sizes.
+"""
+
+GAIN = 1.2
+"""Least ratio of times at the other sizes that decides a tie. Less may be an error of the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class Objective:
@@ -60,6 +69,23 @@ class Objective:
         scored = ((self.score(m), m) for m in found)
         known = ((score, m) for score, m in scored if score is not None)
         return min(known, key=lambda pair: pair[0], default=(None, None))[1]
+
+    def chosen(self, ranked: Sequence[Measured]) -> Measured:
+        """Return the result to keep of some, the best first: where they tie, other sizes decide."""
+        places = range(len(self.weights))
+        alone = Objective(tuple(float(place == self.main) for place in places))
+        rest = 1 - self.weights[self.main] or 1.0
+        others = Objective(tuple(w / rest * (i != self.main) for i, w in enumerate(self.weights)))
+        first = ranked[0]
+
+        def within(objective: Objective, measured: Measured, factor: float) -> bool:
+            own, best = objective.score(measured), objective.score(first)
+            if own is None or best is None:
+                return False
+            return own[0] <= best[0] and own[1] <= best[1] + log(factor)
+
+        ties = (m for m in ranked if within(alone, m, TIE) and within(others, m, 1 / GAIN))
+        return others.best(ties) or first
 
 
 def usual(min_bytes: int, max_bytes: int | None, ranks: int) -> tuple[tuple[int, ...], Objective]:

@@ -15,7 +15,6 @@ from colsynth.search.case import Case
 from colsynth.search.exact import try_exact
 from colsynth.search.found import Found, found_by, refusals
 from colsynth.search.levels import (
-    FAR,
     LEVELS,
     OWN,
     Level,
@@ -175,7 +174,7 @@ class _Quest:
         anything = self.wish.algorithm is None
         if level.sweep:
             self.sweep(anything=anything)
-            if anything and is_fabric(self._case.problem):
+            if anything and not self.searcher.is_near():
                 self._try_rivals()
         if level.everything and anything:
             searcher.most_evaluations = searcher.means.budget
@@ -188,10 +187,7 @@ class _Quest:
             searcher.climb()
 
     def _try_rivals(self) -> None:
-        """Search among shortest-path trees, and forests of one tree per GPU, each for itself.
-
-        On direct-connect fabrics either may win, at some size or other.
-        """
+        """Search among other trees, each for itself: choices that suit many trees mislead few."""
         searcher = self.searcher
         for plan, pinned in self._rivals():
             budget = searcher.most_evaluations
@@ -211,11 +207,25 @@ class _Quest:
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
 
     def _rivals(self) -> Iterator[tuple[Plan, frozenset[str]]]:
-        """Yield plans to start from, and options that are not varied from there."""
-        if self.wish.allows("bfb"):
-            yield self.wish.start("bfb"), frozenset()
-        if "trees" not in self.wish.settings and self.wish.allows("forest"):
-            yield self.wish.start("forest", trees="1"), frozenset({"trees"})
+        """Yield plans to start from, and options that are not varied from there.
+
+        On direct-connect fabrics shortest-path trees or one tree per GPU may win, elsewhere the
+        fewest trees, at some size or other.
+        """
+        from colsynth.synthesis.forest.rate import FARTHEST, fewest_trees
+
+        problem, trees = self._case.problem, None
+        if is_fabric(problem):
+            trees = 1
+            if self.wish.allows("bfb"):
+                yield self.wish.start("bfb"), frozenset()
+        elif problem.collective in PHASES and not problem.groups:
+            trees = fewest_trees(problem, FARTHEST)
+            best = self.searcher.best("forest")
+            if best is not None and best.plan.values()[_TREES] == str(trees):
+                return
+        if trees and "trees" not in self.wish.settings and self.wish.allows("forest"):
+            yield self.wish.start("forest", trees=str(trees)), frozenset({"trees"})
 
     def _compare_all(self, most: int) -> None:
         """Search as `find_each` does, as if nothing were known; what is new counts once.
@@ -253,7 +263,7 @@ class _Quest:
         searcher.vary_protocol()
         searcher.sweep(OWN)
         best = searcher.best()
-        if best is not None and anything and searcher.behind(best) > FAR:
+        if anything and best is not None and not searcher.is_near():
             self._try_others({plan.algorithm for plan in searcher.found})
             searcher.sweep(tuple(ALGORITHMS))
         searcher.vary_protocol()

@@ -12,6 +12,7 @@ from colsynth.lowering.proposals import (
     segmentations,
     sizes_of,
     sums_in_one_go,
+    unmerged,
 )
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
@@ -105,6 +106,15 @@ def test_rounds_do_not_depend_on_the_instances_they_replace():
     rounds = [tuple(segmentations(some))[-1] for some in (once, twice)]
     assert rounds[0] == rounds[1]
     assert {changes["lower-forest.instances"] for changes in rounds[0]} == {1}
+
+
+def test_heavy_trees_may_send_every_chunk_by_itself():
+    one = basis("allgather", "rccl", 1)
+    light = replace(one, shape=replace(one.shape, weight=1, count=3))
+    heavy = replace(light, shape=replace(light.shape, weight=3))
+    proposed = [[*changes] for some in (light, heavy) for changes in unmerged(some)]
+    merge, most = "coalesce-chunks.merge", "lower-forest.most"
+    assert proposed == [[{merge: 1}], [{merge: 1}], [{most: 1, merge: 1}]]
 
 
 def test_nothing_is_proposed_where_nobody_passes_data_on():

@@ -193,6 +193,17 @@ def test_a_file_that_is_not_used_loses_to_one_that_is():
     assert Objective().best((other, taken)) == taken
 
 
+def test_small_messages_decide_between_plans_that_tie_at_the_large_size():
+    objective = Objective((0.05, 0.95))
+    times = (9, 1), (8, 1.001), (5, 1.019), (4, 1.1)
+    fast, alike, tie, far = (Measured(FOREST, t, exact=(True, True)) for t in times)
+    assert objective.chosen((fast, alike, tie, far)) == tie
+    assert objective.chosen((fast, alike, far)) == fast
+    assert (
+        Objective((0.0, 1.0)).chosen((fast, tie)) == Objective((1.0, 0.0)).chosen((fast,)) == fast
+    )
+
+
 def test_sizes_a_runtime_has_no_files_for_are_left_out():
     assert usable_sizes("msccl", [4096, 2**32, 1024, 1024]) == (1024, 4096)
     assert usable_sizes("rccl", [2**32]) == (2**32,)

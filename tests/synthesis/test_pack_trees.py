@@ -8,16 +8,8 @@ from colsynth import runtimes, topology
 from colsynth.bounds.trees import bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
-from colsynth.runtimes.choice import Basis, Shape
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.forest.rate import (
-    INSTANCES,
-    TOLERANCE,
-    TREES,
-    algbw_of,
-    candidates,
-    numbers_of_trees,
-)
+from colsynth.synthesis.forest.rate import TOLERANCE, algbw_of, candidates
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from tests.reference.graphs import forwarding_topology, three_tiers
@@ -205,13 +197,3 @@ def test_islands_are_refused():
         PackTrees().run(
             Problem(Topology("islands", nodes, links, (0, 1, 2, 3)), Collective.ALLGATHER), TARGET
         )
-
-
-def test_far_fewer_trees_also_come_with_a_second_instance():
-    """One tree per GPU leaves half of RCCL's threadblocks idle on two MI300X."""
-    problem = Problem(topology.load("mi300x", nodes=2), Collective.ALLGATHER)
-    shape = Shape(256, 16, 2000, 200, 9, 34, 16, trees=256, trees_per_gpu=2, height=2, weight=15)
-    values = {TREES: "14", INSTANCES: 1}
-    basis = Basis(problem, runtimes.profile("rccl"), "Simple", 2**30, shape, values)
-    found = [dict(changes) for proposal in numbers_of_trees(basis) for changes in proposal]
-    assert found == [{TREES: "1"}, {TREES: "1", INSTANCES: 2}]

@@ -52,9 +52,10 @@ class BuildRing:
             CS402: the runtime has fewer channels.
         """
         require_collective("ring", value, tuple(PHASES))
-        require_channels(self.channels, target.profile)
-        most = most_rings(target.profile, value.topology.size)
-        rings = find_rings(value.topology, self.channels, channel_rate(target), most)
+        profile, size, phases = target.profile, value.topology.size, PHASES[value.collective]
+        require_channels(self.channels, profile)
+        most, chunks = most_rings(profile, size, len(phases)), (profile.max_offset + 1) // size
+        rings = find_rings(value.topology, self.channels, channel_rate(target), most, chunks)
         if not rings:
             note = "every GPU must have a way to the next one through no third"
             raise unfit("ring", value.topology, "no ring through all GPUs was found", note)
@@ -62,14 +63,16 @@ class BuildRing:
             value,
             {
                 direction: tuple(
-                    _path(ring, root, direction) for root in value.roots for ring in rings
+                    _path(ring, root, direction, share)
+                    for root in value.roots
+                    for ring, share in rings
                 )
-                for direction in PHASES[value.collective]
+                for direction in phases
             },
         )
 
 
-def _path(ring: Ring, root: int, direction: Direction) -> Tree:
+def _path(ring: Ring, root: int, direction: Direction, share: int) -> Tree:
     """Return a ring as a path from its root; data takes it in the same sense either way."""
     size = len(ring.ranks)
     place = ring.ranks.index(root)
@@ -82,4 +85,4 @@ def _path(ring: Ring, root: int, direction: Direction) -> Tree:
             here = (place - step) % size
             there = hop = (here - 1) % size
         edges.append(TreeEdge(ring.ranks[here], ring.ranks[there], ring.routes[hop]))
-    return Tree(root, 1, tuple(edges))
+    return Tree(root, share, tuple(edges))

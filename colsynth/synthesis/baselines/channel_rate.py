@@ -13,6 +13,9 @@ from colsynth.runtimes.target import Target
 _ENOUGH = Fraction(95, 100)
 """Share of the best speed for which fewer channels are taken."""
 
+_FINE = 8
+"""Chunks of a channel where shares differ: those with one more are slower by an eighth at most."""
+
 _BUSY = Fraction(9, 10)
 """Share of its time that a threadblock moves data; of what the simulator has rings reach."""
 
@@ -61,16 +64,25 @@ def require_channels(asked: int, profile: Profile) -> None:
         raise LimitError(Diagnostic("CS402", phrase, help="use fewer --channels"))
 
 
-def most_rings(profile: Profile, size: int) -> int:
+def most_rings(profile: Profile, size: int, phases: int = 1) -> int:
     """Return how many rings of `size` ranks fit a runtime, one or more.
 
     An allreduce passes each rank 2 (size - 1) times; a runtime that fuses nothing sends
-    from another threadblock, and adds up in a step of its own.
+    from another threadblock, and adds up in a step of its own. Steps of `phases` are counted where
+    a file holds a number of nodes; with one phase, nodes always suffice for threadblocks.
     """
     steps = (2 if profile.fuses else 3) * (size - 1) + 1
     portions = -(-steps // profile.max_steps)
     blocks = portions if profile.fuses else 2 * portions
-    return max(1, min(profile.max_channels // portions, profile.max_threadblocks // blocks))
+    nodes = phases * (size - 1) * (1 if profile.fuses else 2) + 1 + blocks
+    return max(
+        1,
+        min(
+            profile.max_channels // portions,
+            profile.max_threadblocks // blocks,
+            (profile.max_xml_nodes - size) // nodes,
+        ),
+    )
 
 
 def most_trees(profile: Profile) -> int:
@@ -92,3 +104,27 @@ def fewest(speeds: Sequence[Fraction]) -> int:
     """
     powers = {n: speed for n, speed in enumerate(speeds, 1) if n & (n - 1) == 0}
     return next(n for n, speed in powers.items() if speed >= _ENOUGH * max(powers.values()))
+
+
+def shares(speeds: Sequence[Fraction], most: int) -> tuple[int, ...]:
+    """Return the chunks of each channel, given the speed of 1, 2, ... of them.
+
+    Equal ones as `fewest` has them, unless another number of channels is faster by more than
+    `_ENOUGH` allows: their shares, which differ by one, also add up to a power of two.
+
+    Parameters
+    ----------
+    speeds : sequence of Fraction
+    most : int
+        Largest sum of shares.
+    """
+    few = fewest(speeds)
+    parts = min(_FINE << (len(speeds) - 1).bit_length(), 1 << most.bit_length() >> 1)
+    uneven = {
+        n: speed * parts / (n * -(-parts // n)) for n, speed in enumerate(speeds, 1) if n <= parts
+    }
+    best = max(uneven.values())
+    if speeds[few - 1] >= _ENOUGH * best:
+        return (1,) * few
+    number = next(n for n, speed in uneven.items() if speed == best)
+    return tuple(parts // number + (place < parts % number) for place in range(number))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from colsynth.cost.routes import Route
 from colsynth.model import Topology
-from colsynth.synthesis.baselines.channel_rate import UNLIMITED, ChannelRate, fewest
+from colsynth.synthesis.baselines.channel_rate import UNLIMITED, ChannelRate, shares
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, ranks_by_box
 from colsynth.synthesis.baselines.paths import visit_all
 
@@ -38,23 +38,29 @@ class Ring(NamedTuple):
 
 
 def find_rings(
-    topology: Topology, count: int, rate: ChannelRate = UNLIMITED, most: int = MOST
-) -> tuple[Ring, ...]:
-    """Return rings, each along the ways that those before it use least.
+    topology: Topology,
+    count: int,
+    rate: ChannelRate = UNLIMITED,
+    most: int = MOST,
+    chunks: int = 1,
+) -> tuple[tuple[Ring, int], ...]:
+    """Return rings and their shares, each along the ways that those before it use least.
 
     Parameters
     ----------
     topology : Topology
     count : int
-        Number of rings; 0 takes as few as come within 5 % of the best of up to `most`, a
-        power of two before other numbers, since its chunks divide more messages.
+        Number of rings; 0 takes as few as come within 5 % of the best of up to `most`, with
+        shares that add up to a power of two, since its chunks divide more messages.
     rate : ChannelRate
         How fast one ring can be whatever its links.
     most : int
+    chunks : int
+        Largest sum of shares.
 
     Returns
     -------
-    tuple of Ring
+    tuple of (Ring, int)
         Empty where none is found.
     """
     ways = LoadedRoutes(topology)
@@ -66,7 +72,8 @@ def find_rings(
             return ()
         rings.append(Ring(ranks, ways.take(zip(ranks, (*ranks[1:], ranks[0]), strict=True))))
         speeds.append(rate.of(len(rings), len(rings) / ways.fullest))
-    return tuple(rings[: count or fewest(speeds)])
+    found = (1,) * count or shares(speeds, chunks)
+    return tuple(zip(rings, found, strict=False))
 
 
 def _circle(ways: LoadedRoutes, groups: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:

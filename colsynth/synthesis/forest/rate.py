@@ -31,14 +31,7 @@ TOLERANCE = Fraction(2, 100)
 FARTHEST = Fraction(10, 100)
 """How far below the optimum fewer trees may stay that are predicted to be faster."""
 
-MANY = 5
-"""From so many trees per root on, fewer trees are also tried with two instances.
-
-One tree leaves threadblocks idle that five fill. From up to four, instances are raised later in the
-search, and raising them at once led to a slower program (reduce-scatter of 1 MiB on torus:4x4).
-"""
-
-TREES, INSTANCES = "pack-trees.trees", "lower-forest.instances"
+TREES = "pack-trees.trees"
 
 MOST_TREES = 64
 """Largest number of trees per root that ``auto`` considers."""
@@ -190,10 +183,7 @@ def fewest_trees(problem: Problem, tolerance: Fraction) -> int | None:
 
 
 def numbers_of_trees(basis: Basis) -> Iterator[Proposal]:
-    """Yield other numbers of trees per root: the fewest within `FARTHEST`, or one, two, four.
-
-    Where there are `MANY`, the fewest also come with a second instance.
-    """
+    """Yield other numbers of trees per root: the fewest within `FARTHEST`, or one, two, four."""
     text = str(basis.values[TREES])
     if basis.problem.groups or not text.isdigit():
         return
@@ -204,8 +194,6 @@ def numbers_of_trees(basis: Basis) -> Iterator[Proposal]:
     for number in dict.fromkeys(counts):
         if number != present:
             yield ({TREES: str(number)},)
-    if fewer is not None and present >= max(MANY, 2 * fewer) and basis.values[INSTANCES] == 1:
-        yield ({TREES: str(fewer), INSTANCES: 2},)
 
 
 def counts_at_optimum(problem: Problem, optimum: Bound) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
 from colsynth.synthesis.baselines.build_ring import BuildRing
-from colsynth.synthesis.baselines.channel_rate import fewest
+from colsynth.synthesis.baselines.channel_rate import fewest, shares
 from colsynth.synthesis.baselines.rings import find_rings
 from colsynth.verify import check_forest
 from tests.synthesis.baselines.reading import circle, connections
@@ -59,7 +59,9 @@ def test_rings_prove_themselves(schedule, name, boxes, collective):
 
 def test_rings_of_channels_use_different_nics():
     topology = api.load_topology("dgx-a100", nodes=4)
-    taken = Counter(link for ring in find_rings(topology, 8) for way in ring.routes for link in way)
+    taken = Counter(
+        link for ring, _ in find_rings(topology, 8) for way in ring.routes for link in way
+    )
     nics = [
         taken[number]
         for number, link in enumerate(topology.links)
@@ -70,9 +72,11 @@ def test_rings_of_channels_use_different_nics():
 
 def test_rings_of_a_cube_mesh_take_double_links_twice():
     topology = api.load_topology("ndv2")
-    taken = Counter(link for ring in find_rings(topology, 6) for way in ring.routes for link in way)
-    for link, rings in taken.items():
-        assert rings * 25 * 10**9 <= topology.links[link].bandwidth
+    taken = Counter(
+        link for ring, _ in find_rings(topology, 6) for way in ring.routes for link in way
+    )
+    for link, times in taken.items():
+        assert times * 25 * 10**9 <= topology.links[link].bandwidth
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
@@ -110,6 +114,30 @@ def test_rings_are_as_many_as_fill_the_links_and_fit(runtime, name, boxes, rings
 def test_powers_of_two_come_before_fewer():
     assert fewest([Fraction(x) for x in (50, 90, 96, 98, 100)]) == 4
     assert fewest([Fraction(x) for x in (50, 90, 99, 90, 100)]) == 2
+
+
+@pytest.mark.parametrize("most", [2**6, 2**8, 2**15])
+def test_uneven_shares_add_up_to_a_power_of_two_and_pay(most):
+    for channels in range(1, 33):
+        speeds = [Fraction(n) for n in range(1, channels + 1)]
+        found = shares(speeds, most)
+        assert sum(found) & (sum(found) - 1) == 0
+        assert sum(found) <= most or set(found) == {1}
+        assert max(found) - min(found) <= 1
+        assert Fraction(sum(found), max(found)) >= fewest(speeds)
+    assert shares([Fraction(min(n, 16)) for n in range(1, 32)], most) == (1,) * 16
+    assert len(shares([Fraction(n) for n in range(1, 30)], 2**15)) == 29
+
+
+def test_rings_of_many_gpus_fit_the_nodes_of_a_file():
+    """16 or 32 equal rings of 68 GPUs would fill half of the links, or not fit."""
+    topology = api.load_topology("gb200-nvl72", settings={"gpus": "68"})
+    profile = runtimes.profile("msccl")
+    forest = BuildRing().run(Problem(topology, Collective.ALLREDUCE), Target(profile))
+    rings = len(forest.phases[0].trees) // 68
+    assert 16 < rings < 32
+    assert rings * 2 * 67 <= profile.max_xml_nodes
+    assert forest.trees_per_root == 256
 
 
 def predicted(algorithm, boxes, size, **options):
