@@ -14,6 +14,10 @@ All proofs are in the simulator's model. A message begins with a step of its sen
   every GPU, and pass several links where GPUs are not joined. The lesser of the two is a bound.
   The same holds for GPUs of different boxes, where one of two hops is over the network, and all
   pairs must enter the box.
+- **Three hops.** In an allreduce that is faster than a hop over the network and one before and behind
+  it, what enters a box is either not passed on there, so it serves one GPU there, or comes from one
+  GPU outside and holds no sum. To serve all pairs of m GPUs there and n outside takes min(m, n) of
+  these for each byte.
 - **Sums in time.** In an allreduce, a GPU gets each byte in a sum, which leaves a time H after the
   first messages, or receives it N - 1 times. Let its links take W seconds to carry M bytes. If they
   are used for less than W + H (N - 2) / (N - 1), they are used for (N - 1) W.
@@ -83,14 +87,13 @@ class Latency:
     @property
     def _add(self) -> float:
         """A sum behind the step that receives, where that one does not add."""
-        if not self._adds or self.profile.fuses:
-            return 0.0
-        return self.model.wait / 1e6 if self.profile.rounds else self.step
+        return 0.0 if not self._adds or self.profile.fuses else self.step
 
     @property
     def _relay(self) -> float:
         """At a GPU between two hops, from the arrival to when data leaves again."""
-        return self.step if self.profile.fuses else 2 * self.step + self._add
+        fused = self.profile.fuses and not self.profile.rounds
+        return self.step if fused else 2 * self.step + self._add
 
     @property
     def once(self) -> float:
@@ -119,6 +122,9 @@ class Latency:
         if len(ways.home) < ranks:
             across = self.begin + self.tail(ways.border)
             limits.append(across + min(twice, sent * ways.crowd_across))
+            if whole:
+                thrice = twice + self.hop + self._relay
+                limits.append(across + min(thrice, sent * ways.lines_across))
         if whole and ranks > 2:
             carried = sent / ways.entry
             late = (self.hop + self._relay) * (ranks - 2) / (ranks - 1)

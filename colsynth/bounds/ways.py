@@ -160,6 +160,13 @@ class Ways:
         pairs = inside * (self.problem.topology.size - inside)
         return pairs / sum(self.speed[index] for index in self.border)
 
+    @cached_property
+    def lines_across(self) -> float:
+        """Seconds per byte, likewise, where one GPU of each pair sends to, or hears of, all."""
+        inside = len(self.home)
+        lines = min(inside, self.problem.topology.size - inside)
+        return lines / sum(self.speed[index] for index in self.border)
+
     def _mesh(self) -> float:
         """Return the seconds per byte of all links within a box together.
 

@@ -86,6 +86,9 @@ class Profile:
     library : str or None
         The runtime whose algorithms, `built_in` there, serve calls that no file serves; None: this
         one.
+    passes_on : dict
+        GPUs that data of one connection passes at most where no way joins two GPUs by themselves:
+        within a ``"box"``, and over the ``"network"``. Empty: none.
     sources : dict
         Where each number comes from, by field name.
     """
@@ -128,6 +131,7 @@ class Profile:
     plans: dict[str, Any] = field(default_factory=dict)
     rounds: bool = False
     library: str | None = None
+    passes_on: dict[str, int] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
