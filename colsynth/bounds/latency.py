@@ -14,13 +14,13 @@ All proofs are in the simulator's model. A message begins with a step of its sen
   every GPU, and pass several links where GPUs are not joined. The lesser of the two is a bound.
   The same holds for GPUs of different boxes, where one of two hops is over the network, and all
   pairs must enter the box.
-- **Three hops.** In an allreduce that is faster than a hop over the network and one before and behind
-  it, what enters a box is either not passed on there, so it serves one GPU there, or comes from one
-  GPU outside and holds no sum. To serve all pairs of m GPUs there and n outside takes min(m, n) of
-  these for each byte.
-- **Sums in time.** In an allreduce, a GPU gets each byte in a sum, which leaves a time H after the
-  first messages, or receives it N - 1 times. Let its links take W seconds to carry M bytes. If they
-  are used for less than W + H (N - 2) / (N - 1), they are used for (N - 1) W.
+- **Three hops.** In an allreduce that is faster than a hop over the network and one before and one
+  behind it, what enters a box is either not passed on there, so it serves one GPU there, or comes
+  from one GPU outside and holds no sum. To serve all pairs of m GPUs there and n outside takes
+  min(m, n) of these for each byte.
+- **Sums in time.** In an allreduce, a GPU receives each byte with all other contributions. Messages
+  hold one contribution until sums leave, two until sums leave that had to wait, and N - 1 then. So
+  the links of a GPU carry the message N - 1 times, (N - 1) / 2 times or once, in that order.
 """
 
 from __future__ import annotations
@@ -90,6 +90,14 @@ class Latency:
         return 0.0 if not self._adds or self.profile.fuses else self.step
 
     @property
+    def _merge(self) -> float:
+        """What a sum of messages of two peers takes beyond a sum with one."""
+        if not self.profile.xml:
+            return 0.0
+        merge = self.model.wait / 1e6 + self.step * self.profile.fuses
+        return min(merge, self.hop + self._relay)
+
+    @property
     def _relay(self) -> float:
         """At a GPU between two hops, from the arrival to when data leaves again."""
         fused = self.profile.fuses and not self.profile.rounds
@@ -102,9 +110,8 @@ class Latency:
         last = self._hop(network=False) + near
         if far is not None:
             last = max(last, self._hop(network=True) + far)
-        if self._adds and self.profile.xml and min(map(len, self.ways.problem.members)) > 2:
-            merge = self.model.wait / 1e6 + self.step * self.profile.fuses
-            last = max(last, self.hop + min(merge, self.hop + self._relay))
+        if self._adds and min(map(len, self.ways.problem.members)) > 2:
+            last = max(last, self.hop + self._merge)
         return self.begin + last + self.step + self._add
 
     def least(self, size: int) -> float:
@@ -126,7 +133,25 @@ class Latency:
                 thrice = twice + self.hop + self._relay
                 limits.append(across + min(thrice, sent * ways.lines_across))
         if whole and ranks > 2:
-            carried = sent / ways.entry
-            late = (self.hop + self._relay) * (ranks - 2) / (ranks - 1)
-            limits.append(near + min(carried + late, carried * (ranks - 1)))
+            limits.append(near + self.carried(sent / ways.entry, ranks))
         return max(limits)
+
+    def carried(self, once: float, ranks: int) -> float:
+        """Return how long the links of a GPU carry an allreduce.
+
+        Parameters
+        ----------
+        once : float
+            Seconds in which they carry the message.
+        ranks : int
+            Three or more.
+        """
+        singles = self.hop + self._relay
+        pairs = self._merge
+        left = once - singles / (ranks - 1)
+        if left <= 0:
+            return once * (ranks - 1)
+        shared = max(1.0, (ranks - 1) / 2)
+        if left <= pairs / shared:
+            return singles + left * shared
+        return singles + pairs + left - pairs / shared

@@ -165,6 +165,23 @@ def test_hops_steps_and_sums_are_counted(runtime, collective, size, most):
     assert Latency(ways, target, ways.model, "LL").least(size) == pytest.approx(most / 1e6)
 
 
+def test_messages_hold_more_contributions_later():
+    """Seven copies of each byte, then pairs, then sums that waited."""
+    problem = api.make_problem(api.load_topology("dgx-h100"), "allreduce")
+    ways = Ways(problem, default_model(profile("msccl")))
+    latency = Latency(ways, profile("msccl"), ways.model, "Simple")
+    hop, merge = 1.7 + 0.7 + 1.0, 0.5 + 1.0
+    for carried, once in (
+        (7 * 0.1, 0.1),
+        (hop + 3.5 * 0.1, hop / 7 + 0.1),
+        (hop + merge + 1, hop / 7 + merge / 3.5 + 1),
+    ):
+        assert latency.carried(once / 1e6, 8) == pytest.approx(carried / 1e6)
+    least = 8.4 + 1.0 + 1.7 + 0.7 + hop + merge + 20
+    size = (hop / 7 + merge / 3.5 + 20) / 1e6 * ways.entry
+    assert latency.least(size) == pytest.approx(least / 1e6)
+
+
 def test_what_is_sent_directly_passes_several_links():
     """On a ring of five, 30 links' worth of pairs over 10 links; 4 into each GPU over 2."""
     problem = api.make_problem(api.load_topology("ring:5"), "allgather")
