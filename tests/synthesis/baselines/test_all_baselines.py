@@ -16,6 +16,7 @@ SERVED = {
     "hierarchical": ("allreduce", "allgather", "reduce-scatter"),
     "pairwise": ("alltoall",),
     "two-level": ("alltoall",),
+    "rails": ("allreduce",),
 }
 MACHINES = (
     ("dgx-a100", 1),
@@ -31,6 +32,8 @@ UNFIT = {
     ("allpairs", "ring:8", None),
     ("halving-doubling", "ring:8", None),
     ("two-level", "ring:8", None),
+    ("rails", "ring:8", None),
+    ("rails", "mi250", 1),
     ("allpairs", "mi250", 1),
     ("halving-doubling", "mi250", 1),
     ("two-level", "mi250", 1),
@@ -44,6 +47,7 @@ UNFIT = {
     ("halving-doubling", "ndv2", 2),
     ("hierarchical", "ndv2", 2),
     ("two-level", "ndv2", 2),
+    ("rails", "ndv2", 2),
 }
 PASSED = {"dgx-a100": ("msccl", "msccl-executor"), "mi250": ("rccl",), "ring:8": ("rccl",)}
 """Runtimes with connections of all pairs there: over a GPU with a NIC of the plane, over xGMI."""
@@ -72,7 +76,7 @@ def test_files_verify_or_are_refused(algorithm, collective, name, boxes):
     except ColsynthError as refusal:
         code = refusal.diagnostic.code
     unfit = (algorithm, name, boxes) in UNFIT
-    passed = algorithm == "allpairs" and runtime in PASSED.get(name, ())
+    passed = algorithm in ("allpairs", "rails") and runtime in PASSED.get(name, ())
     expected = "CS312" if unfit and not passed else None
     assert code == expected
     assert expected or done.verified
