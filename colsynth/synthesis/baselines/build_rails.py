@@ -205,23 +205,35 @@ class _Writer:
             if adds:
                 ordered = {total[rank]: parts[total[rank]]}
             ends[rank] = self._sum(rank, chunk, origin, ordered, total[rank])
-            self._sum(rank, chunk, origin, {total[rank]: ends[rank]}, Slot("o", chunk))
+            if count == 2:
+                self._publish(rank, chunk, origin, total[rank], ends[rank])
+        for rank in rail if count > 2 else ():  # a copy right behind a chain would be part of it
+            origin = Origin(1, Direction.IN, rank, channel)
+            self._publish(rank, chunk, origin, total[rank], ends[rank])
+
+    def _publish(self, rank: int, chunk: int, origin: Origin, total: Slot, ends: Ends) -> None:
+        """Append the copy of a sum to the output."""
+        self._sum(rank, chunk, origin, {total: ends}, Slot("o", chunk))
 
     def _sum(
         self, rank: int, chunk: int, origin: Origin, parts: dict[Slot, Ends], into: Slot
     ) -> Ends:
-        """Add up parts, each there behind some steps; the first is copied unless it is in place."""
+        """Add up parts, each there behind some steps; the first is copied unless it is in place.
+
+        Within a box there are many parts, so each piece is added up by itself.
+        """
         found: list[int] = []
-        for piece in range(self.pieces):
+        count = 1 if origin.phase == 0 else self.pieces
+        for piece in range(0, self.pieces, count):
             last: tuple[int, ...] = ()
             write = Slot(into.buffer, into.offset + piece)
             for number, (part, ends) in enumerate(parts.items()):
-                after = (*last, *ends[piece : piece + 1])
+                after = (*last, *ends[piece : piece + count])
                 if part == into:
                     last = after
                     continue
                 read, operand = Slot(part.buffer, part.offset + piece), write if number else None
-                where = rank, rank, chunk + piece, 1
+                where = rank, rank, chunk + piece, count
                 adds, needed = number > 0, tuple(sorted(set(after)))
                 last = (len(self.transfers),)
                 self.transfers.append(Transfer(*where, adds, needed, origin, read, write, operand))
