@@ -18,6 +18,8 @@ All proofs are in the simulator's model. A message begins with a step of its sen
   behind it, what enters a box is either not passed on there, so it serves one GPU there, or comes
   from one GPU outside and holds no sum. To serve all pairs of m GPUs there and n outside takes
   min(m, n) of these for each byte.
+- **Boxes in time.** What enters a box before anything can be added outside comes from one GPU, and
+  what enters too late to be passed on serves one. Only the rest serves all.
 - **Sums in time.** In an allreduce, a GPU receives each byte with all other contributions. Messages
   hold one contribution until sums leave, two until sums leave that had to wait, and N - 1 then. So
   the links of a GPU carry the message N - 1 times, (N - 1) / 2 times or once, in that order.
@@ -132,9 +134,26 @@ class Latency:
             if whole:
                 thrice = twice + self.hop + self._relay
                 limits.append(across + min(thrice, sent * ways.lines_across))
+            limits.append(across + self._entering(size))
         if whole and ranks > 2:
             limits.append(near + self.carried(sent / ways.entry, ranks))
         return max(limits)
+
+    def _entering(self, size: int) -> float:
+        """Return how long the links into the first box are used, at least."""
+        problem = self.ways.problem
+        inside = len(self.ways.home)
+        outside = problem.topology.size - inside
+        enters = {Collective.ALLGATHER: outside, Collective.REDUCE_SCATTER: inside}
+        share = enters.get(problem.collective, problem.topology.size) / problem.topology.size
+        once = size * share * self.ways.entrance / self.model.payload[self.protocol]
+        ends = []  # GPUs that one message serves only one of, at either end of that time
+        if problem.collective is not Collective.REDUCE_SCATTER:
+            ends.append(inside)
+        if problem.collective is not Collective.ALLGATHER:
+            ends.append(outside)
+        late = sum((self.hop + self._relay) * (1 - 1 / gpus) for gpus in ends)
+        return min(once * min(ends), once + late)
 
     def carried(self, once: float, ranks: int) -> float:
         """Return how long the links of a GPU carry an allreduce.

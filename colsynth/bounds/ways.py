@@ -154,18 +154,21 @@ class Ways:
         return max((self.problem.topology.size - 1) / self.entry, self._mesh())
 
     @cached_property
+    def entrance(self) -> float:
+        """Seconds per byte that enters the box of the first GPU."""
+        return 1 / sum(self.speed[index] for index in self.border)
+
+    @cached_property
     def crowd_across(self) -> float:
         """Seconds per byte, of links into a box from others."""
         inside = len(self.home)
-        pairs = inside * (self.problem.topology.size - inside)
-        return pairs / sum(self.speed[index] for index in self.border)
+        return inside * (self.problem.topology.size - inside) * self.entrance
 
     @cached_property
     def lines_across(self) -> float:
         """Seconds per byte, likewise, where one GPU of each pair sends to, or hears of, all."""
         inside = len(self.home)
-        lines = min(inside, self.problem.topology.size - inside)
-        return lines / sum(self.speed[index] for index in self.border)
+        return min(inside, self.problem.topology.size - inside) * self.entrance
 
     def _mesh(self) -> float:
         """Return the seconds per byte of all links within a box together.

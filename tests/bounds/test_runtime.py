@@ -198,10 +198,13 @@ def test_all_pairs_of_two_boxes_share_what_joins_them():
     assert ways.crowd_across == pytest.approx(16 / (4 * 50e9 * 0.96))
     latency = Latency(ways, profile("msccl"), ways.model, "LL")
     across, within = 1.1 + 2.6, 0.9 + 0.7
-    assert latency.least(1 << 26) == pytest.approx((6 + across + 0.4 + within + 0.4) / 1e6)
+    assert latency.least(1 << 17) == pytest.approx((6 + across + 0.4 + within + 0.4) / 1e6)
+    latency = Latency(ways, profile("msccl"), ways.model, "LL")
+    entering = (1 << 25) / 2 / (4 * 50e9 * 0.96 * 0.5) + (within + 0.4) * 3 / 4 / 1e6
+    assert latency.least(1 << 25) == pytest.approx((6 + across) / 1e6 + entering)
     summed = Ways(api.make_problem(SMALL[-1], "allreduce"), ways.model)
     assert summed.lines_across == pytest.approx(4 / (4 * 50e9 * 0.96))
-    least = Latency(summed, profile("msccl"), ways.model, "LL").least(1 << 18)
+    least = Latency(summed, profile("msccl"), ways.model, "LL").least(1 << 17)
     assert least == pytest.approx((6 + across + 0.4 + 2 * (within + 0.4)) / 1e6)
 
 
