@@ -7,6 +7,11 @@ from typing import Any
 
 from colsynth.model import Collective
 
+LONGEST = 15
+"""Reductions in a chain where the runtime keeps their sources in an array (contract 4.5, rule S13).
+
+RCCL has no such array."""
+
 
 @dataclass(frozen=True)
 class Profile:

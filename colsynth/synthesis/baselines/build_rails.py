@@ -1,4 +1,4 @@
-"""Pass build-rails: Problem -> ChunkProgram of an allreduce in boxes, on rails, in boxes."""
+"""Pass build-rails: Problem -> ChunkProgram of sums in boxes, then on rails between them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from itertools import product
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.lowering.joined_sums import LONGEST
 from colsynth.model import (
     ChunkProgram,
     Collective,
@@ -20,7 +19,7 @@ from colsynth.model import (
     Transfer,
 )
 from colsynth.runtimes.choice import Choice
-from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.profile import LONGEST, Profile
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import (
     equal_boxes,
@@ -38,7 +37,8 @@ class BuildRails:
 
     Every GPU adds up its shard of what its box sends it straight away. GPUs in the same place of
     their boxes then send each other these sums, all to all, so a message takes one hop between
-    boxes instead of two. Arrivals land in scratch and are added in one go, in pieces for which
+    boxes instead of two. In a reduce-scatter, it adds up the shards of all GPUs in its place and
+    sends each its own. Arrivals land in scratch and are added in one go, in pieces for which
     threadblocks work side by side. With one box, it is two-shot all-pairs.
 
     Pairs without a way through no third GPU take connections that pass others, as far as the
@@ -70,10 +70,10 @@ class BuildRails:
         Raises
         ------
         InputError
-            CS311: it is no allreduce. CS312: boxes differ in size, pairs have no connection, or
+            CS311: it sums up nothing for all. CS312: boxes differ in size, pairs are not joined, or
             there are more arrivals than the runtime adds in one go.
         """
-        require_collective("rails", value, (Collective.ALLREDUCE,))
+        require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
         topology, profile = value.topology, target.profile
         boxes = equal_boxes("rails", topology)
         groups = (*boxes, *zip(*boxes, strict=True))
@@ -86,10 +86,12 @@ class BuildRails:
         require_ways("rails", topology, pairs, profile=profile)
         channels, pieces = self._numbers(boxes, profile)
         writer = _Writer(boxes, pieces, channels * pieces, profile.fuses)
+        scatters = value.collective is Collective.REDUCE_SCATTER
         for channel in range(channels):
-            writer.add_channel(channel)
-        scratch = (writer.scratch,) * topology.size
-        chunks = len(boxes[0]) * writer.shard
+            (writer.scatter if scatters else writer.add_channel)(channel)
+        rooms = len(boxes) * (len(boxes[0]) + 1) if scatters else len(boxes[0]) + len(boxes)
+        scratch = (rooms * writer.shard,) * topology.size
+        chunks = (topology.size if scatters else len(boxes[0])) * writer.shard
         return ChunkProgram(
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )
@@ -137,11 +139,6 @@ class _Writer:
     fuses: bool
     transfers: list[Transfer] = field(default_factory=list)
 
-    @property
-    def scratch(self) -> int:
-        """Chunks of scratch of a GPU."""
-        return (len(self.boxes[0]) + len(self.boxes)) * self.shard
-
     def add_channel(self, channel: int) -> None:
         """Write down a channel."""
         begin, places, count = channel * self.pieces, len(self.boxes[0]), len(self.boxes)
@@ -168,6 +165,51 @@ class _Writer:
             origin = Origin(2, Direction.OUT, box[a], channel)
             ways = total[box[a]], Slot("o", chunks[a])
             self._send(box[a], box[b], chunks[a], origin, *ways, ends[box[a]])
+
+    def scatter(self, channel: int) -> None:
+        """Write down a channel of a reduce-scatter.
+
+        A GPU has room for what arrives for each box from each place; in the room of its own place
+        are its sums. What arrives from other boxes has the rooms behind.
+        """
+        begin, places, count = channel * self.pieces, len(self.boxes[0]), len(self.boxes)
+        room = [
+            [Slot("s", (box * places + place) * self.shard + begin) for place in range(places)]
+            for box in range(count)
+        ]
+        arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
+        targets = [(place, box) for place in range(places) for box in range(count)]
+        for box, a, b in self._within():
+            for index, other in enumerate(self.boxes):
+                chunk, landing = other[b] * self.shard + begin, room[index][a]
+                origin = Origin(0, Direction.IN, other[b], channel)
+                number = self._send(box[a], box[b], chunk, origin, Slot("i", chunk), landing)
+                arrived.setdefault((box[b], index), {})[landing] = (number,) * self.pieces
+        ends: dict[tuple[int, int], Ends] = {}
+        for box in self.boxes:
+            for place, index in targets:
+                chunk = self.boxes[index][place] * self.shard + begin
+                parts = {Slot("i", chunk): (), **arrived.get((box[place], index), {})}
+                into = room[index][place] if count > 1 else Slot("o", begin)
+                origin = Origin(0, Direction.IN, self.boxes[index][place], channel)
+                ends[box[place], index] = self._sum(box[place], chunk, origin, parts, into)
+        for place, index in targets if count > 1 else ():
+            rail = [box[place] for box in self.boxes]
+            rank, chunk = rail[index], rail[index] * self.shard + begin
+            origin, into = Origin(1, Direction.IN, rank, channel), Slot("o", begin)
+            read = room[index][place]
+            landed = {read: ends[rank, index]}
+            for distance in range(1, count):
+                far = (index + distance) % count
+                source, adds = rail[far], self.fuses and count == 2
+                lands = Slot("s", (count * places + far) * self.shard + begin)
+                ways = (read, into) if adds else (read, lands)
+                needed, own = ends[source, index], read if adds else None
+                number = self._send(source, rank, chunk, origin, *ways, needed, own)
+                if not adds:
+                    landed[lands] = (number,) * self.pieces
+            if len(landed) > 1:
+                self._sum(rank, chunk, origin, landed, into)
 
     def _within(self) -> Iterator[tuple[tuple[int, ...], int, int]]:
         """Yield boxes and two places, in rounds in which everyone sends to one place."""

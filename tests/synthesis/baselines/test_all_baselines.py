@@ -16,7 +16,7 @@ SERVED = {
     "hierarchical": ("allreduce", "allgather", "reduce-scatter"),
     "pairwise": ("alltoall",),
     "two-level": ("alltoall",),
-    "rails": ("allreduce",),
+    "rails": ("allreduce", "reduce-scatter"),
 }
 MACHINES = (
     ("dgx-a100", 1),

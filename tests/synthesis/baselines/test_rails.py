@@ -13,15 +13,16 @@ from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_rails import BuildRails
 
 
-def problem_of(boxes, gpus=4):
+def problem_of(boxes, gpus=4, collective="allreduce"):
     machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
-    return api.make_problem(machine, "allreduce")
+    return api.make_problem(machine, collective)
 
 
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
 @pytest.mark.parametrize(("runtime", "boxes"), [("msccl", 1), ("rccl", 2), ("msccl", 3)])
-def test_every_shard_changes_boxes_once(runtime, boxes):
-    """From each box to each other one, and threadblocks suffice by default."""
-    problem = problem_of(boxes)
+def test_every_shard_changes_boxes_once(runtime, boxes, collective):
+    """From each box to each that needs it, and threadblocks suffice by default."""
+    problem = problem_of(boxes, collective=collective)
     program = BuildRails().run(problem, Target(profile(runtime)))
     box = [problem.topology.nodes[node].box for node in problem.topology.ranks]
     crossing: Counter[tuple[int, ...]] = Counter()
@@ -30,7 +31,8 @@ def test_every_shard_changes_boxes_once(runtime, boxes):
             crossing.update(
                 (box[one.source], box[one.target], c + one.chunk) for c in range(one.count)
             )
-    assert len(crossing) == boxes * (boxes - 1) * program.chunks
+    targets = boxes if collective == "allreduce" else 1
+    assert len(crossing) == targets * (boxes - 1) * program.chunks
     assert set(crossing.values()) <= {1}
     done = api.compile(problem, runtime, algorithm="rails", level=0, protocol="LL")
     assert done.verified
