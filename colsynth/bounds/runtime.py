@@ -3,34 +3,32 @@
 Three limits of the simulator's model, each a proof by counting:
 
 - **Links.** The bottleneck cut, where every link has the share of its bandwidth that protocols
-  leave, and data the share of the bytes on the wire that the protocol leaves.
-  Where files can let a switch multicast and reduce, an allreduce has the optimum over it: each GPU
-  sends and receives the message once.
+  leave, and data the share of the bytes on the wire that the protocol leaves. The last byte arrives
+  a hop after it was sent. Where files can let a switch multicast and reduce, an allreduce has the
+  optimum over it: each GPU sends and receives the message once.
 - **Threadblocks.** On average, every GPU receives and sends some bytes, and adds some up. A
-  threadblock moves so many per second, and only so many are resident; a file that asks for more
-  may not fit a GPU, and is not bounded. Where a runtime fuses steps, a receive and a send may
-  share one; elsewhere each takes its own time. Over such a switch, a GPU moves its shard alone.
-- **Latency.** In every process group, some message must reach or leave the first GPU, and its box
-  if the group has GPUs in others. In a custom collective, some chunk must reach who wants it.
+  threadblock moves so many per second, with a step for each call, and only so many are resident; a
+  file that asks for more may not fit a GPU, and is not bounded. The first call to receive begins a
+  hop after the first to send. Where a runtime fuses steps, a receive and a send may share one;
+  elsewhere each takes its own time. Over such a switch, a GPU moves its shard alone.
+- **Latency.** The fewest hops, or the bytes that fewer hops would ask for (`latency`).
 
 A call launches before any of that begins. The protocol with the least time counts at each size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from colsynth.bounds.latency import Latency
+from colsynth.bounds.ways import Ways
 from colsynth.cost import Model, default_model
 from colsynth.cost.pair_routes import is_network
 from colsynth.cost.shared_switch import usable_switch
-from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem
+from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
 from colsynth.runtimes.profile import Profile
-
-if TYPE_CHECKING:
-    from networkx import DiGraph
 
 Optimum = Bound | FlowBound | AllreduceBound
 
@@ -104,25 +102,41 @@ def runtime_bounds(
     """
     model = model or default_model(profile)
     rate = link_rate(problem, optimum, model)
-    wires, switched = _wires(problem), usable_switch(problem, profile) is not None
+    ways, switched = Ways(problem, model), usable_switch(problem, profile) is not None
     if switched and isinstance(optimum, AllreduceBound):
         rate = max(rate, _switch_rate(problem, optimum, model))
-    works = [_threadblock_time(problem, profile, model, p, switched) for p in profile.fifo_calls]
-    bounds = [
-        [
-            _bound(model, name, size, rate, wires, work)
-            for name, work in zip(profile.fifo_calls, works, strict=True)
-        ]
-        for size in sizes
-    ]
-    return tuple(min(several, key=lambda bound: bound.seconds) for several in bounds)
+    links = _bottleneck(optimum, len(problem.topology.links))
+    limits = [Latency(ways, profile, model, name) for name in profile.fifo_calls]
+
+    def bound(size: int, limit: Latency) -> RuntimeBound:
+        moving = float(size / rate) / model.payload[limit.protocol]
+        return RuntimeBound(
+            size=size,
+            protocol=limit.protocol,
+            links=limit.begin + moving + limit.tail(links),
+            threadblocks=limit.begin + _threadblock_time(limit, size, switched),
+            latency=limit.once if switched else limit.least(size),
+        )
+
+    several = ([bound(size, limit) for limit in limits] for size in sizes)
+    return tuple(min(found, key=lambda bound: bound.seconds) for found in several)
+
+
+def _bottleneck(optimum: Optimum, links: int) -> Iterable[int]:
+    """Return links of which each byte of the bound of links passes one."""
+    if isinstance(optimum, FlowBound):
+        priced = [index for index, price in enumerate(optimum.prices) if price]
+        return priced or optimum.cut.links
+    if isinstance(optimum, AllreduceBound):
+        composed = optimum.rooted is None and optimum.known
+        return _bottleneck(optimum.composition, links) if composed else range(links)
+    return {index for cut in optimum.cuts for index in cut.links}
 
 
 def _switch_rate(problem: Problem, optimum: AllreduceBound, model: Model) -> Fraction:
     """Return the bytes per second of an allreduce whose GPUs share a switch that reduces."""
     topology = problem.topology
-    network = any(is_network(topology, link) for link in range(len(topology.links)))
-    best = _exact(max(model.link_efficiency, model.network_efficiency * network))
+    best = _best_share(topology, model)
     if optimum.in_network is not None:
         return optimum.in_network.algbw * best
     ways: dict[tuple[int, int], Fraction] = {}
@@ -132,46 +146,32 @@ def _switch_rate(problem: Problem, optimum: AllreduceBound, model: Model) -> Fra
     return best * min(ways[node, way] for node in topology.ranks for way in (0, 1))
 
 
-def _bound(
-    model: Model,
-    protocol: str,
-    size: int,
-    rate: Fraction,
-    wires: tuple[float, float | None],
-    work: float,
-) -> RuntimeBound:
-    """Return the bound of a protocol, from the rate of links, `_wires` and threadblocks' time."""
-    begun = (model.launch[protocol] + model.step[protocol]) / 1e6
-    near, between = wires
-    hop, network_hop = model.hop[protocol] / 1e6, model.network_hop[protocol] / 1e6
-    message = min(hop, network_hop) + near  # NICs may lie on the way within a box, too
-    if between is not None:
-        message = max(message, network_hop + between)
-    return RuntimeBound(
-        size=size,
-        protocol=protocol,
-        links=begun + float(size / rate) / model.payload[protocol],
-        threadblocks=begun + size * work,
-        latency=begun + model.step[protocol] / 1e6 + message,  # the receiver takes a step, too
-    )
+def _best_share(topology: Topology, model: Model) -> Fraction:
+    """Return the greatest share of its bandwidth that the simulator leaves any link."""
+    network = any(is_network(topology, link) for link in range(len(topology.links)))
+    return _exact(max(model.link_efficiency, model.network_efficiency * network))
 
 
-def _threadblock_time(
-    problem: Problem, profile: Profile, model: Model, protocol: str, switched: bool
-) -> float:
-    """Return seconds per message byte that threadblocks need; 0 where that is not known."""
+def _threadblock_time(limit: Latency, size: int, switched: bool) -> float:
+    """Return seconds that threadblocks need behind the first step; 0 where that is not known."""
+    problem, profile, protocol = limit.ways.problem, limit.profile, limit.protocol
     if problem.collective not in _WORK or problem.groups or problem.shards:
         return 0.0
+    rate, local_rate = (kind[protocol] * 1e9 for kind in (limit.model.rate, limit.model.local_rate))
     received, sent, added = _WORK[problem.collective]
     ranks = problem.topology.size
-    blocks = profile.usable_threadblocks
+    each = size / ranks / profile.usable_threadblocks  # bytes of a shard, for each threadblock
     if switched:
-        return 1 / model.rate[protocol] / ranks / blocks / 1e9
-    moves = max(received, sent) if profile.fuses else received + sent
-    time = moves / model.rate[protocol]
-    if not profile.fuses:
-        time += added / model.local_rate[protocol]
-    return time * (ranks - 1) / ranks / blocks / 1e9
+        return each / rate
+    each *= ranks - 1
+    moved = each * (max(received, sent) if profile.fuses else received + sent)
+    if not profile.xml:
+        return moved / rate + limit.hop
+    begun = 1 if profile.fuses else 2
+    calls = max(0.0, moved / profile.tile_bytes[protocol] - begun) * limit.step
+    if profile.fuses:
+        return limit.hop + limit.step + calls + moved / rate
+    return min(limit.hop, limit.step) + calls + moved / rate + each * added / local_rate
 
 
 def link_rate(problem: Problem, optimum: Optimum, model: Model) -> Fraction:
@@ -179,8 +179,8 @@ def link_rate(problem: Problem, optimum: Optimum, model: Model) -> Fraction:
     if isinstance(optimum, AllreduceBound):
         if optimum.rooted is None and optimum.known:
             return link_rate(problem, optimum.composition, model)
-        best = max(model.link_efficiency, model.network_efficiency)
-        return max(optimum.limit.algbw, optimum.algbw) * _exact(best)
+        best = _best_share(problem.topology, model)
+        return max(optimum.limit.algbw, optimum.algbw) * best
     if isinstance(optimum, FlowBound):
         # Prices of links prove a rate in proportion to the sum of bandwidth times price.
         prices = dict(enumerate(optimum.prices)) or dict.fromkeys(optimum.cut.links, 1)
@@ -205,50 +205,3 @@ def _share(problem: Problem, prices: Mapping[int, int], model: Model) -> Fractio
 
 def _exact(share: float) -> Fraction:
     return Fraction(share).limit_denominator(10**6)
-
-
-def _wires(problem: Problem) -> tuple[float, float | None]:
-    """Return the seconds of links that some message passes, and some that changes boxes.
-
-    The second is None where no message must leave a box.
-    """
-    import networkx as nx
-
-    nodes = problem.topology.nodes
-    graph = nx.DiGraph()
-    for link in problem.topology.links:
-        known = graph.get_edge_data(link.source, link.target, {"latency": link.latency})
-        graph.add_edge(link.source, link.target, latency=min(known["latency"], link.latency))
-    near, between = 0.0, None
-    for some, others in _apart(problem):
-        way = min(_latency(graph, some, others), _latency(graph, others, some))
-        near = max(near, way)
-        if {nodes[node].box for node in some}.isdisjoint(nodes[node].box for node in others):
-            between = max(between or 0.0, way)
-    return near, between
-
-
-def _apart(problem: Problem) -> Iterator[tuple[set[int], set[int]]]:
-    """Yield sets of GPUs of which one must send to, or receive from, one of other GPUs."""
-    nodes, ranks = problem.topology.nodes, problem.topology.ranks
-    if problem.collective is Collective.CUSTOM:
-        for demand in problem.demands:
-            for rank in demand.wanted:
-                if rank not in demand.holders:
-                    yield {ranks[holder] for holder in demand.holders}, {ranks[rank]}
-                    return  # one proves as much as a bound needs
-        return
-    for group in problem.groups or (range(len(ranks)),):
-        first, *others = (ranks[rank] for rank in group)
-        home = {node for node in (first, *others) if nodes[node].box == nodes[first].box}
-        yield {first}, set(others)
-        if len(home) < len(group):
-            yield home, set(others) - home
-
-
-def _latency(graph: DiGraph, sources: set[int], targets: set[int]) -> float:
-    """Return the least latency of any way from a source to a target; 0 without a way."""
-    import networkx as nx
-
-    lengths = nx.multi_source_dijkstra_path_length(graph, sources, weight="latency")
-    return float(min((lengths[node] for node in targets if node in lengths), default=0))

@@ -18,11 +18,6 @@ from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, behind
 from colsynth.model import Slot, Transfer
 
-LONGEST = 15
-"""Reductions in a chain where the runtime keeps their sources in an array (contract 4.5, rule S13).
-
-RCCL has no such array."""
-
 
 class LandedSums:
     """Where arrivals land until they are added up.

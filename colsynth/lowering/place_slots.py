@@ -10,12 +10,13 @@ from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.lowering.contributions import Place, contributions
 from colsynth.lowering.exchange import overwritten, passing
-from colsynth.lowering.joined_sums import LONGEST, LandedSums, pieces
+from colsynth.lowering.joined_sums import LandedSums, pieces
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, arriving, behind, runs
 from colsynth.lowering.proposals import sums_in_one_go
 from colsynth.model import ChunkProgram, Collective, Direction, Origin, Slot, Transfer
 from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.profile import LONGEST
 from colsynth.runtimes.target import Target
 
 _SUMS = "running", "joined", "by-chunk"
@@ -143,13 +144,8 @@ class _Placer:
             owned = [(rank, c) for c in self.layout.own_result(index)]
             for run in runs(owned, self.most):
                 chunk, count = run[0][1], len(run)
-                number = self._local(
-                    rank,
-                    chunk,
-                    count,
-                    self.layout.input(rank, chunk),
-                    self.layout.output(rank, chunk),
-                )
+                slots = self.layout.input(rank, chunk), self.layout.output(rank, chunk)
+                number = self._local(rank, chunk, count, *slots)
                 self.copies.update({(rank, c): number for _, c in run})
 
     def begin_sums(self) -> None:

@@ -117,25 +117,27 @@ def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
         return
     blocks = profile.usable_threadblocks
     if profile.fuses:
-        yield from _spread_sums(shape.ranks, blocks)
+        yield from _spread_sums(shape.ranks, blocks, shape.ranks if shape.falls else blocks)
         return
     # Threadblocks serve both directions of a pair, and all of a channel share its sums.
     plan = {SUMS: "by-chunk", STRATEGY: "paired", SEGMENTS: str(shape.ranks)}
     yield tuple({**plan, INSTANCES: number} for number in range(blocks // shape.ranks, 0, -1))
 
 
-def _spread_sums(ranks: int, blocks: int) -> Iterator[Proposal]:
-    """Yield as many channels as fit, whose sums have most threadblocks that are left.
+def _spread_sums(ranks: int, blocks: int, most: int) -> Iterator[Proposal]:
+    """Yield as many channels as fit, and half as many with more threadblocks for sums.
 
-    A channel has a threadblock for each direction of each peer, and one for each of its sums.
-    Powers of two divide the messages of most calls.
+    A channel has a threadblock for each direction of each peer, and one for each of its sums, at
+    most `most`: where sums are sent on, each is a call of its own. Powers of two divide the
+    messages of most calls.
     """
     peers = 2 * (ranks - 1)
     number = _power(blocks // (peers + 2))
-    if number:
-        segments = _power(min(ranks, blocks // number - peers))
-        plan = {SUMS: "by-chunk", STRATEGY: "spread", SEGMENTS: str(segments)}
-        yield ({**plan, INSTANCES: number},)
+    for channels in (number, number // 2):
+        if channels:
+            segments = _power(min(most, blocks // channels - peers))
+            plan = {SUMS: "by-chunk", STRATEGY: "spread", SEGMENTS: str(segments)}
+            yield ({**plan, INSTANCES: channels},)
 
 
 def _power(most: int) -> int:

@@ -31,6 +31,7 @@ _PASSES = {
     "build-stars": "colsynth.synthesis.baselines.build_stars:BuildStars",
     "build-all-pairs": "colsynth.synthesis.baselines.build_all_pairs:BuildAllPairs",
     "build-pairwise": "colsynth.synthesis.baselines.build_pairwise:BuildPairwise",
+    "build-rails": "colsynth.synthesis.baselines.build_rails:BuildRails",
     "build-two-level": "colsynth.synthesis.baselines.build_two_level:BuildTwoLevel",
     "round-weights": "colsynth.lowering.round_weights:RoundWeights",
     "lower-forest": "colsynth.lowering.lower_forest:LowerForest",
@@ -63,6 +64,7 @@ ALGORITHMS = {
     "hierarchical": f"build-hierarchical,lower-forest,{_LOWERING}",
     "allpairs": f"build-all-pairs,{_JOINED}",
     "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
+    "rails": f"build-rails,{_SPREAD.partition('place-slots,')[2]}",
     "pairwise": f"build-pairwise,{_LOWERING}",
     "two-level": f"build-two-level,{_BALANCED}",
     "multicast": "build-multicast",
@@ -73,7 +75,11 @@ ALGORITHMS = {
 def pipeline_of(algorithm: str, *, rounds: bool = False) -> str:
     """Return the pipeline of an algorithm of `ALGORITHMS`; with `rounds`, to a RoundProgram."""
     text = ALGORITHMS[algorithm]
-    return f"{text.partition(',order-transfers')[0]},place-slots,lower-rounds" if rounds else text
+    if not rounds:
+        return text
+    if "place-slots" not in text:  # slots are placed already
+        return f"{text.partition(',assign-threadblocks')[0]},lower-rounds"
+    return f"{text.partition(',order-transfers')[0]},place-slots,lower-rounds"
 
 
 @dataclasses.dataclass(frozen=True)

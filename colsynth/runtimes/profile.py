@@ -7,6 +7,11 @@ from typing import Any
 
 from colsynth.model import Collective
 
+LONGEST = 15
+"""Reductions in a chain where the runtime keeps their sources in an array (contract 4.5, rule S13).
+
+RCCL has no such array."""
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -86,6 +91,9 @@ class Profile:
     library : str or None
         The runtime whose algorithms, `built_in` there, serve calls that no file serves; None: this
         one.
+    passes_on : dict
+        GPUs that data of one connection passes at most where no way joins two GPUs by themselves:
+        within a ``"box"``, and over the ``"network"``. Empty: none.
     sources : dict
         Where each number comes from, by field name.
     """
@@ -128,6 +136,7 @@ class Profile:
     plans: dict[str, Any] = field(default_factory=dict)
     rounds: bool = False
     library: str | None = None
+    passes_on: dict[str, int] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
 
     @property

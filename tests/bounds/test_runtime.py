@@ -9,8 +9,10 @@ from itertools import product
 import pytest
 
 from colsynth import api
+from colsynth.bounds.latency import Latency
 from colsynth.bounds.optimum import best_optimum
 from colsynth.bounds.runtime import link_rate, runtime_bounds
+from colsynth.bounds.ways import Ways
 from colsynth.cost import default_model
 from colsynth.cost.pair_routes import is_network
 from colsynth.errors import ColsynthError
@@ -106,8 +108,104 @@ def test_it_is_the_sum_that_is_said():
     model = default_model(profile("rccl"))
     (found,) = bounds(problem, "rccl", (1 << 30,))
     begun = (model.launch["Simple"] + model.step["Simple"]) / 1e6
-    assert found.threadblocks == pytest.approx(begun + (1 << 30) * 7 / 8 * 5 / 12e9 / 64)
-    assert found.links == pytest.approx(begun + (1 << 30) / (1800 / 7 * 0.75e9))
+    moved = (1 << 30) * 7 / 8 / 64
+    calls = 2 * moved * 2 / (1 << 21)  # of 2 MiB at most, to receive and to send, 1 us each
+    assert found.threadblocks == pytest.approx(begun + moved * 5 / 12e9 + (calls - 1) * 1e-6)
+    hop = (model.hop["Simple"] + 0.7) / 1e6
+    assert found.links == pytest.approx(begun + (1 << 30) / (1800 / 7 * 0.75e9) + hop)
+
+
+SMALL = (
+    *(api.load_topology(name) for name in ("ring:3", "ring:5", "mesh:2x2")),
+    api.load_topology("gb200-nvl72", nodes=2, settings={"gpus": "4"}),
+)
+
+
+PLANS = (("allpairs", "LL", 1), ("allpairs2", "Simple", 2), ("bfb", "LL", 2), ("forest", "LL", 1))
+
+
+def test_no_algorithm_is_predicted_to_beat_it_at_small_sizes():
+    """With one hop or several, direct or relayed, with one copy or two, in one box or two."""
+    seen, runtimes = 0, ("msccl", "rccl", "mscclpp")
+    for place, (topology, collective) in enumerate(product(SMALL, COLLECTIVES[:4])):
+        problem = api.make_problem(topology, collective)
+        runtime = runtimes[place % 3]
+        least = bounds(problem, runtime, SIZES[:3])
+        for algorithm, protocol, instances in PLANS:
+            plan = {"algorithm": algorithm, "instances": instances, "protocol": protocol}
+            try:
+                found = api.compile(problem, runtime, level=0, several=False, **plan)
+            except ColsynthError:
+                continue  # no algorithm serves everything
+            points = simulate(found.artefacts[0].program, topology, profile(runtime), SIZES[:3])
+            assert all(
+                p.seconds >= b.seconds * (1 - 1e-9) for p, b in zip(points, least, strict=True)
+            )
+            seen += 1
+    assert seen >= 35
+
+
+@pytest.mark.parametrize(
+    ("runtime", "collective", "size", "most"),
+    [
+        # launch 5.6, steps 0.4, hops 0.9 and wires 0.7, and a wait of 0.5 between two sums
+        ("msccl", "allgather", 1 << 10, 5.6 + 0.4 + 1.6 + 0.4),
+        ("msccl", "reduce-scatter", 1 << 10, 5.6 + 0.4 + 1.6 + 0.4 + 0.5 + 0.4),
+        ("msccl", "allreduce", 1 << 10, 5.6 + 0.4 + 1.6 + 0.4 + 0.5 + 0.4),
+        ("msccl", "allreduce", 1 << 16, 5.6 + 0.4 + 1.6 + 0.4 + 1.6 + 0.4),
+        # launch 12; sums are steps of their own
+        ("rccl", "allreduce", 1 << 10, 12 + 0.4 + 1.6 + 0.4 + 0.5 + 0.4),
+    ],
+)
+def test_hops_steps_and_sums_are_counted(runtime, collective, size, most):
+    """On 8 GPUs of one switch; 64 KiB are too many for each GPU to receive seven times."""
+    problem = api.make_problem(api.load_topology("dgx-h100"), collective)
+    target = profile(runtime)
+    ways = Ways(problem, default_model(target))
+    assert Latency(ways, target, ways.model, "LL").least(size) == pytest.approx(most / 1e6)
+
+
+def test_messages_hold_more_contributions_later():
+    """Seven copies of each byte, then pairs, then sums that waited."""
+    problem = api.make_problem(api.load_topology("dgx-h100"), "allreduce")
+    ways = Ways(problem, default_model(profile("msccl")))
+    latency = Latency(ways, profile("msccl"), ways.model, "Simple")
+    hop, merge = 1.7 + 0.7 + 1.0, 0.5 + 1.0
+    for carried, once in (
+        (7 * 0.1, 0.1),
+        (hop + 3.5 * 0.1, hop / 7 + 0.1),
+        (hop + merge + 1, hop / 7 + merge / 3.5 + 1),
+    ):
+        assert latency.carried(once / 1e6, 8) == pytest.approx(carried / 1e6)
+    least = 8.4 + 1.0 + 1.7 + 0.7 + hop + merge + 20
+    size = (hop / 7 + merge / 3.5 + 20) / 1e6 * ways.entry
+    assert latency.least(size) == pytest.approx(least / 1e6)
+
+
+def test_what_is_sent_directly_passes_several_links():
+    """On a ring of five, 30 links' worth of pairs over 10 links; 4 into each GPU over 2."""
+    problem = api.make_problem(api.load_topology("ring:5"), "allgather")
+    ways = Ways(problem, default_model(profile("msccl")))
+    speed = ways.speed[0]
+    assert ways.entry == pytest.approx(2 * speed)
+    assert ways.crowd == pytest.approx(3 / speed)
+
+
+def test_all_pairs_of_two_boxes_share_what_joins_them():
+    """Four GPUs by four, over four NICs; and relays take a hop of the network, and one within."""
+    problem = api.make_problem(SMALL[-1], "allgather")
+    ways = Ways(problem, default_model(profile("msccl")))
+    assert ways.crowd_across == pytest.approx(16 / (4 * 50e9 * 0.96))
+    latency = Latency(ways, profile("msccl"), ways.model, "LL")
+    across, within = 1.1 + 2.6, 0.9 + 0.7
+    assert latency.least(1 << 17) == pytest.approx((6 + across + 0.4 + within + 0.4) / 1e6)
+    latency = Latency(ways, profile("msccl"), ways.model, "LL")
+    entering = (1 << 25) / 2 / (4 * 50e9 * 0.96 * 0.5) + (within + 0.4) * 3 / 4 / 1e6
+    assert latency.least(1 << 25) == pytest.approx((6 + across) / 1e6 + entering)
+    summed = Ways(api.make_problem(SMALL[-1], "allreduce"), ways.model)
+    assert summed.lines_across == pytest.approx(4 / (4 * 50e9 * 0.96))
+    least = Latency(summed, profile("msccl"), ways.model, "LL").least(1 << 17)
+    assert least == pytest.approx((6 + across + 0.4 + 2 * (within + 0.4)) / 1e6)
 
 
 def test_latency_counts_the_way_to_another_box():

@@ -140,4 +140,5 @@ def test_spread_sums_fit_the_resident_threadblocks(name):
         channels, sums = plan["lower-forest.instances"], int(plan["lower-forest.segments"])
         assert channels * (2 * (machine.size - 1) + sums) <= runtime.resident_threadblocks
         assert (channels * sums).bit_count() == 1
-    assert len(plans) == 1
+    numbers = [plan["lower-forest.instances"] for plan in plans]
+    assert numbers == ([1] if machine.size == 24 else [numbers[0], numbers[0] // 2])

@@ -29,8 +29,9 @@ class BuildAllPairs(Replicated):
     collectives follow the order of pairwise exchange: in round k each rank sends to the one
     k places on, so that no two send to the same.
 
-    One step is all there is to it, so a topology where some pair has no way through no third
-    GPU is refused; two-shot all-pairs and pairwise exchange relay.
+    One step is all there is to it. Pairs without a way through no third GPU take connections that
+    pass others, as far as the runtime has them (`Profile.passes_on`). Elsewhere the topology is
+    refused; two-shot all-pairs and pairwise exchange relay.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class BuildAllPairs(Replicated):
         size, collective = value.topology.size, value.collective
         relaying = "pairwise" if collective is Collective.ALLTOALL else "allpairs2"
         advice = f"'-a {relaying}' passes data on through other GPUs"
-        require_ways("allpairs", value.topology, pairs(size), advice)
+        require_ways("allpairs", value.topology, pairs(size), advice, target.profile)
         script = Script(value, 1 if collective is Collective.ALLREDUCE else size, self.instances)
         inwards = collective in (Collective.ALLREDUCE, Collective.REDUCE_SCATTER)
         order = sorted(pairs(size)) if collective is Collective.ALLREDUCE else pairs(size)

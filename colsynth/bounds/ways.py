@@ -1,0 +1,197 @@
+"""What messages between GPUs pass, and what happens if all are sent directly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from colsynth.cost import Model
+from colsynth.cost.pair_routes import is_network
+from colsynth.model import Collective, Kind, Problem
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
+
+_INWARDS = (Collective.REDUCE_SCATTER, Collective.REDUCE, Collective.GATHER)
+_FAR = float("inf")
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The links of a problem; seconds and bytes per second as the model counts them.
+
+    Parameters
+    ----------
+    problem : Problem
+    model : Model
+    """
+
+    problem: Problem
+    model: Model
+
+    @cached_property
+    def _graph(self) -> DiGraph:
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(range(len(self.problem.topology.nodes)))
+        for link in self.problem.topology.links:
+            known = graph.get_edge_data(link.source, link.target, {"latency": link.latency})
+            latency = min(known["latency"], link.latency)
+            graph.add_edge(link.source, link.target, latency=latency)
+        return graph
+
+    @cached_property
+    def speed(self) -> tuple[float, ...]:
+        """Bytes per second of every link, at the share that protocols of the wire leave."""
+        topology, model = self.problem.topology, self.model
+        return tuple(
+            float(link.bandwidth)
+            * (model.network_efficiency if is_network(topology, index) else model.link_efficiency)
+            for index, link in enumerate(topology.links)
+        )
+
+    @cached_property
+    def _ends(self) -> tuple[Mapping[int, float], Mapping[int, float]]:
+        """Seconds from the nearest GPU to each node, and from each node to the nearest GPU."""
+        gpus = set(self.problem.topology.ranks)
+        return self._lengths(gpus), self._lengths(gpus, back=True)
+
+    def _lengths(self, sources: set[int], *, back: bool = False) -> Mapping[int, float]:
+        import networkx as nx
+
+        graph = self._graph.reverse(copy=False) if back else self._graph
+        found = nx.multi_source_dijkstra_path_length(graph, sources, weight="latency")
+        return {node: float(length) for node, length in found.items()}
+
+    def through(self, links: Iterable[int]) -> float:
+        """Return the least latency of a way from GPU to GPU over one of some links."""
+        there, back = self._ends
+        rows = (self.problem.topology.links[index] for index in links)
+        return min(
+            (
+                there.get(link.source, _FAR) + float(link.latency) + back.get(link.target, _FAR)
+                for link in rows
+            ),
+            default=0.0,
+        )
+
+    @cached_property
+    def near(self) -> float:
+        """The least latency between two GPUs."""
+        topology, gpus = self.problem.topology, set(self.problem.topology.ranks)
+        return self.through(i for i, link in enumerate(topology.links) if link.source in gpus)
+
+    @cached_property
+    def border(self) -> tuple[int, ...]:
+        """The links that enter the box of the first GPU."""
+        nodes, links = self.problem.topology.nodes, self.problem.topology.links
+        home = nodes[self.problem.topology.ranks[0]].box
+        return tuple(
+            index
+            for index, link in enumerate(links)
+            if nodes[link.target].box == home != nodes[link.source].box
+        )
+
+    @cached_property
+    def home(self) -> tuple[int, ...]:
+        """The GPUs, as nodes, of the box of the first one."""
+        nodes, ranks = self.problem.topology.nodes, self.problem.topology.ranks
+        return tuple(node for node in ranks if nodes[node].box == nodes[ranks[0]].box)
+
+    @cached_property
+    def needed(self) -> tuple[float, float | None]:
+        """Latencies of a message that the problem needs, and of one that changes boxes.
+
+        Each is the greatest that one GPU of a group proves. The second is None where no message
+        must leave a box.
+        """
+        nodes = self.problem.topology.nodes
+        near, far = 0.0, None
+        for some, others, back in self._apart():
+            lengths = self._lengths(some, back=back)
+            boxes = {nodes[node].box for node in some}
+            known = {node: lengths[node] for node in others if node in lengths}
+            near = max(near, *known.values(), 0.0)
+            away = [length for node, length in known.items() if nodes[node].box not in boxes]
+            if away:
+                far = max(far or 0.0, *away)
+        return near, far
+
+    def _apart(self) -> Iterator[tuple[set[int], set[int], bool]]:
+        """Yield GPUs of which one reaches each of others; whether it is they who send."""
+        problem, ranks = self.problem, self.problem.topology.ranks
+        if problem.collective is Collective.CUSTOM:
+            for demand in problem.demands:
+                for rank in demand.wanted:
+                    if rank not in demand.holders:
+                        yield {ranks[holder] for holder in demand.holders}, {ranks[rank]}, False
+                        return  # one proves as much as a bound needs
+            return
+        rooted = {rank for rank, part in zip(problem.roots, problem.weights, strict=True) if part}
+        for group in problem.members:
+            hub = next((rank for rank in group if rank in rooted), None)
+            if hub is not None:
+                others = {ranks[rank] for rank in group if rank != hub}
+                yield {ranks[hub]}, others, problem.collective in _INWARDS
+
+    # If every GPU sends to each other one directly, seconds per byte that it sends to each
+
+    @cached_property
+    def entry(self) -> float:
+        """Bytes per second that enter the GPU with the least."""
+        into = dict.fromkeys(self.problem.topology.ranks, 0.0)
+        for link, speed in zip(self.problem.topology.links, self.speed, strict=True):
+            if link.target in into:
+                into[link.target] += speed
+        return min(into.values())
+
+    @cached_property
+    def crowd(self) -> float:
+        """Seconds per byte, of links into a GPU, or of those within a box of direct links."""
+        return max((self.problem.topology.size - 1) / self.entry, self._mesh())
+
+    @cached_property
+    def entrance(self) -> float:
+        """Seconds per byte that enters the box of the first GPU."""
+        return 1 / sum(self.speed[index] for index in self.border)
+
+    @cached_property
+    def crowd_across(self) -> float:
+        """Seconds per byte, of links into a box from others."""
+        inside = len(self.home)
+        return inside * (self.problem.topology.size - inside) * self.entrance
+
+    @cached_property
+    def lines_across(self) -> float:
+        """Seconds per byte, likewise, where one GPU of each pair sends to, or hears of, all."""
+        inside = len(self.home)
+        return min(inside, self.problem.topology.size - inside) * self.entrance
+
+    def _mesh(self) -> float:
+        """Return the seconds per byte of all links within a box together.
+
+        Each pair uses as many as the shortest way has. Leaving the box and coming back has the
+        price of the longest of these, half on the links that leave and half on those that enter.
+        """
+        import networkx as nx
+
+        topology = self.problem.topology
+        nodes, home = topology.nodes, self.home
+        box = nodes[home[0]].box
+        inner = {i for i, x in enumerate(nodes) if x.box == box and x.kind is not Kind.NIC}
+        graph = self._graph.subgraph(inner)
+        first = nx.single_source_shortest_path_length(graph, home[0])
+        if len({first.get(node) for node in home[1:]}) < 2:
+            return 0.0  # equally far from each other: links into a GPU prove as much
+        ways = [nx.single_source_shortest_path_length(graph, node) for node in home]
+        if any(node not in way for way in ways for node in home):
+            return 0.0
+        most = max(way[node] for way in ways for node in home)
+        room = 0.0
+        for link, speed in zip(topology.links, self.speed, strict=True):
+            ends = (link.source in inner) + (link.target in inner)
+            room += speed * (0.0, most / 2, 1.0)[ends]
+        return float(sum(way[node] for way in ways for node in home)) / room

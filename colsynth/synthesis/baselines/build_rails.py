@@ -1,0 +1,305 @@
+"""Pass build-rails: Problem -> ChunkProgram of sums in boxes, then on rails between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import ClassVar
+
+from colsynth.errors import require_least
+from colsynth.model import (
+    ChunkProgram,
+    Collective,
+    Direction,
+    Ordering,
+    Origin,
+    Problem,
+    Slot,
+    Transfer,
+)
+from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.profile import LONGEST, Profile
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.refusals import (
+    equal_boxes,
+    require_collective,
+    require_ways,
+    unfit,
+)
+
+Boxes = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRails:
+    """Reduce shards among all pairs of a box, exchange the sums on rails, and spread them.
+
+    Every GPU adds up its shard of what its box sends it straight away. GPUs in the same place of
+    their boxes then send each other these sums, all to all, so a message takes one hop between
+    boxes instead of two. In a reduce-scatter, it adds up the shards of all GPUs in its place and
+    sends each its own. Arrivals land in scratch and are added in one go, in pieces for which
+    threadblocks work side by side. With one box, it is two-shot all-pairs.
+
+    Pairs without a way through no third GPU take connections that pass others, as far as the
+    runtime has them (`Profile.passes_on`).
+
+    Parameters
+    ----------
+    instances : int
+        Channels, each with its own part of every shard. 0: as many as threadblocks suffice for.
+    pieces : int
+        Pieces in which a channel's part is added up. 0: as many as threadblocks are left for.
+    """
+
+    instances: int = 0
+    pieces: int = 0
+
+    name: ClassVar[str] = "build-rails"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (0, 1, 2, 4)),)
+
+    def __post_init__(self) -> None:
+        require_least("instances", self.instances, 0)
+        require_least("pieces", self.pieces, 0)
+
+    def run(self, value: Problem, target: Target) -> ChunkProgram:
+        """Return the transfers and sums, with their slots.
+
+        Raises
+        ------
+        InputError
+            CS311: it sums up nothing for all. CS312: boxes differ in size, pairs are not joined, or
+            there are more arrivals than the runtime adds in one go.
+        """
+        require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
+        topology, profile = value.topology, target.profile
+        boxes = equal_boxes("rails", topology)
+        groups = (*boxes, *zip(*boxes, strict=True))
+        most = max(map(len, (boxes, *boxes))) - 1
+        if profile.fuses and most > LONGEST:
+            raise unfit(
+                "rails", topology, f"{most} arrivals are more than {LONGEST} to add at once"
+            )
+        pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
+        require_ways("rails", topology, pairs, profile=profile)
+        channels, pieces = self._numbers(boxes, profile)
+        writer = _Writer(boxes, pieces, channels * pieces, profile.fuses)
+        scatters = value.collective is Collective.REDUCE_SCATTER
+        for channel in range(channels):
+            (writer.scatter if scatters else writer.add_channel)(channel)
+        rooms = len(boxes) * (len(boxes[0]) + 1) if scatters else len(boxes[0]) + len(boxes)
+        scratch = (rooms * writer.shard,) * topology.size
+        chunks = (topology.size if scatters else len(boxes[0])) * writer.shard
+        return ChunkProgram(
+            value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
+        )
+
+    def _numbers(self, boxes: Boxes, profile: Profile) -> tuple[int, int]:
+        """Return channels and pieces, powers of two by default: these divide most messages."""
+        blocks, places = profile.usable_threadblocks, len(boxes[0])
+        ends, sums = 2 * (places + len(boxes) - 2), min(2, len(boxes))
+        channels = self.instances or max(1, _power(blocks // (ends + sums)))
+        left = (blocks - channels * ends) // (channels * sums)
+        return channels, self.pieces or max(1, _power(min(places, left)))
+
+
+def _power(most: int) -> int:
+    """Return the largest power of two up to a number; 0 below one."""
+    return 1 << most.bit_length() >> 1 if most > 0 else 0
+
+
+Ends = tuple[int, ...]
+"""The last step of each piece of a sum, by its number."""
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Transfers so far.
+
+    In its scratch, a GPU has room for its shard from each place of its box, and from each box: its
+    own sum, and those that arrive. Sums of boxes are added by box, in the room of its own place,
+    so that all get the same bits. The sum of two is the same either way: the GPU's own is added
+    to what arrived.
+
+    Parameters
+    ----------
+    boxes : tuple of tuple of int
+    pieces : int
+    shard : int
+        Chunks of a shard, of all channels.
+    fuses : bool
+        Whether the runtime adds while it receives.
+    """
+
+    boxes: Boxes
+    pieces: int
+    shard: int
+    fuses: bool
+    transfers: list[Transfer] = field(default_factory=list)
+
+    def add_channel(self, channel: int) -> None:
+        """Write down a channel."""
+        begin, places, count = channel * self.pieces, len(self.boxes[0]), len(self.boxes)
+        chunks = [place * self.shard + begin for place in range(places)]
+        landing = [Slot("s", chunk) for chunk in chunks]
+        sums = [Slot("s", (places + box) * self.shard + begin) for box in range(count)]
+        arrived: dict[int, dict[Slot, Ends]] = {rank: {} for box in self.boxes for rank in box}
+        for box, a, b in self._within():
+            origin = Origin(0, Direction.IN, box[b], channel)
+            ways = Slot("i", chunks[b]), landing[a]
+            number = self._send(box[a], box[b], chunks[b], origin, *ways)
+            arrived[box[b]][landing[a]] = (number,) * self.pieces
+        ends: dict[int, Ends] = {}
+        total: dict[int, Slot] = {}
+        for index, box in enumerate(self.boxes):
+            for place, rank in enumerate(box):
+                parts = {Slot("i", chunks[place]): (), **dict(sorted(arrived[rank].items()))}
+                total[rank] = sums[index] if count > 1 else Slot("o", chunks[place])
+                origin = Origin(0, Direction.IN, rank, channel)
+                ends[rank] = self._sum(rank, chunks[place], origin, parts, total[rank])
+        for place, rail in enumerate(zip(*self.boxes, strict=True) if count > 1 else ()):
+            self._exchange(rail, chunks[place], landing[place], sums, ends, total, channel)
+        for box, a, b in self._within():
+            origin = Origin(2, Direction.OUT, box[a], channel)
+            ways = total[box[a]], Slot("o", chunks[a])
+            self._send(box[a], box[b], chunks[a], origin, *ways, ends[box[a]])
+
+    def scatter(self, channel: int) -> None:
+        """Write down a channel of a reduce-scatter.
+
+        A GPU has room for what arrives for each box from each place; in the room of its own place
+        are its sums. What arrives from other boxes has the rooms behind.
+        """
+        begin, places, count = channel * self.pieces, len(self.boxes[0]), len(self.boxes)
+        room = [
+            [Slot("s", (box * places + place) * self.shard + begin) for place in range(places)]
+            for box in range(count)
+        ]
+        arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
+        targets = [(place, box) for place in range(places) for box in range(count)]
+        for box, a, b in self._within():
+            for index, other in enumerate(self.boxes):
+                chunk, landing = other[b] * self.shard + begin, room[index][a]
+                origin = Origin(0, Direction.IN, other[b], channel)
+                number = self._send(box[a], box[b], chunk, origin, Slot("i", chunk), landing)
+                arrived.setdefault((box[b], index), {})[landing] = (number,) * self.pieces
+        ends: dict[tuple[int, int], Ends] = {}
+        for box in self.boxes:
+            for place, index in targets:
+                chunk = self.boxes[index][place] * self.shard + begin
+                parts = {Slot("i", chunk): (), **arrived.get((box[place], index), {})}
+                into = room[index][place] if count > 1 else Slot("o", begin)
+                origin = Origin(0, Direction.IN, self.boxes[index][place], channel)
+                ends[box[place], index] = self._sum(box[place], chunk, origin, parts, into)
+        for place, index in targets if count > 1 else ():
+            rail = [box[place] for box in self.boxes]
+            rank, chunk = rail[index], rail[index] * self.shard + begin
+            origin, into = Origin(1, Direction.IN, rank, channel), Slot("o", begin)
+            read = room[index][place]
+            landed = {read: ends[rank, index]}
+            for distance in range(1, count):
+                far = (index + distance) % count
+                source, adds = rail[far], self.fuses and count == 2
+                lands = Slot("s", (count * places + far) * self.shard + begin)
+                ways = (read, into) if adds else (read, lands)
+                needed, own = ends[source, index], read if adds else None
+                number = self._send(source, rank, chunk, origin, *ways, needed, own)
+                if not adds:
+                    landed[lands] = (number,) * self.pieces
+            if len(landed) > 1:
+                self._sum(rank, chunk, origin, landed, into)
+
+    def _within(self) -> Iterator[tuple[tuple[int, ...], int, int]]:
+        """Yield boxes and two places, in rounds in which everyone sends to one place."""
+        places = len(self.boxes[0])
+        for distance in range(1, places):
+            for place in range(places):
+                for box in self.boxes:
+                    yield box, place, (place + distance) % places
+
+    def _exchange(
+        self,
+        rail: Sequence[int],
+        chunk: int,
+        spare: Slot,
+        sums: Sequence[Slot],
+        ends: dict[int, Ends],
+        total: dict[int, Slot],
+        channel: int,
+    ) -> None:
+        """Exchange the sums of boxes, add them, and note where and when they are there."""
+        count, within = len(rail), dict(ends)
+        adds = self.fuses and count == 2
+        for index, rank in enumerate(rail):  # the sum stands behind the last arrival
+            origin = Origin(1, Direction.IN, rank, channel)
+            parts = {sums[index]: within[rank]}
+            for distance in range(1, count):
+                box = (index + distance) % count
+                source, ways = rail[box], (sums[box], sums[box])
+                own = sums[index] if adds else None
+                number = self._send(source, rank, chunk, origin, *ways, within[source], own)
+                parts[sums[box]] = (number,) * self.pieces
+            total[rank] = sums[1 - index] if count == 2 else spare
+            first = 0 if count > 2 else 1 - index
+            ordered = {slot: parts[slot] for slot in (*sums[first:], *sums[:first])}
+            if adds:
+                ordered = {total[rank]: parts[total[rank]]}
+            ends[rank] = self._sum(rank, chunk, origin, ordered, total[rank])
+            if count == 2:
+                self._publish(rank, chunk, origin, total[rank], ends[rank])
+        for rank in rail if count > 2 else ():  # a copy right behind a chain would be part of it
+            origin = Origin(1, Direction.IN, rank, channel)
+            self._publish(rank, chunk, origin, total[rank], ends[rank])
+
+    def _publish(self, rank: int, chunk: int, origin: Origin, total: Slot, ends: Ends) -> None:
+        """Append the copy of a sum to the output."""
+        self._sum(rank, chunk, origin, {total: ends}, Slot("o", chunk))
+
+    def _sum(
+        self, rank: int, chunk: int, origin: Origin, parts: dict[Slot, Ends], into: Slot
+    ) -> Ends:
+        """Add up parts, each there behind some steps; the first is copied unless it is in place.
+
+        Within a box there are many parts, so each piece is added up by itself.
+        """
+        found: list[int] = []
+        count = 1 if origin.phase == 0 else self.pieces
+        for piece in range(0, self.pieces, count):
+            last: tuple[int, ...] = ()
+            write = Slot(into.buffer, into.offset + piece)
+            for number, (part, ends) in enumerate(parts.items()):
+                after = (*last, *ends[piece : piece + count])
+                if part == into:
+                    last = after
+                    continue
+                read, operand = Slot(part.buffer, part.offset + piece), write if number else None
+                where = rank, rank, chunk + piece, count
+                adds, needed = number > 0, tuple(sorted(set(after)))
+                last = (len(self.transfers),)
+                self.transfers.append(Transfer(*where, adds, needed, origin, read, write, operand))
+            found += last
+        return tuple(found)
+
+    def _send(
+        self,
+        source: int,
+        target: int,
+        chunk: int,
+        origin: Origin,
+        read: Slot,
+        write: Slot,
+        after: Ends = (),
+        operand: Slot | None = None,
+    ) -> int:
+        """Append a transfer of all pieces, which may add to an operand; return its number."""
+        where, adds, needed = (
+            (source, target, chunk),
+            operand is not None,
+            tuple(sorted(set(after))),
+        )
+        self.transfers.append(
+            Transfer(*where, self.pieces, adds, needed, origin, read, write, operand)
+        )
+        return len(self.transfers) - 1

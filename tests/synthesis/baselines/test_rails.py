@@ -1,0 +1,67 @@
+"""The allreduce in boxes, on rails, in boxes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import ColsynthError
+from colsynth.runtimes import profile
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.build_rails import BuildRails
+
+
+def problem_of(boxes, gpus=4, collective="allreduce"):
+    machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
+    return api.make_problem(machine, collective)
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
+@pytest.mark.parametrize(("runtime", "boxes"), [("msccl", 1), ("rccl", 2), ("msccl", 3)])
+def test_every_shard_changes_boxes_once(runtime, boxes, collective):
+    """From each box to each that needs it, and threadblocks suffice by default."""
+    problem = problem_of(boxes, collective=collective)
+    program = BuildRails().run(problem, Target(profile(runtime)))
+    box = [problem.topology.nodes[node].box for node in problem.topology.ranks]
+    crossing: Counter[tuple[int, ...]] = Counter()
+    for one in program.transfers:
+        if box[one.source] != box[one.target]:
+            crossing.update(
+                (box[one.source], box[one.target], c + one.chunk) for c in range(one.count)
+            )
+    targets = boxes if collective == "allreduce" else 1
+    assert len(crossing) == targets * (boxes - 1) * program.chunks
+    assert set(crossing.values()) <= {1}
+    done = api.compile(problem, runtime, algorithm="rails", level=0, protocol="LL")
+    assert done.verified
+    blocks = max(len(gpu.threadblocks) for gpu in done.artefacts[0].program.gpus)
+    assert blocks <= profile(runtime).resident_threadblocks
+
+
+def test_sums_of_more_than_two_boxes_are_added_in_one_order():
+    """So that all GPUs get the same bits; of two, either order gives them."""
+    program = BuildRails(1, 1).run(problem_of(3, 2), Target(profile("msccl")))
+    orders = {
+        rank: [
+            t.read.offset
+            for t in program.transfers
+            if t.is_local and t.source == rank and t.origin.phase == 1
+        ]
+        for rank in range(6)
+    }
+    for place in range(2):
+        reads = {tuple(orders[rank]) for rank in range(place, 6, 2)}
+        assert len(reads) == 1
+
+
+def test_it_is_the_search_that_finds_it():
+    done = api.compile(problem_of(2), "msccl", size=1 << 16, several=False)
+    assert done.algorithm == "rails"
+
+
+def test_too_many_arrivals_are_refused():
+    with pytest.raises(ColsynthError) as refused:
+        BuildRails().run(problem_of(1, 24), Target(profile("msccl")))
+    assert refused.value.diagnostic.code == "CS312"
