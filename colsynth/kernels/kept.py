@@ -28,6 +28,7 @@ from uuid import uuid4
 import llvmlite
 import numba
 from numba.core.compiler import CompileResult
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from colsynth.kernels.folders import VARIABLE, folders, is_temporary, prepare
@@ -54,8 +55,12 @@ class Kept:
         self.cache_path: str | None = None  # numba's statistics ask for it
 
     def load_overload(self, types: Any, context: Any) -> Any:
-        """Return the compiled kernel for arguments of these types, None if no file holds it."""
-        context.refresh()
+        """Return the compiled kernel for arguments of these types, None if no file holds it.
+
+        It needs memory from numba's runtime, but nothing of what numba knows of Python and numpy,
+        which takes a tenth of a second to load: numba does so where it compiles.
+        """
+        rtsys.initialize(context)
         name = self._name(types, context.codegen())
         for folder in folders():
             content = _read(folder / name)
