@@ -21,16 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
 
 from colsynth.cost import Model, default_model
 from colsynth.cost.pair_routes import is_network
 from colsynth.cost.shared_switch import usable_switch
-from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem
+from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Link, Problem, Topology
 from colsynth.runtimes.profile import Profile
-
-if TYPE_CHECKING:
-    from networkx import DiGraph
 
 Optimum = Bound | FlowBound | AllreduceBound
 
@@ -212,16 +209,10 @@ def _wires(problem: Problem) -> tuple[float, float | None]:
 
     The second is None where no message must leave a box.
     """
-    import networkx as nx
-
     nodes = problem.topology.nodes
-    graph = nx.DiGraph()
-    for link in problem.topology.links:
-        known = graph.get_edge_data(link.source, link.target, {"latency": link.latency})
-        graph.add_edge(link.source, link.target, latency=min(known["latency"], link.latency))
     near, between = 0.0, None
     for some, others in _apart(problem):
-        way = min(_latency(graph, some, others), _latency(graph, others, some))
+        way = min(_latency(problem.topology, *ends) for ends in ((some, others), (others, some)))
         near = max(near, way)
         if {nodes[node].box for node in some}.isdisjoint(nodes[node].box for node in others):
             between = max(between or 0.0, way)
@@ -246,9 +237,19 @@ def _apart(problem: Problem) -> Iterator[tuple[set[int], set[int]]]:
             yield home, set(others) - home
 
 
-def _latency(graph: DiGraph, sources: set[int], targets: set[int]) -> float:
+def _latency(topology: Topology, sources: set[int], targets: set[int]) -> float:
     """Return the least latency of any way from a source to a target; 0 without a way."""
-    import networkx as nx
-
-    lengths = nx.multi_source_dijkstra_path_length(graph, sources, weight="latency")
-    return float(min((lengths[node] for node in targets if node in lengths), default=0))
+    ways: dict[int, list[Link]] = {}
+    for link in topology.links:
+        ways.setdefault(link.source, []).append(link)
+    reached = [(Fraction(0), source) for source in sources]
+    seen = set[int]()
+    while reached:
+        latency, node = heappop(reached)
+        if node in targets:
+            return float(latency)
+        if node not in seen:
+            seen.add(node)
+            for link in ways.get(node, ()):
+                heappush(reached, (latency + link.latency, link.target))
+    return 0.0
