@@ -39,16 +39,19 @@ def regions(topology: Topology, hops: Hops) -> tuple[Region, ...]:
 
 def _candidates(size: int, hops: Hops) -> tuple[Region, ...]:
     """Return what hops of each speed and better hold together, short of everything."""
-    part = np.arange(size)
+    part = list(range(size))
+    source, target = hops.source.tolist(), hops.target.tolist()
     found: dict[Region, None] = {}
     speed = [int(d) for d in hops.duration]
     order = sorted(range(len(hops)), key=lambda h: speed[h])
     for _, batch in groupby(order, key=lambda h: speed[h]):
         for h in batch:
-            part[part == part[hops.source[h]]] = part[hops.target[h]]
+            one, other = part[source[h]], part[target[h]]
+            if one != other:
+                part = [other if x == one else x for x in part]
         parts: dict[int, list[int]] = {}
         for rank in range(size):
-            parts.setdefault(int(part[rank]), []).append(rank)
+            parts.setdefault(part[rank], []).append(rank)
         if len(parts) == 1:
             break
         found.update((tuple(ranks), None) for ranks in parts.values() if len(ranks) > 1)
