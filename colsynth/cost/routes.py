@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colsynth.model import Kind, Topology
+from colsynth.topology.reach import mutual
 
 MOST_ROUTES = 4
 """Routes kept for one pair of GPUs."""
@@ -60,19 +61,14 @@ def _components(
     inside: dict[int, dict[int, list[Route]]], groups: list[list[int]]
 ) -> dict[int, int]:
     """Return a number for every GPU, equal for those that routes in their box join."""
-    import networkx as nx
-
     group_of = {node: number for number, group in enumerate(groups) for node in group}
-    graph = nx.DiGraph()
-    graph.add_nodes_from(inside)
-    graph.add_edges_from(
+    arcs = (
         (node, target)
         for node in inside
         for target in inside[node]
         if group_of.get(node) == group_of.get(target)
     )
-    joined = enumerate(nx.strongly_connected_components(graph))
-    return {node: number for number, nodes in joined for node in nodes}
+    return {node: number for number, part in enumerate(mutual(inside, arcs)) for node in part}
 
 
 def _routes_from(

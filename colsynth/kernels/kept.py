@@ -17,10 +17,12 @@ import os
 import pickle
 import platform
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -28,6 +30,8 @@ from uuid import uuid4
 import llvmlite
 import numba
 from numba.core.compiler import CompileResult
+from numba.core.environment import Environment, _rebuild_env, lookup_environment
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from colsynth.kernels.folders import VARIABLE, folders, is_temporary, prepare
@@ -54,15 +58,19 @@ class Kept:
         self.cache_path: str | None = None  # numba's statistics ask for it
 
     def load_overload(self, types: Any, context: Any) -> Any:
-        """Return the compiled kernel for arguments of these types, None if no file holds it."""
-        context.refresh()
+        """Return the compiled kernel for arguments of these types, None if no file holds it.
+
+        It needs memory from numba's runtime, but nothing of what numba knows of Python and numpy,
+        which takes a tenth of a second to load: numba does so where it compiles.
+        """
+        rtsys.initialize(context)
         name = self._name(types, context.codegen())
         for folder in folders():
             content = _read(folder / name)
             if content is not None:
                 # A file with the right checksum fails only where numba itself has changed.
                 with suppress(Exception):
-                    return CompileResult._rebuild(context, *pickle.loads(content))  # noqa: S301, SLF001
+                    return CompileResult._rebuild(context, *_Unpickler(BytesIO(content)).load())  # noqa: SLF001
         LOG.info(COMPILING)
         return None
 
@@ -92,6 +100,29 @@ class Kept:
         about = (str(types), codegen.magic_tuple(), _versions(), _sources(module))
         digest = sha256(repr(about).encode()).hexdigest()
         return f"{module.rpartition('.')[2]}.{self.function.__name__}.{digest[:32]}.kernel"
+
+
+class _Unpickler(pickle.Unpickler):
+    """Loads a kernel without the modules of numba whose functions are compiled into it."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what a pickle names."""
+        if (module, name) == (_rebuild_env.__module__, _rebuild_env.__name__):
+            return _environment
+        return super().find_class(module, name)
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Any:
+    """Return the environment of a function; compiled code never looks up its module's names."""
+    if module in sys.modules:
+        return _rebuild_env(module, constants, name)
+    found = lookup_environment(name)
+    if found is None:
+        found = Environment({"__name__": module})
+        found.consts[:] = constants
+        found.env_name = name
+        Environment._memo[name] = found  # noqa: SLF001 - where numba looks for it
+    return found
 
 
 def _read(path: Path) -> bytes | None:

@@ -62,6 +62,7 @@ class Allocator:
         size = program.problem.topology.size
         self._operations = Operations(Columns.of(program.transfers), ops, needed, size)
         self._chains: dict[tuple[bool, bool], Chains] = {}
+        self._refused: set[tuple[Limits, bool, bool, bytes]] = set()
 
     def allocate(
         self, limits: Limits, *, fuse: bool = False, separate: bool = False, spare: int = 0
@@ -83,8 +84,12 @@ class Allocator:
         chains = self._chains_of(fuse, separate)
         rules = self._rules(limits, chains, spare)
         size = self.program.problem.topology.size
+        question = limits, fuse, separate, rules.needs.tobytes()
+        if question in self._refused:
+            return None
         found, fits = fill(chains.work, rules, size, len(chains.pairs), len(chains.ways))
         if not fits:
+            self._refused.add(question)
             return None
         result = _blocks(found, list(chains.pairs))
         if self._lockstep and not self._sort_steps(result):

@@ -169,20 +169,27 @@ class AssignThreadblocks:
         loads = [MANY]
         if STRATEGIES[self.strategy].spreads:
             loads[:0] = work.loads(limits.threadblocks)
-        plain, unfused = None, replace(limits, duplex=False)
-        for number, most in enumerate(loads):
-            if work.least(most, limits.steps, fused=False) <= limits.threadblocks:
-                plain = allocator.allocate(replace(unfused, chunks=most), separate=separate)
-                if plain is not None:
-                    loads = loads[: number + 1]
-                    break
+
+        def unfused() -> tuple[int, list[PlacedThreadblock] | None]:
+            """Return the place of the first load that fits, else of the last, and what it gives."""
+            for place, most in enumerate(loads):
+                if work.least(most, limits.steps, fused=False) <= limits.threadblocks:
+                    alone = replace(limits, duplex=False, chunks=most)
+                    found = allocator.allocate(alone, separate=separate)
+                    if found is not None:
+                        return place, found
+            return len(loads) - 1, None
+
         fuses = self.fuse and profile.fuses and program.ordering is not Ordering.FIXED
+        late = fuses and len(loads) == 1  # then it is of use only where nothing fits fused
+        last, plain = (0, None) if late else unfused()
         fused = [
             replace(limits, chunks=most)
-            for most in loads
+            for most in loads[: last + 1]
             if fuses and work.least(most, limits.steps, fused=True) <= limits.threadblocks
         ]
-        return _first(fused, partial(allocator.allocate, fuse=True, separate=separate)) or plain
+        found = _first(fused, partial(allocator.allocate, fuse=True, separate=separate))
+        return found or (unfused()[1] if late else plain)
 
 
 def _first(

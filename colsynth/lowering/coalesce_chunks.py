@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from msgspec import structs
+
 from colsynth.errors import require_least
 from colsynth.lowering.proposals import unmerged
 from colsynth.lowering.renumbered import with_after
@@ -63,7 +65,9 @@ class CoalesceChunks:
             )
             last = latest.get(key)
             if last is not None and _continues(merged[last], transfer, most):
-                merged[last] = replace(merged[last], count=merged[last].count + transfer.count)
+                merged[last] = structs.replace(
+                    merged[last], count=merged[last].count + transfer.count
+                )
                 became.append(last)
                 continue
             latest[key] = len(merged)

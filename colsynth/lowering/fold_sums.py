@@ -16,6 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from colsynth.lowering.finishes import finishes
 from colsynth.model import Gpu, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.runtimes.choice import Basis, Proposal
@@ -122,7 +124,7 @@ class _Folder:
         source = step.source if before is None else step.target
         if before is not None:
             waits = {Wait(before, place)}
-        return replace(step, source=source, waits=tuple(sorted(waits)), folds=folds)
+        return structs.replace(step, source=source, waits=tuple(sorted(waits)), folds=folds)
 
     def _renumbered(self, own: int, place: int, step: Step, number: dict[int, int]) -> Step:
         last: dict[int, int] = {}
@@ -134,7 +136,7 @@ class _Folder:
             if block == own and wait.step < place:
                 continue
             last[number[block]] = max(wait.step, last.get(number[block], -1))
-        return replace(step, waits=tuple(Wait(*wait) for wait in sorted(last.items())))
+        return structs.replace(step, waits=tuple(Wait(*wait) for wait in sorted(last.items())))
 
 
 def _begins(step: Step) -> bool:

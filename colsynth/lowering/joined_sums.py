@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, behind
 from colsynth.model import Slot, Transfer
@@ -72,14 +74,14 @@ class LandedSums:
             for source, arrival in sorted(self._landed[rank, first])
         ]
         into = total or self._slot(rank, rank, piece.chunk)
-        steps = [replace(behind(piece, number, own, into), after=())]
+        steps = [structs.replace(behind(piece, number, own, into), after=())]
         if total is None:
             landed = sorted([*landed, (rank, into, number)])
             into = landed.pop(0)[1]
         for place, (_, slot, arrival) in enumerate(landed):
             step = behind(piece, number + place, slot, into, into)
             after = tuple(sorted({arrival, number + place}))
-            steps.append(replace(step, after=after))
+            steps.append(structs.replace(step, after=after))
         return into, steps
 
     def _slot(self, rank: int, source: int, chunk: int) -> Slot:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from colsynth.lowering.renumbered import with_after
 from colsynth.model import Slot, Transfer
@@ -52,7 +53,7 @@ def _after(
 
 def _chunk_by_chunk(copy: Transfer) -> list[Transfer]:
     return [
-        replace(
+        structs.replace(
             copy,
             chunk=copy.chunk + place,
             count=1,

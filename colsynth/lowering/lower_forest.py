@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import ClassVar
 
+from msgspec import Struct, structs
+
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.proposals import BY_LOAD, segmentations, smaller_transfers
 from colsynth.lowering.refusals import over_limit
@@ -132,8 +134,7 @@ def _unspeakable(runtime: str) -> LimitError:
     return LimitError(Diagnostic("CS323", phrase, notes=(note,), help=advice))
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
+class _Segment(Struct, frozen=True):
     """A tree with the adjacent chunks it carries."""
 
     tree: Tree
@@ -152,7 +153,7 @@ def _cut(segment: _Segment, most: int, cuts: int) -> Iterator[_Segment]:
     for number, done in enumerate(range(0, segment.count, most)):
         origin = segment.origin._replace(segment=segment.origin.segment * cuts + number)
         count = min(most, segment.count - done)
-        yield replace(segment, origin=origin, chunk=segment.chunk + done, count=count)
+        yield structs.replace(segment, origin=origin, chunk=segment.chunk + done, count=count)
 
 
 def _lower_tree(

@@ -56,7 +56,7 @@ def paired_threadblocks(
         return {connection: ceil(load / most) for connection, load in sorted(loads.items())}
 
     shares = range(1, threadblocks + 1)
-    candidates = sorted({Fraction(n, k) for n in loads.values() for k in shares})
+    candidates = sorted({Fraction(n, k) for n in set(loads.values()) for k in shares})
     fits = bisect_left(
         candidates, True, key=lambda most: _busiest(shared(most), pairs) <= threadblocks
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from msgspec import structs
+
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.lowering.refusals import over_limit
 from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
@@ -91,10 +93,7 @@ def _spell_block(block: Threadblock, places: list[list[int]], awaited: set[int])
         steps.append(
             step
             if signals == step.signals and waits == step.waits
-            else Step(
-                *(step.op, step.source, step.target, step.count),
-                *(waits, signals, step.origin, step.folds),
-            )
+            else structs.replace(step, waits=waits, signals=signals)
         )
     return Threadblock(block.id, block.send, block.recv, block.channel, tuple(steps))
 
@@ -130,7 +129,7 @@ def _moved(step: Step, place: dict[int, Slot]) -> Step:
     )
     if source is step.source and target is step.target:
         return step
-    return replace(step, source=source, target=target)
+    return structs.replace(step, source=source, target=target)
 
 
 def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:

@@ -19,6 +19,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from colsynth.lowering.allocation import place_of
 from colsynth.lowering.finishes import finishes
 from colsynth.model import SENDS, Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
@@ -184,7 +186,7 @@ class _Unsaver:
             if wait.threadblock != own.threadblock or wait.step > own.step:
                 last[wait.threadblock] = max(wait, last.get(wait.threadblock, wait))
         waits = tuple(last[block] for block in sorted(last))
-        return replace(step, source=self.sources.get(where, step.source), waits=waits)
+        return structs.replace(step, source=self.sources.get(where, step.source), waits=waits)
 
 
 def _is_save(step: Step) -> bool:

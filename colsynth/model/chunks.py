@@ -1,10 +1,17 @@
-"""Who moves which chunk where, after what: transfers between named slots."""
+"""Who moves which chunk where, after what: transfers between named slots.
+
+There are hundreds of thousands of transfers and steps, so they are structs: made twenty times as
+fast as dataclasses, and not looked at by the garbage collector. `msgspec.structs.replace` changes
+copies of them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from colsynth.model.problem import Direction, Problem
 
@@ -31,8 +38,7 @@ class Origin(NamedTuple):
     segment: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Struct, frozen=True, gc=False):
     """Move `count` adjacent chunks from one rank to another, or within one rank.
 
     Parameters

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from colsynth.model.chunks import Origin, Slot
 from colsynth.model.problem import Collective
 
@@ -23,8 +25,7 @@ class Wait(NamedTuple):
     step: int
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True, gc=False):
     """One instruction of a threadblock.
 
     Parameters

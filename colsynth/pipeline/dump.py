@@ -14,6 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from colsynth.model import Topology
 from colsynth.writing import write_files
 
@@ -49,7 +51,7 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]]] | None:
     """Return head and labelled parts of a value that has parts."""
     if isinstance(value, Topology | type):
         return None
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) or isinstance(value, Struct):
         return type(value).__name__, _fields(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return "", [("", item) for item in value]
@@ -74,6 +76,11 @@ def _word(value: Any) -> str:
 
 def _fields(value: Any) -> list[tuple[str, Any]]:
     """Return label and value of each field that says something."""
+    if isinstance(value, Struct):
+        names, defaults = value.__struct_fields__, value.__struct_defaults__
+        usual = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+        found = ((name, getattr(value, name)) for name in names)
+        return [(f"{name}=", x) for name, x in found if name not in usual or x != usual[name]]
     return [
         (f"{field.name}=", getattr(value, field.name))
         for field in dataclasses.fields(value)

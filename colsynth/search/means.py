@@ -20,12 +20,12 @@ class Means:
     budget : int or None
         Largest number of evaluations, including those from the journal; None: that of the level.
     workers : Workers
-    journal : Journal
+    journal : Journal, optional
     progress : callable or None
         Called with (what, evaluations done, largest number of evaluations).
     """
 
     budget: int | None = None
     workers: Workers = field(default_factory=Workers)
-    journal: Journal = field(default_factory=Journal)
+    journal: Journal | None = None
     progress: Progress | None = None

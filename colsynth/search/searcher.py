@@ -109,11 +109,17 @@ class Searcher:
         recalled = {item: self._recalled(item) for item in fresh}
         waiting = [item[len(recalled[item]) :] for item in fresh if not _ends(recalled[item])]
         measured: dict[Plan, list[Measured]] = {}
+        journal = self.means.journal
         self._tell(len(fresh) - len(waiting), measured)
+        best = self.best()
         for found in self.means.workers.run(self.workshop.measure, [x for x in waiting if x]):
             measured[found[0].plan] = found
-            for m in found:
-                self.means.journal.keep(self.workshop.case.key(m.plan), m.entry())
+            if self.objective.best(m for m in (best, found[-1]) if m is not None) == found[-1]:
+                best = found[-1]
+                self.workshop.pin(best.plan)
+            if journal is not None:
+                for m in found:
+                    journal.keep(self.workshop.case.key(m.plan), m.entry())
             self._tell(len(measured), measured)
         for item in fresh:
             known = recalled[item]
@@ -138,20 +144,26 @@ class Searcher:
         return True
 
     def _recalled(self, item: Alternatives) -> list[Measured]:
-        """Return the results of alternatives that the journal holds, from the first on."""
+        """Return the results of alternatives that are known, from the first on."""
         rows: list[Measured] = []
         for plan in item:
-            entry = self.means.journal.recall(self.workshop.case.key(plan))
-            measured = self.found.get(plan) or self.known.get(plan)
-            with suppress(ValueError):
-                tried = self.workshop.case.tried(plan.protocol)
-                measured = measured or Measured.of_entry(plan, tried, entry)
+            measured = self.found.get(plan) or self.known.get(plan) or self._noted(plan)
             if measured is None:
                 break
             rows.append(measured)
             if measured.refusal is None:
                 break
         return rows
+
+    def _noted(self, plan: Plan) -> Measured | None:
+        """Return the result of a plan in the journal; a key takes a hash of all sources."""
+        if self.means.journal is None:
+            return None
+        case = self.workshop.case
+        with suppress(ValueError):
+            entry = self.means.journal.recall(case.key(plan))
+            return Measured.of_entry(plan, case.tried(plan.protocol), entry)
+        return None
 
     def _tell(self, more: int, fresh: dict[Plan, list[Measured]]) -> None:
         if self.means.progress is not None:

@@ -73,7 +73,7 @@ class Wish:
 
     def allows(self, algorithm: str) -> bool:
         """Whether an algorithm has all fixed options."""
-        return set(self.settings) <= _fields(algorithm, self.rounds)
+        return not self.settings or set(self.settings) <= _fields(algorithm, self.rounds)
 
 
 def configured(algorithm: str, settings: Mapping[str, Any], *, rounds: bool = False) -> Pipeline:

@@ -26,7 +26,7 @@ from colsynth.search.measured import Measured, shape_of
 from colsynth.search.plan import Plan
 
 _KEPT = 600_000
-"""Largest number of transfers and steps in all kept values: about 200 MB."""
+"""Largest number of transfers and steps in kept values, but the pinned ones: about 200 MB."""
 
 Value = Any
 _Step = tuple[str, int, Any]
@@ -37,8 +37,9 @@ class Workshop:
     """Makes and simulates the programs of one case.
 
     Values between passes are kept for later plans that lead to them; the least recently used
-    are dropped first. Plans often lead to equal values by different options: these count as one,
-    so what follows is done once. A worker process receives an empty workshop.
+    are dropped first, but neither forests nor what is pinned. Plans often lead to equal values by
+    different options: these count as one, so what follows is done once. A worker process receives
+    an empty workshop.
 
     Parameters
     ----------
@@ -51,8 +52,9 @@ class Workshop:
         self.case = case
         self.clock = clock or Clock()
         self._numbers: dict[_Step, int] = {}
-        self._kept: OrderedDict[int, tuple[int, Value]] = OrderedDict()
+        self._kept = OrderedDict[int, tuple[int, Value]]({0: (0, case.problem)})
         self._weight = 0
+        self._pinned = 0
         self._targets: dict[str, Target] = {}
         self._results: dict[tuple[str, int, int], Measured] = {}
 
@@ -64,26 +66,40 @@ class Workshop:
         (_, schedule), (_, program) = self._made(plan)
         return schedule, program
 
+    def pin(self, plan: Plan) -> None:
+        """Keep the program of a plan until that of another one is pinned."""
+        self._pinned = self._numbers_of(plan)[-1]
+
     def _made(self, plan: Plan) -> tuple[tuple[int, Value], tuple[int, Program]]:
         """Return the schedule and the program of a plan, each behind its number."""
-        target = self._target(plan.protocol)
-        value: Value = self.case.problem
-        number, shared = 0, True
-        schedule = number, value
-        for place, item in enumerate(plan.pipeline.passes, 1):
-            shared = shared and getattr(item, "any_protocol", False)
-            step = "" if shared else plan.protocol, number, item
-            if self._numbers.get(step) in self._kept:
-                number = self._numbers[step]
-                _, value = self._kept[number]
-                self._kept.move_to_end(number)
-            else:
-                value = Pipeline((item,), place).run(value, target, self.clock)
-                number, value = self._keep(step, value)
-            begun = item.takes is Problem and not isinstance(value, ThreadblockProgram)
-            if begun or isinstance(value, Forest | TimedSchedule):
+        steps, numbers = _steps(plan), self._numbers_of(plan)
+        kept = [place for place, number in enumerate(numbers) if number in self._kept]
+        begun = max((place for place, step in enumerate(steps, 1) if _begins(step[1])), default=0)
+        place = kept[-1]
+        if begun < place and begun not in kept:
+            place = max(i for i in kept if i < begun)
+        number, value = self._recall(numbers[place])
+        schedule = self._recall(numbers[min(begun, place)])
+        for at, (protocol, item) in enumerate(steps[place:], place + 1):
+            made = Pipeline((item,), at).run(value, self._target(plan.protocol), self.clock)
+            number, value = self._keep((protocol, number, item), made)
+            if at == begun:
                 schedule = number, value
         return schedule, (number, value)
+
+    def _numbers_of(self, plan: Plan) -> list[int]:
+        """Return the numbers of the problem and of a plan's values, as far as they were made."""
+        numbers = [0]
+        for protocol, item in _steps(plan):
+            number = self._numbers.get((protocol, numbers[-1], item))
+            if number is None:
+                break
+            numbers.append(number)
+        return numbers
+
+    def _recall(self, number: int) -> tuple[int, Value]:
+        self._kept.move_to_end(number)
+        return number, self._kept[number][1]
 
     def _target(self, protocol: str) -> Target:
         if protocol not in self._targets:
@@ -99,9 +115,10 @@ class Workshop:
             return number, self._kept[number][1]
         self._kept[number] = weight, value
         self._weight += weight
-        while len(self._kept) > 1 and self._weight > _KEPT:
-            _, (lost, _) = self._kept.popitem(last=False)
-            self._weight -= lost
+        for other, (lost, _) in list(self._kept.items()):
+            if self._weight > _KEPT and lost and other not in (number, self._pinned):
+                del self._kept[other]
+                self._weight -= lost
         return number, value
 
     def _same(self, weight: int, value: Value) -> int | None:
@@ -168,9 +185,26 @@ def is_usable(size: int, law: TakenSizes) -> bool:
     return law.takes(usual_size(2 * size - 1, law.ranks))
 
 
+def _steps(plan: Plan) -> list[tuple[str, Any]]:
+    """Return the passes of a plan, each behind the protocol, where the pass may see it."""
+    shared, steps = True, []
+    for item in plan.pipeline.passes:
+        shared = shared and getattr(item, "any_protocol", False)
+        steps.append(("" if shared else plan.protocol, item))
+    return steps
+
+
+def _begins(item: Any) -> bool:
+    """Whether a pass gives what counts as the schedule of a program."""
+    begun = item.takes is Problem and item.gives is not ThreadblockProgram
+    return begun or issubclass(item.gives, Forest | TimedSchedule)
+
+
 def _weight_of(value: Value) -> int:
     if isinstance(value, ChunkProgram):
         return len(value.transfers)
+    if isinstance(value, TimedSchedule):
+        return value.transfers
     if isinstance(value, RoundProgram):
         return value.messages
     if isinstance(value, ThreadblockProgram):

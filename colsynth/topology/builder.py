@@ -8,6 +8,7 @@ from dataclasses import replace
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.boxes import infer_boxes
+from colsynth.topology.reach import reached
 from colsynth.topology.wires import EVERY_WIRE, choose_wires
 
 MAX_NODES = 2**17
@@ -161,8 +162,8 @@ class Builder:
 
     def _check_reach(self, topology: Topology, span: Span | None) -> None:
         first = topology.ranks[0]
-        onwards = _reached(first, ((x.source, x.target) for x in topology.links))
-        back = _reached(first, ((x.target, x.source) for x in topology.links))
+        onwards = reached(first, ((x.source, x.target) for x in topology.links))
+        back = reached(first, ((x.target, x.source) for x in topology.links))
         for gpu in topology.ranks:
             if gpu in onwards and gpu in back:
                 continue
@@ -175,19 +176,6 @@ class Builder:
                 ("every GPU must reach every other over links, switches and other GPUs",),
                 "add the missing link, or check the direction of one-way links",
             )
-
-
-def _reached(start: int, arcs: Iterable[tuple[int, int]]) -> set[int]:
-    after: dict[int, list[int]] = {}
-    for source, target in arcs:
-        after.setdefault(source, []).append(target)
-    seen, front = {start}, [start]
-    while front:
-        for target in after.get(front.pop(), ()):
-            if target not in seen:
-                seen.add(target)
-                front.append(target)
-    return seen
 
 
 def _error(

@@ -7,13 +7,14 @@ and get the ranks 0, 1, ... anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InfeasibleError, InputError
 from colsynth.model import Kind, Link, Topology
 from colsynth.text import listed
-from colsynth.topology.damage import NAMED, Damage, Ends, Failures, link_labels
+from colsynth.topology.damage import NAMED, Damage, Failures, link_labels
+from colsynth.topology.reach import mutual, reached
 from colsynth.topology.wires import choose_wires
 
 
@@ -122,7 +123,7 @@ def _refuse_unreachable(damage: Damage) -> None:
     names = [topology.nodes[node].name for node in topology.ranks]
     lost = [names[rank] for rank in range(topology.size) if rank not in set(main)]
     first = topology.ranks[main[0]]
-    onwards = _reached(first, topology, lambda link: (link.source, link.target))
+    onwards = reached(first, ((link.source, link.target) for link in topology.links))
     other = next(node for node in topology.ranks if topology.nodes[node].name == lost[0])
     way = (first, other) if other not in onwards else (other, first)
     source, target = (topology.nodes[node].name for node in way)
@@ -144,28 +145,13 @@ def _advice(lost: list[str]) -> str:
 
 def _parts(topology: Topology) -> list[tuple[int, ...]]:
     """Return ranks that can all reach each other, part by part; one part is as it should be."""
-    open_ = list(topology.ranks)
-    parts: list[tuple[int, ...]] = []
-    while open_:
-        first = open_[0]
-        both = _reached(first, topology, lambda link: (link.source, link.target))
-        both &= _reached(first, topology, lambda link: (link.target, link.source))
-        parts.append(tuple(topology.rank_of[node] for node in open_ if node in both))
-        open_ = [node for node in open_ if node not in both]
-    return parts
-
-
-def _reached(start: int, topology: Topology, arc: Callable[[Link], Ends]) -> set[int]:
-    after: dict[int, list[int]] = {}
-    for tail, head in map(arc, topology.links):
-        after.setdefault(tail, []).append(head)
-    seen, front = {start}, [start]
-    while front:
-        for node in after.get(front.pop(), ()):
-            if node not in seen:
-                seen.add(node)
-                front.append(node)
-    return seen
+    links = ((link.source, link.target) for link in topology.links)
+    rank = topology.rank_of
+    parts = (
+        tuple(sorted(rank[node] for node in part if node in rank))
+        for part in mutual(topology.ranks, links)
+    )
+    return list(parts)
 
 
 def _without(values: Iterable[int], gone: set[int]) -> list[int]:

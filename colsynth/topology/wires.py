@@ -18,6 +18,7 @@ from itertools import permutations
 from colsynth.model import Kind, Link, Topology
 from colsynth.text import listed
 from colsynth.topology.damage import NAMED, Ends, link_labels
+from colsynth.topology.reach import reached
 from colsynth.topology.spare import DIRECT, Fabric, fabrics_of, spare_pairs
 
 EVERY_WIRE = (
@@ -129,7 +130,7 @@ def _joined(topology: Topology, group: Sequence[int]) -> bool:
 def _all_reached(gpus: set[int] | frozenset[int], arcs: list[Ends]) -> bool:
     """Whether arcs lead from every GPU to every other."""
     turned = [(target, source) for source, target in arcs]
-    return all(gpus <= _reached(min(gpus), ways) for ways in (arcs, turned))
+    return all(gpus <= reached(min(gpus), ways) for ways in (arcs, turned))
 
 
 def _separated(choice: _Choice, fabric: Fabric, pairs: set[Ends]) -> bool:
@@ -210,18 +211,6 @@ def _joined_without(choice: _Choice, fabric: Fabric) -> bool:
     gone |= {i for i, x in enumerate(nodes) if x.kind is Kind.NIC or (boxed and x.box is None)}
     arcs = [ends for ends in choice.links if gone.isdisjoint(ends)]
     return _all_reached(fabric.gpus, arcs)
-
-
-def _reached(start: int, arcs: list[Ends]) -> set[int]:
-    after: dict[int, list[int]] = {}
-    for source, target in arcs:
-        after.setdefault(source, []).append(target)
-    seen, front = {start}, [start]
-    while front:
-        fresh = set(after.get(front.pop(), ())) - seen
-        seen |= fresh
-        front += fresh
-    return seen
 
 
 def _result(choice: _Choice) -> Topology:

@@ -17,13 +17,18 @@ the same circles.
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from colsynth.verify.units import Units
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 UNBOUNDED = 1 << 60
-_TILE = 1 << 32
-"""Flags hold tile * _TILE + ordinal: they compare first by tile, as in the runtime."""
 
 
 @dataclass(frozen=True)
@@ -42,95 +47,6 @@ class Run:
     stuck: list[tuple[int, int]]
 
 
-class _Machine:
-    """State of one execution."""
-
-    def __init__(self, units: Units, depth: int, group: int, tiles: int) -> None:
-        self.units, self.depth, self.tiles = units, depth, tiles
-        table = units.table
-        enough = min(depth * (units.longest_chain + 1) + 1, UNBOUNDED)
-        self.calls = (-(-table.count // group)).clip(1, enough).tolist()
-        self.signals = table.signals.tolist()
-        self.ordinal = table.ordinal.tolist()
-        blocks, links = table.threadblocks, len(units.connections)
-        self.filled = [0] * links
-        self.reader, self.writer = [-1] * links, [-1] * links
-        self.flag = [-1] * (blocks + 1)
-        self.waiting: list[list[int]] = [[] for _ in range(blocks + 1)]
-        self.at, self.done, self.tile = [0] * blocks, [0] * blocks, [0] * blocks
-        self.ready = list(range(blocks - 1, -1, -1))
-        self.order: list[int] = []
-
-    def advance(self, block: int) -> None:
-        """Run one threadblock until it blocks or finishes."""
-        program, at = self.units.program[block], self.at[block]
-        while self.tile[block] < self.tiles:
-            while at < len(program):
-                if not self._unit(block, program[at]):
-                    self.at[block] = at
-                    return
-                at += 1
-            at = 0
-            self.tile[block] += 1
-        self.at[block] = 0
-
-    def _unit(self, block: int, unit: int) -> bool:
-        """Run a unit as far as possible; return whether it completed."""
-        units = self.units
-        if self.done[block] == 0 and units.waits[unit] and not self._may_start(block, unit):
-            return False
-        source, target = units.recv[unit], units.send[unit]
-        if source >= 0 or target >= 0:
-            left = self.calls[unit] - self.done[block]
-            while left:
-                moved = self._move(block, source, target, left)
-                if not moved:
-                    self.done[block] = self.calls[unit] - left
-                    return False
-                left -= moved
-            self.done[block] = 0
-        if self.tile[block] == 0:
-            self.order.append(unit)
-        if self.signals[unit]:
-            self.flag[block] = self.tile[block] * _TILE + self.ordinal[unit]
-            if self.waiting[block]:
-                self.ready.extend(self.waiting[block])
-                self.waiting[block] = []
-        return True
-
-    def _may_start(self, block: int, unit: int) -> bool:
-        base = self.tile[block] * _TILE
-        for other, ordinal in self.units.waits[unit]:
-            if self.flag[other] < base + ordinal:
-                self.waiting[other].append(block)
-                return False
-        return True
-
-    def _move(self, block: int, source: int, target: int, calls: int) -> int:
-        """Make up to `calls` calls; return how many could be made now."""
-        filled = self.filled
-        if source >= 0:
-            calls = min(calls, filled[source])
-            if calls == 0:
-                self.reader[source] = block
-                return 0
-        if target >= 0:
-            calls = min(calls, self.depth - filled[target])
-            if calls == 0:
-                self.writer[target] = block
-                return 0
-            filled[target] += calls
-            if self.reader[target] >= 0:
-                self.ready.append(self.reader[target])
-                self.reader[target] = -1
-        if source >= 0:
-            filled[source] -= calls
-            if self.writer[source] >= 0:
-                self.ready.append(self.writer[source])
-                self.writer[source] = -1
-        return calls
-
-
 def execute(units: Units, *, depth: int, group: int, tiles: int) -> Run:
     """Run a program and say whether it finishes.
 
@@ -144,12 +60,33 @@ def execute(units: Units, *, depth: int, group: int, tiles: int) -> Run:
     tiles : int
         Passes of the outer loop.
     """
-    machine = _Machine(units, depth, group, tiles)
-    while machine.ready:
-        machine.advance(machine.ready.pop())
+    from colsynth.kernels.fifos import AT, TILE
+    from colsynth.kernels.fifos import execute as run
+
+    table, program = units.table, units.program
+    enough = min(depth * (units.longest_chain + 1) + 1, UNBOUNDED)
+    calls = (-(-table.count // group)).clip(1, enough)
+    waits = [pair for found in units.waits for pair in found]
+    state, order = run(
+        _starts(program),
+        np.array([unit for found in program for unit in found], np.int64),
+        calls.astype(np.int64),
+        np.array(units.recv, np.int64),
+        np.array(units.send, np.int64),
+        _starts(units.waits),
+        np.array([other for other, _ in waits], np.int64),
+        np.array([ordinal for _, ordinal in waits], np.int64),
+        np.where(table.signals, table.ordinal, -1).astype(np.int64),
+        np.array([len(units.connections), depth, tiles], np.int64),
+    )
     stuck = [
-        (block, units.program[block][machine.at[block]])
-        for block in range(units.table.threadblocks)
-        if machine.tile[block] < tiles and units.program[block]
+        (block, program[block][at])
+        for block, (at, tile) in enumerate(state[:, [AT, TILE]].tolist())
+        if tile < tiles
     ]
-    return Run(machine.order, stuck)
+    return Run(order.tolist(), stuck)
+
+
+def _starts(rows: Sequence[Sized]) -> NDArray[np.int64]:
+    """Return where each row begins in all of them together, and where the last ends."""
+    return np.cumsum([0, *map(len, rows)], dtype=np.int64)

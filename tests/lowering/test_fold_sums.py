@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from colsynth import api
 from colsynth.lowering.finishes import finishes
@@ -80,7 +81,7 @@ def _chained(program):
         sums = [b for b in blocks if b.steps[0].op == "rrc"]
         waited = early if rank == 0 else next(b.id for b in sums if b.recv == peer)
         place = next(b.id for b in blocks if b.send == peer)
-        step = replace(blocks[place].steps[0], waits=(Wait(waited, 0),))
+        step = structs.replace(blocks[place].steps[0], waits=(Wait(waited, 0),))
         blocks[place] = replace(blocks[place], steps=(step,))
         gpus[rank] = replace(gpus[rank], threadblocks=tuple(blocks))
     return replace(program, gpus=tuple(gpus))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from colsynth import api, runtimes
 from colsynth.lowering.unsaved import without_saves
@@ -64,7 +65,7 @@ def pair(first, second):
     save = Step("cpy", Slot("i", 1), Slot("s", 0), 1, (), True, OWN)
     gpus = []
     for rank, kinds in enumerate((first, second)):
-        here = replace(save, source=Slot("i", 1 - rank))
+        here = structs.replace(save, source=Slot("i", 1 - rank))
         by = {
             "s": Step("s", Slot("s", 0), None, 1, (Wait(1, 0),)),
             "r": Step("r", None, Slot("o", 1 - rank), 1, (Wait(1, 0),)),
@@ -85,7 +86,7 @@ def test_fifos_hold_messages_where_no_plan_does():
     program = pair("rs", "sr")
     assert without_saves(program, RCCL) == without_saves(program, PLANS)
     assert without_saves(program, replace(RCCL, protocol="LL")) == program  # reads late
-    wide = with_steps(program, lambda *both: tuple(replace(s, count=3) for s in both))
+    wide = with_steps(program, lambda *both: tuple(structs.replace(s, count=3) for s in both))
     assert without_saves(wide, RCCL) == wide  # a FIFO holds two calls
 
 
@@ -109,7 +110,8 @@ def with_steps(program, made):
 def test_a_program_that_would_hang_keeps_its_copies():
     relay = Step("r", None, Slot("s", 1), 1)
     stuck = with_steps(
-        pair("rs", "rs"), lambda r, s: (relay, r, replace(s, waits=(Wait(0, 0), Wait(1, 0))))
+        pair("rs", "rs"),
+        lambda r, s: (relay, r, structs.replace(s, waits=(Wait(0, 0), Wait(1, 0)))),
     )
     assert without_saves(stuck, PLANS) == stuck  # both would receive before they send
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from colsynth.errors import DefectError
 from colsynth.model import (
@@ -51,12 +52,12 @@ def test_headers(change, runtime):
 @pytest.mark.parametrize(
     "step",
     [
-        replace(SEND, source=None),
-        replace(SEND, source=None, target=Slot("o", 0)),
-        replace(SEND, source=Slot("x", 0)),
-        replace(SEND, waits=(Wait(0, 0), Wait(1, 0))),
-        replace(SEND, op="rcs", target=Slot("o", 0)),
-        replace(SEND, op="ra"),
+        structs.replace(SEND, source=None),
+        structs.replace(SEND, source=None, target=Slot("o", 0)),
+        structs.replace(SEND, source=Slot("x", 0)),
+        structs.replace(SEND, waits=(Wait(0, 0), Wait(1, 0))),
+        structs.replace(SEND, op="rcs", target=Slot("o", 0)),
+        structs.replace(SEND, op="ra"),
         Step("cpy", Slot("i", 0), None, 1),
         Step("nop", None, None, 1, (Wait(0, 0),)),
         Step("nop", None, None, 0, (Wait(0, 0),), signals=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from dataclasses import replace
 
@@ -86,6 +87,21 @@ def test_what_plans_have_in_common_is_made_once_and_changes_nothing():
     assert shop.clock.seconds()["simulate"] == simulated
     other = pickle.loads(pickle.dumps(shop))
     assert other.measure((FOREST,)) == [together[0]]
+
+
+def test_the_pinned_program_and_forests_are_kept_whatever_else_is_made(monkeypatch):
+    monkeypatch.setattr("colsynth.search.workshop._KEPT", 1)
+    shop, other = Workshop(case("mi250")), FOREST.changed({"lower-forest.instances": 2})
+    shop.measure((FOREST,))
+    shop.pin(FOREST)
+    first = shop.make(FOREST)
+    forest, program = shop.make(other)
+    assert all(map(operator.is_, shop.make(FOREST), first))
+    assert forest is first[0]
+    shop.make(FOREST.changed({"lower-forest.instances": 3}))
+    again = shop.make(other)[1]
+    assert again == program
+    assert again is not program
 
 
 def test_every_algorithm_starts_and_what_does_not_serve_is_left():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from colsynth.errors import DefectError
 from colsynth.model import Collective, Severity, Wait
@@ -147,7 +148,7 @@ def test_unfinished_programs_are_a_defect():
     program = ring_allreduce(3)
     gpu = program.gpus[0]
     block = gpu.threadblocks[0]
-    first = replace(block.steps[0], waits=(Wait(0, 0), Wait(0, 1)))
+    first = structs.replace(block.steps[0], waits=(Wait(0, 0), Wait(0, 1)))
     broken = replace(block, steps=(first, *block.steps[1:]))
     gpus = (replace(gpu, threadblocks=(broken,)), *program.gpus[1:])
     with pytest.raises(DefectError, match="CS591"):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from colsynth.model import Collective
 from colsynth.runtimes import profile, write
@@ -66,7 +65,7 @@ def _interleaved(one, other, draw):
 def _add(made, rank, send, recv, steps, channel, draw):
     """Add a threadblock; sometimes its first step waits for the last of an earlier one."""
     earlier = made.blocks.get(rank, [])
-    steps = [*steps[:-1], replace(steps[-1], signals=True)]
+    steps = [*steps[:-1], structs.replace(steps[-1], signals=True)]
     if earlier and draw(st.booleans()):
         awaited = draw(st.sampled_from(earlier))
         first = step("cpy", "s0", "s0", 1, (awaited.id, len(awaited.steps) - 1))

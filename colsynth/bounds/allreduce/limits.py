@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from colsynth.model import Direction, Kind, Limit, Problem, Topology
 from colsynth.model.bound import Cut
+from colsynth.topology.reach import mutual
 
 _MOST_LEVELS = 40
 """Prices tried as thresholds for the sets of a partition."""
@@ -125,15 +126,8 @@ def _boxes(topology: Topology) -> list[tuple[int, ...]] | None:
 
 def _joined_by(topology: Topology, free: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     """Return the sets with GPUs that the chosen links join, whichever way they point."""
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(topology.nodes)))
-    graph.add_edges_from(
-        (link.source, link.target)
-        for link, chosen in zip(topology.links, free, strict=True)
-        if chosen
-    )
-    parts = map(sorted, nx.connected_components(graph))  # by their first node
+    ends = [(x.source, x.target) for x, chosen in zip(topology.links, free, strict=True) if chosen]
+    both = ends + [(target, source) for source, target in ends]
+    parts = map(sorted, mutual(range(len(topology.nodes)), both))
     gpu = Kind.GPU
     return [tuple(x) for x in parts if any(topology.nodes[v].kind is gpu for v in x)]

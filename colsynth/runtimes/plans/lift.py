@@ -10,6 +10,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from colsynth.model import Gpu, Header, Slot, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.runtimes.plans.multicast import is_multicast, lift_gpu, write_gpu
 from colsynth.runtimes.plans.shape import PlanShape
@@ -110,7 +112,7 @@ class _Lifter:
 
     def _resolved(self, step: Step) -> Step:
         """Return a step with the step that it waits for instead of a semaphore."""
-        return replace(step, waits=tuple(self.given[wait.step] for wait in step.waits))
+        return structs.replace(step, waits=tuple(self.given[wait.step] for wait in step.waits))
 
     def _block(self, block: Block) -> tuple[int | None, int | None, list[Step]]:
         self.steps, self.pending, self.staged, self.last = [], [], None, None
@@ -130,7 +132,7 @@ class _Lifter:
     def _release(self, block: Block, op: Op) -> None:
         numbers = [k for k in op.semaphore_ids if not self._credit(k)]
         if numbers:
-            self.steps[-1] = replace(self.steps[-1], signals=True)
+            self.steps[-1] = structs.replace(self.steps[-1], signals=True)
             wait = Wait(block.id, len(self.steps) - 1)
             self.given.update(dict.fromkeys(numbers, wait))
 
@@ -163,20 +165,20 @@ class _Lifter:
         source, target = self._other(op), op.dst_buff[0]
         before = self.steps[-1] if self.steps else None
         if before is not None and before.op == "rcs" and before.target is None:
-            self.steps[-1] = replace(before, target=_slot(target))
+            self.steps[-1] = structs.replace(before, target=_slot(target))
             return
         if sender is None:
             self._step("cpy" if len(op.src_buff) == 1 else "re", _slot(source), _slot(target), op)
         else:
             self._step("r" if len(op.src_buff) == 1 else "rrc", _slot(source), _slot(target), op)
             writers = [w for o in op.src_buff if (w := self._writer(o)) is not None]
-            self.steps[-1] = replace(self.steps[-1], folds=tuple(writers[1:]))
+            self.steps[-1] = structs.replace(self.steps[-1], folds=tuple(writers[1:]))
             self.last = target
 
     def _sent(self, source: Operand, far: Operand | None) -> None:
         before = self.steps[-1] if self.steps else None
         if before is not None and before.op in _FUSED and self.last == source and not self.pending:
-            self.steps[-1] = replace(before, op=_FUSED[before.op])
+            self.steps[-1] = structs.replace(before, op=_FUSED[before.op])
         elif far is not None:
             self._append(Step("s", _slot(source), None, far.size))
         self.last = None
@@ -188,7 +190,7 @@ class _Lifter:
         waits = [Wait(0, number) for number in self.pending]
         for wait in waits[:-1]:
             self.steps.append(Step("nop", None, None, 0, (wait,)))
-        self.steps.append(replace(step, waits=tuple(waits[-1:])))
+        self.steps.append(structs.replace(step, waits=tuple(waits[-1:])))
         self.pending = []
 
     def _other(self, op: Op) -> Operand:

@@ -46,11 +46,11 @@ def write_plan(program: ThreadblockProgram, profile: Profile) -> bytes:
 
     if program.header.in_place == program.header.out_of_place:
         raise _defect(f"a plan of {profile.name} serves one call mode")
-    return msgspec.json.encode(plan_of(program, profile)) + b"\n"
+    return msgspec.json.encode(_named(plan_of(program, profile))) + b"\n"
 
 
 def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
-    """Return the plan of a program."""
+    """Return the plan of a program, under the name of the program."""
     program = fitted(program)
     header, shape = program.header, PlanShape(program)
     if header.max_bytes is None:
@@ -58,7 +58,7 @@ def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
     packets = shape.form is Form.PACKETS
     one = write_gpu if program.multicasts else _written
     gpus = tuple(one(shape, gpu) for gpu in program.gpus)
-    plan = Plan(
+    return Plan(
         name=header.name,
         collective=profile.collectives[header.collective],
         protocol="LL" if packets else "Simple",
@@ -69,7 +69,6 @@ def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
         min_message_size=header.min_bytes,
         max_message_size=header.max_bytes,
     )
-    return _named(plan)
 
 
 def _named(plan: Plan) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import groupby
 
@@ -10,6 +11,7 @@ import numpy as np
 from colsynth.bounds.network import common_divisor, to_int64
 from colsynth.kernels.maxflow import max_flow, residual_index
 from colsynth.model import Hops, Topology
+from colsynth.topology.reach import Arc, mutual
 
 TIGHT = Fraction(1, 2)
 """How near the cut around a region must be to the tightest around one GPU to matter."""
@@ -37,21 +39,22 @@ def regions(topology: Topology, hops: Hops) -> tuple[Region, ...]:
 
 def _candidates(size: int, hops: Hops) -> tuple[Region, ...]:
     """Return what hops of each speed and better hold together, short of everything."""
-    from networkx.utils import UnionFind
-
-    joined = UnionFind(range(size))
+    part = list(range(size))
+    source, target = hops.source.tolist(), hops.target.tolist()
     found: dict[Region, None] = {}
     speed = [int(d) for d in hops.duration]
     order = sorted(range(len(hops)), key=lambda h: speed[h])
     for _, batch in groupby(order, key=lambda h: speed[h]):
         for h in batch:
-            joined.union(int(hops.source[h]), int(hops.target[h]))
+            one, other = part[source[h]], part[target[h]]
+            if one != other:
+                part = [other if x == one else x for x in part]
         parts: dict[int, list[int]] = {}
         for rank in range(size):
-            parts.setdefault(joined[rank], []).append(rank)
+            parts.setdefault(part[rank], []).append(rank)
         if len(parts) == 1:
             break
-        found.update((tuple(part), None) for part in parts.values() if len(part) > 1)
+        found.update((tuple(ranks), None) for ranks in parts.values() if len(ranks) > 1)
     return tuple(found)
 
 
@@ -60,10 +63,13 @@ def held_together(found: tuple[Region, ...], hops: Hops) -> tuple[Region, ...]:
 
     Only then does a chunk that enters a region once get to all of it.
     """
-    import networkx as nx
+    arcs = list(zip(hops.source.tolist(), hops.target.tolist(), strict=True))
+    return tuple(part for part in found if len(mutual(part, _within(part, arcs))) == 1)
 
-    graph = nx.DiGraph(zip(hops.source.tolist(), hops.target.tolist(), strict=True))
-    return tuple(part for part in found if nx.is_strongly_connected(graph.subgraph(part)))
+
+def _within(part: Region, arcs: list[Arc]) -> Iterator[Arc]:
+    inside = frozenset(part)
+    return (arc for arc in arcs if inside.issuperset(arc))
 
 
 class _Cuts:
