@@ -39,7 +39,7 @@ LL128 or Simple above 1 MiB on every preset.
 """
 
 NEAR = 1.02
-"""A program within this factor of the floor is not improved further, nor are other algorithms."""
+"""A program within this factor of the floor is not improved, and no other algorithm is tried."""
 
 PROMISING = 4
 """An algorithm is varied further while its best plan is within this factor of the best of all."""

@@ -174,7 +174,7 @@ class _Quest:
         anything = self.wish.algorithm is None
         if level.sweep:
             self.sweep(anything=anything)
-            if anything and not self.searcher.is_near():
+            if anything and (is_fabric(self._case.problem) or not searcher.is_near()):
                 self._try_rivals()
         if level.everything and anything:
             searcher.most_evaluations = searcher.means.budget
@@ -222,7 +222,7 @@ class _Quest:
         elif problem.collective in PHASES and not problem.groups:
             trees = fewest_trees(problem, FARTHEST)
             best = self.searcher.best("forest")
-            if best is not None and best.plan.values()[_TREES] == str(trees):
+            if best is not None and best.plan.option("trees") == str(trees):
                 return
         if trees and "trees" not in self.wish.settings and self.wish.allows("forest"):
             yield self.wish.start("forest", trees=str(trees)), frozenset({"trees"})

@@ -68,8 +68,8 @@ def most_rings(profile: Profile, size: int, phases: int = 1) -> int:
     """Return how many rings of `size` ranks fit a runtime, one or more.
 
     An allreduce passes each rank 2 (size - 1) times; a runtime that fuses nothing sends
-    from another threadblock, and adds up in a step of its own. Steps of `phases` are counted where
-    a file holds a number of nodes; with one phase, nodes always suffice for threadblocks.
+    from another threadblock, and adds up in a step of its own. Threadblocks are counted as for
+    an allreduce; steps as nodes of a file, for the phases that the collective has.
     """
     steps = (2 if profile.fuses else 3) * (size - 1) + 1
     portions = -(-steps // profile.max_steps)
