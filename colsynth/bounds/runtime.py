@@ -113,7 +113,9 @@ def runtime_bounds(
         return RuntimeBound(
             size=size,
             protocol=limit.protocol,
-            links=limit.begin + moving + limit.tail(links),
+            links=max(
+                limit.begin + moving + limit.tail(links), 0.0 if switched else limit.links(size)
+            ),
             threadblocks=limit.begin + _threadblock_time(limit, size, switched),
             latency=limit.once if switched else limit.least(size),
         )
