@@ -134,9 +134,19 @@ class Latency:
             if whole:
                 thrice = twice + self.hop + self._relay
                 limits.append(across + min(thrice, sent * ways.lines_across))
-            limits.append(across + self._entering(size))
-        if whole and ranks > 2:
-            limits.append(near + self.carried(sent / ways.entry, ranks))
+        return max(limits)
+
+    def links(self, size: int) -> float:
+        """Return the least time of the bytes that links carry while hops leave them useful."""
+        problem, ways = self.ways.problem, self.ways
+        if problem.collective not in _SPREAD or problem.groups or problem.shards:
+            return 0.0
+        ranks, limits = problem.topology.size, [0.0]
+        if len(ways.home) < ranks:
+            limits.append(self.begin + self.tail(ways.border) + self._entering(size))
+        if problem.collective is Collective.ALLREDUCE and ranks > 2:
+            once = size / ways.entry / self.model.payload[self.protocol]
+            limits.append(self.begin + self.hop + self.carried(once, ranks))
         return max(limits)
 
     def _entering(self, size: int) -> float:

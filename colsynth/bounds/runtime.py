@@ -110,10 +110,11 @@ def runtime_bounds(
 
     def bound(size: int, limit: Latency) -> RuntimeBound:
         moving = float(size / rate) / model.payload[limit.protocol]
+        late = 0.0 if switched else limit.links(size)
         return RuntimeBound(
             size=size,
             protocol=limit.protocol,
-            links=limit.begin + moving + limit.tail(links),
+            links=max(limit.begin + moving + limit.tail(links), late),
             threadblocks=limit.begin + _threadblock_time(limit, size, switched),
             latency=limit.once if switched else limit.least(size),
         )

@@ -179,7 +179,7 @@ def test_messages_hold_more_contributions_later():
         assert latency.carried(once / 1e6, 8) == pytest.approx(carried / 1e6)
     least = 8.4 + 1.0 + 1.7 + 0.7 + hop + merge + 20
     size = (hop / 7 + merge / 3.5 + 20) / 1e6 * ways.entry
-    assert latency.least(size) == pytest.approx(least / 1e6)
+    assert latency.links(size) == pytest.approx(least / 1e6)
 
 
 def test_what_is_sent_directly_passes_several_links():
@@ -201,7 +201,7 @@ def test_all_pairs_of_two_boxes_share_what_joins_them():
     assert latency.least(1 << 17) == pytest.approx((6 + across + 0.4 + within + 0.4) / 1e6)
     latency = Latency(ways, profile("msccl"), ways.model, "LL")
     entering = (1 << 25) / 2 / (4 * 50e9 * 0.96 * 0.5) + (within + 0.4) * 3 / 4 / 1e6
-    assert latency.least(1 << 25) == pytest.approx((6 + across) / 1e6 + entering)
+    assert latency.links(1 << 25) == pytest.approx((6 + across) / 1e6 + entering)
     summed = Ways(api.make_problem(SMALL[-1], "allreduce"), ways.model)
     assert summed.lines_across == pytest.approx(4 / (4 * 50e9 * 0.96))
     least = Latency(summed, profile("msccl"), ways.model, "LL").least(1 << 17)
