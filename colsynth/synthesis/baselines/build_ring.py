@@ -54,7 +54,10 @@ class BuildRing:
         require_collective("ring", value, tuple(PHASES))
         profile, size, phases = target.profile, value.topology.size, PHASES[value.collective]
         require_channels(self.channels, profile)
-        most, chunks = most_rings(profile, size, len(phases)), (profile.max_offset + 1) // size
+        most, crowded = most_rings(profile, size, len(phases))
+        # Steps of several chunks may wait for each other in a circle, so shares differ only where
+        # files have no room for as many rings as would be equal.
+        chunks = (profile.max_offset + 1) // size if crowded else 1
         rings = find_rings(value.topology, self.channels, channel_rate(target), most, chunks)
         if not rings:
             note = "every GPU must have a way to the next one through no third"

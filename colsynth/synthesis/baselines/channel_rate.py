@@ -64,8 +64,8 @@ def require_channels(asked: int, profile: Profile) -> None:
         raise LimitError(Diagnostic("CS402", phrase, help="use fewer --channels"))
 
 
-def most_rings(profile: Profile, size: int, phases: int = 1) -> int:
-    """Return how many rings of `size` ranks fit a runtime, one or more.
+def most_rings(profile: Profile, size: int, phases: int = 1) -> tuple[int, bool]:
+    """Return how many rings of `size` ranks fit a runtime, one or more, and if nodes limit them.
 
     An allreduce passes each rank 2 (size - 1) times; a runtime that fuses nothing sends
     from another threadblock, and adds up in a step of its own. Threadblocks are counted as for
@@ -75,14 +75,9 @@ def most_rings(profile: Profile, size: int, phases: int = 1) -> int:
     portions = -(-steps // profile.max_steps)
     blocks = portions if profile.fuses else 2 * portions
     nodes = phases * (size - 1) * (1 if profile.fuses else 2) + 1 + blocks
-    return max(
-        1,
-        min(
-            profile.max_channels // portions,
-            profile.max_threadblocks // blocks,
-            (profile.max_xml_nodes - size) // nodes,
-        ),
-    )
+    most = min(profile.max_channels // portions, profile.max_threadblocks // blocks)
+    fitting = (profile.max_xml_nodes - size) // nodes
+    return max(1, min(most, fitting)), fitting < most
 
 
 def most_trees(profile: Profile) -> int:
