@@ -66,12 +66,15 @@ def require_ways(
 def _passing(
     topology: Topology, pairs: Sequence[tuple[int, int]], limits: Mapping[str, int]
 ) -> set[tuple[int, int]]:
-    """Return the pairs whose data passes no more GPUs than a runtime's connections may."""
+    """Return the pairs whose data passes no more GPUs than a runtime's connections may.
+
+    GPUs in no box may be hosts of their own, which pass on nothing.
+    """
     found = set()
     for pair, (route, *_) in pair_routes(topology, pairs).items():
         between = sum(topology.links[link].target in topology.rank_of for link in route) - 1
         boxes = {topology.nodes[topology.ranks[rank]].box for rank in pair}
-        if between <= limits["box" if len(boxes) == 1 else "network"]:
+        if None not in boxes and between <= limits["box" if len(boxes) == 1 else "network"]:
             found.add(pair)
     return found
 
