@@ -60,8 +60,9 @@ def test_files_of_copies_verify(compiled, name, boxes, collective):
     ("collective", "advice"), [("allreduce", "'-a allpairs2'"), ("alltoall", "'-a pairwise'")]
 )
 def test_pairs_without_a_way_are_refused_with_what_relays(schedule, collective, advice):
-    with pytest.raises(InputError, match="no way leads from gpu0 to gpu2") as refused:
-        schedule("allpairs", "ring:4", collective)
+    """One GPU between is what NCCL passes; opposite ends of a ring of six have two."""
+    with pytest.raises(InputError, match="no way leads from gpu0 to gpu3") as refused:
+        schedule("allpairs", "ring:6", collective)
     assert refused.value.diagnostic.code == "CS312"
     assert advice in refused.value.diagnostic.help
 
