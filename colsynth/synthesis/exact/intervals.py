@@ -192,11 +192,11 @@ class Intervals:
             self._hint()
         solver, word, work = solver_of(self._cp, self._model, self._question)
         if word not in ("optimal", "feasible"):
-            return Answer(word, work=work)
+            return Answer(word, work=work, choices=len(self._uses))
         found = []
         for c, h in self._uses:
             used, start = self._send((c, h))
             if solver.boolean_value(used):
                 found.append(Sent(solver.value(start), c, h))
         units, bound = int(solver.objective_value), int(solver.best_objective_bound)
-        return Answer(word, tuple(sorted(found)), units, bound, work)
+        return Answer(word, tuple(sorted(found)), units, bound, work, len(self._uses))

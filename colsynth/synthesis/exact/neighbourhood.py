@@ -25,11 +25,15 @@ _LAST = 4
 _BESIDE = (0, 2, 4, 8)
 """Chunks taken out beside them, after so many failures."""
 
-_EACH = 0.5
-"""Most work of a question: those that take longer rarely end."""
+_ROUNDS = 3
+"""How often these are tried in vain."""
 
-_PAIRS = 20_000
-"""(Chunk, hop) pairs that count as a unit of work: making the model takes time, too."""
+_EACH = 0.1
+"""Most work of a question, as the solver counts it: those that take longer rarely end."""
+
+_SOLVING, _CHOICES = 5, 20_000
+"""Seconds that such questions take per unit of the solver's count, and choices per second that the
+model takes to be made: work is about a second, too, where questions are many and small."""
 
 
 def improve(
@@ -53,7 +57,7 @@ def improve(
     rows: dict[int, list[Sent]] = {}
     for x in sent:
         rows.setdefault(x.chunk, []).append(x)
-    while work > 0 and failures < 3 * len(_BESIDE):
+    while work > 0 and failures < _ROUNDS * len(_BESIDE):
         ends = {c: max(x.step + int(taken[x.hop]) for x in some) for c, some in rows.items()}
         end = max(ends.values())
         if end <= least:
@@ -61,9 +65,9 @@ def improve(
         last = [c for c, time in sorted(ends.items()) if time == end]
         some = _chosen(asked, rows, rng.sample(last, min(len(last), _LAST)), failures, rng)
         busy = _busy(asked, (x for c, row in rows.items() if c not in some for x in row))
-        question = Timing(min(_EACH, work), least, end - 1, seed, busy=busy)
+        question = Timing(_EACH, least, end - 1, seed, busy=busy)
         answer = solve(_only(asked, some), question)
-        work -= answer.work + len(some) * len(asked.hops) / _PAIRS
+        work -= _SOLVING * answer.work + answer.choices / _CHOICES
         if answer.sent:
             moved = {c: [x for x in answer.sent if some[x.chunk] == c] for c in some}
             rows |= {c: [x._replace(chunk=c) for x in row] for c, row in moved.items()}

@@ -90,9 +90,9 @@ class Retiming:
             whole and _end(instances[0], known) * instances[0].unit <= found.end
         ):
             known = _known(instances[0], found.phase, self.item)
+        if found is None and instances[0].chunks * len(instances[0].hops) > most:
+            return self._improved(instances[-1], known)
         for asked in instances:
-            if asked.chunks * len(asked.hops) > most and asked is instances[0]:
-                return self._improved(instances[-1], known, found)
             if asked.chunks * len(asked.hops) > most or work < 1:
                 break
             limit = _end(asked, known)
@@ -111,17 +111,12 @@ class Retiming:
             known = answer.sent
         return found
 
-    def _improved(
-        self, asked: Instance, known: tuple[Sent, ...], found: Found | None
-    ) -> Found | None:
-        """Return what moving a few chunks at a time makes of a schedule, where that is shorter."""
+    def _improved(self, asked: Instance, known: tuple[Sent, ...]) -> Found:
+        """Return what moving a few chunks at a time makes of a schedule."""
         sent = improve(asked, known, self.ticks // asked.unit, self.work, self.seed)
-        answer = Answer("feasible", sent, _end(asked, sent))
-        phase = self._phase(asked, answer)
-        end = last_end(phase)
-        if found is not None and end >= found.end:
-            return found
-        return Found(end, phase, "no more than the bound: chunks were moved a few at a time")
+        phase = self._phase(asked, Answer("feasible", sent, _end(asked, sent)))
+        claim = "no more than the bound: chunks were moved a few at a time"
+        return Found(last_end(phase), phase, claim)
 
     def _phase(self, asked: Instance, answer: Answer) -> TimedPhase:
         """Return what the solver found, moved forward where there is room."""

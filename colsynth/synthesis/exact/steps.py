@@ -47,6 +47,8 @@ class Answer:
         Units that no schedule of so many steps beats.
     work : float
         What the solver did, in its deterministic units.
+    choices : int
+        (Chunk, hop) pairs of a model without steps.
     """
 
     status: str
@@ -54,6 +56,7 @@ class Answer:
     units: int = 0
     bound: int = 0
     work: float = 0.0
+    choices: int = 0
 
 
 @dataclass(frozen=True)
