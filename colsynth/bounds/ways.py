@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network
 from colsynth.model import Collective, Kind, Problem
-
-if TYPE_CHECKING:
-    from networkx import DiGraph
+from colsynth.topology.reach import Lengths, lengths
 
 _INWARDS = (Collective.REDUCE_SCATTER, Collective.REDUCE, Collective.GATHER)
 _FAR = float("inf")
@@ -34,16 +32,15 @@ class Ways:
     model: Model
 
     @cached_property
-    def _graph(self) -> DiGraph:
-        import networkx as nx
-
-        graph = nx.DiGraph()
-        graph.add_nodes_from(range(len(self.problem.topology.nodes)))
+    def _latencies(self) -> tuple[Lengths, Lengths]:
+        """The least latency of links between two nodes, as they point and turned around."""
+        there: dict[int, dict[int, Fraction | int]] = {}
+        back: dict[int, dict[int, Fraction | int]] = {}
         for link in self.problem.topology.links:
-            known = graph.get_edge_data(link.source, link.target, {"latency": link.latency})
-            latency = min(known["latency"], link.latency)
-            graph.add_edge(link.source, link.target, latency=latency)
-        return graph
+            least = min(there.get(link.source, {}).get(link.target, link.latency), link.latency)
+            there.setdefault(link.source, {})[link.target] = least
+            back.setdefault(link.target, {})[link.source] = least
+        return there, back
 
     @cached_property
     def speed(self) -> tuple[float, ...]:
@@ -62,10 +59,7 @@ class Ways:
         return self._lengths(gpus), self._lengths(gpus, back=True)
 
     def _lengths(self, sources: set[int], *, back: bool = False) -> Mapping[int, float]:
-        import networkx as nx
-
-        graph = self._graph.reverse(copy=False) if back else self._graph
-        found = nx.multi_source_dijkstra_path_length(graph, sources, weight="latency")
+        found = lengths(sources, self._latencies[back])
         return {node: float(length) for node, length in found.items()}
 
     def through(self, links: Iterable[int]) -> float:
@@ -113,9 +107,9 @@ class Ways:
         nodes = self.problem.topology.nodes
         near, far = 0.0, None
         for some, others, back in self._apart():
-            lengths = self._lengths(some, back=back)
+            found = self._lengths(some, back=back)
             boxes = {nodes[node].box for node in some}
-            known = {node: lengths[node] for node in others if node in lengths}
+            known = {node: found[node] for node in others if node in found}
             near = max(near, *known.values(), 0.0)
             away = [length for node, length in known.items() if nodes[node].box not in boxes]
             if away:
@@ -178,17 +172,19 @@ class Ways:
         Each pair uses as many as the shortest way has. Leaving the box and coming back has the
         price of the longest of these, half on the links that leave and half on those that enter.
         """
-        import networkx as nx
-
         topology = self.problem.topology
         nodes, home = topology.nodes, self.home
         box = nodes[home[0]].box
         inner = {i for i, x in enumerate(nodes) if x.box == box and x.kind is not Kind.NIC}
-        graph = self._graph.subgraph(inner)
-        first = nx.single_source_shortest_path_length(graph, home[0])
+        hops = {
+            node: dict.fromkeys((after for after in ends if after in inner), 1)
+            for node, ends in self._latencies[0].items()
+            if node in inner
+        }
+        first = lengths(home[:1], hops)
         if len(home) > _MOST_MESH or len({first.get(node) for node in home[1:]}) < 2:
             return 0.0  # too many, or equally far from each other: links into a GPU prove as much
-        ways = [nx.single_source_shortest_path_length(graph, node) for node in home]
+        ways = [lengths([node], hops) for node in home]
         if any(node not in way for way in ways for node in home):
             return 0.0
         most = max(way[node] for way in ways for node in home)

@@ -1,11 +1,16 @@
-"""What arcs lead to; networkx would take as long to load as a small compilation takes for it."""
+"""What arcs lead to, and how far; networkx takes longer to load than a small compilation for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from heapq import heappop, heappush
 
 Arc = tuple[int, int]
 """From, to."""
+
+Lengths = Mapping[int, Mapping[int, Fraction | int]]
+"""The length of each arc, by where it leaves and where it leads."""
 
 
 def reached(start: int, arcs: Iterable[Arc]) -> set[int]:
@@ -36,6 +41,27 @@ def mutual(nodes: Iterable[int], arcs: Iterable[Arc]) -> list[set[int]]:
         if node not in seen:
             found.append(_reached(node, after) & _reached(node, before))
             seen |= found[-1]
+    return found
+
+
+def lengths(starts: Iterable[int], arcs: Lengths) -> dict[int, Fraction | int]:
+    """Return how far each node that arcs lead to is from the nearest of some nodes (Dijkstra).
+
+    Examples
+    --------
+    >>> lengths([0], {0: {1: 2, 2: 5}, 1: {2: 1}})
+    {0: 0, 1: 2, 2: 3}
+    """
+    found: dict[int, Fraction | int] = {}
+    waiting: list[tuple[Fraction | int, int]] = [(0, start) for start in sorted(starts)]
+    while waiting:
+        length, node = heappop(waiting)
+        if node in found:
+            continue
+        found[node] = length
+        for after, more in arcs.get(node, {}).items():
+            if after not in found:
+                heappush(waiting, (length + more, after))
     return found
 
 
