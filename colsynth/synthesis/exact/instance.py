@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from math import gcd
 
@@ -85,6 +85,11 @@ class Instance:
     def chunks(self) -> int:
         """Number of chunks."""
         return len(self.holders)
+
+    def turned(self) -> Instance:
+        """Return the instance with all hops the other way round, in the same order."""
+        hops = self.hops
+        return replace(self, hops=replace(hops, source=hops.target, target=hops.source))
 
 
 def instance_of(

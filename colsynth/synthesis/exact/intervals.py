@@ -89,8 +89,7 @@ class Intervals:
         """Make literal and start of each (chunk, hop) that may be; return all of them."""
         asked, most = self._asked, self._question.most
         near = earliest(asked)
-        back = replace(asked.hops, source=asked.hops.target, target=asked.hops.source)
-        left = earliest(replace(asked, hops=back, holders=asked.wanted))
+        left = earliest(replace(asked.turned(), holders=asked.wanted))
         source, target = asked.hops.source.tolist(), asked.hops.target.tolist()
         uses = []
         for c in range(asked.chunks):

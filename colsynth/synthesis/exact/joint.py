@@ -43,9 +43,7 @@ def doubled(asked: Instance) -> Instance:
 def heights(asked: Instance) -> tuple[Ints, Ints]:
     """Return the fewest hops to and from the root of each chunk, both (C, N)."""
     chunks = asked.chunks // 2
-    away = distances(asked)[:chunks]
-    hops = replace(asked.hops, source=asked.hops.target, target=asked.hops.source)
-    return distances(replace(asked, hops=hops))[chunks:], away
+    return distances(asked.turned())[chunks:], distances(asked)[:chunks]
 
 
 def fewest_joint_steps(asked: Instance) -> int:
@@ -75,10 +73,6 @@ class Joint(Steps):
                 if u != root and (chunks + c, h) not in asked.barred:
                     last = steps - fall - int(inward[c, v])
                     uses += [Sent(s, chunks + c, h) for s in range(last)]
-        for use in uses:
-            key = int(asked.same[use.chunk, use.hop]), use.step
-            if key not in self._sends:
-                self._sends[key] = self._model.new_bool_var("")
         return uses
 
     def _arrivals(self) -> None:

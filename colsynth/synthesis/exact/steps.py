@@ -154,11 +154,15 @@ class Steps:
         self._sends: dict[tuple[int, int], Any] = {}
         self._there: dict[tuple[tuple[int, ...], int], Any] = {}
         self._uses = self._choices()
+        for use in self._uses:
+            key = int(asked.same[use.chunk, use.hop]), use.step
+            if key not in self._sends:
+                self._sends[key] = self._model.new_bool_var("")
         self._arrivals()
         self._lasting = self._durations()
 
     def _choices(self) -> list[Sent]:
-        """Make a variable for each (chunk, hop, step) that may be; return all of them."""
+        """Return each (chunk, hop, step) that may be."""
         asked, steps = self._asked, self._question.steps
         near = distances(asked)
         source, target = asked.hops.source.tolist(), asked.hops.target.tolist()
@@ -169,10 +173,6 @@ class Steps:
                     continue
                 last = steps if v in asked.wanted[c] else steps - 1
                 uses += [Sent(s, c, h) for s in range(int(near[c, u]), last)]
-        for use in uses:
-            key = int(asked.same[use.chunk, use.hop]), use.step
-            if key not in self._sends:
-                self._sends[key] = self._model.new_bool_var("")
         return uses
 
     def _variable(self, use: Sent) -> Any:
