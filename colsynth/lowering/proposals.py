@@ -17,6 +17,7 @@ from fractions import Fraction
 from colsynth.cost.pair_routes import is_network
 from colsynth.lowering.orders import ORDERS
 from colsynth.runtimes.choice import Basis, Changes, Proposal
+from colsynth.runtimes.selection import power_of_two
 
 ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
 STRATEGY, MERGE = "assign-threadblocks.strategy", "coalesce-chunks.merge"
@@ -132,17 +133,12 @@ def _spread_sums(ranks: int, blocks: int, most: int) -> Iterator[Proposal]:
     messages of most calls.
     """
     peers = 2 * (ranks - 1)
-    number = _power(blocks // (peers + 2))
+    number = power_of_two(blocks // (peers + 2))
     for channels in (number, number // 2):
         if channels:
-            segments = _power(min(most, blocks // channels - peers))
+            segments = power_of_two(min(most, blocks // channels - peers))
             plan = {SUMS: "by-chunk", STRATEGY: "spread", SEGMENTS: str(segments)}
             yield ({**plan, INSTANCES: channels},)
-
-
-def _power(most: int) -> int:
-    """Return the largest power of two up to a number; 0 for 0."""
-    return 1 << most.bit_length() >> 1
 
 
 def spreads(basis: Basis) -> Iterator[Proposal]:
@@ -169,7 +165,7 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     """Yield ever fewer segments: the first number that fits is the best."""
     shape = basis.shape
     trees = shape.trees * max(1, basis.values["lower-forest.instances"])
-    chunks = max(1, _power(int(basis.size / (_segment_bytes(basis) * trees))))
+    chunks = max(1, power_of_two(int(basis.size / (_segment_bytes(basis) * trees))))
     number = min(_room(basis), chunks * 3 // 4)
     both = shape.rises and shape.falls
     strategy = "pooled" if both else "balanced"
@@ -225,7 +221,7 @@ def ones_and_twos(number: int) -> str:
     Their sum is the largest power of two that leaves some small: runtimes take a file only for
     messages whose elements its chunks divide (contract 1.4).
     """
-    total = _power(2 * number - 2)
+    total = power_of_two(2 * number - 2)
     small = 2 * number - total
     sizes = [1] * (small // 2) + [2] * (number - small) + [1] * (small - small // 2)
     return "-".join(map(str, sizes))

@@ -151,3 +151,8 @@ def usual_size(most: int, ranks: int) -> int:
 
 def _odd(number: int) -> int:
     return number // (number & -number)
+
+
+def power_of_two(most: int) -> int:
+    """Return the largest power of two up to a number, as many chunks divide most calls; 0 for 0."""
+    return 1 << most.bit_length() >> 1

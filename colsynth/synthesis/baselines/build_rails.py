@@ -20,6 +20,7 @@ from colsynth.model import (
 )
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import LONGEST, Profile
+from colsynth.runtimes.selection import power_of_two
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import (
     equal_boxes,
@@ -100,14 +101,9 @@ class BuildRails:
         """Return channels and pieces, powers of two by default: these divide most messages."""
         blocks, places = profile.usable_threadblocks, len(boxes[0])
         ends, sums = 2 * (places + len(boxes) - 2), min(2, len(boxes))
-        channels = self.instances or max(1, _power(blocks // (ends + sums)))
+        channels = self.instances or max(1, power_of_two(blocks // (ends + sums)))
         left = (blocks - channels * ends) // (channels * sums)
-        return channels, self.pieces or max(1, _power(min(places, left)))
-
-
-def _power(most: int) -> int:
-    """Return the largest power of two up to a number; 0 below one."""
-    return 1 << most.bit_length() >> 1 if most > 0 else 0
+        return channels, self.pieces or max(1, power_of_two(max(0, min(places, left))))
 
 
 Ends = tuple[int, ...]

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import power_of_two
 from colsynth.runtimes.target import Target
 
 _ENOUGH = Fraction(95, 100)
@@ -114,7 +115,7 @@ def shares(speeds: Sequence[Fraction], most: int) -> tuple[int, ...]:
         Largest sum of shares.
     """
     few = fewest(speeds)
-    parts = min(_FINE << (len(speeds) - 1).bit_length(), 1 << most.bit_length() >> 1)
+    parts = min(_FINE << (len(speeds) - 1).bit_length(), power_of_two(most))
     uneven = {
         n: speed * parts / (n * -(-parts // n)) for n, speed in enumerate(speeds, 1) if n <= parts
     }
