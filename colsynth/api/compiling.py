@@ -50,6 +50,7 @@ def compile(  # noqa: A001 - the verb of this package
     passes: str | None = None,
     model: Model | None = None,
     seed: int = 0,
+    jobs: int = 1,
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> Compilation:
@@ -100,6 +101,9 @@ def compile(  # noqa: A001 - the verb of this package
         The constants that decisions follow; those of the runtime unless given.
     seed : int
         Of every random choice.
+    jobs : int
+        With more than one, copies of this process do a part of the work (Linux). Give more only
+        where no other thread holds a lock at the time. The result is the same.
     progress, watch : callable, optional
         Told of long work, and of every intermediate value.
 
@@ -118,17 +122,15 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.compile.request import Request
     from colsynth.pipeline.target import aim
     from colsynth.runtimes.catalog import profile
-    from colsynth.search.levels import LEVELS, check_level
 
     stated, size = _of_sketch(problem, algorithm, passes, size)
     given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
-    given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap, "tries": tries}
-    given |= {"steps": steps, "work": work}
+    given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap}
+    given |= {"tries": tries, "steps": steps, "work": work}
     settings = stated | _settings(algorithm, given, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
-    level = len(LEVELS) - 1 if algorithm == AUTO else level
-    check_level(level)
+    level = _checked_level(algorithm, level)
     target = aim(
         machine, library, protocol or "Simple", min_bytes, max_bytes, seed=seed, progress=progress
     )
@@ -143,6 +145,7 @@ def compile(  # noqa: A001 - the verb of this package
         size=size,
         any_protocol=protocol is None and passes is None and _tries_protocols(level, size),
         evaluations=None if algorithm in _TIMED else budget,
+        jobs=jobs,
     )
     return _compiled(problem, machine, target, request, watch)
 
@@ -161,6 +164,14 @@ def _of_sketch(
     phrase = f"the sketch {problem.sketch.name} does not go with {other}"
     advice = f"give -a {' or '.join(_TIMED)}; other algorithms would not keep to it"
     raise InputError(Diagnostic("CS217", phrase, help=advice))
+
+
+def _checked_level(algorithm: str | None, level: int) -> int:
+    """Return the level of the search; raise for one that does not exist (CS210)."""
+    from colsynth.search.levels import LEVELS, check_level
+
+    check_level(level)
+    return len(LEVELS) - 1 if algorithm == AUTO else level
 
 
 def _tries_protocols(level: int, size: int | None) -> bool:

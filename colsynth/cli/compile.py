@@ -107,7 +107,7 @@ def compile_(
         done = api.compile(
             problem,
             runtime,
-            **asdict(search),
+            **search.settings(),
             **asdict(timed),
             **asdict(copies),
             min_bytes=messages.least(),

@@ -26,6 +26,16 @@ SizesOption = Annotated[
     ),
 ]
 DEFAULT_SIZES = "1KiB..4GiB"
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        help="Number of worker processes, e.g. 4.",
+        rich_help_panel=SEARCH,
+        show_default="all cores",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -72,16 +82,7 @@ class Engine(TypedDict):
 class EngineOptions:
     """Where programs are made: in processes here, or on the workers of a scheduler."""
 
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            help="Number of worker processes, e.g. 4.",
-            rich_help_panel=SEARCH,
-            show_default="all cores",
-        ),
-    ] = None
+    jobs: JobsOption = None
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -104,8 +105,7 @@ class EngineOptions:
             CS217: both options were given; else as `colsynth.jobs.cluster.connected`.
         """
         if self.scheduler is None:
-            jobs = _cores() if self.jobs is None else self.jobs
-            yield Engine(jobs=jobs, executor=None, progress=show)
+            yield Engine(jobs=jobs_or_cores(self.jobs), executor=None, progress=show)
             return
         from colsynth.jobs.cluster import connected
 
@@ -121,7 +121,9 @@ def split(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
+def jobs_or_cores(jobs: int | None) -> int:
+    """Return a number of processes; None stands for the cores that this process may use."""
+    if jobs is not None:
+        return jobs
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable is not None else os.cpu_count() or 1

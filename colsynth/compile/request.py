@@ -8,6 +8,7 @@ from typing import Any
 
 from colsynth.compile.modes import Mode
 from colsynth.errors import Diagnostic, InputError
+from colsynth.jobs.workers import require_jobs
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import spelt
 from colsynth.search.levels import DEFAULT_LEVEL
@@ -40,6 +41,8 @@ class Request:
         Whether the search may take another protocol than that of the target.
     evaluations : int or None
         Largest number of programs that the search makes; None: that of the level.
+    jobs : int
+        With more than one, copies of this process may do a part of the work.
     """
 
     algorithm: str | None = ANY
@@ -51,6 +54,7 @@ class Request:
     size: int | None = None
     any_protocol: bool = False
     evaluations: int | None = None
+    jobs: int = 1
 
     def wish(self, protocol: str, *, rounds: bool = False) -> Wish:
         """Return the wish for the search; `rounds` as in `Wish`."""
@@ -71,8 +75,9 @@ class Request:
         InputError
             CS213 for an unknown algorithm, CS206 for options beside ``passes``, CS217 for
             options that the algorithm does not have, CS210 for values out of range, CS201 to
-            CS204 for wrong pipeline text.
+            CS204 for wrong pipeline text, CS210 for a wrong number of jobs.
         """
+        require_jobs(self.jobs)
         if self.passes is not None:
             if self.settings:
                 name = spelt(next(iter(self.settings)))

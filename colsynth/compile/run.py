@@ -6,7 +6,9 @@ bytes are verified as they would lie on disk before they are returned.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from math import inf
 
@@ -14,8 +16,9 @@ from colsynth.compile.capabilities import capability_notes, plan_notes
 from colsynth.compile.files import Maker, Watch, aimed
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
-from colsynth.compile.result import Artefact, Compilation, Prediction
+from colsynth.compile.result import Artefact, Compilation, Prediction, Schedule
 from colsynth.errors import DefectError, NegativeFinding
+from colsynth.jobs.beside import Beside
 from colsynth.model import Problem, Program, RoundProgram, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
@@ -100,7 +103,8 @@ def _searched(
         seed=target.seed,
         limited=request.any_protocol,
     )
-    means = means or Means(budget=request.evaluations, progress=target.progress)
+    beside = request.jobs > 1
+    means = means or Means(request.evaluations, progress=target.progress, beside=beside)
     return find_plan(
         case, objective, request.wish(target.protocol, rounds=target.profile.rounds), means, clock
     )
@@ -122,7 +126,9 @@ def _compiled(
     ours = request.passes is None
     maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
     known = None if watch is not None else found.workshop.make(plan)
-    schedule, artefacts = maker.make(known)
+    with Beside(partial(_limits, measured, found, known), wanted=request.jobs > 1) as beside:
+        schedule, artefacts = maker.make(known)
+        limits = beside.result()
     notes = (
         *_given_up(found),
         *search_notes(found.start, measured, found.workshop.case),
@@ -133,7 +139,10 @@ def _compiled(
         *_warnings(artefacts),
         *target.profile.warnings,
     )
-    predicted = _predictions(measured, found, artefacts)
+    programs = [artefact.program for artefact in artefacts]
+    predicted = _predictions(measured, found, programs)
+    if limits is None or limits[0] != predicted:
+        limits = predicted, _limited_by(programs[0], found.workshop.case, predicted)
     return Compilation(
         problem=problem,
         runtime=target.profile.name,
@@ -144,8 +153,18 @@ def _compiled(
         seconds=clock.seconds(),
         notes=notes,
         predicted=predicted,
-        limited_by=_limited_by(artefacts[0].program, found.workshop.case, predicted),
+        limited_by=limits[1],
     )
+
+
+def _limits(
+    measured: Measured, found: Found, known: tuple[Schedule, Program] | None
+) -> tuple[tuple[Prediction, ...], dict[str, float]] | None:
+    """Return the predictions for the first program, and what limits the last of them."""
+    if known is None:
+        return None
+    predicted = _predictions(measured, found, known[1:])
+    return predicted, _limited_by(known[1], found.workshop.case, predicted)
 
 
 def _multicasts(artefacts: tuple[Artefact, ...]) -> bool:
@@ -154,11 +173,11 @@ def _multicasts(artefacts: tuple[Artefact, ...]) -> bool:
 
 
 def _predictions(
-    measured: Measured, found: Found, artefacts: tuple[Artefact, ...]
+    measured: Measured, found: Found, programs: Sequence[Program]
 ) -> tuple[Prediction, ...]:
     """Return the predicted times of a plan, at the sizes that were simulated and files serve."""
     times = zip(found.workshop.case.sizes, measured.seconds, strict=True)
-    limits = [artefact.program.header.max_bytes for artefact in artefacts]
+    limits = [program.header.max_bytes for program in programs]
     most = min((limit for limit in limits if limit is not None), default=inf)
     return tuple(
         Prediction(size, seconds, least)

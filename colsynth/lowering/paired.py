@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
+from colsynth.cost.routes import routes
 from colsynth.lowering.balanced import Connection
 from colsynth.lowering.round_robin import box_numbers
 from colsynth.model import Topology
@@ -35,6 +36,17 @@ def partners(topology: Topology) -> Partners:
         for place, rank in enumerate(ranks)
         for away in range(1, len(ranks))
     }
+
+
+def is_round(topology: Topology) -> bool:
+    """Whether each GPU reaches as many places round its box in one direction as in the other.
+
+    Then every connection within a box has its partner, as on switches. On other fabrics most
+    connections are left alone, and pairs have too few threadblocks.
+    """
+    joined = {(source, target) for source, target, _ in routes(topology)}
+    pairs = partners(topology)
+    return all((back, rank) in joined for (rank, to), back in pairs.items() if (rank, to) in joined)
 
 
 def paired_threadblocks(

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from colsynth.cost.pair_routes import is_network
 from colsynth.lowering.orders import ORDERS
+from colsynth.lowering.paired import is_round
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 from colsynth.runtimes.selection import power_of_two
 
@@ -157,7 +158,7 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     if shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
     yield tuple(_segmented(basis))
-    if not basis.profile.fuses and shape.rises:
+    if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
 
 

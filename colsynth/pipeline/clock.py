@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 
@@ -20,8 +20,12 @@ class Clock:
         try:
             yield
         finally:
-            elapsed = time.perf_counter() - start
-            self._seconds[name] = self._seconds.get(name, 0.0) + elapsed
+            self.add({name: time.perf_counter() - start})
+
+    def add(self, seconds: Mapping[str, float]) -> None:
+        """Add seconds that were measured elsewhere."""
+        for name, more in seconds.items():
+            self._seconds[name] = self._seconds.get(name, 0.0) + more
 
     def seconds(self) -> dict[str, float]:
         """Return a copy of what has been added up."""

@@ -23,9 +23,12 @@ class Means:
     journal : Journal, optional
     progress : callable or None
         Called with (what, evaluations done, largest number of evaluations).
+    beside : bool
+        Whether this process may copy itself, to measure ahead what may be needed.
     """
 
     budget: int | None = None
     workers: Workers = field(default_factory=Workers)
     journal: Journal | None = None
     progress: Progress | None = None
+    beside: bool = False

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from colsynth.bounds.runtime import runtime_bounds
 from colsynth.errors import require_least
+from colsynth.jobs.beside import Beside
 from colsynth.model import AllreduceBound, Problem
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.search.ahead import Seen, learn, look_ahead
 from colsynth.search.case import Case
 from colsynth.search.exact import try_exact
 from colsynth.search.found import Found, found_by, refusals
@@ -26,7 +28,7 @@ from colsynth.search.means import Means, Progress
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-from colsynth.search.searcher import Searcher, usable_protocols
+from colsynth.search.searcher import Alternatives, Searcher, usable_protocols
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 
@@ -126,7 +128,7 @@ class _Quest:
             if self.searcher.best() is not None:
                 return
         if self.wish.algorithm is None:
-            self._try_others(names)
+            self.searcher.try_all(self._others())
 
     def _first(self) -> tuple[str, ...]:
         if self.wish.algorithm is not None:
@@ -160,12 +162,12 @@ class _Quest:
             if changed is not None:
                 yield changed
 
-    def _try_others(self, tried: Iterable[str]) -> None:
-        """Try the other algorithms with their defaults."""
+    def _others(self) -> list[Alternatives]:
+        """Return the defaults of the algorithms that were not tried."""
         known = algorithm_names(self._case.problem, profile=self._case.profile)
-        others = other_algorithms(tuple(tried))
+        others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
         names = (name for name in others if self.wish.allows(name) and name in known)
-        self.searcher.try_all([(self.wish.start(name),) for name in names])
+        return [(self.wish.start(name),) for name in names]
 
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""
@@ -260,13 +262,21 @@ class _Quest:
     def sweep(self, *, anything: bool) -> None:
         """Vary the first algorithm; try the others too if the best is far from the floor."""
         searcher = self.searcher
+        wanted = anything and searcher.means.beside and not searcher.is_near()
+        with Beside(self._look_ahead, wanted=wanted) as ahead:
+            searcher.vary_protocol()
+            searcher.sweep(OWN)
+            best = searcher.best()
+            if anything and best is not None and not searcher.is_near():
+                seen = ahead.result()
+                if seen is not None:
+                    learn(searcher, seen)
+                searcher.try_all(self._others())
+                searcher.sweep(tuple(ALGORITHMS))
         searcher.vary_protocol()
-        searcher.sweep(OWN)
-        best = searcher.best()
-        if anything and best is not None and not searcher.is_near():
-            self._try_others({plan.algorithm for plan in searcher.found})
-            searcher.sweep(tuple(ALGORITHMS))
-        searcher.vary_protocol()
+
+    def _look_ahead(self) -> Seen:
+        return look_ahead(self.searcher, self._others())
 
 
 def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:

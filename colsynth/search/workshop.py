@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from colsynth.errors import ColsynthError
@@ -70,11 +71,26 @@ class Workshop:
         """Keep the program of a plan until that of another one is pinned."""
         self._pinned = self._numbers_of(plan)[-1]
 
+    def made_of(self, plan: Plan) -> tuple[Value, ...]:
+        """Return what the passes of a plan gave, as far as it is kept without a gap."""
+        kept = (self._kept.get(number) for number in self._numbers_of(plan)[1:])
+        return tuple(item[1] for item in takewhile(lambda item: item is not None, kept) if item)
+
+    def adopt(self, measured: Measured, values: Sequence[Value]) -> None:
+        """Keep a result and what the first passes of its plan gave in a copy of this process."""
+        number, numbers = 0, [0]
+        for (protocol, item), value in zip(_steps(measured.plan), values, strict=False):
+            number, _ = self._keep((protocol, number, item), value)
+            numbers.append(number)
+        begun = _begun(_steps(measured.plan))
+        if len(numbers) > len(measured.plan.pipeline.passes):
+            self._results[measured.plan.protocol, numbers[begun], number] = measured
+
     def _made(self, plan: Plan) -> tuple[tuple[int, Value], tuple[int, Program]]:
         """Return the schedule and the program of a plan, each behind its number."""
         steps, numbers = _steps(plan), self._numbers_of(plan)
         kept = [place for place, number in enumerate(numbers) if number in self._kept]
-        begun = max((place for place, step in enumerate(steps, 1) if _begins(step[1])), default=0)
+        begun = _begun(steps)
         place = kept[-1]
         if begun < place and begun not in kept:
             place = max(i for i in kept if i < begun)
@@ -192,6 +208,11 @@ def _steps(plan: Plan) -> list[tuple[str, Any]]:
         shared = shared and getattr(item, "any_protocol", False)
         steps.append(("" if shared else plan.protocol, item))
     return steps
+
+
+def _begun(steps: Sequence[tuple[str, Any]]) -> int:
+    """Return how many passes lead to the schedule of a program."""
+    return max((place for place, step in enumerate(steps, 1) if _begins(step[1])), default=0)
 
 
 def _begins(item: Any) -> bool:

@@ -1,0 +1,127 @@
+"""Work in a copy of this process, beside what this process does meanwhile.
+
+The copy has everything that was made so far and needs no start, unlike the processes of `Workers`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, NoReturn, TypeVar
+
+_PACKAGE = logging.getLogger("colsynth")
+_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of Linux's prctl: which signal a process gets when its parent ends."""
+
+Result = TypeVar("Result")
+
+
+def is_possible() -> bool:
+    """Whether processes can copy themselves: on macOS, system libraries do not survive it."""
+    return sys.platform == "linux"
+
+
+class Beside(Generic[Result]):
+    """A function without arguments that a copy of this process calls.
+
+    No other thread of this process may hold a lock that the function needs. Use it as a context:
+    at the end of the block the copy is killed, whether or not its result was taken.
+
+    Parameters
+    ----------
+    work : callable
+        Its result must allow pickling.
+    wanted : bool
+        Whether to start at all.
+    """
+
+    def __init__(self, work: Callable[[], Result], *, wanted: bool = True) -> None:
+        self._process = 0
+        self._reader = -1
+        if wanted and is_possible():
+            self._start(work)
+
+    def _start(self, work: Callable[[], Result]) -> None:
+        reader, writer = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            process = os.fork()
+        except OSError:  # no memory, or too many processes: the caller does the work itself
+            os.close(reader)
+            os.close(writer)
+            return
+        if not process:
+            os.close(reader)
+            _work(work, writer)
+        os.close(writer)
+        self._process, self._reader = process, reader
+
+    def result(self) -> Result | None:
+        """Wait for the result and return it; None without a copy, or where it failed.
+
+        The caller then does the work itself, and meets the same error.
+        """
+        if self._reader < 0:
+            return None
+        with os.fdopen(self._reader, "rb") as stream:
+            self._reader = -1
+            data = stream.read()
+        if not data:
+            return None
+        result: Result
+        result, records = pickle.loads(data)  # noqa: S301 - this program wrote it
+        for record in records:
+            logging.getLogger(record.name).handle(record)
+        return result
+
+    def __enter__(self) -> Beside[Result]:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if self._reader >= 0:
+            os.close(self._reader)
+            self._reader = -1
+        if self._process:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
+            self._process = 0
+
+
+def _work(work: Callable[[], Any], writer: int) -> NoReturn:
+    """Do the work in the copy, write its result and end, without the parent's cleanup."""
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+        told = _Told()
+        _PACKAGE.handlers[:], _PACKAGE.propagate = [told], False
+        data = pickle.dumps((work(), told.records), pickle.HIGHEST_PROTOCOL)
+        with os.fdopen(writer, "wb") as stream:
+            stream.write(data)
+    finally:
+        os._exit(0)
+
+
+class _Told(logging.Handler):
+    """Keeps log records for the parent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        record.msg, record.args = record.getMessage(), None
+        self.records.append(record)

@@ -1,0 +1,84 @@
+"""Work in a copy of the process: its result, its failures, its end."""
+
+import logging
+import os
+import sys
+from contextlib import suppress
+from threading import Lock
+from time import sleep
+
+import pytest
+
+from colsynth import api
+from colsynth.jobs.beside import Beside
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes copy themselves here")
+
+
+def test_the_copy_has_what_was_made_and_gives_its_result():
+    made = {"numbers": list(range(1000)), "lock": Lock()}  # a lock cannot be sent to a process
+    with Beside(lambda: (os.getpid(), sum(made["numbers"]))) as beside:
+        process, total = beside.result()
+    assert total == sum(range(1000))
+    assert process != os.getpid()
+
+
+def test_a_copy_that_fails_gives_nothing(capfd):
+    def fail():
+        raise KeyError("lost")
+
+    with Beside(fail) as beside:
+        assert beside.result() is None
+    with Beside(lambda: os._exit(3)) as beside:
+        assert beside.result() is None
+    with Beside(Lock) as beside:  # not to be pickled
+        assert beside.result() is None
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_a_copy_there_is_no_result():
+    with Beside(os.getpid, wanted=False) as beside:
+        assert beside.result() is None
+
+
+def test_no_copy_outlives_its_block():
+    reader, writer = os.pipe()
+    with suppress(ZeroDivisionError), Beside(lambda: sleep(600)):
+        os.close(writer)
+        raise ZeroDivisionError
+    assert os.read(reader, 1) == b""  # nobody holds the other end any more
+    os.close(reader)
+
+
+def test_a_large_result_does_not_block_the_copy():
+    with Beside(lambda: bytes(10**7)) as beside:
+        assert beside.result() == bytes(10**7)
+
+
+def test_notices_of_the_copy_appear_here_once_its_result_is_taken(caplog):
+    def work():
+        logging.getLogger("colsynth.jobs").info("%d kernels", 2)
+
+    with caplog.at_level(logging.INFO, "colsynth"), Beside(work) as beside:
+        assert not caplog.records
+        beside.result()
+    assert [record.getMessage() for record in caplog.records] == ["2 kernels"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "nodes", "collective", "runtime"),
+    [
+        ("mi250", 1, "allgather", "rccl"),  # a ring wins
+        ("dgx-a100", 1, "allgather", "msccl"),  # near the bound: nothing else is needed
+        ("dgx-a100", 1, "alltoall", "mscclpp"),
+    ],
+)
+def test_copies_change_nothing(machine, nodes, collective, runtime):
+    problem = api.make_problem(api.load_topology(machine, nodes=nodes), collective)
+    alone, shared = (api.compile(problem, runtime, jobs=jobs) for jobs in (1, 2))
+    assert [file.data for file in alone.artefacts] == [file.data for file in shared.artefacts]
+    assert alone.pipeline == shared.pipeline
+    assert alone.notes == shared.notes
+    assert alone.predicted == shared.predicted
+    assert alone.limited_by == shared.limited_by
+    assert alone.seconds.keys() == shared.seconds.keys()
