@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from colsynth.cost.routes import Route, routes
 from colsynth.errors import Diagnostic, InfeasibleError
@@ -22,20 +23,38 @@ def pair_routes(topology: Topology, pairs: Iterable[Pair]) -> dict[Pair, tuple[R
     InfeasibleError
         CS601: no links lead from one rank to another.
     """
-    wanted = set(pairs)
-    found: dict[Pair, list[Route]] = {}
-    for source, target, route in routes(topology):
-        if (source, target) in wanted:
+    known = _ways(topology)
+    return {pair: known.routes(pair) for pair in sorted(set(pairs))}
+
+
+class _Ways:
+    """The routes of a topology that were asked for; every program of a search asks for some."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._leaving: list[list[int]] = [[] for _ in topology.nodes]
+        for index, link in enumerate(topology.links):
+            self._leaving[link.source].append(index)
+        found: dict[Pair, list[Route]] = {}
+        for source, target, route in routes(topology):
             found.setdefault((source, target), []).append(route)
-    leaving: list[list[int]] = [[] for _ in topology.nodes]
-    for index, link in enumerate(topology.links):
-        leaving[link.source].append(index)
-    result = {}
-    for pair in sorted(wanted):
-        kept = found.get(pair) or [_relayed(topology, leaving, pair)]
-        shortest = min(map(len, kept))
-        result[pair] = tuple(route for route in kept if len(route) == shortest)
-    return result
+        self._known = {pair: _shortest(kept) for pair, kept in found.items()}
+
+    def routes(self, pair: Pair) -> tuple[Route, ...]:
+        """Return the routes of a pair of ranks."""
+        if pair not in self._known:
+            self._known[pair] = (_relayed(self._topology, self._leaving, pair),)
+        return self._known[pair]
+
+
+@lru_cache(maxsize=8)
+def _ways(topology: Topology) -> _Ways:
+    return _Ways(topology)
+
+
+def _shortest(kept: list[Route]) -> tuple[Route, ...]:
+    least = min(map(len, kept))
+    return tuple(route for route in kept if len(route) == least)
 
 
 def is_network(topology: Topology, index: int) -> bool:

@@ -107,9 +107,12 @@ def coarser_weights(basis: Basis) -> Iterator[Proposal]:
 
 
 def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
-    """Yield sums of all arrivals in one go, where GPUs add up, or the other way round."""
+    """Yield sums of all arrivals in one go, where GPUs add up, or the other way round.
+
+    Along a path, as in rings, nobody has two arrivals to add up.
+    """
     shape, profile = basis.shape, basis.profile
-    if not shape.rises:
+    if not shape.rises or shape.height == shape.ranks - 1:
         return
     if basis.values[SUMS] != "running":
         yield ({SUMS: "running"},)

@@ -122,7 +122,7 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
 
 def _among(words: list[str], kinds: frozenset[str]) -> NDArray[np.bool_]:
     """Return which words are of some kinds."""
-    return np.fromiter((word in kinds for word in words), np.bool_, len(words))
+    return np.array([word in kinds for word in words], np.bool_)
 
 
 Wires = tuple[tuple[tuple[int, int, int], ...], list[int], list[int]]
@@ -142,8 +142,8 @@ def _connections(program: ThreadblockProgram) -> Wires:
                     continue
                 index = numbers.setdefault(name, len(numbers))
                 ends[side].append(index)
-            for step in block.steps:
-                for peer, channel in step.folds:
+            for folds in [step.folds for step in block.steps if step.folds]:
+                for peer, channel in folds:
                     numbers.setdefault((peer, gpu.rank, channel), len(numbers))
     return tuple(numbers), *ends
 
@@ -163,7 +163,8 @@ def _wiring(
         taken.append(choice[channel % len(choice)])
     first = np.zeros(len(taken) + 1, np.int64)
     np.cumsum([len(route) for route in taken], out=first[1:])
-    wires = [float(sum(topology.links[i].latency for i in route)) for route in taken]
+    wire_of = {x: float(sum(topology.links[i].latency for i in x)) for x in dict.fromkeys(taken)}
+    wires = [wire_of[route] for route in taken]
     far = [any(outside[i] for i in route) for route in taken]
     hops = [1e3 * (model.network_hop if out else model.hop)[protocol] for out in far]
     share = [model.network_efficiency if out else model.link_efficiency for out in outside]

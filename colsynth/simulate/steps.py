@@ -137,10 +137,11 @@ def _check_block(block: Threadblock, rank: int, ranks: int) -> None:
     if not ops <= _EXECUTED:
         strange = listed(sorted(ops - _EXECUTED))
         raise unfit(f"{where} has steps that no runtime executes: {strange}", rank, block.id)
-    for place, step in enumerate(block.steps):
-        if not 0 <= step.count <= _MOST:
-            text = f"{where} has a step that moves {step.count} chunks; a step moves 0 to {_MOST}"
-            raise unfit(text, rank, block.id, place)
+    counts = [step.count for step in block.steps]
+    if counts and not 0 <= min(counts) <= max(counts) <= _MOST:
+        place = next(n for n, count in enumerate(counts) if not 0 <= count <= _MOST)
+        text = f"{where} has a step that moves {counts[place]} chunks; a step moves 0 to {_MOST}"
+        raise unfit(text, rank, block.id, place)
     for peer, kinds in ((block.send, SENDS), (block.recv, RECEIVES)):
         if peer is None and not ops.isdisjoint(kinds):
             text = f"{where} has no peer for {', '.join(sorted(ops & kinds))}"
@@ -188,15 +189,11 @@ def steps_of(program: ThreadblockProgram) -> Steps:
     """Return the steps of a program, waits of nops handed on to what stands behind them."""
     blocks = [block for gpu in program.gpus for block in gpu.threadblocks]
     steps = [step for block in blocks for step in block.steps]
-    length = np.fromiter((len(block.steps) for block in blocks), np.int64, len(blocks))
+    length = np.array([len(block.steps) for block in blocks], np.int64)
     block = np.repeat(np.arange(len(blocks)), length)
     ordinal = np.arange(len(steps)) - np.repeat(np.cumsum(length) - length, length)
-    acts = np.fromiter((step.op != "nop" for step in steps), np.bool_, len(steps))
-    unit = np.flatnonzero(acts)
-    parts = np.fromiter((1 + len(step.folds) for step in steps), np.int64, len(steps))[unit]
-    extra = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-    extra[np.cumsum(parts) - 1] = -1
-    unit = np.repeat(unit, parts)
+    unit = np.array([n for n, step in enumerate(steps) if step.op != "nop"], np.int64)
+    unit, extra = _parts(unit, steps)
     waiter, wait_block, wait_ordinal = _waits(program, steps, block)
     behind = np.searchsorted(unit, waiter)  # the unit at or behind each step that waits
     kept = behind < len(unit)
@@ -215,13 +212,24 @@ def steps_of(program: ThreadblockProgram) -> Steps:
     )
 
 
+def _parts(unit: Ints, steps: list[Step]) -> tuple[Ints, Ints]:
+    """Return steps, each once more for each of its folds, and which fold each stands for."""
+    extra = np.full(len(unit), -1)
+    if not any([step.folds for step in steps]):  # noqa: C419 - a list is faster
+        return unit, extra
+    parts = np.array([1 + len(steps[n].folds) for n in unit.tolist()], np.int64)
+    extra = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    extra[np.cumsum(parts) - 1] = -1
+    return np.repeat(unit, parts), extra
+
+
 def _waits(program: ThreadblockProgram, steps: list[Step], block: Ints) -> tuple[Ints, Ints, Ints]:
     """Return for every wait its step, the threadblock it is for (one too many: none), the place."""
-    count = np.fromiter((len(step.waits) for step in steps), np.int64, len(steps))
-    waiter = np.repeat(np.arange(len(steps)), count)
-    pairs = [number for step in steps for wait in step.waits for number in wait]
+    waits = [step.waits for step in steps]
+    waiter = np.repeat(np.arange(len(steps)), np.array([len(found) for found in waits], np.int64))
+    pairs = [number for found in waits if found for wait in found for number in wait]
     awaited = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    many = np.fromiter((len(gpu.threadblocks) for gpu in program.gpus), np.int64)
+    many = np.array([len(gpu.threadblocks) for gpu in program.gpus], np.int64)
     rank = np.repeat(np.arange(len(many)), many)[block[waiter]]
     inside = (awaited[:, 0] >= 0) & (awaited[:, 0] < many[rank])
     number = (np.cumsum(many) - many)[rank] + awaited[:, 0]
@@ -230,7 +238,7 @@ def _waits(program: ThreadblockProgram, steps: list[Step], block: Ints) -> tuple
 
 def _joined(steps: list[Step], block: Ints, wait_first: Ints) -> NDArray[np.bool_]:
     """Return which steps the runtime does in one go with the one before."""
-    adds = np.fromiter((step.op == "re" for step in steps), np.bool_, len(steps))
+    adds = np.array([step.op == "re" for step in steps], np.bool_)
     joined = np.zeros(len(steps), dtype=np.bool_)
     joined[1:] = adds[1:] & adds[:-1] & (block[1:] == block[:-1])
     joined &= wait_first[1:] == wait_first[:-1]
