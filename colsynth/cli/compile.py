@@ -30,6 +30,7 @@ from colsynth.cli.compile_options import (
     SearchOptions,
 )
 from colsynth.cli.constants import ModelOption, given_model
+from colsynth.cli.evaluations import JobsOption, jobs_or_cores
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import MembersOptions, told_groups
 from colsynth.cli.output import Destination, write_stdout
@@ -83,6 +84,7 @@ def compile_(
     inside: InsideOptions,
     model: ModelOption = None,
     seed: SeedOption = 0,
+    jobs: JobsOption = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -107,9 +109,8 @@ def compile_(
         done = api.compile(
             problem,
             runtime,
-            **search.settings(),
-            **asdict(timed),
-            **asdict(copies),
+            **{**asdict(search), **asdict(timed), **asdict(copies)},
+            jobs=jobs_or_cores(jobs),
             min_bytes=messages.least(),
             max_bytes=messages.most(),
             size=read_size("--size", size),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,6 @@ import typer
 from colsynth.cli import complete
 from colsynth.cli._help import INSIDE, SEARCH
 from colsynth.cli._options import TreesOption, read_size
-from colsynth.cli.evaluations import JobsOption, jobs_or_cores
 from colsynth.cli.output import Destination
 from colsynth.cli.places import check_folder
 from colsynth.cli.streams import tell
@@ -70,11 +69,6 @@ class SearchOptions:
             show_default=False,
         ),
     ] = None
-    jobs: JobsOption = None
-
-    def settings(self) -> dict[str, Any]:
-        """Return all options as keywords of `colsynth.api.compile`."""
-        return {**asdict(self), "jobs": jobs_or_cores(self.jobs)}
 
 
 @dataclass(frozen=True)

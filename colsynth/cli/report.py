@@ -199,6 +199,7 @@ def _compiled(subject: str, wish: _Wish) -> Found:
         problem,
         wish.runtime,
         **asdict(wish.search),
+        jobs=wish.asked.engine["jobs"],
         several=False,
         model=constants,
         progress=wish.asked.show,
