@@ -34,7 +34,7 @@ def look_ahead(searcher: Searcher, batch: Sequence[Alternatives]) -> Seen:
     """Measure plans in a copy of this process; what the searcher knows there is lost."""
     workshop = searcher.workshop
     before = workshop.clock.seconds()
-    found = tuple(m for row in batch for m in workshop.measure(row))
+    found = tuple(m for row in batch for m in workshop.measure(row, searcher.limits()))
     after = workshop.clock.seconds()
     spent = {name: seconds - before.get(name, 0) for name, seconds in after.items()}
     best = searcher.objective.best(found)

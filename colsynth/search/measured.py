@@ -21,7 +21,8 @@ class Measured:
     ----------
     plan : Plan
     seconds : tuple of float or None
-        Predicted time at every size of the case; None where the plan was not simulated.
+        Predicted time at every size of the case; None where the plan was not simulated, as far
+        slower than another one.
     refusal : str or None
         Why there is no program, such as ``"CS402: ..."``; then all `seconds` are None.
     usable : tuple of bool

@@ -308,7 +308,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
     for place, objective in enumerate(Objective.each(case.sizes)):
         own = replace(means, budget=budget, progress=_part(means.progress, place, len(case.sizes)))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
-        searcher = Searcher(workshop, objective, own, protocols, known=found)
+        searcher = Searcher(workshop, objective, own, protocols, known=found, shows_all=True)
         _Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
     return tuple(found.values())

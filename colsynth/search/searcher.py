@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain, zip_longest
 from math import exp, prod
 
@@ -48,6 +49,8 @@ class Searcher:
         The least time of any file, at every size. The sweep ends near it.
     known : mapping of Plan to Measured, optional
         Results of another search of the case. They are not measured again, but count as if.
+    shows_all : bool
+        Whether plans that are far too slow are simulated too, for somebody to see their times.
     """
 
     def __init__(
@@ -59,10 +62,12 @@ class Searcher:
         pinned: frozenset[str] = frozenset(),
         floors: tuple[RuntimeBound, ...] = (),
         known: Mapping[Plan, Measured] | None = None,
+        *,
+        shows_all: bool = False,
     ) -> None:
         self.workshop, self.objective, self.means = workshop, objective, means
         self.protocols, self.pinned, self.floors = protocols, pinned, floors
-        self.known = known or {}
+        self.known, self.shows_all = known or {}, shows_all
         self.found: dict[Plan, Measured] = {}
         self.evaluations = 0
         self.work = 0
@@ -89,6 +94,18 @@ class Searcher:
             return float("inf")
         return seconds / self.floors[place].seconds
 
+    def limits(self) -> dict[int, float]:
+        """Return the seconds, by size, beyond which a plan need not be simulated.
+
+        It would not be varied further (`PROMISING`). Other sizes weigh too little to change that.
+        """
+        best = self.best()
+        if best is None or self.shows_all:
+            return {}
+        place = self.objective.main
+        seconds = best.seconds[place]
+        return {} if seconds is None else {self.workshop.case.sizes[place]: PROMISING * seconds}
+
     def is_near(self) -> bool:
         """Whether some plan is near its floor (`NEAR`)."""
         best = self.best()
@@ -112,7 +129,8 @@ class Searcher:
         journal = self.means.journal
         self._tell(len(fresh) - len(waiting), measured)
         best = self.best()
-        for found in self.means.workers.run(self.workshop.measure, [x for x in waiting if x]):
+        measure = partial(self.workshop.measure, limits=self.limits())
+        for found in self.means.workers.run(measure, [x for x in waiting if x]):
             measured[found[0].plan] = found
             if self.objective.best(m for m in (best, found[-1]) if m is not None) == found[-1]:
                 best = found[-1]
@@ -185,14 +203,11 @@ class Searcher:
                     break
 
     def vary_protocol(self) -> None:
-        """Try the best plan of every algorithm with all other protocols, where none is near."""
-        names = dict.fromkeys(plan.algorithm for plan in self.found)
-        best = [self.best(name) for name in names]
+        """Try the best plan of promising algorithms with all protocols, unless one is near."""
         if len(self.protocols) > 1 and not self.is_near():
             plans = [
-                replace(m.plan, protocol=protocol)
-                for m in best
-                if m is not None
+                replace(plan, protocol=protocol)
+                for plan in self._promising()
                 for protocol in self.protocols
             ]
             self.try_all([(plan,) for plan in dict.fromkeys(plans)])
@@ -207,6 +222,16 @@ class Searcher:
 
     def _next(self) -> list[Alternatives]:
         """Return new neighbours of the best plan of each algorithm, the most promising first."""
+        parents = sorted(ranked := self._promising(), key=lambda plan: ranked[plan])
+        rows = [
+            [x for x in self._neighbours(self.found[plan]) if not self._is_known(x)]
+            for plan in parents
+        ]
+        dealt = (item for turn in zip_longest(*rows) for item in turn if item is not None)
+        return list(dict.fromkeys(dealt))
+
+    def _promising(self) -> dict[Plan, float]:
+        """Return the best plan of each algorithm that may be varied, and how far it is behind."""
         ranked: dict[Plan, float] = {}
         best = self.best()
         for algorithm in dict.fromkeys(plan.algorithm for plan in self.found):
@@ -216,13 +241,7 @@ class Searcher:
             behind = self._ratio(own, best)
             if behind <= PROMISING:
                 ranked[own.plan] = behind
-        parents = sorted(ranked, key=lambda plan: ranked[plan])
-        rows = [
-            [x for x in self._neighbours(self.found[plan]) if not self._is_known(x)]
-            for plan in parents
-        ]
-        dealt = (item for turn in zip_longest(*rows) for item in turn if item is not None)
-        return list(dict.fromkeys(dealt))
+        return ranked
 
     def _ratio(self, own: Measured, best: Measured) -> float:
         """Return the ratio of the times of two plans; 1 where one has no score."""

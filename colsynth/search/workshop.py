@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -146,20 +146,28 @@ class Workshop:
                 return number
         return None
 
-    def measure(self, plans: Sequence[Plan]) -> list[Measured]:
+    def measure(
+        self, plans: Sequence[Plan], limits: Mapping[int, float] | None = None
+    ) -> list[Measured]:
         """Return the results of plans, in order, up to the first that gives a program.
 
         A defect of colsynth in one plan counts as a refusal of that plan, so that the others
         are still tried.
+
+        Parameters
+        ----------
+        plans : sequence of Plan
+        limits : mapping, optional
+            Seconds by size. A program that certainly takes longer has no times.
         """
         found = []
         for plan in plans:
-            found.append(self._measured(plan))
+            found.append(self._measured(plan, limits))
             if found[-1].refusal is None:
                 break
         return found
 
-    def _measured(self, plan: Plan) -> Measured:
+    def _measured(self, plan: Plan, limits: Mapping[int, float] | None) -> Measured:
         from colsynth.simulate import simulate
 
         case = self.case
@@ -174,12 +182,14 @@ class Workshop:
             if same in self._results:
                 return replace(self._results[same], plan=plan)
             with self.clock.measure("simulate"):
-                points = simulate(
-                    program, case.problem.topology, case.profile, tried, model=case.model
-                )
+                topology, model = case.problem.topology, case.model
+                points = simulate(program, topology, case.profile, tried, model, limits)
         except ColsynthError as fault:
             told = fault.diagnostic
             return Measured(plan, nothing, f"{told.code}: {told.phrase}")
+        shape = shape_of(schedule, program)
+        if not points:
+            return Measured(plan, nothing, shape=shape)
         seconds = {point.size_bytes: float(point.seconds) for point in points}
         law = taken_sizes(program.header, case.profile)
         found = Measured(
@@ -187,7 +197,7 @@ class Workshop:
             tuple(seconds.get(size) for size in case.sizes),
             usable=tuple(is_usable(size, law) for size in case.sizes),
             exact=tuple(law.takes(size) for size in case.sizes),
-            shape=shape_of(schedule, program),
+            shape=shape,
         )
         self._results[same] = found
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from colsynth.cost import Model, default_model
@@ -22,6 +22,7 @@ def simulate(
     profile: Profile,
     sizes: Sequence[int],
     model: Model | None = None,
+    limits: Mapping[int, float] | None = None,
 ) -> tuple[Point, ...]:
     """Return the time of a program at each message size.
 
@@ -37,6 +38,9 @@ def simulate(
         Bytes, as nccl-tests counts them; whether the file serves them is not looked at.
     model : Model, optional
         `default_model` of the runtime unless given.
+    limits : mapping, optional
+        Seconds by size. Where the program certainly takes longer, nothing is simulated and
+        there is no point at any size.
 
     Raises
     ------
@@ -47,6 +51,7 @@ def simulate(
     VerificationError
         CS603: the program does not finish.
     """
+    from colsynth.simulate.least import least_seconds
     from colsynth.simulate.machine import build
     from colsynth.simulate.run import run
 
@@ -66,6 +71,8 @@ def simulate(
     else:
         with gc_paused():
             machine = build(program, topology, model)
+        if any(least_seconds(machine, size) > most for size, most in (limits or {}).items()):
+            return ()
         found = (run(machine, profile, size).seconds for size in sizes)
     times = zip(sizes, found, strict=True)
     return tuple(Point(size, time, header.ranks, header.collective) for size, time in times)
