@@ -1,7 +1,8 @@
 """How far the default file is from what no file can beat, and from every other algorithm.
 
 One row for each machine, collective, runtime and message size: the predicted time of what
-``compile --size SIZE`` writes by default, over the runtime's bound. ``--rivals`` also compiles
+``compile --size SIZE`` writes by default, over the runtime's bound. Messages are the largest usual
+ones up to a size: for 24 GPUs, three times a power of two. ``--rivals`` also compiles
 every algorithm by itself with 1 to 8 instances at -O0 and prints the fastest. ``--output FILE``
 keeps rows, so that an interrupted run goes on. Takes an hour:
 ``python -m tests.bench.bench_gap --output out/gap.json``.
@@ -34,24 +35,18 @@ Case = tuple[str, int, str, str, str]
 """Machine, boxes, collective, runtime, size."""
 
 
-def whole_size(text: str, ranks: int) -> int:
-    """Return the least size from this one on that shards of four-byte elements divide."""
-    from colsynth.units import parse_size
-
-    unit = 4 * ranks
-    return -(-parse_size(text) // unit) * unit
-
-
 def measure(case: Case, rivals: bool) -> dict[str, Any]:
     """Return predicted seconds, the bound's, and the fastest other algorithm's."""
     from colsynth import api
     from colsynth.errors import ColsynthError
+    from colsynth.runtimes.selection import usual_size
+    from colsynth.units import parse_size
 
     machine, boxes, collective, runtime, text = case
     name, _, gpus = machine.partition(":")
     settings = {"gpus": gpus} if gpus else {}
     problem = api.make_problem(api.load_topology(name, nodes=boxes, settings=settings), collective)
-    size = whole_size(text, problem.topology.size)
+    size = usual_size(parse_size(text), problem.topology.size)
     begun = time.process_time()
     try:
         done = api.compile(problem, runtime, size=size, several=False)
