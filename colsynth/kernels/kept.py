@@ -32,7 +32,7 @@ import numba
 from llvmlite.binding import add_symbol, parse_assembly, parse_bitcode
 from numba.core.compiler import CompileResult
 from numba.core.environment import Environment, _rebuild_env, lookup_environment
-from numba.core.runtime import _nrt_python
+from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 from numba.core.serialize import dumps
 
 from colsynth.kernels.folders import VARIABLE, folders, is_temporary, prepare
