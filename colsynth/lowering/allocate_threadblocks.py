@@ -36,6 +36,8 @@ class Allocator:
     ----------
     program : ChunkProgram
         In its final order, with slots.
+    columns : Columns
+        Of its transfers.
     ops : tuple of Op
         Its operations, `colsynth.lowering.hazards.operations`.
     needed : tuple of tuple of int
@@ -48,6 +50,7 @@ class Allocator:
     def __init__(
         self,
         program: ChunkProgram,
+        columns: Columns,
         ops: tuple[Op, ...],
         needed: Waits,
         strategy: Strategy,
@@ -60,7 +63,7 @@ class Allocator:
         self._target = target
         self._lockstep = program.ordering is Ordering.LOCKSTEP
         size = program.problem.topology.size
-        self._operations = Operations(Columns.of(program.transfers), ops, needed, size)
+        self._operations = Operations(columns, ops, needed, size)
         self._chains: dict[tuple[bool, bool], Chains] = {}
         self._refused: set[tuple[Limits, bool, bool, bytes]] = set()
 
