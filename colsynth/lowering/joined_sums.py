@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from msgspec import structs
@@ -108,7 +107,7 @@ def pieces(
     for first, length in lengths:
         step = 1 if by_chunk else length
         for chunk in range(first, first + length, step):
-            yield first, replace(part, chunk=chunk, count=step)
+            yield first, structs.replace(part, chunk=chunk, count=step)
 
 
 def wait_once(columns: Columns, waits: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
