@@ -57,6 +57,7 @@ class Allocator:
         target: Target,
     ) -> None:
         self.program = program
+        self.columns = columns
         self.ops = ops
         self.needed = needed
         self._strategy = strategy

@@ -112,7 +112,7 @@ class AssignThreadblocks:
         ranges = ChunkRanges(value.transfers, layout.grain)
         needed = waits(columns, ranges, layout, target.in_place)
         if self.nic_window:
-            needed = with_nic_window(value, ops, needed, self.nic_window, target)
+            needed = with_nic_window(value, columns, needed, self.nic_window, target)
         allocator = Allocator(value, columns, ops, needed, strategy, target)
         blocks = self._allocate(allocator, target, self._limits(value, layout, target.profile))
         spelling = Spelling(columns, needed, ranges)
@@ -170,7 +170,7 @@ class AssignThreadblocks:
         are tried one by one; with fusing it is not, and they are bisected.
         """
         program = allocator.program
-        work = RankLoads.of(program.transfers, separate)
+        work = RankLoads.of(allocator.columns, separate)
         loads = [MANY]
         if STRATEGIES[self.strategy].spreads:
             loads[:0] = work.loads(limits.threadblocks)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
 from operator import attrgetter, itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from colsynth.model import Transfer
+from colsynth.model import Origin, Transfer
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -30,18 +31,18 @@ class Columns:
 
     Parameters
     ----------
-    transfers : tuple of Transfer
+    transfers : sequence of Transfer
     source, target, chunk, count : int arrays
     """
 
-    transfers: tuple[Transfer, ...]
+    transfers: Sequence[Transfer]
     source: Ints
     target: Ints
     chunk: Ints
     count: Ints
 
     @staticmethod
-    def of(transfers: tuple[Transfer, ...]) -> Columns:
+    def of(transfers: Sequence[Transfer]) -> Columns:
         """Return the columns of transfers."""
         names = ("source", "target", "chunk", "count")
         return Columns(transfers, *(column(transfers, name) for name in names))
@@ -70,14 +71,28 @@ class Columns:
         return first
 
     @cached_property
+    def _origins(self) -> list[Origin]:
+        return list(map(attrgetter("origin"), self.transfers))
+
+    @cached_property
     def phase(self) -> Ints:
         """The phase of each transfer."""
-        return np.array([transfer.origin.phase for transfer in self.transfers], dtype=np.int64)
+        return _items(self._origins, 0)
+
+    @cached_property
+    def tree(self) -> Ints:
+        """The tree of each transfer; -1 where it has none."""
+        return _items(self._origins, 2)
 
     @cached_property
     def instance(self) -> Ints:
         """The instance of each transfer."""
-        return np.array([transfer.origin.instance for transfer in self.transfers], dtype=np.int64)
+        return _items(self._origins, 3)
+
+    @cached_property
+    def segment(self) -> Ints:
+        """The segment of its tree that each transfer moves."""
+        return _items(self._origins, 4)
 
     @cached_property
     def read(self) -> Slots:
@@ -100,8 +115,12 @@ def _slots(transfers: Sequence[Transfer], name: str) -> Slots:
     code = np.full(128, -1, dtype=np.int64)
     code[[ord(letter) for letter in BUFFERS]] = np.arange(len(BUFFERS))
     letters = "".join(map(itemgetter(0), pairs)).encode()
-    offsets = np.fromiter(map(itemgetter(1), pairs), np.int64, len(pairs))
-    return code[np.frombuffer(letters, dtype=np.uint8)], offsets
+    return code[np.frombuffer(letters, dtype=np.uint8)], _items(pairs, 1)
+
+
+def _items(values: Sequence[tuple[Any, ...]], place: int) -> Ints:
+    """Return the whole number at a place of each tuple."""
+    return np.fromiter(map(itemgetter(place), values), np.int64, len(values))
 
 
 def column(values: Sequence[object], name: str) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, repeat
 from operator import attrgetter, itemgetter
 
@@ -33,8 +34,8 @@ from colsynth.units import plural
 _OPS = "r", "rcs", "rrc", "rrcs", "rrs", "s", "cpy", "re"
 _R, _RCS, _RRC, _RRCS, _RRS, _S, _CPY, _RE = range(len(_OPS))
 """Operations; from `_S` on, those that read what is sent or copied, and not an operand."""
-_KEEP = frozenset({_S, _RRS})
-"""Operations that write nothing."""
+_wait = partial(tuple.__new__, Wait)  # takes half as long
+_WRITES = tuple(op not in ("s", "rrs") for op in _OPS)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _steps(spelling: Spelling, by_rank: list[list[PlacedThreadblock]]) -> Iterat
         Step,
         [_OPS[code] for code in codes],
         [t.read if code >= _S else t.operand for t, code in zip(moves, codes, strict=True)],
-        [None if code in _KEEP else t.write for t, code in zip(moves, codes, strict=True)],
+        [t.write if _WRITES[code] else None for t, code in zip(moves, codes, strict=True)],
         map(attrgetter("count"), moves),
         _waits(spelling.needed, by_rank, placed, first, last),
         repeat(False),
@@ -154,14 +155,14 @@ def _waits(
             found.append(())
         elif len(waits) == 1:
             block = block_of[waits[0]]
-            found.append(() if block == number else (Wait(block, step_of[waits[0]]),))
+            found.append(() if block == number else (_wait((block, step_of[waits[0]])),))
         else:
             latest: dict[int, int] = {}
             for op in waits:
                 block = block_of[op]
                 if block != number and step_of[op] > latest.get(block, -1):
                     latest[block] = step_of[op]
-            found.append(tuple([Wait(*wait) for wait in sorted(latest.items())]))
+            found.append(tuple(map(_wait, sorted(latest.items()))))
     return found
 
 

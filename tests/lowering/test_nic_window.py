@@ -43,8 +43,9 @@ def allocated(lowered):
 def test_a_send_waits_for_one_before_it(lowered, nic_window):
     """A threadblock fills the NIC of a DGX A100, so the window is the number of sends."""
     program = lowered("dgx-a100", "allgather", boxes=4, until=OrderTransfers, order="round-robin")
-    ops = operations(Columns.of(program.transfers))
-    found = with_nic_window(program, ops, ((),) * len(ops), nic_window, target_of("msccl"))
+    columns = Columns.of(program.transfers)
+    ops = operations(columns)
+    found = with_nic_window(program, columns, ((),) * len(ops), nic_window, target_of("msccl"))
     leaving = defaultdict(list)
     for number, op in enumerate(ops):
         transfer = program.transfers[op.transfer]
