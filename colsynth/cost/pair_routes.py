@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from colsynth.cost.routes import Route, routes
 from colsynth.errors import Diagnostic, InfeasibleError
@@ -23,21 +22,7 @@ def pair_routes(topology: Topology, pairs: Iterable[Pair]) -> dict[Pair, tuple[R
     InfeasibleError
         CS601: no links lead from one rank to another.
     """
-    wanted = sorted(set(pairs))
-    known = _known(topology)
-    missing = {pair for pair in wanted if pair not in known}
-    if missing:
-        known.update(_shortest(topology, missing))
-    return {pair: known[pair] for pair in wanted}
-
-
-@lru_cache(maxsize=4)
-def _known(_topology: Topology) -> dict[Pair, tuple[Route, ...]]:
-    """Return what is known of a topology so far: every lowering and simulation asks again."""
-    return {}
-
-
-def _shortest(topology: Topology, wanted: set[Pair]) -> dict[Pair, tuple[Route, ...]]:
+    wanted = set(pairs)
     found: dict[Pair, list[Route]] = {}
     for source, target, route in routes(topology):
         if (source, target) in wanted:
