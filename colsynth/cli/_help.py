@@ -8,6 +8,7 @@ from typing import Any, TextIO, cast
 
 from typer.core import TyperCommand
 
+from colsynth.cli._values import convert_less
 from colsynth.cli.complete import brief
 from colsynth.cli.streams import TrimmedStream
 
@@ -29,6 +30,7 @@ class ReadableHelp:
         params = {param.name: param for param in cast("Any", self).params}
         for name, param in params.items():
             _spell(param)
+            convert_less(param)
             other = params.get(_UNLESS.get(name, ""))
             if other is not None and not param.required:
                 param.help += f" Required unless {other.opts[0]} is given."
@@ -40,6 +42,7 @@ class ReadableHelp:
         option = cast("Any", super()).get_help_option(ctx)
         if option is not None:
             option.metavar = ""
+            convert_less(option)
         return option
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

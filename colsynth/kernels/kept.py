@@ -29,9 +29,10 @@ from uuid import uuid4
 
 import llvmlite
 import numba
+from llvmlite.binding import add_symbol, parse_assembly, parse_bitcode
 from numba.core.compiler import CompileResult
 from numba.core.environment import Environment, _rebuild_env, lookup_environment
-from numba.core.runtime.nrt import rtsys
+from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 from numba.core.serialize import dumps
 
 from colsynth.kernels.folders import VARIABLE, folders, is_temporary, prepare
@@ -60,10 +61,10 @@ class Kept:
     def load_overload(self, types: Any, context: Any) -> Any:
         """Return the compiled kernel for arguments of these types, None if no file holds it.
 
-        It needs memory from numba's runtime, but nothing of what numba knows of Python and numpy,
-        which takes a tenth of a second to load: numba does so where it compiles.
+        It needs nothing of what numba knows of Python and numpy, which takes a tenth of a second
+        to load: numba does so where it compiles.
         """
-        rtsys.initialize(context)
+        _offer_memory()
         name = self._name(types, context.codegen())
         for folder in folders():
             content = _read(folder / name)
@@ -78,7 +79,8 @@ class Kept:
         """Keep a compiled kernel in the first folder that takes it; warn where none does."""
         if result.lifted or result.library.has_dynamic_globals:
             return
-        content = dumps(result._reduce())  # noqa: SLF001
+        library, *rest = result._reduce()  # noqa: SLF001
+        content = dumps((_without_bodies(library), *rest))
         name = self._name(types, result.codegen)
         reason = ""
         for folder in folders():
@@ -110,6 +112,39 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) == (_rebuild_env.__module__, _rebuild_env.__name__):
             return _environment
         return super().find_class(module, name)
+
+
+@cache
+def _offer_memory() -> None:
+    """Let machine code call the allocator of numba's runtime.
+
+    numba does so too before it compiles, and then translates functions for other code that is
+    compiled, for 30 ms. A kept kernel holds all that it needs of them.
+    """
+    for name, address in _nrt_python.c_helpers.items():
+        add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+def _without_bodies(library: tuple[str, str, Any]) -> tuple[str, str, Any]:
+    """Return a library whose bitcode has names alone, which takes a third of the time to load.
+
+    numba keeps bitcode so that other code can inline it. Nothing does that: kernels call another
+    version of a kernel (`colsynth.kernels.compiled`). The machine code holds the functions.
+    """
+    name, kind, (code, bitcode) = library
+    module = parse_bitcode(bitcode)
+    functions, variables = (
+        [f'"{item.name}"' for item in items if _is_visible(item)]
+        for items in (module.functions, module.global_variables)
+    )
+    text = "".join(f"define void @{item}() {{ unreachable }}\n" for item in functions)
+    text += "".join(f"@{item} = common global i64 0\n" for item in variables)
+    return name, kind, (code, parse_assembly(text).as_bitcode())
+
+
+def _is_visible(item: Any) -> bool:
+    """Whether a module defines a name for others."""
+    return not item.is_declaration and item.linkage.name != "internal"
 
 
 def _environment(module: str, constants: list[Any], name: str) -> Any:

@@ -36,6 +36,8 @@ class Allocator:
     ----------
     program : ChunkProgram
         In its final order, with slots.
+    columns : Columns
+        Of its transfers.
     ops : tuple of Op
         Its operations, `colsynth.lowering.hazards.operations`.
     needed : tuple of tuple of int
@@ -48,19 +50,21 @@ class Allocator:
     def __init__(
         self,
         program: ChunkProgram,
+        columns: Columns,
         ops: tuple[Op, ...],
         needed: Waits,
         strategy: Strategy,
         target: Target,
     ) -> None:
         self.program = program
+        self.columns = columns
         self.ops = ops
         self.needed = needed
         self._strategy = strategy
         self._target = target
         self._lockstep = program.ordering is Ordering.LOCKSTEP
         size = program.problem.topology.size
-        self._operations = Operations(Columns.of(program.transfers), ops, needed, size)
+        self._operations = Operations(columns, ops, needed, size)
         self._chains: dict[tuple[bool, bool], Chains] = {}
         self._refused: set[tuple[Limits, bool, bool, bytes]] = set()
 

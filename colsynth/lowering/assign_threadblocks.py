@@ -10,7 +10,9 @@ from typing import ClassVar
 from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
 from colsynth.lowering.allocate_threadblocks import Allocator
 from colsynth.lowering.allocation import MANY, Limits, PlacedThreadblock
-from colsynth.lowering.emit import emit
+from colsynth.lowering.chunk_ranges import ChunkRanges
+from colsynth.lowering.columns import Columns
+from colsynth.lowering.emit import Spelling, emit
 from colsynth.lowering.exchange import passing
 from colsynth.lowering.fold_sums import folded, folds, most_folded
 from colsynth.lowering.hazards import operations, waits
@@ -104,14 +106,17 @@ class AssignThreadblocks:
         strategy = STRATEGIES[self.strategy]
         if strategy.shares_work:
             value = replace(value, transfers=split_own_copies(value.transfers))
-        ops = operations(value.transfers)
+        columns = Columns.of(value.transfers)
+        ops = operations(columns)
         layout = Layout(value.problem, value.chunks)
-        needed = waits(value.transfers, ops, layout, target.in_place)
+        ranges = ChunkRanges(value.transfers, layout.grain)
+        needed = waits(columns, ranges, layout, target.in_place)
         if self.nic_window:
-            needed = with_nic_window(value, ops, needed, self.nic_window, target)
-        allocator = Allocator(value, ops, needed, strategy, target)
+            needed = with_nic_window(value, columns, needed, self.nic_window, target)
+        allocator = Allocator(value, columns, ops, needed, strategy, target)
         blocks = self._allocate(allocator, target, self._limits(value, layout, target.profile))
-        program = emit(value, allocator, blocks, layout, target)
+        spelling = Spelling(columns, needed, ranges)
+        program = emit(value, spelling, blocks, layout, target)
         if layout.exchanges and target.in_place:
             program = without_saves(program, target)
         most = min(self.fold, most_folded(target.profile))
@@ -165,7 +170,7 @@ class AssignThreadblocks:
         are tried one by one; with fusing it is not, and they are bisected.
         """
         program = allocator.program
-        work = RankLoads.of(program.transfers, separate)
+        work = RankLoads.of(allocator.columns, separate)
         loads = [MANY]
         if STRATEGIES[self.strategy].spreads:
             loads[:0] = work.loads(limits.threadblocks)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
-from math import ceil
+from functools import cache
+from math import ceil, lcm
 
 from colsynth.cost import Model, model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
@@ -49,23 +51,36 @@ def balanced_threadblocks(
 def _busiest(chunks: Mapping[Connection, int], topology: Topology, model: Model) -> Fraction:
     """Return the seconds per byte of a chunk that the busiest link takes for all it carries."""
     known = pair_routes(topology, sorted({(source, target) for _, source, target in chunks}))
-    busy: dict[int, Fraction] = {}
-    for (_, source, target), load in sorted(chunks.items()):
+    whole = lcm(*map(len, known.values()))
+    busy: Counter[int] = Counter()
+    for (_, source, target), load in chunks.items():
         choice = known[source, target]
+        part = load * whole // len(choice)
         for way in choice:
             for link in way:
-                busy[link] = busy.get(link, Fraction(0)) + Fraction(load, len(choice))
-    return max(load / bandwidth(topology, link, model) for link, load in sorted(busy.items()))
+                busy[link] += part
+    heaviest: dict[tuple[Fraction, bool], tuple[int, int]] = {}
+    for link, load in busy.items():  # one of the links that are alike is enough
+        kind = topology.links[link].bandwidth, is_network(topology, link)
+        heaviest[kind] = max(heaviest.get(kind, (0, link)), (load, link))
+    return max(
+        Fraction(load, whole) / bandwidth(topology, link, model) for load, link in heaviest.values()
+    )
 
 
 def pace(target: Target) -> Fraction:
     """Return the bytes per second that a threadblock moves."""
-    rate = model_of(target).rate[target.protocol]
-    return Fraction(rate).limit_denominator() * 10**9
+    return _exact(model_of(target).rate[target.protocol]) * 10**9
 
 
 def bandwidth(topology: Topology, link: int, model: Model) -> Fraction:
     """Return the bytes per second of a link that the protocols of the wire leave."""
     outside = is_network(topology, link)
     share = model.network_efficiency if outside else model.link_efficiency
-    return topology.links[link].bandwidth * Fraction(share).limit_denominator()
+    return topology.links[link].bandwidth * _exact(share)
+
+
+@cache
+def _exact(share: float) -> Fraction:
+    """Return the fraction that a decimal of a model means."""
+    return Fraction(share).limit_denominator()

@@ -78,7 +78,7 @@ class Operations:
         """
         from colsynth.kernels.allocation import Work
 
-        columns, of, size = self.columns, self.transfer, self.size
+        columns, of, size = self.columns, self.columns.of_op, self.size
         phases = 1 + int(columns.phase.max()) if separate else 1
         channel = columns.instance * phases + columns.phase % phases
         ends = columns.source * size + columns.target
@@ -86,7 +86,7 @@ class Operations:
         ways, way = np.unique(channel * size**2 + ends, return_inverse=True)
         names = [(key // size**2, key // size % size, key % size) for key in ways.tolist()]
         work = Work(
-            rank=np.fromiter((op.rank for op in self.ops), np.int64, len(self.ops)),
+            rank=np.where(self._first, columns.source[of], columns.target[of]),
             pair=np.where(columns.local, -1, pair)[of],
             sends=self._sends,
             chunks=columns.count[of],
@@ -124,22 +124,23 @@ class Operations:
         )
         for alike in (columns.chunk, columns.count, columns.phase, columns.reduces):
             relay &= alike[:-1] == alike[1:]
-        for written, read in zip(columns.slots("write"), columns.slots("read"), strict=True):
+        for written, read in zip(columns.write, columns.read, strict=True):
             relay &= written[:-1] == read[1:]
         sends = columns.first_op[1:][relay]
         found[sends - 1] = sends
         return found
 
     @cached_property
-    def transfer(self) -> Ints:
-        """The transfer of each operation."""
-        return np.repeat(np.arange(len(self.columns.local)), 2 - self.columns.local)
+    def _sends(self) -> Bools:
+        sends: Bools = self._first & ~self.columns.local[self.columns.of_op]
+        return sends
 
     @cached_property
-    def _sends(self) -> Bools:
-        first = self.columns.first_op[self.transfer] == np.arange(len(self.ops))
-        sends: Bools = first & ~self.columns.local[self.transfer]
-        return sends
+    def _first(self) -> Bools:
+        """Whether each operation is the only one of its transfer, or the send."""
+        first = np.zeros(len(self.ops), dtype=np.bool_)
+        first[self.columns.first_op] = True
+        return first
 
     @cached_property
     def _waits(self) -> tuple[Ints, Ints]:
@@ -167,7 +168,7 @@ class Operations:
         waiter = np.repeat(np.arange(len(self.ops)), np.diff(first))
         follows = np.zeros(len(self.ops), dtype=np.bool_)
         follows[waiter[other == waiter - 1]] = True
-        return follows & self.columns.local[self.transfer]
+        return follows & self.columns.local[self.columns.of_op]
 
     @cached_property
     def chained(self) -> Ints:
@@ -176,8 +177,8 @@ class Operations:
         It begins with the copy of the rank's own input (`colsynth.lowering.joined_sums`).
         """
         columns = self.columns
-        local, adds = columns.local[self.transfer], columns.slots("operand")[0] >= 0
-        inside = self._follows & adds[self.transfer]
+        local, adds = columns.local[self.columns.of_op], columns.operand[0] >= 0
+        inside = self._follows & adds[self.columns.of_op]
         inside[1:] &= local[:-1]
         inside[:1] = False
         begins = local & ~self._follows

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 
-from colsynth.lowering.columns import Columns, Ints
-from colsynth.model import Slot, Transfer
+from colsynth.lowering.columns import Columns, Ints, Slots, spread
+from colsynth.model import Transfer
 
 
 class ChunkRanges:
@@ -34,7 +35,7 @@ class ChunkRanges:
         self._firsts = sorted(firsts)
         self._within: dict[tuple[int, int], list[int]] = {}
 
-    @property
+    @cached_property
     def firsts(self) -> Ints:
         """The first chunk of every range, ascending."""
         return np.array(self._firsts, dtype=np.int64)
@@ -43,6 +44,22 @@ class ChunkRanges:
         """Return the number of the first range of every transfer, and of how many it is one."""
         begin = np.searchsorted(self.firsts, columns.chunk)
         return begin, np.searchsorted(self.firsts, columns.chunk + columns.count) - begin
+
+    def cells(self, columns: Columns, slots: Slots) -> tuple[Ints, Ints, Ints]:
+        """Return transfer, buffer and offset of the slot of each range that transfers touch.
+
+        Parameters
+        ----------
+        columns : Columns
+        slots : pair of int arrays
+            The first slot of every transfer; a buffer of -1 where it touches none.
+        """
+        buffer, offset = slots
+        begin, count = self.of(columns)
+        number = np.where(buffer >= 0, count, 0)
+        each = np.repeat(np.arange(len(number)), number)
+        shift = self.firsts[spread(begin, number)] - columns.chunk[each]
+        return each, buffer[each], offset[each] + shift
 
     def within(self, chunk: int, count: int) -> list[int]:
         """Return the first chunks of the ranges of a transfer of some chunks."""
@@ -56,13 +73,3 @@ class ChunkRanges:
     def length(self, first: int) -> int:
         """Return the chunks of the range that begins with a chunk."""
         return self._firsts[bisect_left(self._firsts, first) + 1] - first
-
-    def slots(self, transfer: Transfer, slot: Slot | None) -> list[Slot]:
-        """Return one slot per range of a transfer, where its first chunk is at `slot`."""
-        if slot is None:
-            return []
-        firsts = self.within(transfer.chunk, transfer.count)
-        if len(firsts) == 1:
-            return [slot]
-        shift = slot.offset - transfer.chunk
-        return [Slot(slot.buffer, first + shift) for first in firsts]

@@ -6,19 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from colsynth.model import Slot, Transfer
+from colsynth.model import Origin, Transfer
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Slots = tuple[Ints, Ints]
+"""Buffer and offset of slots."""
 
 BUFFERS = "ios"
 INPUT, OUTPUT, SCRATCH = range(3)
 """A buffer's number is the place of its letter."""
+_NOWHERE = "?", -1
 
 
 @dataclass(frozen=True)
@@ -27,18 +31,18 @@ class Columns:
 
     Parameters
     ----------
-    transfers : tuple of Transfer
+    transfers : sequence of Transfer
     source, target, chunk, count : int arrays
     """
 
-    transfers: tuple[Transfer, ...]
+    transfers: Sequence[Transfer]
     source: Ints
     target: Ints
     chunk: Ints
     count: Ints
 
     @staticmethod
-    def of(transfers: tuple[Transfer, ...]) -> Columns:
+    def of(transfers: Sequence[Transfer]) -> Columns:
         """Return the columns of transfers."""
         names = ("source", "target", "chunk", "count")
         return Columns(transfers, *(column(transfers, name) for name in names))
@@ -55,6 +59,11 @@ class Columns:
         return column(self.transfers, "reduces")
 
     @cached_property
+    def of_op(self) -> Ints:
+        """The transfer of each operation."""
+        return np.repeat(np.arange(len(self.local)), 2 - self.local)
+
+    @cached_property
     def first_op(self) -> Ints:
         """The first operation of each transfer: one where it is local, else a send, a receive."""
         first = np.zeros(len(self.local), dtype=np.int64)
@@ -62,24 +71,56 @@ class Columns:
         return first
 
     @cached_property
+    def _origins(self) -> list[Origin]:
+        return list(map(attrgetter("origin"), self.transfers))
+
+    @cached_property
     def phase(self) -> Ints:
         """The phase of each transfer."""
-        return np.array([transfer.origin.phase for transfer in self.transfers], dtype=np.int64)
+        return _items(self._origins, 0)
+
+    @cached_property
+    def tree(self) -> Ints:
+        """The tree of each transfer; -1 where it has none."""
+        return _items(self._origins, 2)
 
     @cached_property
     def instance(self) -> Ints:
         """The instance of each transfer."""
-        return np.array([transfer.origin.instance for transfer in self.transfers], dtype=np.int64)
+        return _items(self._origins, 3)
 
-    def slots(self, name: str) -> tuple[Ints, Ints]:
-        """Return buffer and offset of the ``read``, ``write`` or ``operand``; -1 where none."""
-        found: list[Slot | None] = list(map(attrgetter(name), self.transfers))
-        pairs = [("?", -1) if slot is None else slot for slot in found]
-        letters, offsets = zip(*pairs, strict=True) if pairs else ((), ())
-        code = np.full(128, -1, dtype=np.int64)
-        code[[ord(letter) for letter in BUFFERS]] = np.arange(len(BUFFERS))
-        buffers = code[np.frombuffer("".join(letters).encode(), dtype=np.uint8)]
-        return buffers, np.array(offsets, dtype=np.int64)
+    @cached_property
+    def segment(self) -> Ints:
+        """The segment of its tree that each transfer moves."""
+        return _items(self._origins, 4)
+
+    @cached_property
+    def read(self) -> Slots:
+        """Buffer and offset of the first slot each transfer reads; -1 where none."""
+        return _slots(self.transfers, "read")
+
+    @cached_property
+    def write(self) -> Slots:
+        """Buffer and offset of the first slot each transfer writes; -1 where none."""
+        return _slots(self.transfers, "write")
+
+    @cached_property
+    def operand(self) -> Slots:
+        """Buffer and offset of the first slot that each transfer adds to; -1 where none."""
+        return _slots(self.transfers, "operand")
+
+
+def _slots(transfers: Sequence[Transfer], name: str) -> Slots:
+    pairs = [slot or _NOWHERE for slot in map(attrgetter(name), transfers)]
+    code = np.full(128, -1, dtype=np.int64)
+    code[[ord(letter) for letter in BUFFERS]] = np.arange(len(BUFFERS))
+    letters = "".join(map(itemgetter(0), pairs)).encode()
+    return code[np.frombuffer(letters, dtype=np.uint8)], _items(pairs, 1)
+
+
+def _items(values: Sequence[tuple[Any, ...]], place: int) -> Ints:
+    """Return the whole number at a place of each tuple."""
+    return np.fromiter(map(itemgetter(place), values), np.int64, len(values))
 
 
 def column(values: Sequence[object], name: str) -> Ints:

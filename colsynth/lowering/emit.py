@@ -2,32 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice, repeat
+from operator import attrgetter, itemgetter
+
+import numpy as np
+
 from colsynth.errors import Diagnostic, LimitError
-from colsynth.lowering.allocate_threadblocks import Allocator
 from colsynth.lowering.allocation import PlacedThreadblock, place_of
 from colsynth.lowering.chunk_ranges import ChunkRanges
-from colsynth.lowering.hazards import Op, Waits
+from colsynth.lowering.columns import Columns, Ints, spread
+from colsynth.lowering.hazards import Waits
 from colsynth.lowering.layout import Layout
+from colsynth.lowering.passing_sums import passing_sums
 from colsynth.model import (
     ChunkProgram,
     Gpu,
     Header,
-    Slot,
     Step,
     Threadblock,
     ThreadblockProgram,
     Topology,
-    Transfer,
     Wait,
 )
 from colsynth.runtimes.target import Target
 from colsynth.runtimes.titles import title
 from colsynth.units import plural
 
+_OPS = "r", "rcs", "rrc", "rrcs", "rrs", "s", "cpy", "re"
+_R, _RCS, _RRC, _RRCS, _RRS, _S, _CPY, _RE = range(len(_OPS))
+"""Operations; from `_S` on, those that read what is sent or copied, and not an operand."""
+_wait = partial(tuple.__new__, Wait)  # takes half as long
+_WRITES = tuple(op not in ("s", "rrs") for op in _OPS)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """What steps are spelt from.
+
+    Parameters
+    ----------
+    columns : Columns
+        Of the transfers.
+    needed : tuple of tuple of int
+        The waits of each operation.
+    ranges : ChunkRanges
+    """
+
+    columns: Columns
+    needed: Waits
+    ranges: ChunkRanges
+
 
 def emit(
     program: ChunkProgram,
-    allocator: Allocator,
+    spelling: Spelling,
     blocks: list[PlacedThreadblock],
     layout: Layout,
     target: Target,
@@ -42,134 +73,97 @@ def emit(
     LimitError
         CS222: the runtime cannot count the tiles of the largest message.
     """
-    size = program.problem.topology.size
-    by_rank: list[list[PlacedThreadblock]] = [[] for _ in range(size)]
+    by_rank: list[list[PlacedThreadblock]] = [[] for _ in program.scratch]
     for block in blocks:
         by_rank[block.rank].append(block)
-    transfer = [op[0] for op in allocator.ops]
-    fused = {transfer[s[0]]: transfer[s[1]] for block in blocks for s in block.steps if len(s) > 1}
+    for own in by_rank:
+        own.sort(key=place_of)
     channels = {c: n for n, c in enumerate(sorted({block.channel for block in blocks}))}
-    ranges = ChunkRanges(program.transfers, layout.grain)
-    passing = _passing_sums(program.transfers, ranges, fused)
-    spell = _Speller(program.transfers, allocator.ops, allocator.needed, passing)
+    steps = iter(_steps(spelling, by_rank))
     gpus = tuple(
         Gpu(
             rank,
             layout.input_chunks,
             layout.output_chunks,
             program.scratch[rank],
-            spell.threadblocks(sorted(by_rank[rank], key=place_of), channels),
+            tuple(
+                Threadblock(
+                    number,
+                    block.send,
+                    block.recv,
+                    channels[block.channel],
+                    tuple(islice(steps, len(block.steps))),
+                )
+                for number, block in enumerate(own)
+            ),
         )
-        for rank in range(size)
+        for rank, own in enumerate(by_rank)
     )
     return ThreadblockProgram(header_of(program, len(channels), target), gpus)
 
 
-class _Speller:
-    """Spells the steps of a program.
-
-    Parameters
-    ----------
-    transfers : tuple of Transfer
-    ops : tuple of Op
-    needed : tuple of tuple of int
-        The waits of each operation.
-    passing : frozenset of int
-        Transfers whose sum nobody needs but the send in the same step.
-    """
-
-    def __init__(
-        self,
-        transfers: tuple[Transfer, ...],
-        ops: tuple[Op, ...],
-        needed: Waits,
-        passing: frozenset[int],
-    ) -> None:
-        self._of = [(transfers[transfer], sends) for transfer, _, sends, _ in ops]
-        self._needed = needed
-        self._passing = {id(transfers[number]) for number in passing}
-        self._block, self._step = [-1] * len(ops), [-1] * len(ops)
-
-    def threadblocks(
-        self, blocks: list[PlacedThreadblock], channels: dict[int, int]
-    ) -> tuple[Threadblock, ...]:
-        """Return the threadblocks of one rank, their channels renumbered."""
-        for number, block in enumerate(blocks):
-            for place, ops in enumerate(block.steps):
-                for op in ops:
-                    self._block[op], self._step[op] = number, place
-        return tuple(
-            Threadblock(
-                number,
-                block.send,
-                block.recv,
-                channels[block.channel],
-                tuple([self._spelt(ops, self._waits(ops, number)) for ops in block.steps]),
-            )
-            for number, block in enumerate(blocks)
-        )
-
-    def _waits(self, ops: tuple[int, ...], number: int) -> tuple[Wait, ...]:
-        """Return what a step of a threadblock waits for: the last step of each other one."""
-        needed = self._needed[ops[0]]
-        if len(ops) > 1:
-            needed += self._needed[ops[1]]
-        if not needed:
-            return ()
-        if len(needed) == 1:
-            block = self._block[needed[0]]
-            return () if block == number else (Wait(block, self._step[needed[0]]),)
-        last: dict[int, int] = {}
-        for op in needed:
-            block = self._block[op]
-            if block != number and self._step[op] > last.get(block, -1):
-                last[block] = self._step[op]
-        return tuple([Wait(*wait) for wait in sorted(last.items())])
-
-    def _spelt(self, ops: tuple[int, ...], waits: tuple[Wait, ...]) -> Step:
-        """Return the instruction of a step (contract 4.1)."""
-        transfer, sends = self._of[ops[0]]
-        read, write, operand = transfer.read, transfer.write, transfer.operand
-        if transfer.source == transfer.target:
-            kind = "cpy" if operand is None else "re"
-        elif sends:
-            kind, write = "s", None
-        elif len(ops) == 1:
-            kind, read = "rrc" if transfer.reduces else "r", operand
-        elif not transfer.reduces:
-            kind, read = "rcs", None
-        elif id(transfer) in self._passing:
-            kind, read, write = "rrs", operand, None
-        else:
-            kind, read = "rrcs", operand
-        return Step(kind, read, write, transfer.count, waits, False, transfer.origin)
-
-
-def _passing_sums(
-    transfers: tuple[Transfer, ...], ranges: ChunkRanges, fused: dict[int, int]
-) -> frozenset[int]:
-    """Return reducing transfers whose sum nobody needs but the send in the same step.
-
-    Nothing else reads it before it is overwritten, and it is no part of the result:
-    it lies in scratch, or is overwritten.
-    """
-    if not any(transfers[first].reduces for first in fused):
-        return frozenset()
-    readers: dict[int, set[int]] = {}
-    writer: dict[tuple[int, Slot], int] = {}
-    for number, transfer in enumerate(transfers):
-        for slot in ranges.slots(transfer, transfer.read):
-            readers.setdefault(writer.get((transfer.source, slot), -1), set()).add(number)
-        for slot in ranges.slots(transfer, transfer.operand):
-            readers.setdefault(writer.get((transfer.target, slot), -1), set()).add(number)
-        for slot in ranges.slots(transfer, transfer.write):
-            writer[transfer.target, slot] = number
-    lasting = {number for (_, slot), number in writer.items() if slot.buffer != "s"}
-    return frozenset(
-        first
-        for first, second in sorted(fused.items())
-        if transfers[first].reduces and first not in lasting and readers.get(first) == {second}
+def _steps(spelling: Spelling, by_rank: list[list[PlacedThreadblock]]) -> Iterator[Step]:
+    """Return the steps of all threadblocks one after the other (contract 4.1)."""
+    columns = spelling.columns
+    placed = [ops for own in by_rank for block in own for ops in block.steps]
+    first = np.fromiter(map(itemgetter(0), placed), np.int64, len(placed))
+    last = np.fromiter(map(itemgetter(-1), placed), np.int64, len(placed))
+    transfer = columns.of_op[first]
+    fused, local, reduces = first != last, columns.local[transfer], columns.reduces[transfer] > 0
+    sends = (columns.first_op[transfer] == first) & ~local
+    passing = np.zeros(len(placed), dtype=np.bool_)
+    sums = fused & reduces
+    if sums.any():
+        after = columns.of_op[last]
+        passing[sums] = passing_sums(columns, spelling.ranges, transfer[sums], after[sums])
+    kinds = np.where(reduces, np.where(fused, np.where(passing, _RRS, _RRCS), _RRC), fused * _RCS)
+    kinds = np.where(local, np.where(columns.operand[0][transfer] >= 0, _RE, _CPY), kinds)
+    kinds = np.where(sends, _S, kinds)
+    moves = [columns.transfers[number] for number in transfer.tolist()]
+    codes = kinds.tolist()
+    return map(
+        Step,
+        [_OPS[code] for code in codes],
+        [t.read if code >= _S else t.operand for t, code in zip(moves, codes, strict=True)],
+        [t.write if _WRITES[code] else None for t, code in zip(moves, codes, strict=True)],
+        map(attrgetter("count"), moves),
+        _waits(spelling.needed, by_rank, placed, first, last),
+        repeat(False),
+        map(attrgetter("origin"), moves),
     )
+
+
+def _waits(
+    needed: Waits,
+    by_rank: list[list[PlacedThreadblock]],
+    placed: list[tuple[int, ...]],
+    first: Ints,
+    last: Ints,
+) -> list[tuple[Wait, ...]]:
+    """Return what each step waits for: the last step of each other threadblock."""
+    lengths = [len(block.steps) for own in by_rank for block in own]
+    numbers = np.repeat([n for own in by_rank for n in range(len(own))], lengths)
+    places = spread(np.zeros(len(lengths), dtype=np.int64), np.array(lengths))
+    where = np.full((2, len(needed)), -1)
+    for ops in (first, last):
+        where[:, ops] = numbers, places
+    block_of, step_of = where.tolist()
+    found: list[tuple[Wait, ...]] = []
+    for number, step in zip(numbers.tolist(), placed, strict=True):
+        waits = needed[step[0]] if len(step) == 1 else needed[step[0]] + needed[step[1]]
+        if not waits:
+            found.append(())
+        elif len(waits) == 1:
+            block = block_of[waits[0]]
+            found.append(() if block == number else (_wait((block, step_of[waits[0]])),))
+        else:
+            latest: dict[int, int] = {}
+            for op in waits:
+                block = block_of[op]
+                if block != number and step_of[op] > latest.get(block, -1):
+                    latest[block] = step_of[op]
+            found.append(tuple(map(_wait, sorted(latest.items()))))
+    return found
 
 
 def header_of(program: ChunkProgram, channels: int, target: Target) -> Header:

@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from colsynth.lowering.chunk_ranges import ChunkRanges
-from colsynth.lowering.columns import BUFFERS, Columns, Ints, rows, spread, tuples
+from colsynth.lowering.columns import BUFFERS, Columns, Ints, rows, tuples
 from colsynth.lowering.joined_sums import wait_once
 from colsynth.lowering.layout import Layout
-from colsynth.model import Transfer
 
 Waits = tuple[tuple[int, ...], ...]
 """Per operation, the earlier ones it waits for, ascending."""
@@ -41,10 +40,9 @@ class Op(NamedTuple):
     receives: bool
 
 
-def operations(transfers: tuple[Transfer, ...]) -> tuple[Op, ...]:
+def operations(columns: Columns) -> tuple[Op, ...]:
     """Return the operations in the global order: a send right before its receive."""
-    columns = Columns.of(transfers)
-    transfer = np.repeat(np.arange(len(transfers)), 2 - columns.local)
+    transfer = columns.of_op
     moves = ~columns.local[transfer]
     first = columns.first_op[transfer] == np.arange(len(transfer))
     rank = np.where(first, columns.source[transfer], columns.target[transfer])
@@ -53,29 +51,27 @@ def operations(transfers: tuple[Transfer, ...]) -> tuple[Op, ...]:
     return tuple(map(tuple.__new__, repeat(Op), values))
 
 
-def waits(
-    transfers: tuple[Transfer, ...], ops: tuple[Op, ...], layout: Layout, in_place: bool
-) -> Waits:
+def waits(columns: Columns, ranges: ChunkRanges, layout: Layout, in_place: bool) -> Waits:
     """Return, per operation, the earlier operations of its rank it must wait for.
 
     None of them is implied by the others or by messages.
     """
     from colsynth.kernels.hazards import components, conflicts, direct
 
-    columns = Columns.of(transfers)
-    accesses = _accesses(columns, len(ops), layout, in_place)
+    of_op = columns.of_op
+    accesses = _accesses(columns, ranges, len(of_op), layout, in_place)
     first, other = conflicts(*accesses)
-    opens = np.array([not transfer.after for transfer in transfers], dtype=np.bool_)
-    home = components(*rows([transfer.after for transfer in transfers]), ~(columns.local & opens))
-    receives = np.array([op.receives for op in ops], dtype=np.bool_)
-    transfer = np.repeat(np.arange(len(transfers)), 2 - columns.local)
-    kept = direct(first, other, receives, home[transfer])
+    begins, earlier = rows([transfer.after for transfer in columns.transfers])
+    home = components(begins, earlier, ~(columns.local & (np.diff(begins) == 0)))
+    receives = ~columns.local[of_op]
+    receives[columns.first_op] = False
+    kept = direct(first, other, receives, home[of_op])
     before = np.concatenate([[0], np.cumsum(kept)])
-    return wait_once(transfers, tuples(before[first], other[kept]), [op.transfer for op in ops])
+    return wait_once(columns, tuples(before[first], other[kept]))
 
 
 def _accesses(
-    columns: Columns, ops: int, layout: Layout, in_place: bool
+    columns: Columns, ranges: ChunkRanges, ops: int, layout: Layout, in_place: bool
 ) -> tuple[Ints, Ints, Ints, Ints, int]:
     """Return the memory cells that operations read and write, as `conflicts` takes them.
 
@@ -83,19 +79,14 @@ def _accesses(
     """
     sending = columns.first_op
     receiving = sending + ~columns.local
-    ranges = ChunkRanges(columns.transfers, layout.grain)
-    begin, count = ranges.of(columns)
     parts = []
-    for name, op, rank in (
-        ("read", sending, columns.source),
-        ("operand", receiving, columns.target),
-        ("write", receiving, columns.target),
+    for slots, op, rank in (
+        (columns.read, sending, columns.source),
+        (columns.operand, receiving, columns.target),
+        (columns.write, receiving, columns.target),
     ):
-        buffer, offset = columns.slots(name)
-        number = np.where(buffer >= 0, count, 0)
-        each = np.repeat(np.arange(len(number)), number)
-        shift = ranges.firsts[spread(begin, number)] - columns.chunk[each]
-        place = rank[each], buffer[each], offset[each] + shift
+        each, buffer, offset = ranges.cells(columns, slots)
+        place = rank[each], buffer, offset
         if in_place:
             place = rank[each], *layout.in_place_aliases(*place)
         parts.append((op[each], place))

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
+import numpy as np
 from msgspec import structs
 
+from colsynth.lowering.columns import Bools, Columns
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, behind
 from colsynth.model import Slot, Transfer
@@ -106,50 +107,43 @@ def pieces(
     for first, length in lengths:
         step = 1 if by_chunk else length
         for chunk in range(first, first + length, step):
-            yield first, replace(part, chunk=chunk, count=step)
+            yield first, structs.replace(part, chunk=chunk, count=step)
 
 
-def wait_once(
-    transfers: Sequence[Transfer], waits: Sequence[tuple[int, ...]], ops: Sequence[int]
-) -> tuple[tuple[int, ...], ...]:
+def wait_once(columns: Columns, waits: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
     """Return the waits of operations, those of a chain of reductions moved to its first.
 
     A reduction that waits does not join the one before it.
 
     Parameters
     ----------
-    transfers : sequence of Transfer
-    waits : sequence of tuple of int
+    columns : Columns
+        Of all transfers.
+    waits : tuple of tuple of int
         By operation.
-    ops : sequence of int
-        The transfer of each operation.
     """
-    if not any(transfer.is_local and transfer.operand for transfer in transfers):
-        return tuple(waits)
+    inside = np.flatnonzero(_continues(columns)).tolist()
+    if not inside:
+        return waits
     found = list(waits)
-    head = 0
-    for op in range(1, len(ops)):
-        before, here = transfers[ops[op - 1]], transfers[ops[op]]
-        if not _continues(before, here):
-            head = op
-            continue
+    head = before = -1
+    for op in inside:
+        if op - 1 != before:
+            head = op - 1
+        before = op
         moved = {other for other in found[op] if other < head}
         found[head] = tuple(sorted({*found[head], *moved}))
         found[op] = (op - 1,)
     return tuple(found)
 
 
-def _continues(before: Transfer, here: Transfer) -> bool:
-    """Return whether two local steps in a row are reductions that runtimes join."""
-    return (
-        here.is_local
-        and before.is_local
-        and here.target == before.target
-        and here.operand is not None
-        and before.operand is not None
-        and here.write == before.write
-        and here.count == before.count
-        and here.read is not None
-        and before.read is not None
-        and here.read.buffer == before.read.buffer
-    )
+def _continues(columns: Columns) -> Bools:
+    """Return whether each operation is a reduction that runtimes join to the one before it."""
+    adds = columns.local & (columns.operand[0] >= 0)
+    joins = np.zeros(len(columns.of_op), dtype=np.bool_)
+    alike = adds[1:] & adds[:-1] & (columns.read[0][1:] >= 0)
+    same = columns.target, columns.count, *columns.write, columns.read[0]
+    for values in same:
+        alike &= values[1:] == values[:-1]
+    joins[columns.first_op[1:][alike]] = True
+    return joins

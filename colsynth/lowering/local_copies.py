@@ -20,7 +20,7 @@ def split_own_copies(transfers: tuple[Transfer, ...]) -> tuple[Transfer, ...]:
 
     Whoever waits for a copy then waits only for the chunks that it moves itself.
     """
-    if all(transfer.count == 1 for transfer in transfers if is_own_copy(transfer)):
+    if not any(transfer.count > 1 and is_own_copy(transfer) for transfer in transfers):
         return transfers
     found: list[Transfer] = []
     became: list[range] = []

@@ -19,7 +19,7 @@ from colsynth.model import Transfer
 
 
 def relays(
-    transfers: tuple[Transfer, ...], ops: tuple[Op, ...], needed: tuple[tuple[int, ...], ...]
+    transfers: Sequence[Transfer], ops: tuple[Op, ...], needed: tuple[tuple[int, ...], ...]
 ) -> dict[int, int]:
     """Map each arrival to the send that may share its step.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import ClassVar
@@ -14,11 +14,13 @@ from msgspec import Struct, structs
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.proposals import BY_LOAD, segmentations, smaller_transfers
 from colsynth.lowering.refusals import over_limit
-from colsynth.lowering.renumbered import reordered
 from colsynth.lowering.replicas import replicas
 from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
+
+_Move = tuple[int, int, int, int, bool, Sequence[int], Origin]
+"""A transfer before its prerequisites are numbered: its first fields, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +91,15 @@ class LowerForest:
         if chunks > room:
             raise over_limit("chunks per buffer", chunks, room, target.profile)
         most = min(self.most or target.profile.max_count, target.profile.max_count)
-        transfers: list[Transfer] = []
+        moves: list[_Move] = []
         arrived: dict[tuple[int, int], list[int]] = {}
         for number, phase in enumerate(value.phases):
             ready, arrived = arrived, {}
             cuts = _cuts(phase, sizes, most)
             for segment in self._segments(value, phase, number, sizes):
                 for part in _cut(segment, most, cuts):
-                    _lower_tree(part, transfers, ready, arrived)
-        order = _by_level(transfers)
+                    _lower_tree(part, moves, ready, arrived)
+        order = _by_level(moves)
         ordering = Ordering.LOCKSTEP if self.lockstep else Ordering.FREE
         return ChunkProgram(value.problem, chunks, order, ordering=ordering)
 
@@ -158,35 +160,40 @@ def _cut(segment: _Segment, most: int, cuts: int) -> Iterator[_Segment]:
 
 def _lower_tree(
     segment: _Segment,
-    transfers: list[Transfer],
+    moves: list[_Move],
     ready: dict[tuple[int, int], list[int]],
     arrived: dict[tuple[int, int], list[int]],
 ) -> None:
-    """Append the transfers of one tree; `arrived` collects what reaches (root, chunk)."""
-    chunks = range(segment.chunk, segment.chunk + segment.count)
+    """Append the moves of one tree; `arrived` collects what reaches (root, chunk)."""
+    chunk, count, origin = segment.chunk, segment.count, segment.origin
+    chunks = range(chunk, chunk + count)
     root = segment.tree.root
-    into: dict[int, list[int]] = {
-        root: sorted({t for c in chunks for t in ready.get((root, c), ())})
-    }
-    inwards = segment.origin.direction is Direction.IN
-    if inwards:
-        into = {}
+    inwards = origin.direction is Direction.IN
+    into: dict[int, list[int]] = {}
+    if not inwards and ready:
+        into[root] = sorted({t for c in chunks for t in ready.get((root, c), ())})
     for edge in reversed(segment.tree.edges) if inwards else segment.tree.edges:
         source, target = (edge.child, edge.parent) if inwards else (edge.parent, edge.child)
-        after = tuple(into.get(source, ()))
-        into.setdefault(target, []).append(len(transfers))
-        transfers.append(
-            Transfer(source, target, segment.chunk, segment.count, inwards, after, segment.origin)
-        )
+        after = into.get(source, ())
+        into.setdefault(target, []).append(len(moves))
+        moves.append((source, target, chunk, count, inwards, after, origin))
     if inwards:
         for chunk in chunks:
             arrived.setdefault((root, chunk), []).extend(into.get(root, ()))
 
 
-def _by_level(transfers: list[Transfer]) -> tuple[Transfer, ...]:
-    """Sort by length of the longest chain of prerequisites; renumber `after`."""
+def _by_level(moves: list[_Move]) -> tuple[Transfer, ...]:
+    """Return transfers by length of the longest chain of prerequisites, `after` numbered so."""
     level: list[int] = []
-    for transfer in transfers:
-        level.append(1 + max((level[t] for t in transfer.after), default=-1))
-    order = sorted(range(len(transfers)), key=lambda t: (level[t], t))
-    return reordered(transfers, order)
+    for _, _, _, _, _, after, _ in moves:
+        level.append(1 + max([level[t] for t in after]) if after else 0)
+    order = sorted(range(len(moves)), key=level.__getitem__)
+    place = [0] * len(moves)
+    for new, old in enumerate(order):
+        place[old] = new
+    found = []
+    for old in order:
+        source, target, chunk, count, reduces, after, origin = moves[old]
+        behind = tuple(sorted([place[t] for t in after])) if after else ()
+        found.append(Transfer(source, target, chunk, count, reduces, behind, origin))
+    return tuple(found)

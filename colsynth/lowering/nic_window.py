@@ -9,46 +9,49 @@ global order, so no circular wait arises (`colsynth.lowering.order_transfers`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from math import ceil
+
+import numpy as np
 
 from colsynth.cost import model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.lowering.balanced import bandwidth, pace
-from colsynth.lowering.hazards import Op, Waits
+from colsynth.lowering.columns import Columns
+from colsynth.lowering.hazards import Waits
 from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target
 
 
 def with_nic_window(
-    program: ChunkProgram, ops: Sequence[Op], needed: Waits, window: int, target: Target
+    program: ChunkProgram, columns: Columns, needed: Waits, window: int, target: Target
 ) -> Waits:
     """Return the waits of each operation, with those that keep sends within the window.
 
     Parameters
     ----------
     program : ChunkProgram
-    ops : sequence of Op
+    columns : Columns
+        Of its transfers.
     needed : tuple of tuple of int
         What each operation waits for already.
     window : int
         Sends in flight on a link that leaves a box, in multiples of what fills it.
     target : Target
     """
-    exits = _exits(program, window, target)
+    exits = _exits(program, columns, window, target)
     taken: Counter[tuple[int, int]] = Counter()
     queues: dict[tuple[int, int], list[int]] = {}
     waits = list(needed)
-    for number, (place, rank, sends, _) in enumerate(ops):
-        pair = rank, program.transfers[place].target
-        if not sends or pair not in exits:
+    pairs = zip(columns.source.tolist(), columns.target.tolist(), strict=True)
+    for number, pair in zip(columns.first_op.tolist(), pairs, strict=True):
+        if pair not in exits:
             continue
         choice = exits[pair]
         link, most = choice[taken[pair] % len(choice)]
         taken[pair] += 1
         if link < 0:
             continue
-        queue = queues.setdefault((rank, link), [])
+        queue = queues.setdefault((pair[0], link), [])
         if len(queue) >= most:
             waits[number] = tuple(sorted({*needed[number], queue[-most]}))
         queue.append(number)
@@ -56,7 +59,7 @@ def with_nic_window(
 
 
 def _exits(
-    program: ChunkProgram, window: int, target: Target
+    program: ChunkProgram, columns: Columns, window: int, target: Target
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """Return, per pair of ranks and way, the link out of the box and how many sends it takes.
 
@@ -64,10 +67,12 @@ def _exits(
     """
     topology = program.problem.topology
     model, speed = model_of(target), pace(target)
-    pairs = {(t.source, t.target) for t in program.transfers if not t.is_local}
+    size = topology.size
+    ends = np.unique((columns.source * size + columns.target)[~columns.local])
+    pairs = [divmod(end, size) for end in ends.tolist()]
     outside = [is_network(topology, link) for link in range(len(topology.links))]
     found = {}
-    for pair, choice in pair_routes(topology, sorted(pairs)).items():
+    for pair, choice in pair_routes(topology, pairs).items():
         links = [next((link for link in way if outside[link]), -1) for way in choice]
         if max(links) >= 0:
             found[pair] = [

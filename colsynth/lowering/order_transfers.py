@@ -122,17 +122,18 @@ def _followers(transfers: tuple[Transfer, ...]) -> dict[int, int]:
     """Map each arrival to the relay threaded behind it: the longest way first."""
     level: list[int] = []
     for transfer in transfers:
-        level.append(1 + max((level[t] for t in transfer.after), default=-1))
+        level.append(1 + max([level[t] for t in transfer.after]) if transfer.after else 0)
     below = [0] * len(transfers)
     for number in range(len(transfers) - 1, -1, -1):
+        height = below[number] + 1
         for earlier in transfers[number].after:
-            below[earlier] = max(below[earlier], below[number] + 1)
+            below[earlier] = max(below[earlier], height)
     follower: dict[int, int] = {}
-    for number in sorted(range(len(transfers)), key=lambda t: (-below[t], t)):
+    for number in sorted(range(len(transfers)), key=[-height for height in below].__getitem__):
         arrivals = transfers[number].after
         if not arrivals:
             continue
-        last = max(arrivals, key=lambda t: (level[t], t))
+        last = arrivals[0] if len(arrivals) == 1 else max((level[t], t) for t in arrivals)[1]
         if last not in follower and is_relay(transfers[last], transfers[number]):
             follower[last] = number
     return follower
@@ -158,11 +159,10 @@ def _sorted_chains(transfers: tuple[Transfer, ...], chains: list[list[int]]) -> 
     what they pass on, so that no threadblock waits for others while it could receive.
     """
     home = {t: number for number, chain in enumerate(chains) for t in chain}
-    needs = [
-        {home[p] for t in chain for p in transfers[t].after} - {number}
-        for number, chain in enumerate(chains)
-    ]
-    order = sort_after(needs, lambda number: chains[number][-1])
+    needs = [{home[p] for t in chain for p in transfers[t].after} for chain in chains]
+    for number, others in enumerate(needs):
+        others.discard(number)
+    order = sort_after(needs, [chain[-1] for chain in chains].__getitem__)
     if order is None:
         raise DefectError(
             Diagnostic("CS902", "chains of transfers wait for each other in a circle")

@@ -73,6 +73,7 @@ class PlaceSlots:
         placer.publish_own_data()
         placer.begin_sums()
         placer.begin_exchange()
+        placer.plain = placer.published and not placer.rests
         for number in range(len(value.transfers)):
             placer.place(number)
         placer.publish_sums()
@@ -94,6 +95,8 @@ class _Placer:
     most: int
     sums_as: str
     fuses: bool = False
+    published: bool = False
+    plain: bool = False
     landed: LandedSums = field(init=False)
     ranges: ChunkRanges = field(init=False)
     placed: list[Transfer] = field(default_factory=list)
@@ -109,6 +112,8 @@ class _Placer:
 
     def __post_init__(self) -> None:
         self.fuses = self.target.profile.fuses
+        summed = self.layout.problem.collective is Collective.ALLREDUCE
+        self.published = summed or (self.target.in_place and not self.layout.exchanges)
         self.landed = LandedSums(self.layout, self._reserve)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
@@ -124,8 +129,9 @@ class _Placer:
 
     def _joins(self, rank: int, chunk: int) -> bool:
         """Return whether the arrivals of a chunk are added in one go."""
-        fits = not self.fuses or 1 < self.arrivals[rank, chunk][1] <= LONGEST
-        return self.sums_as != "running" and fits
+        if self.sums_as == "running":
+            return False
+        return not self.fuses or 1 < self.arrivals[rank, chunk][1] <= LONGEST
 
     def _reserve(self, rank: int, count: int) -> int:
         self.scratch[rank] += count
@@ -188,13 +194,18 @@ class _Placer:
     def place(self, number: int) -> None:
         """Place one transfer, in parts where its chunks are kept differently."""
         transfer = self.transfers[number]
-        after = self._after(transfer)
+        after, source, target = self._after(transfer), transfer.source, transfer.target
+        if self.plain and not transfer.reduces:  # read and written at one place in the output
+            slot = self.layout.output(target, transfer.chunk)
+            self.became.append((len(self.placed),))
+            chunk, count, origin = transfer.chunk, transfer.count, transfer.origin
+            copy = Transfer(source, target, chunk, count, False, after, origin, slot, slot)
+            self.placed.append(copy)
+            return
         parts: list[int] = []
         for chunk, count in self._uniform_parts(transfer):
-            part = Part(
-                *(transfer.source, transfer.target, chunk, count),
-                *(after, transfer.origin, self._read(transfer, chunk)),
-            )
+            read = self._read(transfer, chunk)
+            part = Part(source, target, chunk, count, after, transfer.origin, read)
             parts += self._reduce(part) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
@@ -207,7 +218,7 @@ class _Placer:
             chunks = range(transfer.chunk, transfer.chunk + transfer.count)
             keys = ((transfer.source, chunk) for chunk in chunks)
             after.update(self.copies[key] for key in keys if key in self.copies)
-        return tuple(sorted(after))
+        return tuple(sorted(after)) if after else ()
 
     def _uniform_parts(self, transfer: Transfer) -> list[tuple[int, int]]:
         """Return (chunk, count) of the runs that one step can serve on both ends."""
@@ -239,15 +250,14 @@ class _Placer:
     def _read(self, transfer: Transfer, chunk: int) -> Slot:
         """Return where the source keeps a chunk of a transfer."""
         rank = transfer.source
-        if transfer.reduces and (rank, chunk) not in self.own_after:
-            return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
-        if (rank, chunk) in self.rests:
-            return self.rests[rank, chunk]
+        key = rank, chunk
+        if transfer.reduces and key not in self.own_after:
+            return self.sums.get(key) or self.layout.input(rank, chunk)
+        if key in self.rests:
+            return self.rests[key]
         if transfer.reduces:
             return self.layout.input(rank, chunk)
-        summed = self.layout.problem.collective is Collective.ALLREDUCE
-        published = self.target.in_place and not self.layout.exchanges
-        if summed or rank != self.layout.owner(chunk) or published:
+        if self.published or rank != self.layout.owner(chunk):
             return self.layout.output(rank, chunk)
         return self.layout.input(rank, chunk)
 

@@ -17,8 +17,11 @@ def reordered(transfers: Sequence[Transfer], order: Sequence[int]) -> tuple[Tran
     found = []
     for old in order:
         transfer = transfers[old]
-        after = tuple(sorted([place[t] for t in transfer.after]))
-        found.append(transfer if after == transfer.after else with_after(transfer, after))
+        if transfer.after:
+            after = tuple(sorted([place[t] for t in transfer.after]))
+            if after != transfer.after:
+                transfer = with_after(transfer, after)
+        found.append(transfer)
     return tuple(found)
 
 

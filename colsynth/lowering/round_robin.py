@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colsynth.model import Topology, Transfer
+import numpy as np
 
-Tree = tuple[int, int]
-"""Phase and number of a tree, as in `colsynth.model.Origin`."""
+from colsynth.lowering.columns import Columns, Ints
+from colsynth.model import Topology, Transfer
 
 
 def round_robin(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> list[int]:
@@ -31,29 +31,24 @@ def round_robin(transfers: Sequence[Transfer], topology: Topology, lag: int = 0)
         takes n - 1 steps in a row, which can be longer than a beat. A transfer that waits for
         the sum delays whatever else its threadblock does.
     """
-    roots = _roots(transfers)
-    box = box_numbers(topology)
-    count = 1 + max(box)
-    size = topology.size
+    columns = Columns.of(transfers)
+    source, target, phase = columns.source, columns.target, columns.phase
+    boxes = box_numbers(topology)
+    box, count, size = np.array(boxes), 1 + max(boxes), topology.size
+    phases = phase.tolist()
     beats: list[int] = []
-    phases: list[int] = []
-    keys = []
     for place, transfer in enumerate(transfers):
-        source, target, origin = transfer.source, transfer.target, transfer.origin
-        phase, _, tree, _, segment = origin
         begun = 0
         for other in transfer.after:
-            beat = beats[other] + 1 + (lag if phases[other] < phase else 0)
+            beat = beats[other] + (1 + lag if phases[other] < phases[place] else 1)
             begun = beat if beat > begun else begun
         beats.append(begun)
-        phases.append(phase)
-        root = box[roots[phase, tree]]
-        if transfer.reduces:
-            shift = (root - box[source]) % count or count
-        else:
-            shift = (box[target] - root) % count
-        keys.append((begun + segment, shift, (target - source) % size, place))
-    return [key[-1] for key in sorted(keys)]
+    root = box[_roots(columns)]
+    inwards, outwards = (root - box[source]) % count, (box[target] - root) % count
+    shift = np.where(columns.reduces > 0, np.where(inwards == 0, count, inwards), outwards)
+    begin = np.array(beats, dtype=np.int64) + columns.segment
+    order: list[int] = np.lexsort(((target - source) % size, shift, begin)).tolist()
+    return order
 
 
 def box_numbers(topology: Topology) -> list[int]:
@@ -64,17 +59,22 @@ def box_numbers(topology: Topology) -> list[int]:
     return [number[box] for box in named]
 
 
-def _roots(transfers: Sequence[Transfer]) -> dict[Tree, int]:
-    """Return the rank at which the chunks of each tree begin or end.
+def _roots(columns: Columns) -> Ints:
+    """Return for each transfer the rank at which the chunks of its tree begin or end.
 
     Copies begin at the only rank that gets none, sums end at the only one that sends none.
     Where there is no such rank, as in what is no tree, the first of all stands for it.
     """
-    inner: dict[Tree, set[int]] = {}
-    outer: dict[Tree, set[int]] = {}
-    ends = {(*t.origin[:3], t.reduces, t.source, t.target) for t in transfers}
-    for phase, _, number, reduces, source, target in ends:
-        near, far = (target, source) if reduces else (source, target)
-        inner.setdefault((phase, number), set()).add(near)
-        outer.setdefault((phase, number), set()).add(far)
-    return {tree: min(ranks - outer[tree], default=min(ranks)) for tree, ranks in inner.items()}
+    trees, number = np.unique(
+        columns.phase * (2 + columns.tree.max(initial=0)) + columns.tree, return_inverse=True
+    )
+    sums = columns.reduces > 0
+    near = np.where(sums, columns.target, columns.source)
+    far = np.where(sums, columns.source, columns.target)
+    size = 1 + int(max(near.max(initial=0), far.max(initial=0)))
+    begins, reached = np.zeros((2, len(trees), size), dtype=np.bool_)
+    begins[number, near] = True
+    reached[number, far] = True
+    roots = begins & ~reached
+    found = np.where(roots.any(axis=1), roots.argmax(axis=1), begins.argmax(axis=1))
+    return np.asarray(found[number])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain
+from operator import attrgetter
 from typing import ClassVar
-
-from msgspec import structs
 
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.lowering.refusals import over_limit
@@ -36,7 +37,9 @@ class SpellDependencies:
         LimitError
             CS402: a limit of the runtime is exceeded; the limit is named.
         """
-        gpus = tuple(_compact_scratch(_spell(gpu)) for gpu in value.gpus)
+        most = max(gpu.scratch_chunks for gpu in value.gpus)
+        scratch = [Slot("s", offset) for offset in range(most)]
+        gpus = tuple(_spell(gpu, scratch) for gpu in value.gpus)
         program = replace(value, gpus=gpus)
         if target.profile.plans:
             program = _fitted(program, target)
@@ -58,78 +61,70 @@ def _fitted(program: ThreadblockProgram, target: Target) -> ThreadblockProgram:
     return found
 
 
-def _spell(gpu: Gpu) -> Gpu:
+def _spell(gpu: Gpu, scratch: Sequence[Slot]) -> Gpu:
+    """Return the program of a rank; `scratch` holds a slot for every offset."""
     places = [_places(block) for block in gpu.threadblocks]
     awaited: list[set[int]] = [set() for _ in places]
     for block in gpu.threadblocks:
         for step in block.steps:
             for other, number in step.waits:
                 awaited[other].add(number)
+    touched = _touched(gpu)
+    moved = touched[-1:] != [len(touched) - 1]
+    slots = dict(zip(touched, scratch, strict=False)) if moved else {}
     blocks = tuple(
-        _spell_block(block, places, awaited[number])
+        _spell_block(block, places, awaited[number], slots)
         for number, block in enumerate(gpu.threadblocks)
     )
-    return replace(gpu, threadblocks=blocks)
+    return replace(gpu, scratch_chunks=len(touched), threadblocks=blocks)
 
 
 def _places(block: Threadblock) -> list[int]:
     """Return where each step of a threadblock stands once nops are put before others."""
-    position, places = -1, []
-    for step in block.steps:
-        position += len(step.waits) or 1
-        places.append(position)
-    return places
+    return list(accumulate([len(step.waits) or 1 for step in block.steps], initial=-1))[1:]
 
 
-def _spell_block(block: Threadblock, places: list[list[int]], awaited: set[int]) -> Threadblock:
-    steps: list[Step] = []
-    for number, step in enumerate(block.steps):
-        waits = step.waits
-        if waits:
-            *early, last = [Wait(other, places[other][at]) for other, at in waits]
-            steps += [Step("nop", None, None, 0, (w,), False, step.origin) for w in early]
-            waits = (last,)
-        signals = number in awaited
-        steps.append(
-            step
-            if signals == step.signals and waits == step.waits
-            else structs.replace(step, waits=waits, signals=signals)
-        )
-    return Threadblock(block.id, block.send, block.recv, block.channel, tuple(steps))
-
-
-def _compact_scratch(gpu: Gpu) -> Gpu:
-    """Renumber scratch so that only what is touched is allocated, adjacency kept."""
-    touched: set[int] = set()
-    for block in gpu.threadblocks:
-        for step in block.steps:
+def _touched(gpu: Gpu) -> list[int]:
+    """Return the offsets of scratch that steps touch, ascending."""
+    if not gpu.scratch_chunks:
+        return []
+    steps = [step for block in gpu.threadblocks for step in block.steps]
+    slots = chain(map(attrgetter("source"), steps), map(attrgetter("target"), steps))
+    touched = {slot[1] for slot in slots if slot is not None and slot[0] == "s"}
+    for step in steps:
+        if step.count > 1:
             for slot in (step.source, step.target):
                 if slot is not None and slot[0] == "s":
-                    offset = slot[1]
-                    if step.count == 1:
-                        touched.add(offset)
-                    else:
-                        touched.update(range(offset, offset + step.count))
-    order = sorted(touched)
-    if not order or order[-1] == len(order) - 1:
-        return replace(gpu, scratch_chunks=len(order))
-    place = {offset: Slot("s", new) for new, offset in enumerate(order)}
-    blocks = tuple(
-        replace(block, steps=tuple([_moved(step, place) for step in block.steps]))
-        for block in gpu.threadblocks
-    )
-    return replace(gpu, scratch_chunks=len(order), threadblocks=blocks)
+                    touched.update(range(slot[1], slot[1] + step.count))
+    return sorted(touched)
 
 
-def _moved(step: Step, place: dict[int, Slot]) -> Step:
-    """Return the step with its operands in scratch where that lies now."""
-    source, target = (
-        place[slot.offset] if slot is not None and slot.buffer == "s" else slot
-        for slot in (step.source, step.target)
-    )
-    if source is step.source and target is step.target:
-        return step
-    return structs.replace(step, source=source, target=target)
+def _spell_block(
+    block: Threadblock, places: list[list[int]], awaited: set[int], slots: dict[int, Slot]
+) -> Threadblock:
+    """Return a threadblock with its waits spelt, and its operands in scratch where they lie now."""
+    steps: list[Step] = []
+    for number, step in enumerate(block.steps):
+        waits, source, target = step.waits, step.source, step.target
+        if waits:
+            spelt = [(other, places[other][at]) for other, at in waits]
+            steps += [
+                Step("nop", None, None, 0, (Wait(*wait),), False, step.origin)
+                for wait in spelt[:-1]
+            ]
+            waits = waits[-1:] if spelt[-1] == waits[-1] else (Wait(*spelt[-1]),)
+        if slots and source is not None and source[0] == "s":
+            source = slots[source[1]]
+        if slots and target is not None and target[0] == "s":
+            target = slots[target[1]]
+        signals = number in awaited
+        same = signals == step.signals and source is step.source and target is step.target
+        if same and waits == step.waits:
+            steps.append(step)
+        else:
+            rest = step.count, waits, signals, step.origin, step.folds
+            steps.append(Step(step.op, source, target, *rest))
+    return Threadblock(block.id, block.send, block.recv, block.channel, tuple(steps))
 
 
 def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:

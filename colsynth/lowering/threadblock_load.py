@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from colsynth.model import Transfer
+import numpy as np
+
+from colsynth.lowering.columns import Columns
 
 Totals = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 """(chunks, transfers) of each connection into a rank, and of each out of it, sorted."""
@@ -25,21 +27,20 @@ class RankLoads:
     ranks: frozenset[Totals]
 
     @staticmethod
-    def of(transfers: tuple[Transfer, ...], separate: bool) -> RankLoads:
+    def of(columns: Columns, separate: bool) -> RankLoads:
         """Return the work of transfers, with phases on connections of their own or not."""
-        chunks: Counter[tuple[int, int, int]] = Counter()
-        steps: Counter[tuple[int, int, int]] = Counter()
-        for transfer in transfers:
-            if not transfer.is_local:
-                phase = transfer.origin.phase if separate else 0
-                connection = phase, transfer.source, transfer.target
-                chunks[connection] += transfer.count
-                steps[connection] += 1
+        moves = ~columns.local
+        source, target = columns.source[moves], columns.target[moves]
+        phase = columns.phase[moves] if separate else 0
+        size = 1 + int(max(source.max(initial=0), target.max(initial=0)))
+        ways, way = np.unique((phase * size + source) * size + target, return_inverse=True)
+        chunks = np.zeros(len(ways), dtype=np.int64)
+        np.add.at(chunks, way, columns.count[moves])
+        steps = np.bincount(way, minlength=len(ways))
         into, out = defaultdict(list), defaultdict(list)
-        for connection, total in chunks.items():
-            _, source, target = connection
-            out[source].append((total, steps[connection]))
-            into[target].append((total, steps[connection]))
+        for key, *load in zip(ways.tolist(), chunks.tolist(), steps.tolist(), strict=True):
+            out[key // size % size].append(tuple(load))
+            into[key % size].append(tuple(load))
         ranks = into.keys() | out.keys()
         return RankLoads(frozenset((tuple(sorted(into[r])), tuple(sorted(out[r]))) for r in ranks))
 

@@ -124,7 +124,7 @@ def most_used(several: Sequence[tuple[Usage, ...]]) -> tuple[Usage, ...]:
     return tuple(max(same, key=lambda item: item.used) for same in zip(*several, strict=True))
 
 
-def _most(found: Iterator[Iterator[int]]) -> int:
+def _most(found: Iterator[set[int]]) -> int:
     return max((number for numbers in found for number in numbers), default=0)
 
 
@@ -137,10 +137,9 @@ def _elements(gpu: Gpu) -> int:
     return sum(1 + len(block.steps) for block in gpu.threadblocks)
 
 
-def _counts(gpu: Gpu) -> Iterator[int]:
-    return (step.count for block in gpu.threadblocks for step in block.steps)
+def _counts(gpu: Gpu) -> set[int]:
+    return {step.count for block in gpu.threadblocks for step in block.steps}
 
 
-def _awaited(gpu: Gpu) -> Iterator[int]:
-    waits = (wait for block in gpu.threadblocks for step in block.steps for wait in step.waits)
-    return (wait.threadblock for wait in waits)
+def _awaited(gpu: Gpu) -> set[int]:
+    return {n for block in gpu.threadblocks for step in block.steps for n, _ in step.waits}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from colsynth.verify.contract import Layout, buffer_chunks, contributions
 from colsynth.verify.table import CPY, RCS, RE, RRCS, RRS, Ints, R, S
@@ -17,6 +18,8 @@ from colsynth.verify.units import Units
 
 _LONGEST = 1 << 15
 """Chunks of a message beyond which no file means what it says (rule S07)."""
+_COPIES, _RECEIVED, _KEPT = frozenset({S, CPY}), frozenset({R, RCS}), frozenset({S, RRS})
+_SENT = frozenset({S, RCS, RRS, RRCS})
 UNDEFINED = 0
 WRONG = -1
 """Chunk of a value that is no sum of distinct contributions to one chunk."""
@@ -150,8 +153,8 @@ def _run(
     for unit in order:
         op, count = ops[unit], counts[unit]
         read, write = source[unit], target[unit]
-        size = len(values.chunk)
-        if op in (S, CPY):
+        known = len(values.fault)
+        if op in _COPIES:
             data = memory[read : read + count] if read >= 0 else [UNDEFINED] * count
             if UNDEFINED in data and read >= 0:
                 undefined.append(unit)
@@ -159,17 +162,17 @@ def _run(
             data = _reduce(memory, write, read, count, add, undefined, unit)
         else:
             data = _fit(sent[match[unit]] if match[unit] >= 0 else None, count)
-            if op not in (R, RCS):
+            if op not in _RECEIVED:
                 local = memory[read : read + count] if read >= 0 else [UNDEFINED] * count
                 if UNDEFINED in local and read >= 0:
                     undefined.append(unit)
                 data = [add(x, y) for x, y in zip(data, local, strict=True)]
-        if op in (S, RCS, RRS, RRCS):
+        if op in _SENT:
             sent[unit] = data
-        if op not in (S, RRS) and write >= 0:
+        if op not in _KEPT and write >= 0:
             memory[write : write + count] = data
-        if len(values.chunk) > size:
-            _note_wrong(outcome, size, unit)
+        if len(values.fault) > known:
+            outcome.wrong.update(dict.fromkeys(islice(values.fault, known, None), unit))
 
 
 def _reduce(
@@ -197,10 +200,3 @@ def _fit(message: list[int] | None, count: int) -> list[int]:
     if len(message) == count:
         return message
     return (message + [UNDEFINED] * count)[:count]
-
-
-def _note_wrong(outcome: Outcome, first: int, unit: int) -> None:
-    """Remember where values that are no proper sum first arose."""
-    for value in range(first, len(outcome.values.chunk)):
-        if value in outcome.values.fault:
-            outcome.wrong[value] = unit

@@ -7,13 +7,16 @@ import numpy as np
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.verify.lint_steps import chains
-from colsynth.verify.table import MISSING, NOP, Bools, Table
+from colsynth.verify.table import MISSING, NOP, Bools, Ints, Table
 
 
 def lint_waits(table: Table, profile: Profile, findings: Findings) -> None:
     """Check what every step waits for, and every nop."""
     needed = np.zeros(table.steps, dtype=np.bool_)
-    for step in np.flatnonzero(table.wait_id >= 0).tolist():
+    waiting = np.flatnonzero(table.wait_id >= 0)
+    right, awaited = _right(table, profile, waiting)
+    needed[awaited] = True
+    for step in waiting[~right].tolist():
         _wait(table, profile, findings, step, needed)
     useless = table.signals & ~needed & (table.op != NOP)
     for step in np.flatnonzero(useless).tolist():
@@ -27,6 +30,19 @@ def lint_waits(table: Table, profile: Profile, findings: Findings) -> None:
             if table.op[step - 1] == NOP:
                 text = "the nop before this reduction hands its dependency to a later step"
                 findings.add("D05", text, *table.place(step))
+
+
+def _right(table: Table, profile: Profile, waiting: Ints) -> tuple[Bools, Ints]:
+    """Return which steps wait as they may, almost all of them, and what these wait for."""
+    block, ordinal = table.wait[waiting], table.wait_step[waiting]
+    right = (block != MISSING) & (block != table.threadblock[waiting]) & (ordinal >= 0)
+    right &= table.wait_id[waiting] <= profile.max_wait_target
+    there = np.where(right, block, 0)
+    awaited = table.start[there] + ordinal
+    right &= awaited < table.start[there + 1]
+    step = np.where(right, awaited, 0)
+    right &= (table.op[step] != NOP) & table.signals[step]
+    return right, awaited[right]
 
 
 def _wait(table: Table, profile: Profile, findings: Findings, step: int, needed: Bools) -> None:

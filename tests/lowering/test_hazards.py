@@ -2,6 +2,8 @@
 
 import pytest
 
+from colsynth.lowering.chunk_ranges import ChunkRanges
+from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.place_slots import PlaceSlots
@@ -60,8 +62,10 @@ def test_waits_and_messages_imply_every_conflict_and_no_wait_is_implied(
     lowered, collective, runtime, in_place
 ):
     program = lowered("dgx-1v", collective, runtime=runtime, until=PlaceSlots)
-    ops = operations(program.transfers)
-    needed = waits(program.transfers, ops, Layout(program.problem, program.chunks), in_place)
+    columns = Columns.of(program.transfers)
+    layout = Layout(program.problem, program.chunks)
+    ops = operations(columns)
+    needed = waits(columns, ChunkRanges(program.transfers, layout.grain), layout, in_place)
     home = homes(program.transfers)
     past, near = [], []
     for number, op in enumerate(ops):

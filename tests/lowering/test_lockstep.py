@@ -3,6 +3,7 @@
 import pytest
 
 from colsynth.lowering.allocation import PlacedStep
+from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import operations
 from colsynth.lowering.lockstep import in_send_order, relays
 from colsynth.model import Direction, Origin, Slot, Transfer
@@ -17,26 +18,26 @@ def copy(source, target, chunk, after=()):
 
 def test_a_relay_may_stand_behind_other_transfers():
     transfers = (copy(0, 1, 0), copy(1, 2, 1), copy(1, 2, 0, (0,)))
-    ops = operations(transfers)
+    ops = operations(Columns.of(transfers))
     assert relays(transfers, ops, ((),) * 4 + ((1,), ())) == {1: 4}
 
 
 def test_a_send_that_waits_for_more_than_the_arrival_has_a_step_of_its_own():
     transfers = (copy(0, 1, 0), copy(2, 1, 3), copy(1, 2, 0, (0,)))
-    ops = operations(transfers)
+    ops = operations(Columns.of(transfers))
     assert relays(transfers, ops, ((),) * 4 + ((1, 3), ())) == {}
 
 
 def test_an_arrival_is_passed_on_in_one_step_only():
     transfers = (copy(0, 1, 0), copy(1, 2, 0, (0,)), copy(1, 3, 0, (0,)))
-    ops = operations(transfers)
+    ops = operations(Columns.of(transfers))
     assert relays(transfers, ops, ((), (), (1,), (), (1,), ())) == {1: 2}
 
 
 def test_a_copy_is_never_sent_on_as_a_sum():
     summed = Transfer(1, 2, 0, 1, True, (0,), ORIGIN, Slot("o", 0), Slot("o", 0), Slot("i", 0))
     transfers = (copy(0, 1, 0), summed)
-    assert relays(transfers, operations(transfers), ((), (), (1,), ())) == {}
+    assert relays(transfers, operations(Columns.of(transfers)), ((), (), (1,), ())) == {}
 
 
 def test_what_a_peer_sends_keeps_its_order():

@@ -7,6 +7,7 @@ import pytest
 from colsynth import runtimes
 from colsynth.errors import InputError
 from colsynth.lowering.assign_threadblocks import AssignThreadblocks
+from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import operations
 from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.order_transfers import OrderTransfers
@@ -42,8 +43,9 @@ def allocated(lowered):
 def test_a_send_waits_for_one_before_it(lowered, nic_window):
     """A threadblock fills the NIC of a DGX A100, so the window is the number of sends."""
     program = lowered("dgx-a100", "allgather", boxes=4, until=OrderTransfers, order="round-robin")
-    ops = operations(program.transfers)
-    found = with_nic_window(program, ops, ((),) * len(ops), nic_window, target_of("msccl"))
+    columns = Columns.of(program.transfers)
+    ops = operations(columns)
+    found = with_nic_window(program, columns, ((),) * len(ops), nic_window, target_of("msccl"))
     leaving = defaultdict(list)
     for number, op in enumerate(ops):
         transfer = program.transfers[op.transfer]

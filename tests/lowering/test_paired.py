@@ -7,6 +7,8 @@ import pytest
 from colsynth import runtimes, topology
 from colsynth.errors import LimitError
 from colsynth.lowering.assign_threadblocks import AssignThreadblocks
+from colsynth.lowering.chunk_ranges import ChunkRanges
+from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.order_transfers import OrderTransfers
@@ -102,8 +104,10 @@ def test_threadblocks_send_before_they_receive(ordered):
 def test_rounds_are_an_order_for_fifos_of_one_step(ordered, collective):
     """Each operation comes after all it needs, each send after what was sent before arrived."""
     value = ordered(collective)
-    ops = operations(value.transfers)
-    needed = waits(value.transfers, ops, Layout(value.problem, value.chunks), True)
+    columns = Columns.of(value.transfers)
+    layout = Layout(value.problem, value.chunks)
+    ops = operations(columns)
+    needed = waits(columns, ChunkRanges(value.transfers, layout.grain), layout, True)
     order = places(value.transfers, ops, needed)
     waiting = Counter()
     assert all(order[p] < order[number] for number, found in enumerate(needed) for p in found)
