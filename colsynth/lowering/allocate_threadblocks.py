@@ -106,14 +106,7 @@ class Allocator:
             for block in result:
                 block.steps.sort()
         if self._strategy.quota is Quota.PAIRS:
-            order = places(self.program.transfers, self.ops, self.needed)
-            short = self._is_short()
-            second = frozenset() if short else receivers_first(result)
-            for number, block in enumerate(result):
-                if short and block.channel % 2:
-                    block.steps = sends_before_sums(block.steps, order, self.needed)
-                else:
-                    block.steps = in_rounds(block.steps, order, number in second)
+            self._sort_rounds(result)
         return result
 
     def _chains_of(self, fuse: bool, separate: bool) -> Chains:
@@ -153,6 +146,17 @@ class Allocator:
             *(limits.per_channel, chains.stride, limits.duplex, shares),
         )
         return Rules(np.array(numbers, dtype=np.int64), mode, needs, partner)
+
+    def _sort_rounds(self, blocks: list[PlacedThreadblock]) -> None:
+        """Sort the steps of threadblocks that work in rounds."""
+        order = places(self.program.transfers, self.ops, self.needed)
+        short = self._is_short()
+        second = frozenset() if short else receivers_first(blocks)
+        for number, block in enumerate(blocks):
+            if short and block.channel % 2:
+                block.steps = sends_before_sums(block.steps, order, self.needed)
+            else:
+                block.steps = in_rounds(block.steps, order, number in second)
 
     def _is_short(self) -> bool:
         """Return whether a FIFO holds all calls of every step."""

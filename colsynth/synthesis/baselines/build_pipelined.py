@@ -1,4 +1,4 @@
-"""Pass build-pipelined: Problem -> ChunkProgram of an allreduce by threadblocks of one task each."""
+"""Pass build-pipelined: Problem -> ChunkProgram of an allreduce, one task per threadblock."""
 
 from __future__ import annotations
 
