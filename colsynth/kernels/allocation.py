@@ -13,6 +13,7 @@ from colsynth.kernels.threadblocks import (
     CHANNELS,
     CHUNKS,
     CONFLICT,
+    COPIED,
     FEWEST,
     FIRST,
     INTO,
@@ -109,6 +110,7 @@ def fill(work, rules, ranks, pairs, ways):
                 put_shared(blocks, rules, chain[0], channel, work.chained[op])
             else:
                 _place_local(blocks, rules, work, chain[0])
+                blocks.table[blocks.holder[op], COPIED] += work.chunks[op]
     for rank in range(ranks):
         if blocks.local[rank, OPENED] > rules.limits[THREADBLOCKS]:
             return blocks, False

@@ -15,7 +15,12 @@ from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lockstep import in_send_order
 from colsynth.lowering.paired import paired_threadblocks, partners
-from colsynth.lowering.paired_order import in_rounds, places, receivers_first
+from colsynth.lowering.paired_order import (
+    in_rounds,
+    places,
+    receivers_first,
+    sends_before_sums,
+)
 from colsynth.lowering.strategies import Quota, Strategy
 from colsynth.model import ChunkProgram, Ordering
 from colsynth.runtimes.target import Target
@@ -105,10 +110,7 @@ class Allocator:
             for block in result:
                 block.steps.sort()
         if self._strategy.quota is Quota.PAIRS:
-            order = places(self.program.transfers, self.ops, self.needed)
-            second = frozenset() if self._is_short() else receivers_first(result)
-            for number, block in enumerate(result):
-                block.steps = in_rounds(block.steps, order, number in second)
+            self._sort_rounds(result)
         return result
 
     def _chains_of(self, fuse: bool, separate: bool) -> Chains:
@@ -148,6 +150,17 @@ class Allocator:
             *(limits.per_channel, chains.stride, limits.duplex, shares),
         )
         return Rules(np.array(numbers, dtype=np.int64), mode, needs, partner)
+
+    def _sort_rounds(self, blocks: list[PlacedThreadblock]) -> None:
+        """Sort the steps of threadblocks that work in rounds."""
+        order = places(self.program.transfers, self.ops, self.needed)
+        short = self._is_short()
+        second = frozenset() if short else receivers_first(blocks)
+        for number, block in enumerate(blocks):
+            if short and block.channel % 2:
+                block.steps = sends_before_sums(block.steps, order, self.needed)
+            else:
+                block.steps = in_rounds(block.steps, order, number in second)
 
     def _is_short(self) -> bool:
         """Return whether a FIFO holds all calls of every step."""

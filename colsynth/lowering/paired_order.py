@@ -6,6 +6,9 @@ after the other what they could do at once. In a round, each connection is used 
 waits for an arrival, so all sends may go first. This cannot deadlock where a FIFO holds all calls
 of a step: every send then finds its FIFO empty. Where it does not, every other threadblock receives
 first. Each then sends what its peer receives at the same time, and half as many use the links.
+
+Where all sends go first, threadblocks of every other channel begin with their sums after the sends
+of the next round. Otherwise all would send at the same time, and links would idle while they add.
 """
 
 from __future__ import annotations
@@ -64,6 +67,30 @@ def in_rounds(
         return number, order[kind], op
 
     return sorted(steps, key=place)
+
+
+def sends_before_sums(
+    steps: Sequence[tuple[int, ...]], places: Sequence[Place], needed: Sequence[Sequence[int]]
+) -> list[tuple[int, ...]]:
+    """Return steps in rounds with each round's sums behind the sends of the next one.
+
+    Those that wait for something of a round stay behind its sums.
+    """
+    found: list[tuple[int, ...]] = []
+    sums: list[tuple[int, ...]] = []
+    current = -1
+    for step in in_rounds(steps, places, receives_first=False):
+        number, kind, op = places[step[0]]
+        waits = any(places[other][0] >= current for other in needed[op])
+        if sums and (kind != _SEND or waits) and number != current:
+            found += sums
+            sums = []
+        if kind == _LOCAL:
+            current = number
+            sums.append(step)
+        else:
+            found.append(step)
+    return found + sums
 
 
 def receivers_first(blocks: Sequence[PlacedThreadblock]) -> frozenset[int]:

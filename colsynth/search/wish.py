@@ -118,7 +118,8 @@ def algorithm_names(
     """Return the algorithms to try, all or those chosen; colsynth's own come first.
 
     Shortest-path trees are left out where switches would only have them refused, `HEAVY` where
-    nobody chose it, and `multicast` unless files of `profile` and a switch can do it.
+    nobody chose it, `multicast` unless files of `profile` and a switch can do it, and `pipelined`
+    where a runtime adds while it receives.
 
     Raises
     ------
@@ -136,6 +137,8 @@ def algorithm_names(
     unfit = {HEAVY} if is_direct(problem.topology) else {HEAVY, "bfb"}
     if profile is None or usable_switch(problem, profile) is None:
         unfit.add("multicast")
+    if profile is None or profile.fuses or not profile.xml:
+        unfit.add("pipelined")
     every = [name for name in ALGORITHMS if name not in unfit]
     names = every if chosen is None else dict.fromkeys(chosen)
     return tuple(sorted(names, key=lambda name: name not in OWN))

@@ -100,6 +100,20 @@ def test_threadblocks_send_before_they_receive(ordered):
         assert kinds == ["s", "r"] * (len(kinds) // 2)
 
 
+def test_every_other_channel_sends_before_it_adds(ordered):
+    """So not all send at a time; with one chunk per step a FIFO holds what is sent ahead."""
+    program = allocated(ordered("reduce-scatter", "1-1-1-1-1-1-1-1"))
+    seen = set()
+    for gpu in program.gpus:
+        for block in gpu.threadblocks:
+            kinds = [step.op for step in block.steps if step.op != "nop"]
+            if block.send is not None and block.recv is not None and kinds.count("s") > 1:
+                ahead = kinds[:4] == ["s", "r", "s", "re"]
+                assert ahead or kinds[:3] == ["s", "r", "re"]
+                seen.add((block.channel % 2, ahead))
+    assert seen == {(0, False), (1, True)}
+
+
 @pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce"])
 def test_rounds_are_an_order_for_fifos_of_one_step(ordered, collective):
     """Each operation comes after all it needs, each send after what was sent before arrived."""

@@ -17,6 +17,7 @@ SERVED = {
     "pairwise": ("alltoall",),
     "two-level": ("alltoall",),
     "rails": ("allreduce", "reduce-scatter"),
+    "pipelined": ("allreduce",),
 }
 MACHINES = (
     ("dgx-a100", 1),
@@ -34,6 +35,8 @@ UNFIT = {
     ("two-level", "ring:8", None),
     ("rails", "ring:8", None),
     ("rails", "mi250", 1),
+    ("pipelined", "ring:8", None),
+    ("pipelined", "mi250", 1),
     ("allpairs", "mi250", 1),
     ("halving-doubling", "mi250", 1),
     ("two-level", "mi250", 1),
@@ -48,6 +51,7 @@ UNFIT = {
     ("hierarchical", "ndv2", 2),
     ("two-level", "ndv2", 2),
     ("rails", "ndv2", 2),
+    ("pipelined", "ndv2", 2),
 }
 PASSED = {"dgx-a100": ("msccl", "msccl-executor"), "mi250": ("rccl",), "ring:8": ("rccl",)}
 """Runtimes with connections of all pairs there: over a GPU with a NIC of the plane, over xGMI."""
@@ -65,7 +69,7 @@ def problem_of(name, boxes, collective):
 def test_files_verify_or_are_refused(algorithm, collective, name, boxes):
     """Each runtime meets each machine with each algorithm of several collectives."""
     place = MACHINES.index((name, boxes)) + CASES.index((algorithm, collective))
-    runtime = RUNTIMES[place % len(RUNTIMES)]
+    runtime = "rccl" if algorithm == "pipelined" else RUNTIMES[place % len(RUNTIMES)]
     problem = problem_of(name, boxes, collective)
     channels = {"channels": 2} if algorithm in ("ring", "tree") else {}
     # Rooted collectives between nodes need another protocol (README).
@@ -76,7 +80,7 @@ def test_files_verify_or_are_refused(algorithm, collective, name, boxes):
     except ColsynthError as refusal:
         code = refusal.diagnostic.code
     unfit = (algorithm, name, boxes) in UNFIT
-    passed = algorithm in ("allpairs", "rails") and runtime in PASSED.get(name, ())
+    passed = algorithm in ("allpairs", "rails", "pipelined") and runtime in PASSED.get(name, ())
     expected = "CS312" if unfit and not passed else None
     assert code == expected
     assert expected or done.verified

@@ -1,0 +1,107 @@
+"""The allreduce by threadblocks that do one thing each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import ColsynthError
+from colsynth.pipeline.manager import Pipeline
+from colsynth.runtimes import profile
+from colsynth.runtimes.target import Target
+from colsynth.simulate import simulate
+from colsynth.synthesis.baselines.build_pipelined import BuildPipelined, numbers
+from colsynth.verify import verify_program
+
+RCCL = profile("rccl")
+
+
+def problem_of(boxes, gpus=4, collective="allreduce"):
+    machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
+    return api.make_problem(machine, collective)
+
+
+def made(problem, pieces=0):
+    """Return the program for threadblocks, not yet written."""
+    text = f"build-pipelined{{pieces={pieces}}},assign-threadblocks{{strategy=spread}}"
+    return Pipeline.from_text(f"{text},spell-dependencies").run(problem, Target(RCCL))
+
+
+@pytest.mark.parametrize("boxes", [1, 2, 3])
+def test_threadblocks_do_one_thing_each(boxes):
+    """They send to one peer, receive from one, or add up; the file is right."""
+    program = made(problem_of(boxes), pieces=16)
+    assert verify_program(program, RCCL, subject="test").ok
+    for gpu in program.gpus:
+        assert len(gpu.threadblocks) <= RCCL.resident_threadblocks
+        for block in gpu.threadblocks:
+            kinds = {step.op for step in block.steps} - {"nop"}
+            assert kinds in ({"s"}, {"r"}) or kinds <= {"cpy", "re"}
+
+
+def test_the_work_of_sums_is_shared_evenly():
+    """Sums of boxes are short and those within a box long; no threadblock gets only long ones."""
+    program = made(problem_of(2, 8))
+    for gpu in program.gpus:
+        work = [sum(s.op in ("cpy", "re") for s in tb.steps) for tb in gpu.threadblocks]
+        busy = [count for count in work if count]
+        assert max(busy) <= 1.25 * sum(busy) / len(busy)
+
+
+def test_shards_change_boxes_once():
+    program = BuildPipelined().run(problem_of(3), Target(RCCL))
+    crossing = Counter(
+        (t.source, t.target // 4, t.chunk)
+        for t in program.transfers
+        if t.source // 4 != t.target // 4
+    )
+    assert set(crossing.values()) == {1}
+    assert len(crossing) == 3 * 2 * program.chunks
+
+
+def test_all_boxes_add_up_in_one_order():
+    """So that all GPUs get the same bits."""
+    program = BuildPipelined(pieces=1).run(problem_of(3), Target(RCCL))
+    arrived = {(t.target, t.write): t.source // 4 for t in program.transfers if not t.is_local}
+    for rank in range(12):
+        steps = [t for t in program.transfers if t.is_local and t.source == rank]
+        orders = [
+            arrived[rank, t.read]
+            for t in steps
+            if t.origin.phase == 1 and (rank, t.read) in arrived
+        ]
+        own = [rank // 4] * (orders.count(rank // 4))
+        assert [box for box in orders if box not in own] == sorted({0, 1, 2} - {rank // 4})
+
+
+def test_sums_pass_while_segments_follow():
+    """A file of many segments is far faster than one of few, whose sums nothing hides."""
+    problem = problem_of(2, 8)
+    times = [
+        simulate(made(problem, pieces), problem.topology, RCCL, [1 << 30])[0].seconds
+        for pieces in (0, 8)
+    ]
+    assert times[0] < times[1] / 2
+
+
+def test_numbers_fit_the_runtime():
+    for places in (2, 4, 8, 16, 24):
+        for boxes in (1, 2, 4):
+            found = numbers(places, boxes, RCCL)
+            if found is None:
+                continue
+            ends = 2 * found.within * (places - 1)
+            ends += 2 * found.between * (boxes - 1)
+            assert ends < RCCL.usable_threadblocks
+            assert 2 * found.segments <= RCCL.max_steps * found.within
+    assert numbers(8, 2, replace(RCCL, max_threadblocks=16, resident_threadblocks=16)) is None
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "mscclpp"])
+def test_runtimes_that_add_while_they_receive_are_refused(runtime):
+    with pytest.raises(ColsynthError) as refused:
+        BuildPipelined().run(problem_of(1), Target(profile(runtime)))
+    assert refused.value.diagnostic.code == "CS312"
