@@ -12,7 +12,6 @@ from heapq import heappop, heappush
 
 from colsynth.cost.pair_routes import is_network
 from colsynth.model import Collective, Problem, Topology
-from colsynth.runtimes.profile import Profile
 
 _INWARDS = (Collective.REDUCE_SCATTER, Collective.REDUCE, Collective.GATHER)
 _MOST_HUBS = 64
@@ -34,21 +33,23 @@ class Costs:
         What one over the network takes more.
     stop : float
         At a GPU that sends on what it received.
-    passes : int
-        GPUs that one connection passes, at most.
+    passes : mapping
+        `Profile.passes_on`.
     """
 
     hop: float
     network: float
     stop: float
-    passes: int
+    passes: Mapping[str, int]
 
+    def most(self, start: int, end: int) -> int:
+        """Return how many GPUs a connection passes at most, from one box to another or within it.
 
-def most_passed(topology: Topology, profile: Profile) -> int:
-    """Return how many GPUs a connection passes at most; those in no box pass nothing on."""
-    if all(topology.nodes[node].box is None for node in topology.ranks):
-        return 0
-    return max(profile.passes_on.values(), default=0)
+        GPUs in no box, here -1, pass nothing on.
+        """
+        if -1 in (start, end):
+            return 0
+        return self.passes.get("box" if start == end else "network", 0)
 
 
 def farthest(problem: Problem, costs: Costs) -> float:
@@ -64,7 +65,7 @@ def farthest(problem: Problem, costs: Costs) -> float:
         if back not in arcs:
             arcs[back] = _arcs_of(topology, back=back)
         for hub in hubs:
-            found = _arrivals(hub, topology.rank_of, arcs[back], costs)
+            found = _arrivals(topology, hub, arcs[back], costs)
             times = {found[node] for node in others - hub if node in found}
             slowest = max(slowest, *times, 0.0)
             if len(times) < 3:  # one within the box, and one to another
@@ -99,44 +100,37 @@ def _arcs_of(topology: Topology, *, back: bool = False) -> Arcs:
     return found
 
 
-def _arrivals(
-    starts: Set[int], gpus: Mapping[int, int], arcs: Arcs, costs: Costs
-) -> dict[int, float]:
+def _arrivals(topology: Topology, starts: Set[int], arcs: Arcs, costs: Costs) -> dict[int, float]:
     """Return when data that some GPUs send at once can be at each GPU, in seconds (Dijkstra).
 
-    A state is a node, the GPUs that the connection there has passed, and whether it has used the
-    network.
-
-    Parameters
-    ----------
-    starts : set of int
-        Nodes.
-    gpus : mapping of int
-        All GPUs, by node.
-    arcs : mapping
-    costs : Costs
+    A state is a node, and of the connection there: the box that it begins in, whether it has used
+    the network, and the GPUs that it has passed. No other is looked at that is later and no better.
     """
+    gpus = topology.rank_of
+    boxes = [-1 if node.box is None else node.box for node in topology.nodes]
+    most = max((0, *costs.passes.values())) if any(boxes[node] >= 0 for node in gpus) else 0
     found: dict[int, float] = {}
-    waiting = [(0.0, start, 0, False) for start in sorted(starts)]
-    seen: set[tuple[int, int, bool]] = set()
+    waiting = [(0.0, start, boxes[start], False, 0) for start in sorted(starts)]
+    fewest: dict[tuple[int, int, bool], int] = {}
     while waiting:
-        time, node, passed, used = heappop(waiting)
-        if (node, passed, used) in seen:
+        time, node, box, used, passed = heappop(waiting)
+        if passed >= fewest.get((node, box, used), most + 1):
             continue
-        seen.add((node, passed, used))
-        onward = []
+        for same in {used, False}:
+            fewest[node, box, same] = min(passed, fewest.get((node, box, same), passed))
+        here, onward = boxes[node], []
         if node not in gpus:
-            onward = [(time, passed, used)]
-        elif node not in starts and passed < costs.passes:
-            onward = [(time, passed + 1, used)]
-        if node in gpus and node not in found:
+            onward = [(time, box, used, passed)]
+        elif node not in starts and passed < most:
+            onward = [(time, box, used, passed + 1)]
+        if node in gpus and node not in found and passed <= costs.most(box, here):
             found[node] = time
             stop = 0.0 if node in starts else costs.stop
-            onward.append((time + stop + costs.hop, 0, False))
-        for begun, count, network in onward:
+            onward.append((time + stop + costs.hop, here, False, 0))
+        for begun, origin, network, count in onward:
             for target, latency, far in arcs.get(node, ()):
                 more = costs.network if far and not network else 0.0
-                state = (target, count, network or far)
-                if state not in seen:
-                    heappush(waiting, (begun + latency + more, *state))
+                if count < fewest.get((target, origin, network or far), most + 1):
+                    after = begun + latency + more, target, origin, network or far, count
+                    heappush(waiting, after)
     return found

@@ -32,7 +32,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from colsynth.bounds.farthest import Costs, farthest, most_passed
+from colsynth.bounds.farthest import Costs, farthest
 from colsynth.bounds.ways import Ways
 from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network
@@ -116,7 +116,7 @@ class Latency:
             hop=near,
             network=self._hop(network=True) - near,
             stop=self.step * (1 if fused and not self.profile.rounds else 2),
-            passes=most_passed(self.ways.problem.topology, self.profile),
+            passes=self.profile.passes_on,
         )
         last = farthest(self.ways.problem, costs)
         if self._adds and min(map(len, self.ways.problem.members)) > 2:
