@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.model import Transfer
@@ -47,3 +47,21 @@ def contributions(
                 lower[target, chunk] += 1
     own_after = {key: max(1, lower[key]) for key in sorted(alone & arrivals.keys())}
     return arrivals, passed, own_after
+
+
+def forwarded(transfers: Sequence[Transfer], alone: Container[Place]) -> dict[int, int]:
+    """Return whose contribution each transfer is that passes one on, by number.
+
+    Parameters
+    ----------
+    transfers : sequence of Transfer
+    alone : container of (int, int)
+        Ranks and chunks where a rank sends its own contribution by itself, so what it sends behind
+        an arrival is no sum.
+    """
+    found: dict[int, int] = {}
+    for number, transfer in enumerate(transfers):
+        if transfer.reduces and transfer.after and (transfer.source, transfer.chunk) in alone:
+            arrival = transfer.after[0]
+            found[number] = found.get(arrival, transfers[arrival].source)
+    return found

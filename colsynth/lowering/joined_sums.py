@@ -37,19 +37,21 @@ class LandedSums:
         self._areas: dict[tuple[int, int], int] = {}
         self._landed: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
 
-    def landing(self, part: Part, firsts: Sequence[int], number: int) -> Slot:
+    def landing(self, part: Part, giver: int, firsts: Sequence[int], number: int) -> Slot:
         """Return where a contribution lands that is to be the placed transfer of a number.
 
         Parameters
         ----------
         part : Part
+        giver : int
+            The rank whose contribution it is.
         firsts : sequence of int
             First chunks of its ranges.
         number : int
         """
         for chunk in firsts:
-            self._landed[part.target, chunk].append((part.source, number))
-        return self._slot(part.target, part.source, part.chunk)
+            self._landed[part.target, chunk].append((giver, number))
+        return self.slot(part.target, giver, part.chunk)
 
     def chain(
         self, piece: Part, first: int, total: Slot | None, number: int
@@ -70,10 +72,10 @@ class LandedSums:
         rank = piece.target
         own = self._layout.input(rank, piece.chunk)
         landed = [
-            (source, self._slot(rank, source, piece.chunk), arrival)
+            (source, self.slot(rank, source, piece.chunk), arrival)
             for source, arrival in sorted(self._landed[rank, first])
         ]
-        into = total or self._slot(rank, rank, piece.chunk)
+        into = total or self.slot(rank, rank, piece.chunk)
         steps = [structs.replace(behind(piece, number, own, into), after=())]
         if total is None:
             landed = sorted([*landed, (rank, into, number)])
@@ -84,11 +86,11 @@ class LandedSums:
             steps.append(structs.replace(step, after=after))
         return into, steps
 
-    def _slot(self, rank: int, source: int, chunk: int) -> Slot:
-        """Return where a rank keeps a chunk that comes from a source."""
-        if (rank, source) not in self._areas:
-            self._areas[rank, source] = self._reserve(rank, self._layout.chunks)
-        return Slot("s", self._areas[rank, source] + chunk)
+    def slot(self, rank: int, giver: int, chunk: int) -> Slot:
+        """Return where a rank keeps the contribution of another to a chunk."""
+        if (rank, giver) not in self._areas:
+            self._areas[rank, giver] = self._reserve(rank, self._layout.chunks)
+        return Slot("s", self._areas[rank, giver] + chunk)
 
 
 def pieces(

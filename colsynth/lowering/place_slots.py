@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.lowering.chunk_ranges import ChunkRanges
-from colsynth.lowering.contributions import Place, contributions
+from colsynth.lowering.contributions import Place, contributions, forwarded
 from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.joined_sums import LandedSums, pieces
 from colsynth.lowering.layout import Layout
@@ -35,7 +35,8 @@ class PlaceSlots:
     Where a rank sends its own contribution by itself and also adds up those of others, the
     sum is kept in scratch and copied to the output when all contributions have left. Its
     own is added after those of lower ranks, so that where these come in order, all ranks add
-    in the same order and get the same bits.
+    in the same order and get the same bits. What such a rank sends behind an arrival is the
+    contribution that arrived, not a sum; all contributions are then added in one go.
 
     Chunks of an alltoall pass through scratch. In place, what a rank gets from another
     overwrites what it sends there, so input that leaves later is copied to scratch first.
@@ -106,6 +107,7 @@ class _Placer:
     passed: set[Place] = field(default_factory=set)
     own_after: dict[Place, int] = field(default_factory=dict)
     unpublished: list[tuple[Part, Slot, int]] = field(default_factory=list)
+    givers: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fuses = self.target.profile.fuses
@@ -113,6 +115,7 @@ class _Placer:
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         self.arrivals, self.passed, self.own_after = contributions(self.transfers, self.ranges)
+        self.givers = forwarded(self.transfers, self.own_after)
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
             at_once = self.fuses or self._joins(rank, chunk)
@@ -124,6 +127,8 @@ class _Placer:
 
     def _joins(self, rank: int, chunk: int) -> bool:
         """Return whether the arrivals of a chunk are added in one go."""
+        if self.givers:
+            return True
         fits = not self.fuses or 1 < self.arrivals[rank, chunk][1] <= LONGEST
         return self.sums_as != "running" and fits
 
@@ -190,12 +195,13 @@ class _Placer:
         transfer = self.transfers[number]
         after = self._after(transfer)
         parts: list[int] = []
-        for chunk, count in self._uniform_parts(transfer):
+        for chunk, count in self._uniform_parts(number):
             part = Part(
                 *(transfer.source, transfer.target, chunk, count),
-                *(after, transfer.origin, self._read(transfer, chunk)),
+                *(after, transfer.origin, self._read(number, chunk)),
             )
-            parts += self._reduce(part) if transfer.reduces else self._copy(part)
+            giver = self.givers.get(number, part.source)
+            parts += self._reduce(part, giver) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
     def _after(self, transfer: Transfer) -> tuple[int, ...]:
@@ -209,20 +215,22 @@ class _Placer:
             after.update(self.copies[key] for key in keys if key in self.copies)
         return tuple(sorted(after))
 
-    def _uniform_parts(self, transfer: Transfer) -> list[tuple[int, int]]:
+    def _uniform_parts(self, number: int) -> list[tuple[int, int]]:
         """Return (chunk, count) of the runs that one step can serve on both ends."""
+        transfer = self.transfers[number]
         firsts = self.ranges.within(transfer.chunk, transfer.count)
         if len(firsts) == 1:
             return [(transfer.chunk, transfer.count)]
-        states = [self._state(transfer, chunk) for chunk in firsts]
+        states = [self._state(number, chunk) for chunk in firsts]
         begins = [firsts[0]]
         begins += [c for c, (a, b) in zip(firsts[1:], pairwise(states), strict=True) if a != b]
         ends = [*begins[1:], transfer.chunk + transfer.count]
         return [(begin, end - begin) for begin, end in zip(begins, ends, strict=True)]
 
-    def _state(self, transfer: Transfer, chunk: int) -> tuple[object, ...]:
+    def _state(self, number: int, chunk: int) -> tuple[object, ...]:
         """Return what must agree between chunks that share a step."""
-        buffer, offset = self._read(transfer, chunk)
+        transfer = self.transfers[number]
+        buffer, offset = self._read(number, chunk)
         if not transfer.reduces:
             into = self._lands(transfer, chunk)
             return buffer, offset - chunk, into.buffer, into.offset - chunk
@@ -236,9 +244,12 @@ class _Placer:
         ends = done == 0, done + 1 == own, done + 1 == total and published
         return buffer, offset - chunk, where, place - chunk, *ends
 
-    def _read(self, transfer: Transfer, chunk: int) -> Slot:
+    def _read(self, number: int, chunk: int) -> Slot:
         """Return where the source keeps a chunk of a transfer."""
+        transfer = self.transfers[number]
         rank = transfer.source
+        if number in self.givers:
+            return self.landed.slot(rank, self.givers[number], chunk)
         if transfer.reduces and (rank, chunk) not in self.own_after:
             return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
         if (rank, chunk) in self.rests:
@@ -260,7 +271,7 @@ class _Placer:
     def _copy(self, part: Part) -> list[int]:
         return [self._append(arriving(part, self._lands(part, part.chunk)))]
 
-    def _reduce(self, part: Part) -> list[int]:
+    def _reduce(self, part: Part, giver: int) -> list[int]:
         for chunk in self.ranges.within(part.chunk, part.count):
             self.arrivals[part.target, chunk][0] += 1
         key = part.target, part.chunk
@@ -268,7 +279,7 @@ class _Placer:
         done = number - 1
         total = self.sums[key]
         if self._joins(*key):
-            return self._join(part, total, number == expected)
+            return self._join(part, giver, total, number == expected)
         if key in self.own_after:
             return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
@@ -296,10 +307,10 @@ class _Placer:
             self.unpublished.append((part, total, added))
         return [added]
 
-    def _join(self, part: Part, total: Slot, last: bool) -> list[int]:
+    def _join(self, part: Part, giver: int, total: Slot, last: bool) -> list[int]:
         """Let a contribution land, and add all up behind the last of them."""
         firsts = self.ranges.within(part.chunk, part.count)
-        landing = self.landed.landing(part, firsts, len(self.placed))
+        landing = self.landed.landing(part, giver, firsts, len(self.placed))
         arrival = self._append(arriving(part, landing))
         if not last:
             return [arrival]

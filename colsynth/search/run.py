@@ -161,11 +161,15 @@ class _Quest:
                 yield changed
 
     def _try_others(self, tried: Iterable[str]) -> None:
-        """Try the other algorithms with their defaults."""
+        """Try the other algorithms with their defaults and the protocol that is best so far."""
         known = algorithm_names(self._case.problem, profile=self._case.profile)
         others = other_algorithms(tuple(tried))
         names = (name for name in others if self.wish.allows(name) and name in known)
-        self.searcher.try_all([(self.wish.start(name),) for name in names])
+        best = self.searcher.best()
+        starts = [self.wish.start(name) for name in names]
+        if best is not None:
+            starts = [replace(plan, protocol=best.plan.protocol) for plan in starts]
+        self.searcher.try_all([(plan,) for plan in starts])
 
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""
