@@ -49,19 +49,32 @@ def contributions(
     return arrivals, passed, own_after
 
 
-def forwarded(transfers: Sequence[Transfer], alone: Container[Place]) -> dict[int, int]:
-    """Return whose contribution each transfer is that passes one on, by number.
+class Forwarded:
+    """Contributions that are passed on as they are, not as a part of a sum.
+
+    Where a rank sends its own contribution by itself, what it sends behind an arrival is what
+    arrived.
 
     Parameters
     ----------
     transfers : sequence of Transfer
     alone : container of (int, int)
-        Ranks and chunks where a rank sends its own contribution by itself, so what it sends behind
-        an arrival is no sum.
+        Ranks and chunks where a rank sends its own contribution by itself.
+
+    Attributes
+    ----------
+    givers : dict
+        Whose contribution a transfer passes on, by its number.
+    kept : dict
+        Whose contributions each rank passes on.
     """
-    found: dict[int, int] = {}
-    for number, transfer in enumerate(transfers):
-        if transfer.reduces and transfer.after and (transfer.source, transfer.chunk) in alone:
-            arrival = transfer.after[0]
-            found[number] = found.get(arrival, transfers[arrival].source)
-    return found
+
+    def __init__(self, transfers: Sequence[Transfer], alone: Container[Place]) -> None:
+        self.givers: dict[int, int] = {}
+        self.kept: dict[int, set[int]] = {}
+        for number, transfer in enumerate(transfers):
+            if transfer.reduces and transfer.after and (transfer.source, transfer.chunk) in alone:
+                arrival = transfer.after[0]
+                giver = self.givers.get(arrival, transfers[arrival].source)
+                self.givers[number] = giver
+                self.kept.setdefault(transfer.source, set()).add(giver)

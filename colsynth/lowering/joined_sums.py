@@ -11,7 +11,7 @@ by rank, their own among the others, so that all get the same bits.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -19,6 +19,9 @@ from msgspec import structs
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, behind
 from colsynth.model import Slot, Transfer
+
+_SUM = -1
+"""In place of the rank that gives a contribution: a sum that has a place of its own."""
 
 
 class LandedSums:
@@ -54,7 +57,7 @@ class LandedSums:
         return self.slot(part.target, giver, part.chunk)
 
     def chain(
-        self, piece: Part, first: int, total: Slot | None, number: int
+        self, piece: Part, first: int, total: Slot | None, number: int, sent: Container[int] = ()
     ) -> tuple[Slot, list[Transfer]]:
         """Return where all contributions to a piece are added up, and the local steps for it.
 
@@ -68,6 +71,8 @@ class LandedSums:
             Where the sum belongs. None: in scratch, added by rank.
         number : int
             That the first of the steps gets.
+        sent : container of int
+            Ranks whose contributions are passed on from where they landed, so they must stay.
         """
         rank = piece.target
         own = self._layout.input(rank, piece.chunk)
@@ -79,10 +84,14 @@ class LandedSums:
         steps = [structs.replace(behind(piece, number, own, into), after=())]
         if total is None:
             landed = sorted([*landed, (rank, into, number)])
-            into = landed.pop(0)[1]
-        for place, (_, slot, arrival) in enumerate(landed):
-            step = behind(piece, number + place, slot, into, into)
-            after = tuple(sorted({arrival, number + place}))
+            lowest, into, arrival = landed.pop(0)
+            if lowest in sent:
+                kept, into = into, self.slot(rank, _SUM, piece.chunk)
+                steps.append(behind(piece, arrival, kept, into))
+        last = number + len(steps) - 1
+        for place, (_, slot, arrival) in enumerate(landed, last):
+            step = behind(piece, place, slot, into, into)
+            after = tuple(sorted({arrival, place}))
             steps.append(structs.replace(step, after=after))
         return into, steps
 

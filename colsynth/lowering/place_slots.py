@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.lowering.chunk_ranges import ChunkRanges
-from colsynth.lowering.contributions import Place, contributions, forwarded
+from colsynth.lowering.chunk_ranges import ChunkRanges, uniform
+from colsynth.lowering.contributions import Forwarded, Place, contributions
 from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.joined_sums import LandedSums, pieces
 from colsynth.lowering.layout import Layout
@@ -107,7 +106,7 @@ class _Placer:
     passed: set[Place] = field(default_factory=set)
     own_after: dict[Place, int] = field(default_factory=dict)
     unpublished: list[tuple[Part, Slot, int]] = field(default_factory=list)
-    givers: dict[int, int] = field(default_factory=dict)
+    forwarded: Forwarded = field(init=False)
 
     def __post_init__(self) -> None:
         self.fuses = self.target.profile.fuses
@@ -115,7 +114,7 @@ class _Placer:
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         self.arrivals, self.passed, self.own_after = contributions(self.transfers, self.ranges)
-        self.givers = forwarded(self.transfers, self.own_after)
+        self.forwarded = Forwarded(self.transfers, self.own_after)
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
             at_once = self.fuses or self._joins(rank, chunk)
@@ -127,10 +126,8 @@ class _Placer:
 
     def _joins(self, rank: int, chunk: int) -> bool:
         """Return whether the arrivals of a chunk are added in one go."""
-        if self.givers:
-            return True
         fits = not self.fuses or 1 < self.arrivals[rank, chunk][1] <= LONGEST
-        return self.sums_as != "running" and fits
+        return bool(self.forwarded.givers) or (self.sums_as != "running" and fits)
 
     def _reserve(self, rank: int, count: int) -> int:
         self.scratch[rank] += count
@@ -200,7 +197,7 @@ class _Placer:
                 *(transfer.source, transfer.target, chunk, count),
                 *(after, transfer.origin, self._read(number, chunk)),
             )
-            giver = self.givers.get(number, part.source)
+            giver = self.forwarded.givers.get(number, part.source)
             parts += self._reduce(part, giver) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
@@ -222,10 +219,7 @@ class _Placer:
         if len(firsts) == 1:
             return [(transfer.chunk, transfer.count)]
         states = [self._state(number, chunk) for chunk in firsts]
-        begins = [firsts[0]]
-        begins += [c for c, (a, b) in zip(firsts[1:], pairwise(states), strict=True) if a != b]
-        ends = [*begins[1:], transfer.chunk + transfer.count]
-        return [(begin, end - begin) for begin, end in zip(begins, ends, strict=True)]
+        return uniform(firsts, states, transfer.chunk + transfer.count)
 
     def _state(self, number: int, chunk: int) -> tuple[object, ...]:
         """Return what must agree between chunks that share a step."""
@@ -248,8 +242,8 @@ class _Placer:
         """Return where the source keeps a chunk of a transfer."""
         transfer = self.transfers[number]
         rank = transfer.source
-        if number in self.givers:
-            return self.landed.slot(rank, self.givers[number], chunk)
+        if number in self.forwarded.givers:
+            return self.landed.slot(rank, self.forwarded.givers[number], chunk)
         if transfer.reduces and (rank, chunk) not in self.own_after:
             return self.sums.get((rank, chunk), self.layout.input(rank, chunk))
         if (rank, chunk) in self.rests:
@@ -289,7 +283,8 @@ class _Placer:
         last = key not in self.passed and done + 1 == expected
         if done:
             return [self._add_landed(part, total, last)]
-        added = self._add_own(part, total, own)
+        arrival = self._append(arriving(part, total))  # as the sum, to which its own is added
+        added = self._append(behind(part, arrival, own, total, total))
         return [added, self._publish_sum(part, total, added)] if last else [added]
 
     def _collect(self, part: Part, total: Slot, number: int, expected: int) -> list[int]:
@@ -320,7 +315,8 @@ class _Placer:
             mixed = (part.target, first) in self.own_after
             into = Slot(total.buffer, total.offset + piece.chunk - part.chunk)
             where, steps = self.landed.chain(
-                piece, first, None if mixed else into, len(self.placed)
+                *(piece, first, None if mixed else into, len(self.placed)),
+                self.forwarded.kept.get(part.target, ()),
             )
             added += [self._append(step) for step in steps][-1:]
             if mixed:
@@ -331,11 +327,6 @@ class _Placer:
         """Copy the sums that had to wait until all contributions had left."""
         for part, total, added in self.unpublished:
             self._publish_sum(part, total, added)
-
-    def _add_own(self, part: Part, total: Slot, own: Slot) -> int:
-        """Receive the first contribution as the sum and add the rank's own."""
-        arrival = self._append(arriving(part, total))
-        return self._append(behind(part, arrival, own, total, total))
 
     def _add_landed(self, part: Part, total: Slot, last: bool = False) -> int:
         """Receive into scratch and add from there to the sum; the last one the other way round.

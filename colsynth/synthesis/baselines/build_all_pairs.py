@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.runtimes.choice import Choice
-from colsynth.runtimes.profile import LONGEST, Profile
+from colsynth.runtimes.profile import LONGEST
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, connections
-from colsynth.synthesis.baselines.refusals import require_collective, require_ways
+from colsynth.synthesis.baselines.loaded_routes import connections
+from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.relayed_pairs import relayed_pairs
 from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
@@ -35,8 +35,7 @@ class BuildAllPairs(Replicated):
 
     One step is all there is to it. Pairs without a way through no third GPU take connections that
     pass others, as far as the runtime has them (`Profile.passes_on`). Where these do not reach
-    everyone, data stops at other GPUs on the way (`relayed_pairs`). Where no connection passes
-    others, the topology is refused; two-shot all-pairs and pairwise exchange relay.
+    everyone, data stops at other GPUs on the way (`relayed_pairs`).
 
     Parameters
     ----------
@@ -55,13 +54,18 @@ class BuildAllPairs(Replicated):
         Raises
         ------
         InputError
-            CS311: the collective has a root. CS312: some pair has no way to each other.
+            CS311: the collective has a root. CS312: there are more arrivals on the way than the
+            runtime adds in one go.
+        InfeasibleError
+            CS302: no data can pass between some two GPUs.
         """
         require_collective("allpairs", value, SERVED)
         size, collective = value.topology.size, value.collective
         ways = connections(value.topology, target.profile, pairs(size))
         if not all(ways.joins(*pair) for pair in pairs(size)):
-            self._require_relays(value, ways, target.profile)
+            if collective is Collective.ALLREDUCE and target.profile.fuses and size - 1 > LONGEST:
+                reason = f"{size - 1} arrivals are more than {LONGEST} to add at once"
+                raise unfit("allpairs", value.topology, reason, advice="use '-a allpairs2'")
             return relayed_pairs(value, ways, self.instances)
         script = Script(value, 1 if collective is Collective.ALLREDUCE else size, self.instances)
         inwards = collective in (Collective.ALLREDUCE, Collective.REDUCE_SCATTER)
@@ -76,19 +80,6 @@ class BuildAllPairs(Replicated):
             origin = Origin(0, Direction.IN if inwards else Direction.OUT, chunk)
             script.send(source, sink, chunk, origin=origin)
         return script.program(Ordering.FIXED)
-
-    def _require_relays(self, problem: Problem, ways: LoadedRoutes, profile: Profile) -> None:
-        """Refuse topologies without connections that pass others, and sums that do not fit."""
-        topology, collective = problem.topology, problem.collective
-        direct = LoadedRoutes(topology)
-        passing = any(
-            ways.joins(*pair) and not direct.joins(*pair) for pair in pairs(topology.size)
-        )
-        summed = collective is Collective.ALLREDUCE
-        if not passing or (summed and profile.fuses and topology.size - 1 > LONGEST):
-            relaying = "pairwise" if collective is Collective.ALLTOALL else "allpairs2"
-            advice = f"'-a {relaying}' passes data on through other GPUs"
-            require_ways("allpairs", topology, pairs(topology.size), advice, profile)
 
 
 def pairs(size: int) -> Iterator[tuple[int, int]]:

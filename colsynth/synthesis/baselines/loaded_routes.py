@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from math import lcm
 
 from colsynth.cost.pair_routes import pair_routes
 from colsynth.cost.routes import Route, routes
@@ -31,6 +32,8 @@ class LoadedRoutes:
             self._routes.setdefault((source, target), []).append(route)
         self._routes.update(known or {})
         self._load = [0] * len(topology.links)
+        unit = lcm(*(link.bandwidth.numerator for link in topology.links))
+        self._busy = [int(unit / link.bandwidth) for link in topology.links]
         self.taken = Counter[tuple[int, int]]()
 
     def unloaded(self) -> LoadedRoutes:
@@ -49,8 +52,11 @@ class LoadedRoutes:
         """Return the ranks that ways from a rank lead to, ascending."""
         return sorted(target for start, target in self._routes if start == source)
 
-    def cost(self, source: int, target: int) -> Fraction:
-        """Return how long the fullest link of the best way is busy with one load more."""
+    def cost(self, source: int, target: int) -> int:
+        """Return how long the fullest link of the best way is busy with one load more.
+
+        It is in a unit of time in which every link takes whole numbers.
+        """
         return min(self._fullest(route) for route in self._routes[source, target])
 
     def best(self, source: int, target: int) -> Route:
@@ -75,9 +81,8 @@ class LoadedRoutes:
         busy = (Fraction(n) / links[i].bandwidth for i, n in enumerate(self._load))
         return max(busy, default=Fraction(0))
 
-    def _fullest(self, route: Route) -> Fraction:
-        links = self.topology.links
-        return max((self._load[link] + 1) / links[link].bandwidth for link in route)
+    def _fullest(self, route: Route) -> int:
+        return max((self._load[link] + 1) * self._busy[link] for link in route)
 
 
 def connections(
