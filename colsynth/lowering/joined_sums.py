@@ -2,7 +2,8 @@
 
 Runtimes do local reductions into one slot that stand in a row as one transfer (contract 4.5): it
 waits once and pays the overhead of one step. So arrivals land in scratch side by side, and a
-chain of reductions adds them up: first the rank's own input, then arrivals by rank.
+chain of reductions adds them up: first the rank's own input, then arrivals by rank. Some runtimes
+join only so many (`LONGEST`); there, several chains add up parts.
 
 Where ranks add up each other's contributions and send their own by themselves, all of them add
 by rank, their own among the others, so that all get the same bits.
@@ -23,6 +24,9 @@ from colsynth.model import Slot, Transfer
 _SUM = -1
 """In place of the rank that gives a contribution: a sum that has a place of its own."""
 
+Arrived = tuple[Slot, int]
+"""Where a contribution landed, and the transfer that brought it."""
+
 
 class LandedSums:
     """Where arrivals land until they are added up.
@@ -32,10 +36,15 @@ class LandedSums:
     layout : Layout
     reserve : callable
         Takes a rank and a number of chunks; gives the first of as many places in its scratch.
+    longest : int, optional
+        Reductions that the runtime does in one go; any number unless given.
     """
 
-    def __init__(self, layout: Layout, reserve: Callable[[int, int], int]) -> None:
+    def __init__(
+        self, layout: Layout, reserve: Callable[[int, int], int], longest: int | None = None
+    ) -> None:
         self._layout = layout
+        self._longest = longest
         self._reserve = reserve
         self._areas: dict[tuple[int, int], int] = {}
         self._landed: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
@@ -89,11 +98,27 @@ class LandedSums:
                 kept, into = into, self.slot(rank, _SUM, piece.chunk)
                 steps.append(behind(piece, arrival, kept, into))
         last = number + len(steps) - 1
-        for place, (_, slot, arrival) in enumerate(landed, last):
-            step = behind(piece, place, slot, into, into)
+        arrived = [(slot, arrival) for _, slot, arrival in landed]
+        for place, (slot, arrival, sums) in enumerate(self._additions(arrived, into), last):
+            step = behind(piece, place, slot, sums, sums)
             after = tuple(sorted({arrival, place}))
             steps.append(structs.replace(step, after=after))
         return into, steps
+
+    def _additions(self, arrived: list[Arrived], into: Slot) -> Iterator[tuple[Slot, int, Slot]]:
+        """Yield what is added, behind which transfer, and to what.
+
+        Where there are too many for one chain, the others are added up where the first of them
+        landed.
+        """
+        most = self._longest or len(arrived)
+        yield from ((*one, into) for one in arrived[:most])
+        heads = []
+        for begin in range(most, len(arrived), most + 1):
+            (head, arrival), *others = arrived[begin : begin + most + 1]
+            heads.append((head, arrival, into))
+            yield from ((*one, head) for one in others)
+        yield from heads
 
     def slot(self, rank: int, giver: int, chunk: int) -> Slot:
         """Return where a rank keeps the contribution of another to a chunk."""

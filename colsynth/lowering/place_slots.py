@@ -110,7 +110,7 @@ class _Placer:
 
     def __post_init__(self) -> None:
         self.fuses = self.target.profile.fuses
-        self.landed = LandedSums(self.layout, self._reserve)
+        self.landed = LandedSums(self.layout, self._reserve, LONGEST if self.fuses else None)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         self.arrivals, self.passed, self.own_after = contributions(self.transfers, self.ranges)
@@ -126,7 +126,7 @@ class _Placer:
 
     def _joins(self, rank: int, chunk: int) -> bool:
         """Return whether the arrivals of a chunk are added in one go."""
-        fits = not self.fuses or 1 < self.arrivals[rank, chunk][1] <= LONGEST
+        fits = not self.fuses or self.arrivals[rank, chunk][1] > 1
         return bool(self.forwarded.givers) or (self.sums_as != "running" and fits)
 
     def _reserve(self, rank: int, count: int) -> int:

@@ -58,7 +58,7 @@ def test_files_of_copies_verify(compiled, name, boxes, collective):
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_data_stops_where_connections_do_not_reach(schedule, collective):
-    """On a ring of eight whose connections pass one GPU, opposite ends are two connections apart."""
+    """On a ring of eight with connections that pass one GPU, opposite ends are two apart."""
     program = schedule("allpairs", "ring:8", collective)
     assert {(one.target - one.source) % 8 for one in program.transfers} <= {1, 2, 6, 7}
     depth = []
@@ -77,6 +77,17 @@ def test_sums_of_passed_on_contributions_verify(compiled, name, boxes, protocol)
         asked = {"protocol": protocol, "mode": mode, "level": 0}
         for done in compiled("allpairs", name, "allreduce", boxes, **asked):
             assert not [note for note in done.notes if note.startswith("B05")]
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
+def test_more_arrivals_than_a_chain_holds_are_added_in_several(compiled, collective):
+    """Of 33 arrivals, 15 are added in one go, then 15 to the next one, then one to the last."""
+    for done in compiled("allpairs", "clique:34", collective, protocol="LL", level=0):
+        assert not [note for note in done.notes if note.startswith("B05")]
+        gpu = done.artefacts[0].program.gpus[0]
+        sums = [step for block in gpu.threadblocks for step in block.steps if step.op == "re"]
+        assert len(sums) == 33
+        assert len({step.target for step in sums}) == (1 if done.runtime == "rccl" else 3)
 
 
 def test_relays_are_refused_where_sums_have_too_many_parts(schedule):
