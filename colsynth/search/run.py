@@ -161,15 +161,11 @@ class _Quest:
                 yield changed
 
     def _try_others(self, tried: Iterable[str]) -> None:
-        """Try the other algorithms with their defaults and the protocol that is best so far."""
+        """Try the other algorithms with their defaults."""
         known = algorithm_names(self._case.problem, profile=self._case.profile)
         others = other_algorithms(tuple(tried))
         names = (name for name in others if self.wish.allows(name) and name in known)
-        best = self.searcher.best()
-        starts = [self.wish.start(name) for name in names]
-        if best is not None:
-            starts = [replace(plan, protocol=best.plan.protocol) for plan in starts]
-        self.searcher.try_all([(plan,) for plan in starts])
+        self.searcher.try_all([(self.wish.start(name),) for name in names])
 
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""
@@ -269,6 +265,7 @@ class _Quest:
         best = searcher.best()
         if anything and best is not None and not searcher.is_near():
             self._try_others({plan.algorithm for plan in searcher.found})
+            searcher.vary_protocol()
             searcher.sweep(tuple(ALGORITHMS))
         searcher.vary_protocol()
 
