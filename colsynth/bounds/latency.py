@@ -3,8 +3,9 @@
 All proofs are in the simulator's model. A message begins with a step of its sender, travels one hop
 (`Model.hop` and the latency of links), and ends with a step of its receiver.
 
-- **One hop.** Data must get from a GPU to each one that needs it, however far it is: wires take the
-  shortest way, and another box is reached over the network. Where three or more GPUs contribute to
+- **The way.** Data must get from a GPU to each one that needs it. Connections pass a few other GPUs
+  at most (`Profile.passes_on`); data for GPUs farther away stops on the way, is received and sent
+  on (`farthest`). Another box is reached over the network. Where three or more GPUs contribute to
   a sum, something passes two hops, or a GPU receives from two peers. Peers have threadblocks of
   their own, so the later sum waits for the other (`Model.wait`). Plans fold sums, and do not wait.
   Where steps are not fused, a sum is a step of its own.
@@ -29,7 +30,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
+from colsynth.bounds.farthest import Costs, farthest
 from colsynth.bounds.ways import Ways
 from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network
@@ -105,13 +108,17 @@ class Latency:
         fused = self.profile.fuses and not self.profile.rounds
         return self.step if fused else 2 * self.step + self._add
 
-    @property
+    @cached_property
     def once(self) -> float:
-        """Some message of one hop, and sums behind it."""
-        near, far = self.ways.needed
-        last = self._hop(network=False) + near
-        if far is not None:
-            last = max(last, self._hop(network=True) + far)
+        """The message that takes longest, and sums behind it."""
+        near, fused = self._hop(network=False), self.profile.fuses
+        costs = Costs(
+            hop=near,
+            network=self._hop(network=True) - near,
+            stop=self.step * (1 if fused and not self.profile.rounds else 2),
+            passes=self.profile.passes_on,
+        )
+        last = farthest(self.ways.problem, costs)
         if self._adds and min(map(len, self.ways.problem.members)) > 2:
             last = max(last, self.hop + self._merge)
         return self.begin + last + self.step + self._add

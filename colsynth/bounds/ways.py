@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network
-from colsynth.model import Collective, Kind, Problem
+from colsynth.model import Kind, Problem
 from colsynth.topology.reach import Lengths, lengths
 
-_INWARDS = (Collective.REDUCE_SCATTER, Collective.REDUCE, Collective.GATHER)
 _FAR = float("inf")
 _MOST_MESH = 256
 """GPUs of a box of which all ways are measured: 0.1 s, and ten times that for 1024."""
@@ -96,42 +95,6 @@ class Ways:
         """The GPUs, as nodes, of the box of the first one."""
         nodes, ranks = self.problem.topology.nodes, self.problem.topology.ranks
         return tuple(node for node in ranks if nodes[node].box == nodes[ranks[0]].box)
-
-    @cached_property
-    def needed(self) -> tuple[float, float | None]:
-        """Latencies of a message that the problem needs, and of one that changes boxes.
-
-        Each is the greatest that one GPU of a group proves. The second is None where no message
-        must leave a box.
-        """
-        nodes = self.problem.topology.nodes
-        near, far = 0.0, None
-        for some, others, back in self._apart():
-            found = self._lengths(some, back=back)
-            boxes = {nodes[node].box for node in some}
-            known = {node: found[node] for node in others if node in found}
-            near = max(near, *known.values(), 0.0)
-            away = [length for node, length in known.items() if nodes[node].box not in boxes]
-            if away:
-                far = max(far or 0.0, *away)
-        return near, far
-
-    def _apart(self) -> Iterator[tuple[set[int], set[int], bool]]:
-        """Yield GPUs of which one reaches each of others; whether it is they who send."""
-        problem, ranks = self.problem, self.problem.topology.ranks
-        if problem.collective is Collective.CUSTOM:
-            for demand in problem.demands:
-                for rank in demand.wanted:
-                    if rank not in demand.holders:
-                        yield {ranks[holder] for holder in demand.holders}, {ranks[rank]}, False
-                        return  # one proves as much as a bound needs
-            return
-        rooted = {rank for rank, part in zip(problem.roots, problem.weights, strict=True) if part}
-        for group in problem.members:
-            hub = next((rank for rank in group if rank in rooted), None)
-            if hub is not None:
-                others = {ranks[rank] for rank in group if rank != hub}
-                yield {ranks[hub]}, others, problem.collective in _INWARDS
 
     # If every GPU sends to each other one directly, seconds per byte that it sends to each
 

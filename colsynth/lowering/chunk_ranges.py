@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -73,3 +74,26 @@ class ChunkRanges:
     def length(self, first: int) -> int:
         """Return the chunks of the range that begins with a chunk."""
         return self._firsts[bisect_left(self._firsts, first) + 1] - first
+
+
+def uniform(firsts: Sequence[int], states: Sequence[object], end: int) -> list[tuple[int, int]]:
+    """Return (chunk, count) of the longest runs of ranges with equal states.
+
+    Parameters
+    ----------
+    firsts : sequence of int
+        First chunks of adjacent ranges.
+    states : sequence
+        Of each range.
+    end : int
+        The chunk behind the last range.
+
+    Examples
+    --------
+    >>> uniform([4, 5, 8], ["a", "a", "b"], 9)
+    [(4, 4), (8, 1)]
+    """
+    begins = [firsts[0]]
+    begins += [c for c, (a, b) in zip(firsts[1:], pairwise(states), strict=True) if a != b]
+    ends = [*begins[1:], end]
+    return [(begin, after - begin) for begin, after in zip(begins, ends, strict=True)]

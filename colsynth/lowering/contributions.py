@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from colsynth.lowering.chunk_ranges import ChunkRanges
 from colsynth.model import Transfer
@@ -47,3 +47,34 @@ def contributions(
                 lower[target, chunk] += 1
     own_after = {key: max(1, lower[key]) for key in sorted(alone & arrivals.keys())}
     return arrivals, passed, own_after
+
+
+class Forwarded:
+    """Contributions that are passed on as they are, not as a part of a sum.
+
+    Where a rank sends its own contribution by itself, what it sends behind an arrival is what
+    arrived.
+
+    Parameters
+    ----------
+    transfers : sequence of Transfer
+    alone : collection of (int, int)
+        Ranks and chunks where a rank sends its own contribution by itself.
+
+    Attributes
+    ----------
+    givers : dict
+        Whose contribution a transfer passes on, by its number.
+    kept : dict
+        Whose contributions each rank passes on.
+    """
+
+    def __init__(self, transfers: Sequence[Transfer], alone: Collection[Place]) -> None:
+        self.givers: dict[int, int] = {}
+        self.kept: dict[int, set[int]] = {}
+        for number, transfer in enumerate(transfers) if alone else ():
+            if transfer.reduces and transfer.after and (transfer.source, transfer.chunk) in alone:
+                arrival = transfer.after[0]
+                giver = self.givers.get(arrival, transfers[arrival].source)
+                self.givers[number] = giver
+                self.kept.setdefault(transfer.source, set()).add(giver)

@@ -2,7 +2,8 @@
 
 Runtimes do local reductions into one slot that stand in a row as one transfer (contract 4.5): it
 waits once and pays the overhead of one step. So arrivals land in scratch side by side, and a
-chain of reductions adds them up: first the rank's own input, then arrivals by rank.
+chain of reductions adds them up: first the rank's own input, then arrivals by rank. Some runtimes
+join only so many (`LONGEST`); there, several chains add up parts.
 
 Where ranks add up each other's contributions and send their own by themselves, all of them add
 by rank, their own among the others, so that all get the same bits.
@@ -11,7 +12,7 @@ by rank, their own among the others, so that all get the same bits.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
 import numpy as np
 from msgspec import structs
@@ -20,6 +21,12 @@ from colsynth.lowering.columns import Bools, Columns
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, behind
 from colsynth.model import Slot, Transfer
+
+_SUM = -1
+"""In place of the rank that gives a contribution: a sum that has a place of its own."""
+
+Arrived = tuple[Slot, int]
+"""Where a contribution landed, and the transfer that brought it."""
 
 
 class LandedSums:
@@ -30,30 +37,37 @@ class LandedSums:
     layout : Layout
     reserve : callable
         Takes a rank and a number of chunks; gives the first of as many places in its scratch.
+    longest : int, optional
+        Reductions that the runtime does in one go; any number unless given.
     """
 
-    def __init__(self, layout: Layout, reserve: Callable[[int, int], int]) -> None:
+    def __init__(
+        self, layout: Layout, reserve: Callable[[int, int], int], longest: int | None = None
+    ) -> None:
         self._layout = layout
+        self._longest = longest
         self._reserve = reserve
         self._areas: dict[tuple[int, int], int] = {}
         self._landed: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
 
-    def landing(self, part: Part, firsts: Sequence[int], number: int) -> Slot:
+    def landing(self, part: Part, giver: int, firsts: Sequence[int], number: int) -> Slot:
         """Return where a contribution lands that is to be the placed transfer of a number.
 
         Parameters
         ----------
         part : Part
+        giver : int
+            The rank whose contribution it is.
         firsts : sequence of int
             First chunks of its ranges.
         number : int
         """
         for chunk in firsts:
-            self._landed[part.target, chunk].append((part.source, number))
-        return self._slot(part.target, part.source, part.chunk)
+            self._landed[part.target, chunk].append((giver, number))
+        return self.slot(part.target, giver, part.chunk)
 
     def chain(
-        self, piece: Part, first: int, total: Slot | None, number: int
+        self, piece: Part, first: int, total: Slot | None, number: int, sent: Container[int] = ()
     ) -> tuple[Slot, list[Transfer]]:
         """Return where all contributions to a piece are added up, and the local steps for it.
 
@@ -67,29 +81,51 @@ class LandedSums:
             Where the sum belongs. None: in scratch, added by rank.
         number : int
             That the first of the steps gets.
+        sent : container of int
+            Ranks whose contributions are passed on from where they landed, so they must stay.
         """
         rank = piece.target
         own = self._layout.input(rank, piece.chunk)
         landed = [
-            (source, self._slot(rank, source, piece.chunk), arrival)
+            (source, self.slot(rank, source, piece.chunk), arrival)
             for source, arrival in sorted(self._landed[rank, first])
         ]
-        into = total or self._slot(rank, rank, piece.chunk)
+        into = total or self.slot(rank, rank, piece.chunk)
         steps = [structs.replace(behind(piece, number, own, into), after=())]
         if total is None:
             landed = sorted([*landed, (rank, into, number)])
-            into = landed.pop(0)[1]
-        for place, (_, slot, arrival) in enumerate(landed):
-            step = behind(piece, number + place, slot, into, into)
-            after = tuple(sorted({arrival, number + place}))
+            lowest, into, arrival = landed.pop(0)
+            if lowest in sent:
+                kept, into = into, self.slot(rank, _SUM, piece.chunk)
+                steps.append(behind(piece, arrival, kept, into))
+        last = number + len(steps) - 1
+        arrived = [(slot, arrival) for _, slot, arrival in landed]
+        for place, (slot, arrival, sums) in enumerate(self._additions(arrived, into), last):
+            step = behind(piece, place, slot, sums, sums)
+            after = tuple(sorted({arrival, place}))
             steps.append(structs.replace(step, after=after))
         return into, steps
 
-    def _slot(self, rank: int, source: int, chunk: int) -> Slot:
-        """Return where a rank keeps a chunk that comes from a source."""
-        if (rank, source) not in self._areas:
-            self._areas[rank, source] = self._reserve(rank, self._layout.chunks)
-        return Slot("s", self._areas[rank, source] + chunk)
+    def _additions(self, arrived: list[Arrived], into: Slot) -> Iterator[tuple[Slot, int, Slot]]:
+        """Yield what is added, behind which transfer, and to what.
+
+        Where there are too many for one chain, the others are added up where the first of them
+        landed.
+        """
+        most = self._longest or len(arrived)
+        yield from ((*one, into) for one in arrived[:most])
+        heads = []
+        for begin in range(most, len(arrived), most + 1):
+            (head, arrival), *others = arrived[begin : begin + most + 1]
+            heads.append((head, arrival, into))
+            yield from ((*one, head) for one in others)
+        yield from heads
+
+    def slot(self, rank: int, giver: int, chunk: int) -> Slot:
+        """Return where a rank keeps the contribution of another to a chunk."""
+        if (rank, giver) not in self._areas:
+            self._areas[rank, giver] = self._reserve(rank, self._layout.chunks)
+        return Slot("s", self._areas[rank, giver] + chunk)
 
 
 def pieces(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.lowering.chunk_ranges import ChunkRanges
-from colsynth.lowering.contributions import Place, contributions
+from colsynth.lowering.chunk_ranges import ChunkRanges, uniform
+from colsynth.lowering.contributions import Forwarded, Place, contributions
 from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.joined_sums import LandedSums, pieces
 from colsynth.lowering.layout import Layout
@@ -35,7 +34,8 @@ class PlaceSlots:
     Where a rank sends its own contribution by itself and also adds up those of others, the
     sum is kept in scratch and copied to the output when all contributions have left. Its
     own is added after those of lower ranks, so that where these come in order, all ranks add
-    in the same order and get the same bits.
+    in the same order and get the same bits. What such a rank sends behind an arrival is the
+    contribution that arrived, not a sum; all contributions are then added in one go.
 
     Chunks of an alltoall pass through scratch. In place, what a rank gets from another
     overwrites what it sends there, so input that leaves later is copied to scratch first.
@@ -109,15 +109,17 @@ class _Placer:
     passed: set[Place] = field(default_factory=set)
     own_after: dict[Place, int] = field(default_factory=dict)
     unpublished: list[tuple[Part, Slot, int]] = field(default_factory=list)
+    forwarded: Forwarded = field(init=False)
 
     def __post_init__(self) -> None:
         self.fuses = self.target.profile.fuses
         summed = self.layout.problem.collective is Collective.ALLREDUCE
         self.published = summed or (self.target.in_place and not self.layout.exchanges)
-        self.landed = LandedSums(self.layout, self._reserve)
+        self.landed = LandedSums(self.layout, self._reserve, LONGEST if self.fuses else None)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         self.arrivals, self.passed, self.own_after = contributions(self.transfers, self.ranges)
+        self.forwarded = Forwarded(self.transfers, self.own_after)
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
             at_once = self.fuses or self._joins(rank, chunk)
@@ -129,9 +131,11 @@ class _Placer:
 
     def _joins(self, rank: int, chunk: int) -> bool:
         """Return whether the arrivals of a chunk are added in one go."""
+        if self.forwarded.givers:
+            return True
         if self.sums_as == "running":
             return False
-        return not self.fuses or 1 < self.arrivals[rank, chunk][1] <= LONGEST
+        return not self.fuses or self.arrivals[rank, chunk][1] > 1
 
     def _reserve(self, rank: int, count: int) -> int:
         self.scratch[rank] += count
@@ -203,10 +207,11 @@ class _Placer:
             self.placed.append(copy)
             return
         parts: list[int] = []
-        for chunk, count in self._uniform_parts(transfer):
-            read = self._read(transfer, chunk)
+        giver = self.forwarded.givers.get(number, source)
+        for chunk, count in self._uniform_parts(number):
+            read = self._read(number, chunk)
             part = Part(source, target, chunk, count, after, transfer.origin, read)
-            parts += self._reduce(part) if transfer.reduces else self._copy(part)
+            parts += self._reduce(part, giver) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
     def _after(self, transfer: Transfer) -> tuple[int, ...]:
@@ -220,20 +225,19 @@ class _Placer:
             after.update(self.copies[key] for key in keys if key in self.copies)
         return tuple(sorted(after)) if after else ()
 
-    def _uniform_parts(self, transfer: Transfer) -> list[tuple[int, int]]:
+    def _uniform_parts(self, number: int) -> list[tuple[int, int]]:
         """Return (chunk, count) of the runs that one step can serve on both ends."""
+        transfer = self.transfers[number]
         firsts = self.ranges.within(transfer.chunk, transfer.count)
         if len(firsts) == 1:
             return [(transfer.chunk, transfer.count)]
-        states = [self._state(transfer, chunk) for chunk in firsts]
-        begins = [firsts[0]]
-        begins += [c for c, (a, b) in zip(firsts[1:], pairwise(states), strict=True) if a != b]
-        ends = [*begins[1:], transfer.chunk + transfer.count]
-        return [(begin, end - begin) for begin, end in zip(begins, ends, strict=True)]
+        states = [self._state(number, chunk) for chunk in firsts]
+        return uniform(firsts, states, transfer.chunk + transfer.count)
 
-    def _state(self, transfer: Transfer, chunk: int) -> tuple[object, ...]:
+    def _state(self, number: int, chunk: int) -> tuple[object, ...]:
         """Return what must agree between chunks that share a step."""
-        buffer, offset = self._read(transfer, chunk)
+        transfer = self.transfers[number]
+        buffer, offset = self._read(number, chunk)
         if not transfer.reduces:
             into = self._lands(transfer, chunk)
             return buffer, offset - chunk, into.buffer, into.offset - chunk
@@ -247,10 +251,13 @@ class _Placer:
         ends = done == 0, done + 1 == own, done + 1 == total and published
         return buffer, offset - chunk, where, place - chunk, *ends
 
-    def _read(self, transfer: Transfer, chunk: int) -> Slot:
+    def _read(self, number: int, chunk: int) -> Slot:
         """Return where the source keeps a chunk of a transfer."""
+        transfer = self.transfers[number]
         rank = transfer.source
         key = rank, chunk
+        if number in self.forwarded.givers:
+            return self.landed.slot(rank, self.forwarded.givers[number], chunk)
         if transfer.reduces and key not in self.own_after:
             return self.sums.get(key) or self.layout.input(rank, chunk)
         if key in self.rests:
@@ -270,7 +277,7 @@ class _Placer:
     def _copy(self, part: Part) -> list[int]:
         return [self._append(arriving(part, self._lands(part, part.chunk)))]
 
-    def _reduce(self, part: Part) -> list[int]:
+    def _reduce(self, part: Part, giver: int) -> list[int]:
         for chunk in self.ranges.within(part.chunk, part.count):
             self.arrivals[part.target, chunk][0] += 1
         key = part.target, part.chunk
@@ -278,7 +285,7 @@ class _Placer:
         done = number - 1
         total = self.sums[key]
         if self._joins(*key):
-            return self._join(part, total, number == expected)
+            return self._join(part, giver, total, number == expected)
         if key in self.own_after:
             return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
@@ -288,7 +295,8 @@ class _Placer:
         last = key not in self.passed and done + 1 == expected
         if done:
             return [self._add_landed(part, total, last)]
-        added = self._add_own(part, total, own)
+        arrival = self._append(arriving(part, total))  # as the sum, to which its own is added
+        added = self._append(behind(part, arrival, own, total, total))
         return [added, self._publish_sum(part, total, added)] if last else [added]
 
     def _collect(self, part: Part, total: Slot, number: int, expected: int) -> list[int]:
@@ -306,10 +314,10 @@ class _Placer:
             self.unpublished.append((part, total, added))
         return [added]
 
-    def _join(self, part: Part, total: Slot, last: bool) -> list[int]:
+    def _join(self, part: Part, giver: int, total: Slot, last: bool) -> list[int]:
         """Let a contribution land, and add all up behind the last of them."""
         firsts = self.ranges.within(part.chunk, part.count)
-        landing = self.landed.landing(part, firsts, len(self.placed))
+        landing = self.landed.landing(part, giver, firsts, len(self.placed))
         arrival = self._append(arriving(part, landing))
         if not last:
             return [arrival]
@@ -319,7 +327,8 @@ class _Placer:
             mixed = (part.target, first) in self.own_after
             into = Slot(total.buffer, total.offset + piece.chunk - part.chunk)
             where, steps = self.landed.chain(
-                piece, first, None if mixed else into, len(self.placed)
+                *(piece, first, None if mixed else into, len(self.placed)),
+                self.forwarded.kept.get(part.target, ()),
             )
             added += [self._append(step) for step in steps][-1:]
             if mixed:
@@ -330,11 +339,6 @@ class _Placer:
         """Copy the sums that had to wait until all contributions had left."""
         for part, total, added in self.unpublished:
             self._publish_sum(part, total, added)
-
-    def _add_own(self, part: Part, total: Slot, own: Slot) -> int:
-        """Receive the first contribution as the sum and add the rank's own."""
-        arrival = self._append(arriving(part, total))
-        return self._append(behind(part, arrival, own, total, total))
 
     def _add_landed(self, part: Part, total: Slot, last: bool = False) -> int:
         """Receive into scratch and add from there to the sum; the last one the other way round.

@@ -272,6 +272,7 @@ class _Quest:
                 if seen is not None:
                     learn(searcher, seen)
                 searcher.try_all(self._others())
+                searcher.vary_protocol()
                 searcher.sweep(tuple(ALGORITHMS))
         searcher.vary_protocol()
 

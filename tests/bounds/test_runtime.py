@@ -214,3 +214,23 @@ def test_latency_counts_the_way_to_another_box():
         for n in (1, 2)
     )
     assert two.latency > one.latency + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "boxes", "runtime", "most"),
+    [
+        # launch 5.6 and a step 0.4; five links of 0.7 in three connections, which pass one GPU each
+        ("mi250", None, "msccl", 6 + 3 * 0.9 + 5 * 0.7 + 2 * 0.4 + 0.4),
+        # launch 12 and a step 0.4; four GPUs are passed on the way
+        ("mi250", None, "rccl", 12.4 + 0.9 + 5 * 0.7 + 0.4),
+        # none passes others: four stops
+        ("ring:8", None, "mscclpp", 4.8 + 4 * (0.1 + 0.7) + 3 * 0.3 + 0.3),
+        # a GPU without a NIC sends over one with it; there, a stop for the GPU behind
+        ("ndv2", 2, "msccl", 6 + 1.1 + 0.9 + 2 * 0.7 + 4 * 0.325 + 0.4 + 0.4),
+    ],
+)
+def test_data_stops_on_long_ways(name, boxes, runtime, most):
+    problem = api.make_problem(api.load_topology(name, nodes=boxes), "allgather")
+    target = profile(runtime)
+    ways = Ways(problem, default_model(target))
+    assert Latency(ways, target, ways.model, "LL").once == pytest.approx(most / 1e6, abs=5e-9)

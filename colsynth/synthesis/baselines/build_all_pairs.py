@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
+from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.profile import LONGEST
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.refusals import require_collective, require_ways
+from colsynth.synthesis.baselines.loaded_routes import connections
+from colsynth.synthesis.baselines.refusals import require_collective, unfit
+from colsynth.synthesis.baselines.relayed_pairs import relayed_pairs
 from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
 
@@ -30,8 +34,8 @@ class BuildAllPairs(Replicated):
     k places on, so that no two send to the same.
 
     One step is all there is to it. Pairs without a way through no third GPU take connections that
-    pass others, as far as the runtime has them (`Profile.passes_on`). Elsewhere the topology is
-    refused; two-shot all-pairs and pairwise exchange relay.
+    pass others, as far as the runtime has them (`Profile.passes_on`). Where these do not reach
+    everyone, data stops at other GPUs on the way (`relayed_pairs`).
 
     Parameters
     ----------
@@ -42,6 +46,7 @@ class BuildAllPairs(Replicated):
     name: ClassVar[str] = "build-all-pairs"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (1, 2, 4)),)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return one transfer per pair.
@@ -49,13 +54,19 @@ class BuildAllPairs(Replicated):
         Raises
         ------
         InputError
-            CS311: the collective has a root. CS312: some pair has no way to each other.
+            CS311: the collective has a root. CS312: there are more arrivals on the way than the
+            runtime adds in one go.
+        InfeasibleError
+            CS302: no data can pass between some two GPUs.
         """
         require_collective("allpairs", value, SERVED)
         size, collective = value.topology.size, value.collective
-        relaying = "pairwise" if collective is Collective.ALLTOALL else "allpairs2"
-        advice = f"'-a {relaying}' passes data on through other GPUs"
-        require_ways("allpairs", value.topology, pairs(size), advice, target.profile)
+        ways = connections(value.topology, target.profile, pairs(size))
+        if not all(ways.joins(*pair) for pair in pairs(size)):
+            if collective is Collective.ALLREDUCE and target.profile.fuses and size - 1 > LONGEST:
+                reason = f"{size - 1} arrivals are more than {LONGEST} to add at once"
+                raise unfit("allpairs", value.topology, reason, advice="use '-a allpairs2'")
+            return relayed_pairs(value, ways, self.instances)
         script = Script(value, 1 if collective is Collective.ALLREDUCE else size, self.instances)
         inwards = collective in (Collective.ALLREDUCE, Collective.REDUCE_SCATTER)
         order = sorted(pairs(size)) if collective is Collective.ALLREDUCE else pairs(size)

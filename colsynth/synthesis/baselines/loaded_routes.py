@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from math import lcm
 
+from colsynth.cost.pair_routes import pair_routes
 from colsynth.cost.routes import Route, routes
 from colsynth.model import Topology
+from colsynth.runtimes.profile import Profile
 
 
 class LoadedRoutes:
@@ -28,10 +32,17 @@ class LoadedRoutes:
             self._routes.setdefault((source, target), []).append(route)
         self._routes.update(known or {})
         self._load = [0] * len(topology.links)
+        unit = lcm(*(link.bandwidth.numerator for link in topology.links))
+        self._busy = [int(unit / link.bandwidth) for link in topology.links]
+        self.taken = Counter[tuple[int, int]]()
 
     def unloaded(self) -> LoadedRoutes:
         """Return the same ways without loads."""
         return LoadedRoutes(self.topology, self._routes)
+
+    def widened(self, more: dict[tuple[int, int], list[Route]]) -> LoadedRoutes:
+        """Return these ways and others, without loads."""
+        return LoadedRoutes(self.topology, self._routes | more)
 
     def joins(self, source: int, target: int) -> bool:
         """Whether a way leads from one rank to another."""
@@ -41,8 +52,11 @@ class LoadedRoutes:
         """Return the ranks that ways from a rank lead to, ascending."""
         return sorted(target for start, target in self._routes if start == source)
 
-    def cost(self, source: int, target: int) -> Fraction:
-        """Return how long the fullest link of the best way is busy with one load more."""
+    def cost(self, source: int, target: int) -> int:
+        """Return how long the fullest link of the best way is busy with one load more.
+
+        It is in a unit of time in which every link takes whole numbers.
+        """
         return min(self._fullest(route) for route in self._routes[source, target])
 
     def best(self, source: int, target: int) -> Route:
@@ -54,6 +68,7 @@ class LoadedRoutes:
         taken = []
         for source, target in pairs:
             route = self.best(source, target)
+            self.taken[source, target] += 1
             for link in route:
                 self._load[link] += 1
             taken.append(route)
@@ -66,9 +81,40 @@ class LoadedRoutes:
         busy = (Fraction(n) / links[i].bandwidth for i, n in enumerate(self._load))
         return max(busy, default=Fraction(0))
 
-    def _fullest(self, route: Route) -> Fraction:
-        links = self.topology.links
-        return max((self._load[link] + 1) / links[link].bandwidth for link in route)
+    def _fullest(self, route: Route) -> int:
+        return max((self._load[link] + 1) * self._busy[link] for link in route)
+
+
+def connections(
+    topology: Topology, profile: Profile, pairs: Iterable[tuple[int, int]]
+) -> LoadedRoutes:
+    """Return the ways between GPUs, also those that pass others.
+
+    Data of a connection passes no more of them than a runtime lets it (`Profile.passes_on`). GPUs
+    in no box may be hosts of their own, which pass on nothing.
+
+    Parameters
+    ----------
+    topology : Topology
+    profile : Profile
+    pairs : iterable of (int, int)
+        Ranks for which ways that pass others are looked for.
+    """
+    ways = LoadedRoutes(topology)
+    boxes = [topology.nodes[node].box for node in topology.ranks]
+    apart, most = [], {}
+    for pair in pairs:
+        ends = {boxes[rank] for rank in pair}
+        most[pair] = profile.passes_on.get("box" if len(ends) == 1 else "network", 0)
+        if most[pair] and None not in ends and not ways.joins(*pair):
+            apart.append(pair)
+    found = pair_routes(topology, apart) if apart else {}
+    known = {
+        pair: list(kept)
+        for pair, kept in found.items()
+        if sum(topology.links[i].target in topology.rank_of for i in kept[0]) - 1 <= most[pair]
+    }
+    return ways.widened(known)
 
 
 def ranks_by_box(topology: Topology) -> tuple[tuple[int, ...], ...]:

@@ -112,7 +112,7 @@ class Grower:
     def _joined(self, edge: Edge) -> bool:
         return all(self._ways.joins(*flow(*edge, direction)) for direction in self._directions)
 
-    def _cost(self, edges: Sequence[Edge]) -> list[Fraction]:
+    def _cost(self, edges: Sequence[Edge]) -> list[int]:
         """Return how busy the ways of some edges are, the busiest first."""
         pairs = [flow(*edge, direction) for edge in edges for direction in self._directions]
         return sorted((self._ways.cost(*pair) for pair in pairs), reverse=True)

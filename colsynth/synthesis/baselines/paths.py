@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 
@@ -33,7 +32,7 @@ def visit_all(
 
 
 def _search(
-    hops: dict[int, dict[int, Fraction]], most: Fraction, first: int, last: int | None
+    hops: dict[int, dict[int, int]], most: int, first: int, last: int | None
 ) -> tuple[int, ...] | None:
     """Search among hops that cost at most `most`, from ranks with few ways on first."""
     size = len(hops)

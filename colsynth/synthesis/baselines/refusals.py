@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from colsynth.cost.pair_routes import pair_routes
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective, Problem, Topology
 from colsynth.runtimes.profile import Profile
-from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, ranks_by_box
+from colsynth.synthesis.baselines.loaded_routes import (
+    LoadedRoutes,
+    connections,
+    ranks_by_box,
+)
 
 
 def require_collective(name: str, problem: Problem, served: Sequence[Collective]) -> None:
@@ -52,31 +55,13 @@ def require_ways(
     With a profile, a pair may also have one through as many GPUs as connections of that runtime
     pass (`Profile.passes_on`).
     """
-    ways = LoadedRoutes(topology)
-    apart = [pair for pair in pairs if not ways.joins(*pair)]
-    limits = {} if profile is None else profile.passes_on
-    passing = set() if not limits else _passing(topology, apart, limits)
-    for source, sink in apart:
-        if (source, sink) not in passing:
+    wanted = tuple(pairs)
+    ways = LoadedRoutes(topology) if profile is None else connections(topology, profile, wanted)
+    for source, sink in wanted:
+        if not ways.joins(source, sink):
             first, second = (topology.nodes[topology.ranks[r]].name for r in (source, sink))
             reason = f"no way leads from {first} to {second} through no third GPU"
             raise unfit(name, topology, reason, advice=advice)
-
-
-def _passing(
-    topology: Topology, pairs: Sequence[tuple[int, int]], limits: Mapping[str, int]
-) -> set[tuple[int, int]]:
-    """Return the pairs whose data passes no more GPUs than a runtime's connections may.
-
-    GPUs in no box may be hosts of their own, which pass on nothing.
-    """
-    found = set()
-    for pair, (route, *_) in pair_routes(topology, pairs).items():
-        between = sum(topology.links[link].target in topology.rank_of for link in route) - 1
-        boxes = {topology.nodes[topology.ranks[rank]].box for rank in pair}
-        if None not in boxes and between <= limits["box" if len(boxes) == 1 else "network"]:
-            found.add(pair)
-    return found
 
 
 def equal_boxes(name: str, topology: Topology) -> tuple[tuple[int, ...], ...]:

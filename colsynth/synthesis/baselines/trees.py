@@ -10,7 +10,12 @@ from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 
 
 def near_tree(
-    ways: LoadedRoutes, root: int, direction: Direction, ranks: Sequence[int] | None = None
+    ways: LoadedRoutes,
+    root: int,
+    direction: Direction,
+    ranks: Sequence[int] | None = None,
+    *,
+    even: bool = False,
 ) -> Tree:
     """Return a tree of fewest hops, a star where the root has a way to everyone.
 
@@ -26,6 +31,9 @@ def near_tree(
     direction : Direction
     ranks : sequence of int, optional
         Those to reach; all unless given.
+    even : bool
+        Whether pairs with fewest loads come first, however busy their links are: then messages of
+        many trees do not queue up at one.
 
     Raises
     ------
@@ -43,7 +51,7 @@ def near_tree(
             pairs = [flow(parent, child, direction) for parent in level]
             pairs = [pair for pair in pairs if ways.joins(*pair)]
             if pairs:
-                best = min(pairs, key=lambda pair: ways.cost(*pair))
+                best = min(pairs, key=lambda pair: (even and ways.taken[pair], ways.cost(*pair)))
                 edges.append(edge(ways, *flow(*best, direction), direction))
                 reached.append(child)
         if not reached:

@@ -30,31 +30,25 @@ MACHINES = (
 )
 UNFIT = {
     # Only neighbours have a way to each other through no third GPU.
-    ("allpairs", "ring:8", None),
     ("halving-doubling", "ring:8", None),
     ("two-level", "ring:8", None),
     ("rails", "ring:8", None),
     ("rails", "mi250", 1),
     ("pipelined", "ring:8", None),
     ("pipelined", "mi250", 1),
-    ("allpairs", "mi250", 1),
     ("halving-doubling", "mi250", 1),
     ("two-level", "mi250", 1),
-    # Planes of NICs are not joined.
-    ("allpairs", "dgx-a100", 2),
-    ("allpairs", "dgx-a100", 3),
     # 24 GPUs are no power of two.
     ("halving-doubling", "dgx-a100", 3),
     # Half of the GPUs do not reach the NIC.
-    ("allpairs", "ndv2", 2),
     ("halving-doubling", "ndv2", 2),
     ("hierarchical", "ndv2", 2),
     ("two-level", "ndv2", 2),
     ("rails", "ndv2", 2),
     ("pipelined", "ndv2", 2),
 }
-PASSED = {"dgx-a100": ("msccl", "msccl-executor"), "mi250": ("rccl",), "ring:8": ("rccl",)}
-"""Runtimes with connections of all pairs there: over a GPU with a NIC of the plane, over xGMI."""
+PASSED = {"mi250": ("rccl",), "ring:8": ("rccl",)}
+"""Runtimes with connections of all pairs there: over xGMI."""
 CASES = [(a, c) for a, served in SERVED.items() for c in served]
 COLLECTIVES = tuple(item.value for item in Collective if item is not Collective.CUSTOM)
 
@@ -80,7 +74,7 @@ def test_files_verify_or_are_refused(algorithm, collective, name, boxes):
     except ColsynthError as refusal:
         code = refusal.diagnostic.code
     unfit = (algorithm, name, boxes) in UNFIT
-    passed = algorithm in ("allpairs", "rails", "pipelined") and runtime in PASSED.get(name, ())
+    passed = algorithm in ("rails", "pipelined") and runtime in PASSED.get(name, ())
     expected = "CS312" if unfit and not passed else None
     assert code == expected
     assert expected or done.verified

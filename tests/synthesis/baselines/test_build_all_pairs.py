@@ -56,15 +56,47 @@ def test_files_of_copies_verify(compiled, name, boxes, collective):
             assert program.header.chunks == 2
 
 
-@pytest.mark.parametrize(
-    ("collective", "advice"), [("allreduce", "'-a allpairs2'"), ("alltoall", "'-a pairwise'")]
-)
-def test_pairs_without_a_way_are_refused_with_what_relays(schedule, collective, advice):
-    """One GPU between is what NCCL passes; opposite ends of a ring of six have two."""
-    with pytest.raises(InputError, match="no way leads from gpu0 to gpu3") as refused:
-        schedule("allpairs", "ring:6", collective)
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_data_stops_where_connections_do_not_reach(schedule, collective):
+    """On a ring of eight with connections that pass one GPU, opposite ends are two apart."""
+    program = schedule("allpairs", "ring:8", collective)
+    assert {(one.target - one.source) % 8 for one in program.transfers} <= {1, 2, 6, 7}
+    depth = []
+    for one in program.transfers:
+        depth.append(1 + max((depth[number] for number in one.after), default=0))
+    assert max(depth) == 2
+    served = {"alltoall": 56 + 24}.get(collective, 56)  # three of seven take another connection
+    assert len(program.transfers) == served
+
+
+@pytest.mark.parametrize("protocol", ["Simple", "LL"])
+@pytest.mark.parametrize(("name", "boxes"), [("ndv2", 2), ("ring:8", None)])
+def test_sums_of_passed_on_contributions_verify(compiled, name, boxes, protocol):
+    """What is passed on stays where it landed, in place and out of place."""
+    for mode in ("in-place", "out-of-place"):
+        asked = {"protocol": protocol, "mode": mode, "level": 0}
+        for done in compiled("allpairs", name, "allreduce", boxes, **asked):
+            assert not [note for note in done.notes if note.startswith("B05")]
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
+def test_more_arrivals_than_a_chain_holds_are_added_in_several(compiled, collective):
+    """Of 33 arrivals, 15 are added in one go, then 15 to the next one, then one to the last."""
+    for done in compiled("allpairs", "clique:34", collective, protocol="LL", level=0):
+        assert not [note for note in done.notes if note.startswith("B05")]
+        gpu = done.artefacts[0].program.gpus[0]
+        sums = [step for block in gpu.threadblocks for step in block.steps if step.op == "re"]
+        assert len(sums) == 33
+        assert len({step.target for step in sums}) == (1 if done.runtime == "rccl" else 3)
+
+
+def test_relays_are_refused_where_sums_have_too_many_parts(schedule):
+    """Thirty-one arrivals; the same machine has connections for all pairs of an alltoall."""
+    with pytest.raises(InputError, match="31 arrivals are more than 15") as refused:
+        schedule("allpairs", "dgx2", "allreduce", 2)
     assert refused.value.diagnostic.code == "CS312"
-    assert advice in refused.value.diagnostic.help
+    assert "'-a allpairs2'" in refused.value.diagnostic.help
+    assert schedule("allpairs", "dgx2", "alltoall", 2).transfers
 
 
 def test_many_ranks_do_not_fit_rccl():

@@ -1,0 +1,84 @@
+"""All-pairs where connections do not reach every pair: data stops at others on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem, Tree
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
+from colsynth.synthesis.baselines.script import Script
+from colsynth.synthesis.baselines.trees import flow, near_tree
+
+
+def relayed_pairs(problem: Problem, ways: LoadedRoutes, instances: int) -> ChunkProgram:
+    """Return transfers along trees of fewest connections, one for every rank.
+
+    A reduce-scatter adds up on the way. An allreduce passes on every contribution by itself, and
+    all ranks add up, so data takes no more connections than in an allgather.
+
+    Parameters
+    ----------
+    problem : Problem
+        An allgather, reduce-scatter, allreduce or alltoall.
+    ways : LoadedRoutes
+        The connections.
+    instances : int
+        Parallel copies of the whole program.
+
+    Raises
+    ------
+    InfeasibleError
+        CS302: no data can pass between some two GPUs.
+    """
+    size, collective = problem.topology.size, problem.collective
+    scatters = collective is Collective.REDUCE_SCATTER
+    direction = Direction.IN if scatters else Direction.OUT
+    even = collective is not Collective.ALLTOALL
+    trees = [near_tree(ways, root, direction, even=even) for root in range(size)]
+    script = Script(problem, 1 if collective is Collective.ALLREDUCE else size, instances)
+    if collective is Collective.ALLTOALL:
+        _exchange(script, trees)
+        return script.program(Ordering.FREE)
+    adds = Direction.OUT if collective is Collective.ALLGATHER else Direction.IN
+    arrived: dict[tuple[int, int], list[int]] = {}
+    for tree, parent, child in _by_depth(trees, last_first=scatters):
+        chunk = 0 if collective is Collective.ALLREDUCE else tree
+        source, sink = flow(parent, child, direction)
+        number = script.send(
+            *(source, sink, chunk, arrived.get((tree, source), ())),
+            origin=Origin(0, adds, tree),
+        )
+        arrived.setdefault((tree, sink), []).append(number)
+    # Sums wait for all; copies are passed on in the step that receives them where these are free.
+    return script.program(Ordering.FREE if adds is Direction.OUT else Ordering.FIXED)
+
+
+def _by_depth(trees: list[Tree], *, last_first: bool) -> Iterator[tuple[int, int, int]]:
+    """Yield (root, parent, child) of all edges, those of all trees by their depth."""
+    rows = []
+    for tree in trees:
+        depth = {tree.root: 0}
+        for edge in tree.edges:
+            depth[edge.child] = depth[edge.parent] + 1
+            rows.append((depth[edge.child], tree.root, edge.parent, edge.child))
+    rows.sort(key=lambda row: -row[0] if last_first else row[0])
+    yield from (row[1:] for row in rows)
+
+
+def _exchange(script: Script, trees: list[Tree]) -> None:
+    """Send every pair's chunk along the tree of its source, all chunks one connection at a time."""
+    size = len(trees)
+    parents = [{edge.child: edge.parent for edge in tree.edges} for tree in trees]
+    left: list[tuple[int, list[int]]] = []
+    for distance in range(1, size):
+        for source in range(size):
+            path = [(source + distance) % size]
+            while path[-1] != source:
+                path.append(parents[source][path[-1]])
+            left.append((source * size + path[0], path[::-1]))
+    arrived: dict[int, int] = {}
+    while left:
+        for chunk, path in left:
+            after = (arrived[chunk],) if chunk in arrived else ()
+            arrived[chunk] = script.send(path[0], path[1], chunk, after)
+        left = [(chunk, path[1:]) for chunk, path in left if len(path) > 2]
