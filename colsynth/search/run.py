@@ -15,6 +15,7 @@ from colsynth.search.case import Case
 from colsynth.search.exact import try_exact
 from colsynth.search.found import Found, found_by, refusals
 from colsynth.search.levels import (
+    LEAST,
     LEVELS,
     OWN,
     Level,
@@ -164,7 +165,9 @@ class _Quest:
         """Try the other algorithms with their defaults."""
         known = algorithm_names(self._case.problem, profile=self._case.profile)
         others = other_algorithms(tuple(tried))
-        names = (name for name in others if self.wish.allows(name) and name in known)
+        size = self._case.sizes[self.searcher.objective.main]
+        serving = (name for name in others if size >= LEAST.get(name, 0))
+        names = (name for name in serving if self.wish.allows(name) and name in known)
         self.searcher.try_all([(self.wish.start(name),) for name in names])
 
     def improve(self, level: Level) -> None:

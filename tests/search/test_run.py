@@ -192,3 +192,9 @@ def test_wishes_that_no_algorithm_grants_are_refused():
         algorithm_names(problem_of("dgx-a100", 1, "allgather"), ["rong"])
     with pytest.raises(InputError, match="-O4"):
         made("dgx-a100", 1, "allgather", "msccl", level=4)
+
+
+@pytest.mark.parametrize(("size", "tried"), [(1 << 20, False), (1 << 24, True)])
+def test_an_algorithm_of_many_steps_is_tried_for_large_messages(size, tried):
+    ranking = found(case_of("gb200-nvl72", 1, "allreduce", "rccl", (size,))).ranking
+    assert any(m.plan.algorithm == "pipelined" for m in ranking) == tried
