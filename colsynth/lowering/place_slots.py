@@ -74,10 +74,11 @@ class PlaceSlots:
         placer.begin_sums()
         placer.begin_exchange()
         placer.plain = placer.published and not placer.rests
-        for transfer in value.transfers:
-            placer.place(transfer)
+        for number in range(len(value.transfers)):
+            placer.place(number)
         placer.publish_sums()
-        return replace(value, transfers=tuple(placer.placed), scratch=tuple(placer.scratch))
+        scratch = tuple(placer.scratch)
+        return replace(value, transfers=tuple(placer.placed), scratch=scratch)
 
 
 @dataclass(slots=True)
@@ -123,7 +124,8 @@ class _Placer:
             if at_once and in_output and (rank, chunk) not in self.own_after:
                 self.sums[rank, chunk] = self.layout.output(rank, chunk)
             else:
-                self.sums[rank, chunk] = Slot("s", self._reserve(rank, self.ranges.length(chunk)))
+                place = self._reserve(rank, self.ranges.length(chunk))
+                self.sums[rank, chunk] = Slot("s", place)
 
     def _joins(self, rank: int, chunk: int) -> bool:
         """Return whether the arrivals of a chunk are added in one go."""
@@ -147,9 +149,9 @@ class _Placer:
         for index, rank in enumerate(self.layout.problem.roots):
             owned = [(rank, c) for c in self.layout.own_result(index)]
             for run in runs(owned, self.most):
-                chunk = run[0][1]
+                chunk, count = run[0][1], len(run)
                 slots = self.layout.input(rank, chunk), self.layout.output(rank, chunk)
-                number = self._local(rank, chunk, len(run), *slots)
+                number = self._local(rank, chunk, count, *slots)
                 self.copies.update({(rank, c): number for _, c in run})
 
     def begin_sums(self) -> None:
@@ -185,25 +187,26 @@ class _Placer:
 
     def _local(self, rank: int, chunk: int, count: int, read: Slot, write: Slot) -> int:
         origin = Origin(0, Direction.OUT, -1)
-        return self._append(Transfer(rank, rank, chunk, count, False, (), origin, read, write))
+        return self._append(
+            Transfer(rank, rank, chunk, count, False, (), origin, read=read, write=write)
+        )
 
-    def place(self, transfer: Transfer) -> None:
+    def place(self, number: int) -> None:
         """Place one transfer, in parts where its chunks are kept differently."""
+        transfer = self.transfers[number]
         after, source, target = self._after(transfer), transfer.source, transfer.target
         if self.plain and not transfer.reduces:  # read and written at one place in the output
+            slot = self.layout.output(target, transfer.chunk)
+            self.became.append((len(self.placed),))
             chunk, count, origin = transfer.chunk, transfer.count, transfer.origin
-            slot = self.layout.output(target, chunk)
             copy = Transfer(source, target, chunk, count, False, after, origin, slot, slot)
-            self.became.append((self._append(copy),))
+            self.placed.append(copy)
             return
         parts: list[int] = []
         for chunk, count in self._uniform_parts(transfer):
             read = self._read(transfer, chunk)
             part = Part(source, target, chunk, count, after, transfer.origin, read)
-            if transfer.reduces:
-                parts += self._reduce(part)
-            else:
-                parts.append(self._append(arriving(part, self._lands(part, chunk))))
+            parts += self._reduce(part) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
     def _after(self, transfer: Transfer) -> tuple[int, ...]:
@@ -264,22 +267,26 @@ class _Placer:
             return self.layout.output(transfer.target, chunk)
         return self.rests[transfer.target, chunk]
 
+    def _copy(self, part: Part) -> list[int]:
+        return [self._append(arriving(part, self._lands(part, part.chunk)))]
+
     def _reduce(self, part: Part) -> list[int]:
         for chunk in self.ranges.within(part.chunk, part.count):
             self.arrivals[part.target, chunk][0] += 1
         key = part.target, part.chunk
         number, expected = self.arrivals[key]
+        done = number - 1
         total = self.sums[key]
         if self._joins(*key):
             return self._join(part, total, number == expected)
         if key in self.own_after:
-            return self._collect(part, total, number, expected)
+            return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
         if self.fuses:
-            operand = own if number == 1 else total
+            operand = own if done == 0 else total
             return [self._append(arriving(part, total, operand))]
-        last = key not in self.passed and number == expected
-        if number > 1:
+        last = key not in self.passed and done + 1 == expected
+        if done:
             return [self._add_landed(part, total, last)]
         added = self._add_own(part, total, own)
         return [added, self._publish_sum(part, total, added)] if last else [added]
