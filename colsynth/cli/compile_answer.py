@@ -61,10 +61,14 @@ def _lines_of_limits(limits: tuple[Usage, ...]) -> Iterator[str]:
 
 def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
     """Return the rows of the schedule's figures; there may be none."""
+    rows = {"transfers": f"as -a {summary['algorithm']} has them"}
+    if summary["trees"] is not None:
+        rows = _of_trees(summary)
+    elif summary["time_us"] is not None:
+        rows = _of_time(summary)
     if summary["algbw_gb_per_s"] is None:
-        return {"transfers": f"as -a {summary['algorithm']} has them; their speed is not proven"}
+        return rows
     figures = f"{summary['algbw_gb_per_s']:.3f} GB/s, {nearness(summary['gap'])} "
-    rows = _of_trees(summary) if summary["trees"] is not None else _of_time(summary)
     return {**rows, "links": f"{figures}{summary['bound_gb_per_s']:.3f}"}
 
 

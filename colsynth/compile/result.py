@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from colsynth.bounds.runtime import RuntimeBound
+from colsynth.compile.link_rate import LinkRate
 from colsynth.compile.modes import Mode
 from colsynth.model import (
     ChunkProgram,
@@ -31,7 +32,7 @@ _LONGEST = 160
 """Characters of a topology's name that file names keep; file systems allow 255 in all."""
 
 Schedule = Forest | TimedSchedule | ChunkProgram | Problem
-"""The result of a synthesizer; plain transfers have no proven rate."""
+"""The result of a synthesizer; plain transfers state no rate."""
 
 _FIGURES = (
     *("trees_per_gpu", "different_trees", "trees", "roots", "max_height", "mean_height"),
@@ -108,6 +109,8 @@ class Compilation:
     limited_by : dict
         Share of each limit (`colsynth.simulate.breakdown.LIMITS`) in the predicted time of the
         largest of these messages; empty where there are none.
+    links : LinkRate or None
+        What links allow the program, where the schedule is plain transfers.
     """
 
     problem: Problem
@@ -120,6 +123,7 @@ class Compilation:
     notes: tuple[str, ...] = ()
     predicted: tuple[Prediction, ...] = ()
     limited_by: Mapping[str, float] = field(default_factory=dict)
+    links: LinkRate | None = None
 
     @property
     def verified(self) -> bool:
@@ -158,7 +162,7 @@ class Compilation:
             "modes": [artefact.mode.value for artefact in self.artefacts],
             "min_bytes": max(program.header.min_bytes for program in programs),
             "max_bytes": min(program.header.max_bytes or 0 for program in programs),
-            **_figures(self.schedule),
+            **_figures(self.schedule, self.links),
             "chunks": max(program.header.chunks for program in programs),
             "channels": max(program.header.channels for program in programs),
             "threadblocks": _most(programs, "max_threadblocks"),
@@ -210,12 +214,17 @@ def _least(bound: RuntimeBound | None) -> dict[str, Any]:
     }
 
 
-def _figures(schedule: Schedule) -> dict[str, Any]:
+def _figures(schedule: Schedule, links: LinkRate | None) -> dict[str, Any]:
     """Return the figures of a schedule. All algorithms have the same keys."""
     found: dict[str, Any] = {}
-    if not isinstance(schedule, ChunkProgram | Problem):
+    rated: Forest | TimedSchedule | LinkRate | None
+    if isinstance(schedule, ChunkProgram | Problem):
+        rated, found = links, {} if links is None else {"bound_gb_per_s": gb_per_s(links.bound)}
+    else:
+        rated = schedule
         found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
-        found |= {"algbw_gb_per_s": gb_per_s(schedule.algbw), "gap": float(schedule.gap)}
+    if rated is not None:
+        found |= {"algbw_gb_per_s": gb_per_s(rated.algbw), "gap": float(rated.gap)}
     return {name: found.get(name) for name in _FIGURES}
 
 

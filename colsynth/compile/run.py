@@ -13,7 +13,8 @@ from itertools import zip_longest
 from math import inf
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
-from colsynth.compile.files import Maker, Watch, aimed
+from colsynth.compile.files import SCHEDULES, Maker, Watch, aimed
+from colsynth.compile.link_rate import LinkRate, link_rate
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction, Schedule
@@ -154,7 +155,14 @@ def _compiled(
         notes=notes,
         predicted=predicted,
         limited_by=limits[1],
+        links=_links(schedule, programs[0], problem, found),
     )
+
+
+def _links(schedule: Schedule, program: Program, problem: Problem, found: Found) -> LinkRate | None:
+    if isinstance(schedule, SCHEDULES):
+        return None  # it states its rate
+    return link_rate(program, problem.topology, found.bound)
 
 
 def _limits(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.errors import Diagnostic, LimitError
@@ -28,6 +29,8 @@ class Found:
         All plans that fit, the best first.
     floors : tuple of RuntimeBound
         The least time of any file, at every size of the case.
+    bound : Fraction
+        Bytes per second that links allow any schedule.
     refused : Measured or None
         A preferred start that does not fit the runtime.
     """
@@ -37,10 +40,11 @@ class Found:
     workshop: Workshop
     ranking: tuple[Measured, ...]
     floors: tuple[RuntimeBound, ...]
+    bound: Fraction
     refused: Measured | None = None
 
 
-def found_by(searcher: Searcher) -> Found:
+def found_by(searcher: Searcher, bound: Fraction) -> Found:
     """Return the best plan; if there is none, raise the reason."""
     known = [m for m in searcher.found.values() if m.refusal is None]
     scored = [(searcher.objective.score(m), place, m) for place, m in enumerate(known)]
@@ -51,7 +55,7 @@ def found_by(searcher: Searcher) -> Found:
         floors = searcher.floors
         best = searcher.objective.chosen(ranked)
         ranking = (best, *(m for m in ranked if m is not best))
-        return Found(best, known[0], searcher.workshop, ranking, floors, refused)
+        return Found(best, known[0], searcher.workshop, ranking, floors, bound, refused)
     own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
     searcher.workshop.make(own[-1].plan)  # raises why the first algorithm fails
     raise nothing_fits(searcher.workshop.case, searcher.found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from colsynth.bounds.runtime import runtime_bounds
+from colsynth.bounds.runtime import Optimum, runtime_bounds
 from colsynth.errors import require_least
 from colsynth.jobs.beside import Beside
 from colsynth.model import AllreduceBound, Problem
@@ -55,9 +55,13 @@ def find_plan(
     LimitError, InfeasibleError
         No algorithm gives a program; the error is that of the first one.
     """
+    from colsynth.bounds.optimum import best_optimum
+
     check_level(wish.level)
     workshop = Workshop(case, clock)
-    quest = _Quest.of(workshop, objective, wish, means)
+    with workshop.clock.measure("bound"):
+        optimum = best_optimum(case.problem)
+    quest = _Quest.of(workshop, objective, wish, means, optimum)
     if wish.passes is not None:
         given = Plan("passes", wish.protocol or "Simple", wish.passes)
         quest.searcher.try_all([tuple(quest.counted(given))])
@@ -66,7 +70,7 @@ def find_plan(
         for level in LEVELS[1 : wish.level + 1]:
             if quest.searcher.best() is not None:
                 quest.improve(level)
-    return found_by(quest.searcher)
+    return found_by(quest.searcher, optimum.algbw)
 
 
 def is_fabric(problem: Problem) -> bool:
@@ -100,16 +104,15 @@ class _Quest:
     free_roots: bool
 
     @classmethod
-    def of(cls, workshop: Workshop, objective: Objective, wish: Wish, means: Means) -> _Quest:
-        from colsynth.bounds.optimum import best_optimum
+    def of(
+        cls, workshop: Workshop, objective: Objective, wish: Wish, means: Means, optimum: Optimum
+    ) -> _Quest:
         from colsynth.synthesis.forest.rate import TOLERANCE
 
         case = workshop.case
         protocols: tuple[str, ...] = (wish.protocol or "Simple",)
         if LEVELS[wish.level].sweep and wish.protocol is None:
             protocols = usable_protocols(case)
-        with workshop.clock.measure("bound"):
-            optimum = best_optimum(case.problem)
         gain = optimum.gain if isinstance(optimum, AllreduceBound) else 0
         least = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
         pinned = frozenset(wish.settings)

@@ -204,11 +204,11 @@ def test_one_folder_has_one_writer_at_a_time(command, tmp_path, monkeypatch, cap
     owner, name = (survey, "examine") if command is SURVEY else (Workshop, "measure")
     work, refused = getattr(owner, name), []
 
-    def meanwhile(*arguments):
+    def meanwhile(*arguments, **options):
         monkeypatch.undo()
         command_line = [sys.executable, "-m", "colsynth", *command, "-o", str(place), "--force"]
         refused.append(subprocess.run(command_line, capture_output=True, check=False))
-        return work(*arguments)
+        return work(*arguments, **options)
 
     monkeypatch.setattr(owner, name, meanwhile)
     assert run([*command, "-o", str(place)]) == 0

@@ -162,9 +162,9 @@ def test_work_that_was_interrupted_goes_on(tmp_path, monkeypatch):
 def counted(done):
     measure = Workshop.measure
 
-    def counting(workshop, plans):
+    def counting(workshop, plans, limits):
         done.append(plans)
-        return measure(workshop, plans)
+        return measure(workshop, plans, limits)
 
     return counting
 

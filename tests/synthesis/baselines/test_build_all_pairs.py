@@ -50,8 +50,7 @@ def test_files_of_copies_verify(compiled, name, boxes, collective):
         size = program.header.ranks
         ends = {(source, target) for _, source, target in connections(program)}
         assert len(ends) == size * (size - 1)
-        figures = done.summary()
-        assert (figures["algbw_gb_per_s"], figures["gap"]) == (None, None)
+        assert done.summary()["gap"] >= 0
         if collective == "allreduce":
             assert program.header.chunks == 2
 

@@ -1,0 +1,56 @@
+"""What links allow a program whose schedule states no rate of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+
+from colsynth.cost.pair_routes import pair_routes
+from colsynth.model import SENDS, Program, ThreadblockProgram, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRate:
+    """The bandwidth that links allow a program, and any.
+
+    Parameters
+    ----------
+    algbw : Fraction
+        Bytes of the message per second, if the busiest link never idles.
+    bound : Fraction
+        The optimum of the problem, likewise.
+    """
+
+    algbw: Fraction
+    bound: Fraction
+
+    @property
+    def gap(self) -> Fraction:
+        """Lost share of time: bound / reached - 1; 0 is proven optimal."""
+        return self.bound / self.algbw - 1
+
+
+def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate | None:
+    """Return the rate of a program's links; None of rounds, and where switches copy or add.
+
+    Connections take the links that the simulator has them take.
+    """
+    if not isinstance(program, ThreadblockProgram) or program.multicasts:
+        return None
+    sent: Counter[tuple[int, int, int]] = Counter()
+    for gpu in program.gpus:
+        for block in gpu.threadblocks:
+            chunks = sum(step.count for step in block.steps if step.op in SENDS)
+            if block.send is not None and chunks:
+                sent[gpu.rank, block.send, block.channel] += chunks
+    routes = pair_routes(topology, {(source, target) for source, target, _ in sent})
+    load: Counter[int] = Counter()
+    for (source, target, channel), chunks in sent.items():
+        choice = routes[source, target]
+        for link in choice[channel % len(choice)]:
+            load[link] += chunks
+    if not load:
+        return None
+    slowest = max(chunks / topology.links[link].bandwidth for link, chunks in load.items())
+    return LinkRate(program.header.chunks / slowest, bound)

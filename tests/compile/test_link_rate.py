@@ -1,0 +1,49 @@
+"""What links allow a program: never more than the optimum, and the rate of the data it moves."""
+
+from fractions import Fraction
+
+import pytest
+
+from colsynth import api
+from colsynth.compile.link_rate import link_rate
+from colsynth.errors import InputError, LimitError
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce", "alltoall"])
+@pytest.mark.parametrize(("machine", "nodes"), [("dgx-a100", 2), ("mi250", 1), ("ring:5", None)])
+def test_no_program_has_a_higher_rate_than_the_optimum(machine, nodes, collective):
+    topology = api.load_topology(machine, nodes=nodes)
+    problem = api.make_problem(topology, collective)
+    rates = []
+    for algorithm in ("allpairs", "allpairs2", "rails", "two-level", "pairwise"):
+        try:
+            done = api.compile(problem, "msccl", algorithm=algorithm, level=0)
+        except (InputError, LimitError):
+            continue
+        if done.links is None:
+            continue  # a forest
+        assert done.links.gap >= 0
+        figures = done.summary()
+        assert figures["algbw_gb_per_s"] == pytest.approx(float(done.links.algbw) / 1e9)
+        assert figures["gap"] == float(done.links.gap)
+        rates.append(done.links.algbw)
+    assert rates
+
+
+def test_the_rate_counts_what_the_busiest_link_carries():
+    """In a ring of five, data of all pairs passes 1 or 2 links each way: 1 + 2 messages a link."""
+    topology = api.load_topology("ring:5")
+    problem = api.make_problem(topology, "alltoall")
+    done = api.compile(problem, "msccl", algorithm="allpairs", level=0)
+    bandwidth = topology.links[0].bandwidth
+    assert done.links.algbw == Fraction(5, 3) * bandwidth
+    assert done.links.gap == 0
+
+
+def test_a_forest_states_its_own_rate_and_rounds_have_none():
+    problem = api.make_problem(api.load_topology("ring:4"), "allgather")
+    assert api.compile(problem, "msccl", level=0).links is None
+    done = api.compile(problem, "torch", algorithm="allpairs", level=0)
+    assert (done.links, done.summary()["gap"]) == (None, None)
+    program = api.compile(problem, "msccl", algorithm="ring", level=0).artefacts[0].program
+    assert link_rate(program, problem.topology, Fraction(10**12)).gap > 0
