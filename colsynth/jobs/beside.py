@@ -107,6 +107,8 @@ def _work(work: Callable[[], Any], writer: int) -> NoReturn:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+        # OpenMP ends copies of a process that used it, and says so; the caller then does the work.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         told = _Told()
         _PACKAGE.handlers[:], _PACKAGE.propagate = [told], False
         data = pickle.dumps((work(), told.records), pickle.HIGHEST_PROTOCOL)

@@ -33,6 +33,8 @@ def test_a_copy_that_fails_gives_nothing(capfd):
         assert beside.result() is None
     with Beside(lambda: os._exit(3)) as beside:
         assert beside.result() is None
+    with Beside(lambda: os.write(2, b"why") and os._exit(3)) as beside:
+        assert beside.result() is None
     with Beside(Lock) as beside:  # not to be pickled
         assert beside.result() is None
     assert capfd.readouterr() == ("", "")
