@@ -127,7 +127,8 @@ def _compiled(
     ours = request.passes is None
     maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
     known = None if watch is not None else found.workshop.make(plan)
-    with Beside(partial(_limits, measured, found, known), wanted=request.jobs > 1) as beside:
+    wanted = request.jobs > 1 and known is not None
+    with Beside(partial(_limits, measured, found, known), wanted=wanted) as beside:
         schedule, artefacts = maker.make(known)
         limits = beside.result()
     notes = (

@@ -12,6 +12,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -49,8 +50,6 @@ class Beside(Generic[Result]):
 
     def _start(self, work: Callable[[], Result]) -> None:
         reader, writer = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
         try:
             process = os.fork()
         except OSError:  # no memory, or too many processes: the caller does the work itself
@@ -73,10 +72,11 @@ class Beside(Generic[Result]):
         with os.fdopen(self._reader, "rb") as stream:
             self._reader = -1
             data = stream.read()
-        if not data:
-            return None
         result: Result
-        result, records = pickle.loads(data)  # noqa: S301 - this program wrote it
+        try:
+            result, records = pickle.loads(data)  # noqa: S301 - this program wrote it
+        except (EOFError, pickle.UnpicklingError):  # the copy was killed before it was through
+            return None
         for record in records:
             logging.getLogger(record.name).handle(record)
         return result
@@ -94,8 +94,9 @@ class Beside(Generic[Result]):
             os.close(self._reader)
             self._reader = -1
         if self._process:
-            os.kill(self._process, signal.SIGKILL)
-            os.waitpid(self._process, 0)
+            with suppress(ProcessLookupError, ChildProcessError):  # who ignores SIGCHLD has neither
+                os.kill(self._process, signal.SIGKILL)
+                os.waitpid(self._process, 0)
             self._process = 0
 
 
@@ -106,6 +107,8 @@ def _work(work: Callable[[], Any], writer: int) -> NoReturn:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+        # OpenMP ends copies of a process that used it, and says so; the caller then does the work.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         told = _Told()
         _PACKAGE.handlers[:], _PACKAGE.propagate = [told], False
         data = pickle.dumps((work(), told.records), pickle.HIGHEST_PROTOCOL)

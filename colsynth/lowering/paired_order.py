@@ -74,22 +74,24 @@ def sends_before_sums(
 ) -> list[tuple[int, ...]]:
     """Return steps in rounds with each round's sums behind the sends of the next one.
 
-    Those that wait for something of a round stay behind its sums.
+    Those that wait for something of a round stay behind its sums. So do later sends: their FIFOs
+    may be full until somebody has what the sums give.
     """
     found: list[tuple[int, ...]] = []
     sums: list[tuple[int, ...]] = []
-    current = -1
+    current = following = -1
     for step in in_rounds(steps, places, receives_first=False):
         number, kind, op = places[step[0]]
-        waits = any(places[other][0] >= current for other in needed[op])
-        if sums and (kind != _SEND or waits) and number != current:
+        if kind == _LOCAL and number != current:
             found += sums
-            sums = []
-        if kind == _LOCAL:
-            current = number
-            sums.append(step)
-        else:
-            found.append(step)
+            current, following, sums = number, -1, []
+        elif kind != _LOCAL and sums:
+            waits = any(places[other][0] >= current for other in needed[op])
+            following = number if following < 0 else following
+            if kind != _SEND or waits or number != following:
+                found += sums
+                sums = []
+        (sums if kind == _LOCAL else found).append(step)
     return found + sums
 
 

@@ -97,10 +97,12 @@ class Searcher:
     def limits(self) -> dict[int, float]:
         """Return the seconds, by size, beyond which a plan need not be simulated.
 
-        It would not be varied further (`PROMISING`). Other sizes weigh too little to change that.
+        It would not be varied further (`PROMISING`), nor be the best: other sizes weigh too little.
+        Where calls do not use the file of the best plan, a slow one that serves them is better.
         """
         best = self.best()
-        if best is None or self.shows_all:
+        score = None if best is None else self.objective.score(best)
+        if best is None or score is None or score[0] > 0 or self.shows_all:
             return {}
         place = self.objective.main
         seconds = best.seconds[place]
@@ -244,9 +246,18 @@ class Searcher:
         return ranked
 
     def _ratio(self, own: Measured, best: Measured) -> float:
-        """Return the ratio of the times of two plans; 1 where one has no score."""
+        """Return the ratio of the times of two plans; 1 where one has no score.
+
+        It is that of the main size where that is far too slow: it must not matter whether such
+        plans were simulated (`limits`).
+        """
         mine, theirs = self.objective.score(own), self.objective.score(best)
-        return 1.0 if mine is None or theirs is None else exp(mine[1] - theirs[1])
+        if mine is None or theirs is None:
+            return 1.0
+        slow, fast = (m.seconds[self.objective.main] for m in (own, best))
+        if slow is not None and fast is not None and slow > PROMISING * fast:
+            return slow / fast
+        return exp(mine[1] - theirs[1])
 
     def _neighbours(self, parent: Measured) -> Iterator[Alternatives]:
         """Yield plans that differ from a plan in its protocol, or in one choice."""

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import pickle
+import signal
 import sys
 from contextlib import suppress
 from threading import Lock
@@ -31,9 +33,35 @@ def test_a_copy_that_fails_gives_nothing(capfd):
         assert beside.result() is None
     with Beside(lambda: os._exit(3)) as beside:
         assert beside.result() is None
+    with Beside(lambda: os.write(2, b"why") and os._exit(3)) as beside:
+        assert beside.result() is None
     with Beside(Lock) as beside:  # not to be pickled
         assert beside.result() is None
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_copy_that_is_killed_while_it_tells_gives_nothing(monkeypatch):
+    whole = pickle.dumps
+    monkeypatch.setattr(pickle, "dumps", lambda *given: whole(*given)[:-2])
+    with Beside(lambda: list(range(1000))) as beside:
+        assert beside.result() is None
+
+
+def test_a_copy_may_be_gone_before_it_is_ended():
+    """Where a parent process ignores SIGCHLD, so does this one, and copies leave nothing."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with Beside(os.getpid) as beside:
+            assert beside.result()
+            sleep(0.1)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_a_closed_standard_output_does_not_matter(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with Beside(os.getpid) as beside:
+        assert beside.result()
 
 
 def test_without_a_copy_there_is_no_result():

@@ -13,7 +13,7 @@ from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.order_transfers import OrderTransfers
 from colsynth.lowering.paired import paired_threadblocks, partners
-from colsynth.lowering.paired_order import places
+from colsynth.lowering.paired_order import places, sends_before_sums
 from colsynth.lowering.place_slots import PlaceSlots
 from colsynth.lowering.spell_dependencies import SpellDependencies
 from colsynth.runtimes.target import Target
@@ -153,3 +153,13 @@ def test_what_does_not_fit_is_refused(ordered):
     with pytest.raises(LimitError) as caught:
         allocated(ordered("reduce-scatter"), max_steps=3)
     assert caught.value.diagnostic.code == "CS401"
+
+
+def test_sends_of_one_round_go_before_the_sums_of_the_one_before():
+    """Of two rounds they might wait for a peer, and it for what the sums give."""
+    where = [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 0, 3), (2, 0, 4), (2, 1, 5)]
+    steps = [(op,) for op in range(6)]
+    free: list[tuple[int, ...]] = [()] * 6
+    assert sends_before_sums(steps, where, free) == [(0,), (1,), (3,), (2,), (4,), (5,)]
+    waiting = [*free[:3], (2,), *free[4:]]
+    assert sends_before_sums(steps, where, waiting) == steps

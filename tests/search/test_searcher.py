@@ -21,7 +21,7 @@ from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.run import find_each
-from colsynth.search.searcher import usable_protocols
+from colsynth.search.searcher import Searcher, usable_protocols
 from colsynth.search.wish import Wish, algorithm_names, is_baseline
 from colsynth.search.workshop import Workshop
 
@@ -251,3 +251,30 @@ def test_a_budget_is_a_number_from_one(budget):
     with pytest.raises(InputError) as caught:
         find_each(case(), ("forest",), Means(budget))
     assert caught.value.diagnostic.code == "CS210"
+
+
+def test_slow_plans_are_left_out_only_where_the_best_serves_all_sizes():
+    """A plan that takes longer but serves every call is better than one that does not."""
+    found = case(sizes=(1024, 2**20))
+    searcher = Searcher(Workshop(found), Objective((0.05, 0.95)), Means(), ("Simple",))
+    assert searcher.limits() == {}
+    fast = Measured(FOREST, (1.0, 1.0), exact=(True, True))
+    searcher.take([fast])
+    assert searcher.limits() == {2**20: 4.0}
+    searcher = Searcher(Workshop(found), Objective((0.05, 0.95)), Means(), ("Simple",))
+    searcher.take([replace(fast, exact=(True, False))])
+    assert searcher.limits() == {}
+
+
+def test_plans_that_need_no_simulation_are_not_varied_where_they_get_one():
+    searcher = Searcher(Workshop(case()), Objective((0.05, 0.95)), Means(), ("Simple",))
+    slow, fair = (Wish().start(name) for name in ("ring", "allpairs2"))
+    exact = (True, True)
+    searcher.take(
+        [
+            Measured(FOREST, (1.0, 1.0), exact=exact),
+            Measured(slow, (1.0, 4.1), exact=exact),
+            Measured(fair, (1.0, 3.9), exact=exact),
+        ]
+    )
+    assert [plan.algorithm for plan in searcher._promising()] == ["forest", "allpairs2"]
