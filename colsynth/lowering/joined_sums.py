@@ -113,13 +113,15 @@ class LandedSums:
         landed.
         """
         most = self._longest or len(arrived)
-        yield from ((*one, into) for one in arrived[:most])
+        first = most - (len(arrived) == most + 1)  # one alone would only make the chain longer
+        yield from ((*one, into) for one in arrived[:first])
         heads = []
-        for begin in range(most, len(arrived), most + 1):
+        for begin in range(first, len(arrived), most + 1):
             (head, arrival), *others = arrived[begin : begin + most + 1]
-            heads.append((head, arrival, into))
+            heads.append((head, arrival))
             yield from ((*one, head) for one in others)
-        yield from heads
+        if heads:
+            yield from self._additions(heads, into)
 
     def slot(self, rank: int, giver: int, chunk: int) -> Slot:
         """Return where a rank keeps the contribution of another to a chunk."""
