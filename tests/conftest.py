@@ -5,6 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
+from colsynth.jobs import beside
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
@@ -12,6 +13,15 @@ from colsynth.runtimes.target import Target
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seeded"))
+
+IS_POSSIBLE = beside.is_possible
+beside.is_possible = lambda: False  # all cores have tests to run
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """Let this process copy itself, as the command line does."""
+    monkeypatch.setattr(beside, "is_possible", IS_POSSIBLE)
 
 
 def pytest_collection_modifyitems(items):

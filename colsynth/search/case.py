@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, LimitError
 from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import Problem
 from colsynth.pipeline.target import aim
@@ -99,3 +100,18 @@ def usable_sizes(runtime: str, sizes: Iterable[int]) -> tuple[int, ...]:
         notes = (f"files serve messages from {least} to {most or 'any number of'} bytes",)
         raise InputError(Diagnostic("CS212", phrase, notes=notes))
     return usable
+
+
+def usable_protocols(case: Case) -> tuple[str, ...]:
+    """Return the protocols that the runtime can use for the collective at some size of the case."""
+    found = []
+    for protocol in PROTOCOLS:
+        limit = case.limit(protocol)
+        if protocol not in case.profile.fifo_calls:
+            continue
+        if limit is not None and case.sizes[0] > limit:
+            continue
+        with suppress(LimitError):
+            case.target(protocol)
+            found.append(protocol)
+    return tuple(found)

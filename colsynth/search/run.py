@@ -13,7 +13,7 @@ from colsynth.model.problem import PHASES
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.ahead import Seen, learn, look_ahead
-from colsynth.search.case import Case
+from colsynth.search.case import Case, usable_protocols
 from colsynth.search.exact import try_exact
 from colsynth.search.found import Found, found_by, refusals
 from colsynth.search.levels import (
@@ -28,7 +28,7 @@ from colsynth.search.means import Means, Progress
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-from colsynth.search.searcher import Alternatives, Searcher, usable_protocols
+from colsynth.search.searcher import Alternatives, Searcher
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 

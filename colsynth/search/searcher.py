@@ -16,10 +16,8 @@ from itertools import chain, zip_longest
 from math import exp, prod
 
 from colsynth.bounds.runtime import RuntimeBound
-from colsynth.errors import LimitError
 from colsynth.runtimes.choice import Basis, Changes, Choice
-from colsynth.search.case import Case
-from colsynth.search.levels import LIBRARY, NEAR, OWN, PROMISING, PROTOCOLS, SWEEP
+from colsynth.search.levels import LIBRARY, NEAR, OWN, PROMISING, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
@@ -335,18 +333,3 @@ def _replicas(plan: Plan) -> int:
 def _ends(known: Sequence[Measured]) -> bool:
     """Whether the last known alternative fits."""
     return bool(known) and known[-1].refusal is None
-
-
-def usable_protocols(case: Case) -> tuple[str, ...]:
-    """Return the protocols that the runtime can use for the collective at some size of the case."""
-    found = []
-    for protocol in PROTOCOLS:
-        limit = case.limit(protocol)
-        if protocol not in case.profile.fifo_calls:
-            continue
-        if limit is not None and case.sizes[0] > limit:
-            continue
-        with suppress(LimitError):
-            case.target(protocol)
-            found.append(protocol)
-    return tuple(found)

@@ -14,7 +14,10 @@ import pytest
 from colsynth import api
 from colsynth.jobs.beside import Beside
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes copy themselves here")
+pytestmark = [
+    pytest.mark.usefixtures("copies"),
+    pytest.mark.skipif(sys.platform != "linux", reason="processes copy themselves here"),
+]
 
 
 def test_the_copy_has_what_was_made_and_gives_its_result():

@@ -14,14 +14,14 @@ from colsynth.jobs.evaluation import fingerprint
 from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.runtimes.choice import Choice
-from colsynth.search.case import Case, usable_sizes
+from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.levels import HEAVY, OWN, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.run import find_each
-from colsynth.search.searcher import Searcher, usable_protocols
+from colsynth.search.searcher import Searcher
 from colsynth.search.wish import Wish, algorithm_names, is_baseline
 from colsynth.search.workshop import Workshop
 
