@@ -128,7 +128,7 @@ def _compiled(
     maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
     known = None if watch is not None else found.workshop.make(plan)
     wanted = request.jobs > 1 and known is not None
-    with Beside(partial(_limits, measured, found, known), wanted=wanted) as beside:
+    with Beside(partial(_limits, measured, found), wanted=wanted) as beside:
         schedule, artefacts = maker.make(known)
         limits = beside.result()
     notes = (
@@ -166,14 +166,11 @@ def _links(schedule: Schedule, program: Program, problem: Problem, found: Found)
     return link_rate(program, problem.topology, found.bound)
 
 
-def _limits(
-    measured: Measured, found: Found, known: tuple[Schedule, Program] | None
-) -> tuple[tuple[Prediction, ...], dict[str, float]] | None:
+def _limits(measured: Measured, found: Found) -> tuple[tuple[Prediction, ...], dict[str, float]]:
     """Return the predictions for the first program, and what limits the last of them."""
-    if known is None:
-        return None
-    predicted = _predictions(measured, found, known[1:])
-    return predicted, _limited_by(known[1], found.workshop.case, predicted)
+    _, program = found.workshop.make(measured.plan)
+    predicted = _predictions(measured, found, (program,))
+    return predicted, _limited_by(program, found.workshop.case, predicted)
 
 
 def _multicasts(artefacts: tuple[Artefact, ...]) -> bool:

@@ -73,8 +73,8 @@ class Workshop:
 
     def made_of(self, plan: Plan) -> tuple[Value, ...]:
         """Return what the passes of a plan gave, as far as it is kept without a gap."""
-        kept = (self._kept.get(number) for number in self._numbers_of(plan)[1:])
-        return tuple(item[1] for item in takewhile(lambda item: item is not None, kept) if item)
+        kept = takewhile(self._kept.__contains__, self._numbers_of(plan)[1:])
+        return tuple(self._kept[number][1] for number in kept)
 
     def adopt(self, measured: Measured, values: Sequence[Value]) -> None:
         """Keep a result and what the first passes of its plan gave in a copy of this process."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Problem, Tree
+from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.refusals import require_collective
 from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
-from colsynth.synthesis.baselines.trees import near_tree
+from colsynth.synthesis.baselines.trees import near_tree, paths_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +50,9 @@ class BuildPairwise(Replicated):
         size = value.topology.size
         script = Script(value, size, self.instances)
         ways = LoadedRoutes(value.topology)
-        paths = [_paths(near_tree(ways, root, Direction.OUT)) for root in range(size)]
-        left = [(source * size + sink, paths[source][sink]) for source, sink in rounds(size)]
-        arrived: dict[int, int] = {}
-        while left:
-            for chunk, path in left:
-                after = (arrived[chunk],) if chunk in arrived else ()
-                arrived[chunk] = script.send(path[0], path[1], chunk, after)
-            left = [(chunk, path[1:]) for chunk, path in left if len(path) > 2]
+        paths = [paths_of(near_tree(ways, root, Direction.OUT)) for root in range(size)]
+        script.relay((source * size + sink, paths[source][sink]) for source, sink in rounds(size))
         return script.program(Ordering.FIXED)
-
-
-def _paths(tree: Tree) -> dict[int, tuple[int, ...]]:
-    """Return the ranks from the root to each rank, both included."""
-    found: dict[int, tuple[int, ...]] = {tree.root: (tree.root,)}
-    for edge in tree.edges:
-        found[edge.child] = (*found[edge.parent], edge.child)
-    return found
 
 
 def rounds(size: int) -> Iterator[tuple[int, int]]:

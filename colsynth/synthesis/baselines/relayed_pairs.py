@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem, Tree
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.script import Script
-from colsynth.synthesis.baselines.trees import flow, near_tree
+from colsynth.synthesis.baselines.trees import flow, near_tree, paths_of
 
 
 def relayed_pairs(problem: Problem, ways: LoadedRoutes, instances: int) -> ChunkProgram:
@@ -37,7 +37,10 @@ def relayed_pairs(problem: Problem, ways: LoadedRoutes, instances: int) -> Chunk
     trees = [near_tree(ways, root, direction, even=even) for root in range(size)]
     script = Script(problem, 1 if collective is Collective.ALLREDUCE else size, instances)
     if collective is Collective.ALLTOALL:
-        _exchange(script, trees)
+        paths = [paths_of(tree) for tree in trees]
+        away = ((source, distance) for distance in range(1, size) for source in range(size))
+        pairs = ((source, (source + distance) % size) for source, distance in away)
+        script.relay((source * size + sink, paths[source][sink]) for source, sink in pairs)
         return script.program(Ordering.FREE)
     adds = Direction.OUT if collective is Collective.ALLGATHER else Direction.IN
     arrived: dict[tuple[int, int], list[int]] = {}
@@ -63,22 +66,3 @@ def _by_depth(trees: list[Tree], *, last_first: bool) -> Iterator[tuple[int, int
             rows.append((depth[edge.child], tree.root, edge.parent, edge.child))
     rows.sort(key=lambda row: -row[0] if last_first else row[0])
     yield from (row[1:] for row in rows)
-
-
-def _exchange(script: Script, trees: list[Tree]) -> None:
-    """Send every pair's chunk along the tree of its source, all chunks one connection at a time."""
-    size = len(trees)
-    parents = [{edge.child: edge.parent for edge in tree.edges} for tree in trees]
-    left: list[tuple[int, list[int]]] = []
-    for distance in range(1, size):
-        for source in range(size):
-            path = [(source + distance) % size]
-            while path[-1] != source:
-                path.append(parents[source][path[-1]])
-            left.append((source * size + path[0], path[::-1]))
-    arrived: dict[int, int] = {}
-    while left:
-        for chunk, path in left:
-            after = (arrived[chunk],) if chunk in arrived else ()
-            arrived[chunk] = script.send(path[0], path[1], chunk, after)
-        left = [(chunk, path[1:]) for chunk, path in left if len(path) > 2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from colsynth.errors import Diagnostic, LimitError
@@ -69,6 +69,22 @@ class Script:
         needed = tuple(sorted(after))
         self.transfers.append(Transfer(source, target, chunk, 1, reduces, needed, origin))
         return number
+
+    def relay(self, paths: Iterable[tuple[int, Sequence[int]]]) -> None:
+        """Append transfers of chunks along paths, of all chunks one connection at a time.
+
+        Parameters
+        ----------
+        paths : iterable of (int, sequence of int)
+            Chunks, and the ranks that each passes, both ends included.
+        """
+        left = list(paths)
+        arrived: dict[int, int] = {}
+        while left:
+            for chunk, path in left:
+                after = (arrived[chunk],) if chunk in arrived else ()
+                arrived[chunk] = self.send(path[0], path[1], chunk, after)
+            left = [(chunk, path[1:]) for chunk, path in left if len(path) > 2]
 
     def program(self, ordering: Ordering) -> ChunkProgram:
         """Return the program of all copies; `ordering` as in `ChunkProgram`.

@@ -70,3 +70,11 @@ def edge(ways: LoadedRoutes, parent: int, child: int, direction: Direction) -> T
     """Return an edge of a tree along the least busy way, which gets its load."""
     (route,) = ways.take([flow(parent, child, direction)])
     return TreeEdge(parent, child, route)
+
+
+def paths_of(tree: Tree) -> dict[int, tuple[int, ...]]:
+    """Return the ranks from the root to each rank, both included."""
+    found: dict[int, tuple[int, ...]] = {tree.root: (tree.root,)}
+    for edge in tree.edges:
+        found[edge.child] = (*found[edge.parent], edge.child)
+    return found
