@@ -86,7 +86,7 @@ class Operations:
         ways, way = np.unique(channel * size**2 + ends, return_inverse=True)
         names = [(key // size**2, key // size % size, key % size) for key in ways.tolist()]
         work = Work(
-            rank=np.where(self._first, columns.source[of], columns.target[of]),
+            rank=np.where(self.columns.opens, columns.source[of], columns.target[of]),
             pair=np.where(columns.local, -1, pair)[of],
             sends=self._sends,
             chunks=columns.count[of],
@@ -132,15 +132,8 @@ class Operations:
 
     @cached_property
     def _sends(self) -> Bools:
-        sends: Bools = self._first & ~self.columns.local[self.columns.of_op]
+        sends: Bools = self.columns.opens & ~self.columns.local[self.columns.of_op]
         return sends
-
-    @cached_property
-    def _first(self) -> Bools:
-        """Whether each operation is the only one of its transfer, or the send."""
-        first = np.zeros(len(self.ops), dtype=np.bool_)
-        first[self.columns.first_op] = True
-        return first
 
     @cached_property
     def _waits(self) -> tuple[Ints, Ints]:

@@ -71,6 +71,13 @@ class Columns:
         return first
 
     @cached_property
+    def opens(self) -> Bools:
+        """Whether each operation is the only one of its transfer, or the send."""
+        found = np.zeros(len(self.of_op), dtype=np.bool_)
+        found[self.first_op] = True
+        return found
+
+    @cached_property
     def _origins(self) -> list[Origin]:
         return list(map(attrgetter("origin"), self.transfers))
 

@@ -110,7 +110,7 @@ def _steps(spelling: Spelling, by_rank: list[list[PlacedThreadblock]]) -> Iterat
     last = np.fromiter(map(itemgetter(-1), placed), np.int64, len(placed))
     transfer = columns.of_op[first]
     fused, local, reduces = first != last, columns.local[transfer], columns.reduces[transfer] > 0
-    sends = (columns.first_op[transfer] == first) & ~local
+    sends = columns.opens[first] & ~local
     passing = np.zeros(len(placed), dtype=np.bool_)
     sums = fused & reduces
     if sums.any():

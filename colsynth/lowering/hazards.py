@@ -44,7 +44,7 @@ def operations(columns: Columns) -> tuple[Op, ...]:
     """Return the operations in the global order: a send right before its receive."""
     transfer = columns.of_op
     moves = ~columns.local[transfer]
-    first = columns.first_op[transfer] == np.arange(len(transfer))
+    first = columns.opens
     rank = np.where(first, columns.source[transfer], columns.target[transfer])
     fields = (transfer, rank, moves & first, moves & ~first)
     values = zip(*(field.tolist() for field in fields), strict=True)
@@ -63,8 +63,7 @@ def waits(columns: Columns, ranges: ChunkRanges, layout: Layout, in_place: bool)
     first, other = conflicts(*accesses)
     begins, earlier = rows([transfer.after for transfer in columns.transfers])
     home = components(begins, earlier, ~(columns.local & (np.diff(begins) == 0)))
-    receives = ~columns.local[of_op]
-    receives[columns.first_op] = False
+    receives = ~columns.local[of_op] & ~columns.opens
     kept = direct(first, other, receives, home[of_op])
     before = np.concatenate([[0], np.cumsum(kept)])
     return wait_once(columns, tuples(before[first], other[kept]))
