@@ -37,6 +37,11 @@ class RoundsGroup(dist.ProcessGroup):
     """A process group with schedules.
 
     What it does not override, PyTorch hands to the library's backend of the tensor's device.
+    PyTorch keeps Python's lock there where a call may be overridden (2.13, `PyProcessGroup`), and
+    a thread of Gloo that lets go of a tensor waits for that lock while it holds the one that the
+    call waits for. So calls that no schedule serves are overridden too, and passed on without it;
+    only coalesced ``all_gather_into_tensor`` and ``reduce_scatter_tensor`` are not, since backends
+    have no such methods.
 
     Parameters
     ----------
@@ -144,6 +149,43 @@ class RoundsGroup(dist.ProcessGroup):
             return work
         library = self._library(call, output)
         return library.alltoall_base(output, tensor, outputs or [], inputs or [], opts)
+
+    # Calls that no schedule serves.
+
+    def allgather(self, *args: Any, **more: Any) -> Any:
+        """Pass on ``all_gather``."""
+        return self._passed_on("allgather", args, more)
+
+    def reduce_scatter(self, *args: Any, **more: Any) -> Any:
+        """Pass on ``reduce_scatter``."""
+        return self._passed_on("reduce_scatter", args, more)
+
+    def allreduce_coalesced(self, *args: Any, **more: Any) -> Any:
+        """Pass on an ``all_reduce`` of several tensors."""
+        return self._passed_on("allreduce_coalesced", args, more)
+
+    def send(self, *args: Any, **more: Any) -> Any:
+        """Pass on ``send``."""
+        return self._passed_on("send", args, more)
+
+    def recv(self, *args: Any, **more: Any) -> Any:
+        """Pass on ``recv``."""
+        return self._passed_on("recv", args, more)
+
+    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Pass on ``barrier``, to the backend of its device, or of GPUs if there are any."""
+        given = opts if isinstance(opts, dist.BarrierOptions) else dist.BarrierOptions()
+        limit = opts if isinstance(opts, timedelta) else timeout
+        if limit is not None:
+            given.timeout = limit
+        device = getattr(given, "device", None)
+        return self._libraries[device.type if device else [*self._libraries][-1]].barrier(given)
+
+    def _passed_on(self, name: str, args: Any, more: Any) -> Any:
+        first = next(iter((*args, *more.values())))
+        while not isinstance(first, torch.Tensor):
+            first = first[0]
+        return getattr(self._libraries[first.device.type], name)(*args, **more)
 
     _allgather_base = all_gather_single
     _reduce_scatter_base = reduce_scatter_single

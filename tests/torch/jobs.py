@@ -23,6 +23,8 @@ import colsynth.torch
 
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8)
 WAYS = {"sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX}
+PASSED_ON = {"allgather", "reduce_scatter", "allreduce_coalesced", "send", "recv", "barrier"}
+"""Calls that no schedule serves. PyTorch's own way to them may hang."""
 LENGTH = 3840
 """Elements; 1 to 8 ranks and their chunks divide it."""
 
@@ -120,6 +122,7 @@ def _mixed(rank, size):
 
 def _library(rank, size):
     """Check calls that no schedule serves: sizes, types, views, roots, and other calls."""
+    assert vars(colsynth.torch.RoundsGroup).keys() >= PASSED_ON
     before = colsynth.torch.served()
     for tensor in (
         torch.ones(LENGTH + 1),
@@ -141,6 +144,12 @@ def _library(rank, size):
     objects = [None] * size
     dist.all_gather_object(objects, rank)
     assert objects == list(range(size))
+    part, parts = torch.zeros(3), [torch.full((3,), 1.0 + k) for k in range(size)]
+    dist.reduce_scatter(part, parts)
+    assert (part == size * (1 + rank)).all()
+    several = [torch.ones(3), torch.full((5,), 2.0)]
+    dist.all_reduce_coalesced(several)
+    assert [t.unique().item() for t in several] == [size, 2 * size]
     if rank < 2:
         (dist.send if rank == 0 else dist.recv)(torch.ones(3), 1 - rank)
     after = colsynth.torch.served()
