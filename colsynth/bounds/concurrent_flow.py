@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.solver import silent
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -46,11 +48,9 @@ def solve(problem: Concurrent) -> tuple[float, Floats] | None:
     """
     import highspy
 
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
     # The interior point method needs seconds where the simplex method needs minutes; its
     # crossover to a vertex makes the prices small whole multiples of each other.
-    for option, value in (("output_flag", False), ("solver", "ipm"), ("threads", 1)):
-        highs.setOptionValue(option, value)
+    highs = silent(solver="ipm")
     start, index, entries = _matrix(problem)
     links, gpus = len(problem.tail), len(problem.gpus)
     lp = highspy.HighsLp()

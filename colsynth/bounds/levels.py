@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from colsynth.bounds.direct import Fabric, fabric_of, is_direct
+from colsynth.bounds.solver import silent
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Direction, Problem
 from colsynth.model.heights import HeightBound
@@ -56,9 +57,7 @@ class Program:
         """Return HiGHS with the program; the first `whole` columns take whole numbers."""
         import highspy
 
-        highs = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("threads", 1), ("mip_max_nodes", _NODES)):
-            highs.setOptionValue(option, value)
+        highs = silent(mip_max_nodes=_NODES)
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = len(cost), len(self.rows)
         lp.col_cost_ = np.array(cost)

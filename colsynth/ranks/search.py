@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from colsynth.bounds.solver import silent
 from colsynth.ranks.matrix import Floats, Ints, Network
 from colsynth.ranks.patterns import Stage, seconds_of
 
@@ -155,11 +155,8 @@ def _is_circle(stage: Stage, hosts: int) -> bool:
 
 def _assignment(latency: Floats) -> float:
     """Return the sum of latencies that no circle through all hosts beats."""
-    import highspy
-
     hosts = len(latency)
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
+    solver = silent()
     many = hosts * hosts
     cost = latency.reshape(-1).copy()
     upper = np.ones(many)

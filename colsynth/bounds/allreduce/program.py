@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from colsynth.bounds.allreduce.halves import Halves, Side
 from colsynth.bounds.network import Ints
+from colsynth.bounds.solver import silent
 from colsynth.kernels.maxflow import (
     max_flow,
     reset,
@@ -92,15 +93,11 @@ class RootProgram:
         self._halves, self._capacity, self._whole = halves, capacity, whole
         self._roots = halves.sides[0].network.roots
         self._links = len(capacity)
-        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self._cuts: list[tuple[int, Flags, int]] = []
         self._known: set[tuple[int, bytes]] = set()
         self._infinity = highspy.kHighsInf
-        options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_rel_gap": 0.0}
         # A limit on work, not on time: equal inputs give equal answers.
-        options["mip_max_nodes"] = _MOST_NODES
-        for option, value in options.items():
-            self._highs.setOptionValue(option, value)
+        self._highs = silent(random_seed=0, mip_rel_gap=0.0, mip_max_nodes=_MOST_NODES)
         self._add_columns(highspy)
         self._balances = [list(self._add_balances(i)) for i in range(len(halves.sides))]
         self._pairs = list(self._add_sharing())

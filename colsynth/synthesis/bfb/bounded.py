@@ -26,12 +26,44 @@ from colsynth.synthesis.forest.trees import merge_equal
 
 _ROUNDS = 80
 """Rounds of column generation: Kautz graphs of 24 GPUs took 12."""
+_MORE = 8
+"""Further rounds where whole numbers of the trees do not meet the bound: another mix may."""
 _CHUNKS = 6
 """Chunks per root up to which whole numbers of trees are looked for that meet the bound."""
 _NEAR = 1e-7
 
 Arcs = tuple[int, ...]
 """By rank, the arc by which a tree enters it; -1 at its root."""
+
+
+class _Pricing:
+    """Cheapest trees of a height, by the prices of arcs.
+
+    A little noise tells equally cheap trees apart, so that rounds bring different ones.
+    """
+
+    def __init__(self, fabric: Fabric, height: int) -> None:
+        self._fabric, self._rng = fabric, np.random.default_rng(0)
+        self._roots = np.nonzero(fabric.weight)[0].tolist()
+        self._programs = {root: level_program(fabric, height, [root]) for root in self._roots}
+        self._solvers = {
+            root: program.solver([0.0] * len(program.uses), whole=len(program.uses), most=1.0)
+            for root, program in self._programs.items()
+        }
+
+    def cheapest(self, prices: NDArray[np.float64]) -> Iterator[tuple[int, Arcs]]:
+        """Yield a tree of every root, for prices (arcs,)."""
+        noisy = prices + 1e-3 * prices.max() * self._rng.random(len(prices))
+        for root in self._roots:
+            uses, highs = self._programs[root].uses, self._solvers[root]
+            cost = np.array([noisy[arc] for _, arc, _ in uses])
+            highs.changeColsCost(len(uses), np.arange(len(uses), dtype=np.int32), cost)
+            highs.run()
+            taken = np.array(highs.getSolution().col_value) > 0.5
+            arcs = [-1] * self._fabric.size
+            for use in np.nonzero(taken)[0].tolist():
+                arcs[_head(self._fabric, uses[use][1])] = uses[use][1]
+            yield root, tuple(arcs)
 
 
 @dataclass
@@ -41,6 +73,7 @@ class _Pool:
     fabric: Fabric
     limit: Fraction
     """Least load of trees of the height, seconds for each byte of a part."""
+    pricing: _Pricing
     trees: dict[tuple[int, Arcs], None] = field(default_factory=dict)
 
     @property
@@ -56,6 +89,27 @@ class _Pool:
         if not _is_whole(self.fabric, found, chunks):
             return None
         return Phase(direction, merge_equal(_trees(self.fabric, found)), _unit(self.fabric, found))
+
+    def fill(self) -> None:
+        """Add trees until their mix meets the limit, or no tree helps."""
+        goal = float(self.limit * self.fabric.unit)
+        for _ in range(_ROUNDS):
+            load, _, prices = self.mix()
+            if load <= goal + _NEAR or not self._add(prices):
+                return
+
+    def widen(self) -> None:
+        """Add trees that are as cheap as those of the mix."""
+        for _ in range(_MORE):
+            if not self._add(self.mix()[2]):
+                return
+
+    def _add(self, prices: NDArray[np.float64]) -> bool:
+        """Add a cheapest tree of every root; return whether one was new."""
+        before = len(self.trees)
+        for tree in self.pricing.cheapest(prices):
+            self.trees[tree] = None
+        return len(self.trees) > before
 
     def mix(
         self, chunks: int = 0, *, meets: bool = False
@@ -117,7 +171,7 @@ def bounded_forest(problem: Problem, trees: str, height: int, target: Context) -
         tries += [(count, False) for count in dict.fromkeys((min(step, _CHUNKS), 1))]
     for count, meets in tries:
         pairs = zip(optimum.cuts, pools, strict=True)
-        phases = [pool.phase(cut.direction, count, meets=meets) for cut, pool in pairs]
+        phases = [_phase(pool, cut.direction, count, meets=meets) for cut, pool in pairs]
         whole = tuple(phase for phase in phases if phase is not None)
         if len(whole) == len(phases):
             shares = tuple(part * count for part in problem.shards)
@@ -129,9 +183,19 @@ def _filled(problem: Problem, direction: Direction, height: int) -> _Pool:
     """Return trees of a phase whose mix meets the bound of the height, as far as they are found."""
     fabric = bounded_fabric(problem, direction, height)
     limit = height_bound(problem, direction, height).load
-    pool = _started(fabric, limit)
-    _generate(pool, height, float(limit * fabric.unit))
+    pool = _Pool(fabric, limit, _Pricing(fabric, height))
+    pool.trees.update(dict.fromkeys(_shortest(fabric)))
+    pool.fill()
     return pool
+
+
+def _phase(pool: _Pool, direction: Direction, chunks: int, *, meets: bool) -> Phase | None:
+    """Return a phase of whole trees; where the pool has none, more trees are found once."""
+    found = pool.phase(direction, chunks, meets=meets)
+    if found is None:
+        pool.widen()
+        found = pool.phase(direction, chunks, meets=meets)
+    return found
 
 
 def _is_whole(fabric: Fabric, found: Sequence[tuple[int, Arcs, int]], chunks: int) -> bool:
@@ -142,46 +206,13 @@ def _is_whole(fabric: Fabric, found: Sequence[tuple[int, Arcs, int]], chunks: in
     return bool((sums == fabric.weight * chunks).all())
 
 
-def _started(fabric: Fabric, limit: Fraction) -> _Pool:
-    """Return a pool of some trees of shortest paths for every root."""
+def _shortest(fabric: Fabric) -> Iterator[tuple[int, Arcs]]:
+    """Yield some trees of shortest paths for every root."""
     start = np.concatenate(([0], np.cumsum((fabric.weight > 0) * 4))).astype(np.int64)
     arcs = whole_chunks(fabric.first, fabric.tail, fabric.capacity, fabric.distance, start, False)
     roots = np.repeat(np.arange(fabric.size), np.diff(start)).tolist()
-    pool = _Pool(fabric, limit)
     for root, row in zip(roots, arcs.tolist(), strict=True):
-        pool.trees[root, tuple(row)] = None
-    return pool
-
-
-def _generate(pool: _Pool, height: int, goal: float) -> None:
-    """Add trees until their mix meets the goal, or no tree helps."""
-    fabric = pool.fabric
-    roots = np.nonzero(fabric.weight)[0].tolist()
-    programs = {root: level_program(fabric, height, [root]) for root in roots}
-    solvers = {
-        root: program.solver([0.0] * len(program.uses), whole=len(program.uses), most=1.0)
-        for root, program in programs.items()
-    }
-    rng = np.random.default_rng(0)
-    for _ in range(_ROUNDS):
-        load, _, prices = pool.mix()
-        if load <= goal + _NEAR:
-            return
-        before = len(pool.trees)
-        # A little noise tells equally cheap trees apart, so that rounds bring different ones.
-        noisy = prices + 1e-3 * prices.max() * rng.random(len(prices))
-        for root in roots:
-            uses, highs = programs[root].uses, solvers[root]
-            cost = np.array([noisy[arc] for _, arc, _ in uses])
-            highs.changeColsCost(len(uses), np.arange(len(uses), dtype=np.int32), cost)
-            highs.run()
-            taken = np.array(highs.getSolution().col_value) > 0.5
-            arcs = [-1] * fabric.size
-            for use in np.nonzero(taken)[0].tolist():
-                arcs[_head(fabric, uses[use][1])] = uses[use][1]
-            pool.trees[root, tuple(arcs)] = None
-        if len(pool.trees) == before:
-            return
+        yield root, tuple(row)
 
 
 def _head(fabric: Fabric, arc: int) -> int:
