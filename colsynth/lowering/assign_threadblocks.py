@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
@@ -176,14 +176,27 @@ class AssignThreadblocks:
             loads[:0] = work.loads(limits.threadblocks)
 
         def unfused() -> tuple[int, list[PlacedThreadblock] | None]:
-            """Return the place of the first load that fits, else of the last, and what it gives."""
-            for place, most in enumerate(loads):
-                if work.least(most, limits.steps, fused=False) <= limits.threadblocks:
-                    alone = replace(limits, duplex=False, chunks=most)
-                    found = allocator.allocate(alone, separate=separate)
-                    if found is not None:
-                        return place, found
-            return len(loads) - 1, None
+            """Return the place of the first load that fits, else of the last, and what it gives.
+
+            When one does not fit, the last is tried at once: mostly none does then.
+            """
+            last = len(loads) - 1
+            order = [place for place, most in enumerate(loads) if promising(most)]
+            for number, place in enumerate(order):
+                found = alone(place)
+                if found is not None:
+                    return place, found
+                if number == 0 and alone(last) is None:
+                    break
+            return last, None
+
+        def promising(most: int) -> bool:
+            return work.least(most, limits.steps, fused=False) <= limits.threadblocks
+
+        @cache
+        def alone(place: int) -> list[PlacedThreadblock] | None:
+            apart = replace(limits, duplex=False, chunks=loads[place])
+            return allocator.allocate(apart, separate=separate)
 
         fuses = self.fuse and profile.fuses and program.ordering is not Ordering.FIXED
         late = fuses and len(loads) == 1  # then it is of use only where nothing fits fused
