@@ -23,7 +23,7 @@ SWEEP = (
     *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "grow-trees.chunks_per_gpu"),
     *("grow-trees.balance", "round-weights.parts"),
     *("lower-forest.most", "coalesce-chunks.merge"),
-    *("order-transfers.order", "lower-forest.segments", "pack-trees.prefer"),
+    *("order-transfers.order", "lower-forest.segments", "pack-trees.grid", "pack-trees.prefer"),
     *("place-slots.sums", "assign-threadblocks.fold"),
     *("lower-forest.instances", "lower-timed.instances"),
     *("assign-threadblocks.fold", "pack-trees.trees", "lower-rounds.spread"),

@@ -33,7 +33,7 @@ class PackTrees:
     grid : str
         Which GPUs behind one switch are neighbours: ``"all"``, or those that share all but one
         coordinate of a grid, such as ``"2x2x2x3"`` for 24 GPUs, or those at some distances on a
-        ring of all, such as ``"1+4+16"``. Machines without a switch of so many ports ignore a
+        ring of all, such as ``"1+3+9"``. Machines without a switch of so many ports ignore a
         grid, those that are more than one switch ignore distances.
     max_height : int
         Most links between a root and a GPU, on direct-connect fabrics; 0 sets no limit. The

@@ -20,19 +20,13 @@ from math import prod
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Topology
-from colsynth.runtimes.choice import Basis, Proposal
+from colsynth.runtimes.choice import Basis, Changes, Proposal
 
 Grid = tuple[int, ...]
 """Extents of a grid, the first for neighbouring ports; empty for none."""
 
 _MOST_PORTS = 4096
 """Ports of a switch up to which its grids are proposed; no file holds so many ranks."""
-
-_LARGE = 5
-"""A larger prime factor makes a grid with too many neighbours, and distances are proposed too."""
-
-_BASES = 3, 4
-"""Distances are powers of these. A hop of 3 or 4 kinds each way leads to 80 GPUs in 4 to 6."""
 
 
 class Distances(tuple[int, ...]):
@@ -76,20 +70,26 @@ def grids(basis: Basis) -> Iterator[Proposal]:
     """Yield grids for the largest switch of a box, the one with the fewest neighbours first.
 
     Unless all is tried, only where one threadblock for each connection, direction and phase
-    would be more than may be resident.
+    would be more than may be resident, and of grids those where as many are resident. Where a
+    grid was taken, distances are yielded once more: with segments they may be faster.
     """
-    ports = _most_ports(basis.problem.topology)
-    phases = basis.shape.rises + basis.shape.falls
-    blocks = basis.profile.usable_threadblocks
-    if basis.problem.groups or basis.values["pack-trees.grid"] != "all":
+    taken = grid_of(basis.values["pack-trees.grid"])
+    if basis.problem.groups or isinstance(taken, Distances):
         return
-    if basis.thorough or 2 * phases * (ports - 1) > blocks:
-        for grid in _factorings(ports):
+    ports = _most_ports(basis.problem.topology)
+    if not (taken or basis.thorough) and _fits(ports - 1, basis):
+        return
+    for grid in () if taken else _factorings(ports):
+        if _fits(sum(grid) - len(grid), basis):
             yield ({"pack-trees.grid": "x".join(map(str, grid))},)
-        if ports == basis.problem.topology.size and max(_primes(ports), default=1) > _LARGE:
-            for base in _BASES:
-                powers = takewhile(lambda power: 2 * power <= ports, (base**k for k in count()))
-                yield ({"pack-trees.grid": "+".join(map(str, powers))},)
+    if ports == basis.problem.topology.size:
+        yield from _distances(ports, basis)
+
+
+def _fits(neighbours: int, basis: Basis) -> bool:
+    """Whether each connection, in each direction and phase, can have a threadblock."""
+    phases = basis.shape.rises + basis.shape.falls
+    return 2 * phases * neighbours <= basis.profile.usable_threadblocks
 
 
 def _most_ports(topology: Topology) -> int:
@@ -118,6 +118,23 @@ def _factorings(number: int) -> Iterator[Grid]:
         orders.append(tuple(factors))
         factors = sorted([factors[0] * factors[1], *factors[2:]])
     yield from dict.fromkeys(grid for grid in orders if len(grid) > 1)
+
+
+def _distances(ports: int, basis: Basis) -> Iterator[Proposal]:
+    """Yield powers of 3 as distances: a digit takes a hop, near the ends of the ring two.
+
+    Trees take turns on each of the few connections: root by root, a connection would wait for
+    the last tree before it begins with the next.
+    """
+    both = basis.shape.rises and basis.shape.falls
+    turns: Changes = {
+        "order-transfers.order": "round-robin",
+        "assign-threadblocks.strategy": "pooled" if both else "balanced",
+    }
+    powers = list(takewhile(lambda power: 2 * power <= ports, (3**k for k in count())))
+    if len(powers) > 1:  # else a ring
+        grid: Changes = {"pack-trees.grid": "+".join(map(str, powers))}
+        yield {**grid, **turns}, grid
 
 
 def _primes(number: int) -> list[int]:
