@@ -18,7 +18,7 @@ from colsynth.verify import check_forest
 from tests.reference.graphs import clustered_topology, forwarding_topology, random_topology
 from tests.reference.groups import graph_of, least_joint_ratio, least_ratio, reached
 
-SEEDS = 240
+SEEDS = 180
 
 
 def machine_of(seed: int):
