@@ -27,6 +27,7 @@ from colsynth.model import (
 )
 from colsynth.verify import check_timed
 from colsynth.verify import timed as module
+from tests.each import each
 from tests.reference.timed import faults, sums
 from tests.verify.timed_schedules import (
     assemble,
@@ -458,7 +459,7 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(0, 1200, 40))
+@each("seed", range(0, 1200, 40))
 def test_the_checker_finds_what_a_slow_replay_finds(seed):
     rng = random.Random(seed)
     wrong = 0
