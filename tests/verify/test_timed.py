@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
-import numba
 import numpy as np
 import pytest
 
@@ -39,15 +38,6 @@ from tests.verify.timed_schedules import (
 )
 
 IN, OUT = Direction.IN, Direction.OUT
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small cases wait for threads longer than they compute."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
 
 
 def code_of(schedule) -> str | None:
@@ -551,11 +541,11 @@ def test_a_phase_without_transfers_or_hops():
     assert refusal(empty)[0] == "CS516"
 
 
-def test_a_larger_fabric_with_everybody_busy():
+def test_a_larger_fabric_with_everybody_busy(threads):
     topology = random_fabric(11)
     schedule = schedule_of(Problem(topology, Collective.ALLREDUCE), size=6 * 16 * 60, each=16)
     check_timed(schedule)
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    threads(2)
     check_timed(schedule)
     faster = replace(schedule, tick=schedule.tick * Fraction(99, 100))
     assert refusal(faster)[0] == "CS511"
