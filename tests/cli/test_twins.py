@@ -1,7 +1,6 @@
 """Two commands at once on one target never damage what is good there."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,13 +44,6 @@ WRITERS = {
 FIRST = {"simulate": [(*FILE, "-o", "good.xml")]}
 """What makes the files that a command reads."""
 
-IMPORTED = [
-    [*FILE, "-o", os.devnull],
-    ["compare", *QUICK, "--sizes", "1KiB"],
-    [*SURVEY[:-2], "-r", "msccl"],
-]
-"""What is run once before all others, which write nothing."""
-
 CASES = [
     (name, force) for name in WRITERS for force in (False, True) if name != "compile-dumps" or force
 ]
@@ -66,7 +58,7 @@ def met(tmp_path_factory):
     for name, (begin, *ways) in WRITERS.items():
         asked.append({"first": FIRST.get(name, []), "pair": [[*begin, *way] for way in ways]})
     subprocess.run(
-        [sys.executable, "-m", "tests.cli.twins", answer, json.dumps(IMPORTED)],
+        [sys.executable, "-m", "tests.cli.twins", answer],
         cwd=Path(__file__).parents[2],
         input=json.dumps(asked),
         stdout=subprocess.DEVNULL,

@@ -85,8 +85,8 @@ def main():
     """Run all cases."""
     made = []
     # Children inherit what this imports, but for kernels that start threads, which no fork keeps.
-    for arguments in json.loads(sys.argv[2]):
-        run(arguments)
+    # What they load themselves gives them time to meet.
+    run(["compile", "ring:4", "-c", "allgather", "-r", "msccl", "-a", "ring", "-o", os.devnull])
     with TemporaryDirectory() as folder:
         said = str(Path(folder) / "said")
         for number, case in enumerate(json.load(sys.stdin)):
