@@ -18,6 +18,26 @@ IS_POSSIBLE = beside.is_possible
 beside.is_possible = lambda: False  # all cores have tests to run
 
 
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Kernels run on one thread where a test does not ask for more, as other tests do beside it.
+
+    Small cases wait for threads longer than they compute.
+    """
+    import numba
+
+    numba.set_num_threads(1)
+
+
+@pytest.fixture
+def threads():
+    """Return a function that sets the number of threads, for one test."""
+    import numba
+
+    yield lambda most: numba.set_num_threads(min(most, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(1)
+
+
 @pytest.fixture
 def copies(monkeypatch):
     """Let this process copy itself, as the command line does."""

@@ -60,6 +60,12 @@ def parsed(path):
     return ast.parse(path.read_text("utf-8"), str(path))
 
 
+@cache
+def nodes(path):
+    """Return every node of a module; to walk all of them takes longer than to parse."""
+    return tuple(ast.walk(parsed(path)))
+
+
 MODULES = {module_of(path): path for path in FILES}
 
 
@@ -67,7 +73,7 @@ MODULES = {module_of(path): path for path in FILES}
 def imports(path):
     """Return (line, module) of all imports of ours, also in functions and for types alone."""
     found = []
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             found += [(node.lineno, x if x in MODULES else node.module) for x in names]
@@ -141,7 +147,7 @@ def test_modules_and_functions_are_short():
     functions = {
         f"{module_of(path)}.{node.name}"
         for path in FILES
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef) and length(node) > LONGEST_FUNCTION
     }
     assert {name for name in functions if name.startswith("colsynth.kernels.")} >= LONG_KERNELS
@@ -165,7 +171,7 @@ def test_no_star_imports_no_print_outside_cli_no_assert_outside_kernels():
     wrong = [
         f"{module_of(path)}, line {node.lineno}: {what}"
         for path in FILES
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if (what := unwanted(node, room_of(module_of(path)))) is not None
     ]
     assert not wrong
@@ -247,7 +253,7 @@ def test_every_code_that_can_be_raised_is_explained():
     raised = {
         node.value
         for path in FILES
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and re.fullmatch(r"CS\d{3}", node.value)

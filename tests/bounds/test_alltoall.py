@@ -11,6 +11,7 @@ from colsynth import topology
 from colsynth.bounds.flows import flow_bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Kind, Link, Node, Problem, Topology
+from tests.each import each
 from tests.reference.graphs import random_topology, three_tiers
 
 GIGA = 10**9
@@ -101,7 +102,7 @@ def test_prices_can_prove_less_than_any_cut():
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("seed", range(25))
+@each("seed", range(25))
 def test_bounds_are_proven_and_reached_on_small_machines(seed, directed):
     machine = random_topology(seed, most_gpus=6, switches=2, directed=directed)
     found = alltoall(machine)
@@ -163,7 +164,7 @@ def test_equal_machines_give_equal_bounds():
 
 
 @pytest.mark.parametrize("collective", [Collective.SCATTER, Collective.GATHER])
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_scatter_and_gather_reach_their_least_cut(seed, collective):
     machine = random_topology(seed, most_gpus=6, switches=2, directed=True)
     found = flow_bound(Problem(machine, collective, 0))

@@ -11,6 +11,7 @@ from colsynth.bounds.custom import custom_bound
 from colsynth.bounds.optimum import optimum
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Demand, Problem
+from tests.each import each
 from tests.reference.graphs import random_topology
 
 GIGA = 10**9
@@ -48,7 +49,7 @@ def least_cut(problem):
     return min(found, default=None)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_no_cut_allows_much_less(seed):
     machine = random_topology(seed, most_gpus=6, switches=2, directed=seed % 2 == 0)
     problem = drawn(machine, seed)
@@ -65,7 +66,7 @@ def test_no_cut_allows_much_less(seed):
     assert (found.exact, found.prices) == (False, ())
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_schedules_stay_below(seed):
     machine = random_topology(seed, most_gpus=8, switches=0, directed=seed % 2 == 0)
     problem = drawn(machine, seed)

@@ -37,16 +37,18 @@ def bounds(problem, runtime, sizes=SIZES):
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_nothing_is_predicted_to_beat_it(collective, runtime):
-    """What is made with each protocol stays above, at every size.
+    """What is made with a protocol, and the ring of the other one, stay above at every size.
 
     Each machine meets each collective once, and each runtime twice.
     """
     seen = 0
     root = 0 if collective in {"broadcast", "reduce"} else None
-    topology = TOPOLOGIES[(COLLECTIVES.index(collective) + RUNTIMES.index(runtime)) % 3]
+    place = COLLECTIVES.index(collective) + RUNTIMES.index(runtime)
+    topology = TOPOLOGIES[place % 3]
     problem = api.make_problem(topology, collective, root)
     least = bounds(problem, runtime)
-    for protocol, algorithm in product(("Simple", "LL"), (None, "ring")):
+    protocols = ("Simple", "LL")
+    for protocol, algorithm in ((protocols[place % 2], None), (protocols[place % 2 - 1], "ring")):
         asked = {"algorithm": algorithm, "level": 0, "protocol": protocol, "several": False}
         try:
             found = api.compile(problem, runtime, **asked)
@@ -57,7 +59,7 @@ def test_nothing_is_predicted_to_beat_it(collective, runtime):
         for point, bound in zip(points, least, strict=True):
             assert point.seconds >= bound.seconds * (1 - 1e-9)
             seen += 1
-    assert seen >= 2 * len(SIZES)
+    assert seen >= len(SIZES)
 
 
 def test_what_stays_in_a_box_need_not_leave_it(tmp_path):

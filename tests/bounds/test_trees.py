@@ -11,6 +11,7 @@ from colsynth.bounds.trees import bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
 from colsynth.model.problem import PHASES
+from tests.each import each
 from tests.reference.flows import least_cut_ratio
 from tests.reference.graphs import random_topology
 
@@ -40,7 +41,7 @@ def test_published_optima(name, boxes, gb_per_s, trees):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_rate_and_cut_agree_with_every_cut(seed, directed):
     machine = random_topology(seed, most_gpus=6, switches=2, directed=directed)
     for collective, directions in PHASES.items():
@@ -110,7 +111,7 @@ def test_what_trees_cannot_serve_is_sent_to_ten(asked):
 
 
 @pytest.mark.parametrize("collective", [Collective.ALLGATHER, Collective.REDUCE_SCATTER])
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_shards_weigh_as_much_as_they_hold(seed, collective):
     """Against every cut; some shards are empty."""
     rng = random.Random(seed)

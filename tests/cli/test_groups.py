@@ -41,6 +41,8 @@ def test_algorithms_are_compared_on_a_group(capsys):
         "1MiB",
         "--algorithms",
         "forest,ring",
+        "--jobs",
+        "1",
     ]
     assert run(["compare", "dgx-a100", *options, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -52,7 +54,18 @@ def test_algorithms_are_compared_on_a_group(capsys):
 def test_a_group_is_tuned(tmp_path, capsys):
     bundle = tmp_path / "bundle"
     options = ["-c", "allgather", "--group", "0-2", "--sizes", "64MiB", "--algorithms", "forest"]
-    command = ["tune", "dgx-a100", *options, "-r", "rccl", "-o", str(bundle), "--json"]
+    command = [
+        "tune",
+        "dgx-a100",
+        *options,
+        "--jobs",
+        "1",
+        "-r",
+        "rccl",
+        "-o",
+        str(bundle),
+        "--json",
+    ]
     assert run(command) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["group"]["old_ranks"] == [0, 1, 2]

@@ -12,7 +12,7 @@ from colsynth.cli.main import run
 from colsynth.search.workshop import Workshop
 from colsynth.survey import run as survey
 
-CASE = ["compile", "ring:4", "-c", "allgather", "-r", "rccl"]
+CASE = ["compile", "ring:4", "-c", "allgather", "-r", "rccl", "-O", "0"]
 SURVEY = ["survey", "ring:4", "-c", "allgather", "--jobs", "1"]
 TUNE = ["tune", "ring:4", "-c", "allgather", "-r", "rccl", "--algorithms", "ring"]
 FAST = [*TUNE, "--sizes", "1KiB", "--budget", "1", "--jobs", "1"]

@@ -13,6 +13,7 @@ from colsynth.cli.main import run
 from colsynth.cost import NAMES, ideal_model
 from colsynth.errors import VerificationError
 from colsynth.runtimes import profile
+from tests.each import each
 
 XML = Path(__file__).parents[1] / "corpus" / "xml"
 
@@ -280,7 +281,7 @@ def test_a_file_that_hangs_is_a_negative_answer(tmp_path, capsys):
     assert "CS603" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("path", sorted(XML.glob("*.xml")), ids=lambda path: path.stem)
+@each("path", sorted(XML.glob("*.xml")))
 def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
     """Whatever the verifier would say: never a crash, never two messages.
 
@@ -298,7 +299,7 @@ def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
             assert all(point["time_us"] is None for point in points if not point["selected"])
 
 
-@pytest.mark.parametrize("path", sorted(XML.glob("*.xml")), ids=lambda path: path.stem)
+@each("path", sorted(XML.glob("*.xml")))
 def test_no_time_is_predicted_for_what_verify_calls_bad(path, capsys):
     for runtime in ("msccl", "rccl"):
         good = run(["verify", str(path), "-r", runtime]) == 0

@@ -80,18 +80,12 @@ def test_an_interrupt_leaves_no_bundle_and_what_was_measured(tmp_path, monkeypat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle", "fresh"]
 
 
-def started(place, *options):
-    command = [sys.executable, "-m", "colsynth", *CASE, "--sizes", "1KiB..64MiB", *options]
-    return subprocess.Popen(
-        [*command, "-o", str(place)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-
 @pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_to_the_same_bundle(tmp_path):
     place, journal = tmp_path / "bundle", tmp_path / ".bundle.partial" / "journal.jsonl"
-    options = ["--budget", "12", "--jobs", "1"]
-    killed = started(place, *options)
+    case = [*CASE, "--sizes", "1KiB..64MiB", "--budget", "12", "--jobs", "1", "-o"]
+    command = [sys.executable, "-m", "colsynth", *case, str(place)]
+    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and killed.poll() is None:
         if journal.exists() and len(journal.read_text().splitlines()) > 3:
@@ -102,8 +96,8 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bundle(tmp_path):
     assert not place.exists()
     kept = len(journal.read_text().splitlines())
     assert kept > 3
-    assert started(place, *options).wait() == 0
-    assert started(tmp_path / "fresh", *options).wait() == 0
+    assert run([*case, str(place)]) == 0
+    assert run([*case, str(tmp_path / "fresh")]) == 0
     assert contents(place) == contents(tmp_path / "fresh")
 
 

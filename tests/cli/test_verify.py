@@ -120,9 +120,10 @@ def test_explain(capsys):
     assert "did you mean B0" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("code", "page"), explanations().items())
-def test_every_page_is_whole(code, page):
-    assert all(str(page.get(part, "")).strip() for part in ("title", "meaning", "why", "fix")), code
+def test_every_page_is_whole():
+    parts = ("title", "meaning", "why", "fix")
+    for code, page in explanations().items():
+        assert all(str(page.get(part, "")).strip() for part in parts), code
 
 
 def test_a_file_for_another_runtime_is_told_apart(tmp_path, capsys):

@@ -67,18 +67,25 @@ def together(before, pair, said):
 
 
 def meet(case, before, said):
-    """Return what both commands of a case write alone, and what came of both at once."""
+    """Return what came of both commands of a case at once, without --force and with it.
+
+    Beside it stands what each writes alone. Where both may replace, something good is there
+    already, which the first one wrote.
+    """
     wholes = [alone(before, arguments, said) for arguments in case["pair"]]
-    if "--force" in case["pair"][0]:  # something good is there already, which the first one wrote
-        os.chdir(before)
-        ended(started(case["plain"], said))
-    return {"wholes": wholes, **together(before, case["pair"], said)}
+    plain = {"plain": {"wholes": wholes, **together(before, case["pair"], said)}}
+    for path, text in wholes[0].items():
+        (before / path).parent.mkdir(parents=True, exist_ok=True)
+        (before / path).write_bytes(text.encode("latin-1"))
+    pair = [[*arguments, "--force"] for arguments in case["pair"]]
+    return {**plain, "force": {"wholes": wholes, **together(before, pair, said)}}
 
 
 def main():
     """Run all cases."""
     made = []
     # Children inherit what this imports, but for kernels that start threads, which no fork keeps.
+    # What they load themselves gives them time to meet.
     run(["compile", "ring:4", "-c", "allgather", "-r", "msccl", "-a", "ring", "-o", os.devnull])
     with TemporaryDirectory() as folder:
         said = str(Path(folder) / "said")

@@ -6,6 +6,7 @@ import pytest
 from colsynth.cost.routes import MOST_ROUTES, routes
 from colsynth.model import Kind
 from colsynth.topology.load import load
+from tests.each import each
 from tests.synthesis.timed.problems import both_ways, network, roads, wild_problem
 
 
@@ -22,7 +23,7 @@ def routes_of(topology, groups=()):
     return found
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each("seed", range(100))
 def test_routes_are_paths_through_forwarders_and_join_what_links_join(seed):
     problem = wild_problem(seed)
     topology = problem.topology

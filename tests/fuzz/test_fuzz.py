@@ -16,7 +16,7 @@ from tests.fuzz.cases import make, meet, prepare
 from tests.watchdog import TooLong, at_most
 
 SEED = os.environ.get("COLSYNTH_FUZZ_SEED", "1")
-CASES = int(os.environ.get("COLSYNTH_FUZZ_CASES", "1200"))
+CASES = int(os.environ.get("COLSYNTH_FUZZ_CASES", "800"))
 PARTS = 20
 SECONDS, BYTES = 20, 2 * 2**30
 ANSWERS = (0, 1, 2, 130)

@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 
 import pytest
 
@@ -15,7 +16,7 @@ from colsynth.errors import InputError
 from colsynth.jobs import cluster, evaluation
 from colsynth.jobs.evaluation import fingerprint
 
-distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs colsynth[dask]")
 
 SURVEY = ["survey", "mesh:2x3", "-c", "allreduce", "-o"]
 FAILURES = 7
@@ -24,6 +25,12 @@ FAILURES = 7
 
 def contents(place):
     return {str(p.relative_to(place)): p.read_bytes() for p in place.rglob("*") if p.is_file()}
+
+
+def client_of(*place, **named):
+    from distributed import Client  # 0.5 s, which only these tests need
+
+    return Client(*place, set_as_default=False, **named)
 
 
 class Dask:
@@ -35,7 +42,7 @@ class Dask:
         self._start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0")
         for name in ("one", "two"):
             self.join(name)
-        with distributed.Client(scheduler_file=str(self.file), set_as_default=False) as client:
+        with client_of(scheduler_file=str(self.file)) as client:
             client.wait_for_workers(2)
         self.address = json.loads(self.file.read_text())["address"]
 
@@ -117,14 +124,14 @@ def test_ctrl_c_cancels_what_was_sent(dask, at_row, tmp_path, capsys):
     assert run([*SURVEY, str(tmp_path / "out"), "--scheduler", dask.address]) == 130
     said = capsys.readouterr().err
     assert said.startswith("interrupted: surveyed healthy (2 workers), 1 of 8; start the same")
-    with distributed.Client(dask.address, set_as_default=False) as client:
+    with client_of(dask.address) as client:
         left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
     assert left <= 2  # those that the workers are busy with
 
 
 def test_any_executor_will_do(dask, whole, tmp_path):
     problem = api.make_problem(api.load_topology("mesh:2x3"), "allreduce")
-    with distributed.Client(dask.address, set_as_default=False) as client:
+    with client_of(dask.address) as client:
         api.survey(problem, executor=client.get_executor(), folder=tmp_path / "out")
     assert contents(tmp_path / "out") == whole
 

@@ -4,9 +4,9 @@ import random
 
 import networkx as nx
 import numpy as np
-import pytest
 
 from colsynth.kernels.distances import FAR, farthest, spread, total_distance
+from tests.each import each
 
 
 def random_graph(seed):
@@ -24,7 +24,7 @@ def random_graph(seed):
     return rng, n, graph, (first, head, length)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_labels_fall_to_the_nearest_start(seed):
     rng, n, graph, arcs = random_graph(seed)
     label = np.array([rng.choice((int(FAR), 0, 3)) for _ in range(n)], np.int64)
@@ -37,7 +37,7 @@ def test_labels_fall_to_the_nearest_start(seed):
     assert label.tolist() == expected
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_the_farthest_of_a_group_and_the_sum_over_groups(seed):
     rng, n, graph, arcs = random_graph(seed)
     group = np.array([rng.randrange(-1, 2) for _ in range(n)], np.int64)

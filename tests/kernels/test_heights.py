@@ -1,10 +1,10 @@
 """Lower trees are trees still, of the same roots, within the same capacities."""
 
 import numpy as np
-import pytest
 
 from colsynth.kernels.heights import lower_trees
 from colsynth.kernels.packing import pack_arborescences
+from tests.each import each
 from tests.kernels.test_packing import CASES
 
 
@@ -31,7 +31,7 @@ def squares(weight, parent):
     return int((weight * np.array(depths).sum(axis=1)).sum())
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_lower_trees_span_within_capacity(case):
     gpus, tail, head, capacity, *_ = case
     size, edges = pack_arborescences(*case)

@@ -3,9 +3,9 @@
 import random
 
 import numpy as np
-import pytest
 
 from colsynth.kernels.maxflow import largest_deficit
+from tests.each import each
 from tests.reference.flows import max_flow
 
 
@@ -23,7 +23,7 @@ def columns(arcs):
     return [np.array(column, np.int64) for column in zip(*arcs, strict=True)]
 
 
-@pytest.mark.parametrize("seed", range(80))
+@each("seed", range(80))
 def test_deficit_is_what_the_worst_sink_lacks(seed):
     nodes, arcs = random_arcs(seed)
     sinks = np.arange(1, nodes)
@@ -40,7 +40,7 @@ def test_deficit_is_what_the_worst_sink_lacks(seed):
         assert not inside.any()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_a_sink_that_falls_short_leaves_nothing_behind_for_the_next(seed):
     nodes, arcs = random_arcs(seed)
     sinks = np.arange(1, nodes)

@@ -3,10 +3,10 @@
 import random
 
 import numpy as np
-import pytest
 
 from colsynth.kernels.maxflow import largest_deficit
 from colsynth.kernels.packing import pack_arborescences
+from tests.each import each
 
 
 def random_case(seed):
@@ -33,7 +33,7 @@ def random_case(seed):
 CASES = [case for case in map(random_case, range(120)) if case is not None]
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_packing_spans_within_capacity(case):
     gpus, tail, head, capacity, roots, trees = case
     size, edges = pack_arborescences(*case)

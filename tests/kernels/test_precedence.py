@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from colsynth.kernels.precedence import known_before, together
+from tests.each import each
 from tests.reference.precedence import pasts
 
 
@@ -65,7 +66,7 @@ def _pairs(block):
     ] or [(0, 0)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 @pytest.mark.parametrize("most", [1, 40, 10**6])
 def test_one_group_of_all_steps_knows_exactly_what_came_before(seed, most):
     program = block, _, causes, match, weak = _program(seed)
@@ -79,7 +80,7 @@ def test_one_group_of_all_steps_knows_exactly_what_came_before(seed, most):
         assert known == bool(later), (first, second)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_what_a_group_knows_is_true(seed):
     program = block, _, causes, match, weak = _program(seed)
     before = pasts(range(len(block)), block, causes, match, weak)
@@ -90,7 +91,7 @@ def test_what_a_group_knows_is_true(seed):
         assert not known or later, (first, second)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_steps_are_together_where_pairs_join_them(seed):
     rng = random.Random(seed)
     steps = rng.randint(1, 30)

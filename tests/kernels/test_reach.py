@@ -4,9 +4,9 @@ import random
 
 import networkx as nx
 import numpy as np
-import pytest
 
 from colsynth.kernels.reach import first_unreached, reach
+from tests.each import each
 
 
 def random_hops(rng):
@@ -28,7 +28,7 @@ def lists(rng, n, count, least=0):
     return found, first, np.array([v for x in found for v in x], np.int32)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_what_is_reached_is_what_networkx_reaches(seed):
     rng = random.Random(seed)
     n, graph, hops = random_hops(rng)
@@ -38,7 +38,7 @@ def test_what_is_reached_is_what_networkx_reaches(seed):
     assert set(np.flatnonzero(found).tolist()) == expected
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_the_first_chunk_that_does_not_arrive_is_named(seed):
     rng = random.Random(seed)
     n, graph, hops = random_hops(rng)

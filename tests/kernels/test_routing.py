@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from colsynth.kernels.routing import STEEP, HopTable, Search, dijkstra, route_pass, set_prices
+from tests.each import each
 from tests.reference.matching import prices
 
 FULL = 2**12
@@ -70,7 +71,7 @@ def split(first, hops):
     return [hops[first[c] : first[c + 1]].tolist() for c in range(len(first) - 1)]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_prices_rise_with_the_fourth_power_of_the_load(seed):
     rng = random.Random(seed)
     n, links, source, table = random_table(rng)
@@ -84,7 +85,7 @@ def test_prices_rise_with_the_fourth_power_of_the_load(seed):
         assert 0 <= price - got / 1024 <= 3 * most
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_distances_are_those_of_networkx(seed):
     rng = random.Random(seed)
     n, _, source, table = random_table(rng)
@@ -143,7 +144,7 @@ def random_chunks(rng, n):
     return held, wanted, arrays
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_every_chunk_takes_the_cheapest_way_past_the_loads_of_the_others(seed):
     rng = random.Random(seed)
     n, links, source, table = random_table(rng)

@@ -4,9 +4,9 @@ import random
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
 from colsynth.kernels.sequences import find_runs, reverse_sequences, sort_by_port
+from tests.each import each
 
 
 def offsets(parts):
@@ -17,7 +17,7 @@ def joined(parts, kind=np.uint16):
     return np.array([x for part in parts for x in part], kind)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_sequences_are_turned_around_and_put_elsewhere(seed):
     rng = random.Random(seed)
     old = [[rng.randrange(99) for _ in range(rng.randint(0, 5))] for _ in range(rng.randint(1, 6))]
@@ -42,7 +42,7 @@ def random_arrivals(rng):
     return ports, rounds, table
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_logs_are_sorted_by_port_and_keep_their_order_within(seed):
     ports, _, table = random_arrivals(random.Random(seed))
     logs = [[item for arrived in row for item in arrived] for row in table]
@@ -58,7 +58,7 @@ def test_logs_are_sorted_by_port_and_keep_their_order_within(seed):
     assert log.tolist() == joined(by_hop).tolist()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_runs_begin_where_a_hop_has_paused_wherever_the_calls_are_cut(seed):
     rng = random.Random(seed)
     ports, rounds, table = random_arrivals(rng)

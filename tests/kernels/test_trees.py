@@ -4,9 +4,9 @@ import random
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from colsynth.kernels.trees import link_tasks
+from tests.each import each
 from tests.reference.matching import tree_links
 
 
@@ -30,7 +30,7 @@ def random_trees(rng):
     return n, hops, np.array(first), np.array(hop, np.int32)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_every_edge_knows_its_parent_and_what_is_below_it(seed):
     rng = random.Random(seed)
     n, hops, first, hop = random_trees(rng)

@@ -1,5 +1,7 @@
 """Programs at each stage of lowering."""
 
+from functools import cache
+
 import pytest
 
 from colsynth import runtimes, topology
@@ -12,6 +14,13 @@ from colsynth.lowering.spell_dependencies import SpellDependencies
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.pack_trees import PackTrees
+
+
+@cache
+def packed(name, boxes, collective, root, trees, runtime):
+    """Return a forest, which many tests lower in their own ways."""
+    problem = Problem(topology.load(name, nodes=boxes), Collective(collective), root)
+    return PackTrees(trees).run(problem, Target(runtimes.profile(runtime)))
 
 
 @pytest.fixture
@@ -34,13 +43,13 @@ def lowered():
         root=None,
     ):
         target = Target(runtimes.profile(runtime), "Simple", in_place, out_of_place)
-        value = Problem(topology.load(name, nodes=boxes), Collective(collective), root)
+        value = packed(name, boxes, collective, root, trees, runtime)
         lowering = (
             LowerForest(instances, segments=segments),
             CoalesceChunks(),
             OrderTransfers(order),
         )
-        passes = [PackTrees(trees), *lowering, PlaceSlots(), AssignThreadblocks()]
+        passes = [*lowering, PlaceSlots(), AssignThreadblocks()]
         for step in (*passes, SpellDependencies()):
             value = step.run(value, target)
             if isinstance(step, until):

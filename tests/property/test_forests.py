@@ -34,17 +34,21 @@ SEEDS = 150
 
 
 def problem_of(seed: int) -> Problem:
-    """Return a problem of up to 42 GPUs: half of the machines are made of boxes."""
+    """Return a problem: half of the machines are made of boxes.
+
+    In each style one in three has up to 42 GPUs, the others half as many, which take a tenth.
+    """
     rng = random.Random(seed)
-    style = seed % 6
+    large, style = seed // 6 % 3 == 0, seed % 6
+    most = 40 if large else 20
     if style == 0:
         topology = forwarding_topology(seed)
     elif style == 1:
-        topology = random_topology(seed, most_gpus=40, switches=0, directed=seed % 4 == 1)
+        topology = random_topology(seed, most_gpus=most, switches=0, directed=seed % 4 == 1)
     elif style == 2:
-        topology = random_topology(seed, most_gpus=40, switches=rng.choice((4, 12)))
+        topology = random_topology(seed, most_gpus=most, switches=rng.choice((4, 12)))
     else:
-        topology = clustered_topology(seed)
+        topology = clustered_topology(seed, per_box=7 if large else 4)
     if style and seed % 5 == 4:
         topology = damaged(topology, seed, Fraction(1, 4))
     collective = Collective(rng.choice(sorted(PHASES)))

@@ -15,10 +15,11 @@ from colsynth.model import Collective, Direction, Problem
 from colsynth.model.problem import PHASES
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
+from tests.each import each
 from tests.reference.graphs import clustered_topology, forwarding_topology, random_topology
 from tests.reference.groups import graph_of, least_joint_ratio, least_ratio, reached
 
-SEEDS = 240
+SEEDS = 180
 
 
 def machine_of(seed: int):
@@ -124,7 +125,7 @@ def test_the_groups_are_of_all_sorts():
         assert len(sort) >= 10
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_several_groups_share_the_links(seed, target):
     rng = random.Random(seed)
     topology = random_topology(seed, most_gpus=7, switches=2, directed=seed % 3 == 0)

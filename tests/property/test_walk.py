@@ -18,6 +18,7 @@ from colsynth.model.problem import PHASES
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest, verify_bytes
+from tests.each import each
 from tests.reference.graphs import random_topology
 
 RUNTIMES = ("msccl", "msccl-executor", "rccl")
@@ -41,7 +42,7 @@ def target_of(seed: int, runtime: str) -> Target:
     return Target(profile, rng.choice(("Simple", "LL", "LL128")), in_place, out_of_place)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_every_forest_proves_itself(seed):
     problem = problem_of(seed)
     for trees in ("optimal", "auto", "2"):
@@ -52,7 +53,7 @@ def test_every_forest_proves_itself(seed):
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_every_file_verifies(seed, runtime):
     rng = random.Random(seed)
     target = target_of(seed, runtime)

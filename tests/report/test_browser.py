@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
@@ -32,10 +33,10 @@ PAGES = {
 CHECKED = ("ndv2", "third-party", "bundle", "survey", "compare")
 """Pages that axe-core looks at in light; it takes a minute for a machine of 384 links."""
 
-pytest.importorskip("vl_convert")
-playwright = pytest.importorskip("playwright.sync_api")
+NEEDED = ("vl_convert", "playwright")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(not all(map(find_spec, NEEDED)), reason="needs colsynth[report,test]"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
 ]
 
@@ -62,7 +63,9 @@ def _folder(tmp_path_factory):
 @pytest.fixture(scope="module", name="browser")
 def _browser():
     """One browser for all tests."""
-    with playwright.sync_playwright() as driver:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
         flags = ["--headless", "--no-sandbox", "--disable-gpu"]
         found = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield found

@@ -54,15 +54,15 @@ def made(machine, boxes, collective, runtime, **options):
 @pytest.mark.parametrize(
     ("machine", "boxes", "collective", "runtime", "size"),
     [
-        ("gb200-nvl72", 1, "allreduce", "msccl", 2**16),
-        ("clique:4", None, "reduce-scatter", "rccl", 2**26),
-        ("clique:3", None, "allgather", "msccl-executor", 2**20),
+        ("ring:2", None, "allreduce", "msccl", 2**16),
+        ("mesh:2x2", None, "allgather", "rccl", 2**20),
+        ("gb200-nvl72", 1, "reduce-scatter", "msccl-executor", 2**26),
     ],
 )
 def test_more_effort_is_never_slower_and_beats_every_algorithm(
     machine, boxes, collective, runtime, size
 ):
-    """The laws: -O3 <= -O2 <= -O1 <= -O0, and -O3 <= each algorithm as its pipeline stands."""
+    """The laws: -O3 <= -O2 <= -O1 <= -O0, and -O3 <= each algorithm, as it stands or compared."""
     case = case_of(machine, boxes, collective, runtime, (size,))
     objective = Objective()
     scores = [objective.score(found(case, level=level).best) for level in range(4)]
@@ -73,20 +73,8 @@ def test_more_effort_is_never_slower_and_beats_every_algorithm(
         except (InputError, NegativeFinding):
             continue
         assert scores[3] <= objective.score(alone), algorithm
-
-
-@pytest.mark.parametrize(
-    ("machine", "collective", "runtime", "size"),
-    [("mesh:2x2", "allgather", "rccl", 2**20), ("ring:4", "allreduce", "msccl", 2**26)],
-)
-def test_the_highest_level_is_never_slower_than_compare_at_a_size(
-    machine, collective, runtime, size
-):
-    case = case_of(machine, None, collective, runtime, (size,))
-    objective = Objective()
     compared = objective.best(find_each(case, algorithm_names(case.problem), Means()))
-    highest = found(case, level=3).best
-    assert objective.score(highest) <= objective.score(compared)
+    assert scores[3] <= objective.score(compared)
 
 
 def test_the_answer_does_not_depend_on_the_number_of_processes():
@@ -103,7 +91,6 @@ def test_the_answer_does_not_depend_on_the_number_of_processes():
 @pytest.mark.parametrize(
     ("machine", "boxes", "collective", "runtime"),
     [
-        ("dgx-h100", 1, "allreduce", "rccl"),
         ("dgx-1v", 1, "reduce-scatter", "msccl"),
         ("mi300x", 1, "allgather", "rccl"),
     ],
@@ -160,12 +147,12 @@ def test_an_alltoall_needs_no_algorithm_by_name():
 
 
 @pytest.mark.slow
-def test_forty_eight_gpus_come_near_the_bound():
+def test_forty_gpus_come_near_the_bound():
     """Within 15 % of the bound for a large message; NICs alone lose 4 % of their bandwidth.
 
     Segments do it, and cost steps: files for small messages alone have none.
     """
-    problem = problem_of("dgx-a100", 6, "reduce-scatter")
+    problem = problem_of("dgx-a100", 5, "reduce-scatter")
     large, small = (
         compile_problem(
             problem,

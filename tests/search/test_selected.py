@@ -23,7 +23,7 @@ NEVER_USED = [
 """Of which the defaults had chunks that divide no power of two."""
 
 _RANDOM = Random(5)
-SOME = [tuple(map(_RANDOM.choice, (MACHINES, COLLECTIVES, RUNTIMES))) for _ in range(10)]
+SOME = [tuple(map(_RANDOM.choice, (MACHINES, COLLECTIVES, RUNTIMES))) for _ in range(5)]
 
 
 def compiled(machine, collective, runtime, **options):

@@ -8,6 +8,7 @@ from colsynth.bounds.optimum import best_optimum
 from colsynth.model import Bound, FlowBound, Topology
 from colsynth.survey import Bottleneck
 from colsynth.survey.bottleneck import bottleneck_of
+from tests.each import each
 from tests.reference.graphs import random_topology
 
 
@@ -32,7 +33,7 @@ def check_links(topology: Topology, cut: Bottleneck) -> None:
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter"])
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_cuts_are_told_by_their_smaller_side_and_prove_the_bound(seed, collective):
     topology = random_topology(seed, directed=seed % 2 == 0)
     bound = solved(topology, collective)

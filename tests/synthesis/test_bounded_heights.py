@@ -21,7 +21,6 @@ F = Fraction
 FRONTS = {  # parts over one link, by height from the diameter on; the last is the cut optimum
     "kautz:2,2": {2: F(3), 3: F(5, 2)},
     "kautz:2,3": {3: F(7), 4: F(11, 2)},
-    "kautz:2,4": {4: F(15), 5: F(23, 2)},
     "genkautz:2,12": {3: F(7), 4: F(11, 2)},
     "joined(debruijn:2,3)": {3: F(7, 2)},
     "debruijn:2,3": {3: F(7)},

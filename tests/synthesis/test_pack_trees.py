@@ -12,6 +12,7 @@ from colsynth.runtimes.target import Target
 from colsynth.synthesis.forest.rate import TOLERANCE, algbw_of, candidates
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
+from tests.each import each
 from tests.reference.graphs import forwarding_topology, three_tiers
 
 GIGA = 10**9
@@ -139,7 +140,7 @@ def test_a_switch_cannot_multiply_data_and_the_gap_says_so():
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "broadcast"])
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_switches_that_pass_on_all_they_receive_cost_nothing(seed, collective):
     kind = Collective(collective)
     forest = forest_of(

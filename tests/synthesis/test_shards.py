@@ -12,6 +12,7 @@ from colsynth.model import Collective, Problem
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.topology import load
 from colsynth.verify.forest import check_forest
+from tests.each import each
 from tests.reference.graphs import random_topology
 
 PAIR = (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
@@ -26,7 +27,7 @@ def drawn(seed, size):
 
 
 @pytest.mark.parametrize("collective", PAIR)
-@pytest.mark.parametrize("seed", range(25))
+@each("seed", range(25))
 def test_forests_reach_the_bound_and_share_out_trees_by_size(seed, collective, target):
     machine = random_topology(seed, most_gpus=7, switches=0, directed=seed % 2 == 0)
     problem = Problem(machine, collective, shards=drawn(seed, machine.size))

@@ -11,6 +11,7 @@ import yaml
 
 from colsynth.errors import EXIT_INPUT, InputError
 from colsynth.topology import document, load
+from tests.each import each
 
 FOLDER = Path(__file__).parents[1] / "corpus" / "topology" / "bad"
 CASES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -28,7 +29,7 @@ def expected(case):
     return (FOLDER / f"{case}.txt").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_diagnostic(case, monkeypatch):
     monkeypatch.chdir(FOLDER)
     error = complaint(case)
@@ -42,7 +43,7 @@ def test_diagnostic(case, monkeypatch):
         assert said == expected(case)
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_diagnostic_without_libyaml(case, monkeypatch):
     monkeypatch.chdir(FOLDER)
     monkeypatch.setattr(document, "_LOADER", yaml.SafeLoader)

@@ -7,6 +7,7 @@ import pytest
 from colsynth.model import Collective, Kind, Problem
 from colsynth.topology import load
 from colsynth.topology.communicator import communicators, spell_ranks
+from tests.each import each
 from tests.reference.graphs import clustered_topology
 
 
@@ -23,7 +24,7 @@ def test_no_groups_are_one_of_everybody():
 
 
 @pytest.mark.parametrize("transit", [False, True])
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_nodes_and_links_are_those_of_the_whole(seed, transit):
     machine = clustered_topology(seed)
     members = tuple(range(machine.size))[::-2]

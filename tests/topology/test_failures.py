@@ -10,6 +10,7 @@ from colsynth.topology import load
 from colsynth.topology.damage import Failures, describe_damage, renumbered
 from colsynth.topology.failure_text import read_failures
 from colsynth.topology.failures import apply_failures
+from tests.each import each
 from tests.reference.graphs import random_topology
 
 DGX = load("dgx-a100", nodes=2)
@@ -206,7 +207,7 @@ def test_plain_values():
     }
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_no_failure_of_a_link_raises_the_bound(seed):
     """Fewer or slower links on the same GPUs can only shrink cuts; exact, on random graphs."""
     rng = random.Random(seed)
@@ -225,7 +226,7 @@ def test_no_failure_of_a_link_raises_the_bound(seed):
     assert api.bound(api.make_problem(left, "allgather")).algbw <= healthy
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_pruning_changes_no_bound(seed):
     """What is pruned leads nowhere: the graph with it has the same optimum."""
     topology = random_topology(seed, switches=6)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from itertools import product
 
 import pytest
 
 from colsynth.model import Collective, Header
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs colsynth[torch]")
 
 RANKS, RANK, SHARD = 4, 2, 6
 
 
 def tensors(collective, place):
     """Return input and output: apart (False), in place (True), or with another overlap (None)."""
+    import torch
+
     memory = torch.arange(3.0 * RANKS * SHARD)
     whole = memory[SHARD:][: RANKS * SHARD]
     first = {True: RANK * SHARD, False: -SHARD, None: RANK * SHARD - 1}[place]
@@ -29,6 +32,8 @@ def tensors(collective, place):
 
 @pytest.mark.parametrize("modes", [(True, False), (False, True), (True, True)])
 def test_programs_get_a_mode_that_they_serve(modes):
+    import torch
+
     from colsynth.torch.aliases import _aliased, fitted
 
     for name, place in product(("allgather", "reduce-scatter", "alltoall"), (True, False, None)):

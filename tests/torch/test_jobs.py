@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
 
 import pytest
 
@@ -16,7 +17,7 @@ from colsynth.errors import InputError
 from colsynth.topology import load
 from tests.examples import ROOT
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs colsynth[torch]")
 
 ROOTS = {"broadcast": 0, "reduce": 1}
 COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall", *ROOTS)
@@ -134,6 +135,8 @@ class Recorder:
 
 
 def test_nccl_gets_one_group_per_round_with_pairs_in_one_order(places):
+    import torch
+
     from colsynth.runtimes.rounds import parse_rounds
     from colsynth.torch.rounds import execute, part_of
     from colsynth.torch.transport import NcclTransport

@@ -11,6 +11,7 @@ from colsynth.model import Severity
 from colsynth.runtimes import profile
 from colsynth.runtimes.rules import severities
 from colsynth.verify import verify_bytes
+from tests.each import each
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "xml"
 EXPECT = re.compile(rb"<!-- expect on (\S+): errors ([^;]+); warnings (.+) -->")
@@ -29,28 +30,20 @@ ALARMING = re.compile("never finish|wait for each other|hang|deadlock|stuck|misc
 def _cases():
     for path in sorted(CORPUS.glob("*.xml")):
         for runtime, errors, warnings in EXPECT.findall(path.read_bytes()):
-            yield pytest.param(
-                path,
-                runtime.decode(),
-                set(errors.decode().split()) - {"none"},
-                set(warnings.decode().split()) - {"none"},
-                id=f"{path.stem}-{runtime.decode()}",
-            )
+            rules = (set(found.decode().split()) - {"none"} for found in (errors, warnings))
+            yield (path, runtime.decode(), *rules)
 
 
 CASES = list(_cases())
 
 
-@pytest.mark.parametrize(("path", "runtime", "errors", "warnings"), CASES)
-def test_findings_are_those_the_file_names(path, runtime, errors, warnings):
+@each("case", CASES)
+def test_findings_are_those_the_file_names(case):
+    """What sounds like a fault of a good file says first that the file is fine."""
+    path, runtime, errors, warnings = case
     report = verify_bytes(path.read_bytes(), profile(runtime), subject=path.name)
     assert {f.rule for f in report.findings if f.severity is Severity.ERROR} == errors
     assert {f.rule for f in report.findings if f.severity is Severity.WARNING} == warnings
-
-
-@pytest.mark.parametrize(("path", "runtime"), [case.values[:2] for case in CASES])
-def test_what_sounds_like_a_fault_of_a_good_file_says_first_that_the_file_is_fine(path, runtime):
-    report = verify_bytes(path.read_bytes(), profile(runtime), subject=path.name)
     if not report.ok:
         return
     told = [(f.rule, f.message) for f in report.findings] + list(report.facts)
@@ -62,10 +55,7 @@ def test_what_sounds_like_a_fault_of_a_good_file_says_first_that_the_file_is_fin
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
 def test_every_rule_has_a_file(runtime):
     shown = {
-        rule
-        for case in CASES
-        if case.values[1] == runtime
-        for rule in case.values[2] | case.values[3]
+        rule for _, of, errors, warnings in CASES if of == runtime for rule in errors | warnings
     }
     findable = {rule for rule, level in severities(runtime).items() if level != "note"}
     assert findable - ELSEWHERE <= shown

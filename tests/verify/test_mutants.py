@@ -40,7 +40,7 @@ def bases() -> tuple[tuple[bytes, str, tuple[bool, ...]], ...]:
     for spec, collective, runtime in COMPILED:
         problem = api.make_problem(api.load_topology(spec), collective)
         # Small programs, for a twin that is slow; what the search finds has hundreds of chunks.
-        done = api.compile(problem, runtime, algorithm="forest", level=0, instances=1)
+        done = api.compile(problem, runtime, algorithm="forest", level=0, trees="1", instances=1)
         found += [(a.data, runtime, _modes(a.program.header)) for a in done.artefacts]
     return tuple(found)
 

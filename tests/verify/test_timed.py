@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
-import numba
 import numpy as np
 import pytest
 
@@ -27,6 +26,7 @@ from colsynth.model import (
 )
 from colsynth.verify import check_timed
 from colsynth.verify import timed as module
+from tests.each import each
 from tests.reference.timed import faults, sums
 from tests.verify.timed_schedules import (
     assemble,
@@ -38,15 +38,6 @@ from tests.verify.timed_schedules import (
 )
 
 IN, OUT = Direction.IN, Direction.OUT
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small cases wait for threads longer than they compute."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
 
 
 def code_of(schedule) -> str | None:
@@ -458,7 +449,7 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(0, 1200, 40))
+@each("seed", range(0, 1200, 40))
 def test_the_checker_finds_what_a_slow_replay_finds(seed):
     rng = random.Random(seed)
     wrong = 0
@@ -550,11 +541,11 @@ def test_a_phase_without_transfers_or_hops():
     assert refusal(empty)[0] == "CS516"
 
 
-def test_a_larger_fabric_with_everybody_busy():
+def test_a_larger_fabric_with_everybody_busy(threads):
     topology = random_fabric(11)
     schedule = schedule_of(Problem(topology, Collective.ALLREDUCE), size=6 * 16 * 60, each=16)
     check_timed(schedule)
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    threads(2)
     check_timed(schedule)
     faster = replace(schedule, tick=schedule.tick * Fraction(99, 100))
     assert refusal(faster)[0] == "CS511"

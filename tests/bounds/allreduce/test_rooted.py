@@ -9,6 +9,7 @@ from colsynth.bounds.allreduce.rooted import allreduce_bound
 from colsynth.errors import InfeasibleError, InputError
 from colsynth.model import Collective, Direction, Kind, Link, Node, Problem, Topology
 from colsynth.verify.allreduce import check_limit, check_rooted
+from tests.each import each
 from tests.reference.allreduce import best_rooted, fewest_messages
 from tests.reference.graphs import forwarding_topology, random_topology
 
@@ -109,7 +110,7 @@ def test_the_mi250_gains_nothing_although_no_simple_cut_says_so():
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("seed", range(14))
+@each("seed", range(14))
 def test_rates_equal_those_of_every_cut_in_fractions(seed, directed):
     machine = random_topology(seed, most_gpus=4, switches=1, directed=directed)
     found = solved(machine)
@@ -121,7 +122,7 @@ def test_rates_equal_those_of_every_cut_in_fractions(seed, directed):
         assert found.rooted.algbw == reference
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_bounds_are_in_order_and_proven(seed):
     if seed % 3 == 0:
         machine = forwarding_topology(seed)

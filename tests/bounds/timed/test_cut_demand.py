@@ -3,11 +3,11 @@
 from itertools import product
 
 import numpy as np
-import pytest
 
 from colsynth import topology
 from colsynth.bounds.timed.cut_demand import cut_demands
 from colsynth.model import Collective, Demand, Problem
+from tests.each import each
 from tests.reference.timed import conditions
 
 RANKS = 5
@@ -51,9 +51,7 @@ def plainly(problem, inside):
     return entering, leaving
 
 
-@pytest.mark.parametrize(
-    "problem", list(problems()), ids=lambda p: f"{p.collective}-{p.groups}-{p.root}"
-)
+@each("problem", problems())
 def test_every_set_is_crossed_as_often_as_its_chunks_say(problem):
     phases = cut_demands(problem, CHUNKS)
     for bits in product((False, True), repeat=RANKS):

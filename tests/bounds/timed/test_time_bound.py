@@ -13,6 +13,7 @@ from colsynth.bounds.trees import bound
 from colsynth.errors import InfeasibleError
 from colsynth.model import Collective, Demand, Kind, Link, Node, Problem, Topology
 from colsynth.synthesis.timed.hops import hops_of
+from tests.each import each
 from tests.reference.graphs import random_topology
 from tests.reference.steps import copies_of, fewest_steps
 
@@ -55,7 +56,7 @@ def small(seed, most=4):
 
 
 @pytest.mark.parametrize("collective", COPYING)
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_no_schedule_beats_the_bound(seed, collective):
     machine = small(seed, 3 if collective is Collective.ALLTOALL else 4)
     chunks = 2 if collective is Collective.BROADCAST else 1
@@ -165,7 +166,7 @@ def test_gpus_outside_the_groups_are_of_use_only_in_transit():
 
 
 @pytest.mark.parametrize("collective", [c for c in Collective if c is not Collective.CUSTOM])
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_a_missing_link_never_helps(seed, collective):
     machine = random_topology(seed, most_gpus=6, switches=2, directed=True)
     before = bound_of(on(machine, collective), 2)

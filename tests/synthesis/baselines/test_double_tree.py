@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from colsynth.synthesis.baselines.double_tree import double_tree, hung
+from tests.each import each
 
 
 def depth(tree, place):
@@ -16,7 +17,7 @@ def interior(tree):
     return {above for above in tree if above is not None}
 
 
-@pytest.mark.parametrize("size", range(1, 40))
+@each("size", range(1, 40))
 def test_both_are_binary_trees_of_logarithmic_depth(size):
     for tree in double_tree(size):
         assert len(tree) == size
@@ -25,7 +26,7 @@ def test_both_are_binary_trees_of_logarithmic_depth(size):
         assert max(depth(tree, place) for place in range(size)) <= size.bit_length()
 
 
-@pytest.mark.parametrize("size", range(1, 40))
+@each("size", range(1, 40))
 def test_nobody_passes_data_on_in_both(size):
     first, second = double_tree(size)
     assert not interior(first) & interior(second)

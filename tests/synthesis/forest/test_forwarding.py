@@ -15,6 +15,7 @@ from colsynth.synthesis.forest.forwarding import forwarding_of, is_lopsided
 from colsynth.synthesis.forest.rate import TOLERANCE, candidates
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
+from tests.each import each
 from tests.reference.forwarding import best_forwarded
 from tests.reference.graphs import clustered_topology, lopsided, random_topology
 
@@ -32,7 +33,7 @@ def small(seed):
 LOPSIDED = [seed for seed in range(60) if is_lopsided(small(seed))]
 
 
-@pytest.mark.parametrize("seed", LOPSIDED)
+@each("seed", LOPSIDED)
 def test_no_forest_is_faster(seed):
     """Against a linear program over every cut, in fractions."""
     way = ("allgather", "reduce-scatter", "broadcast")[seed % 3]

@@ -10,6 +10,7 @@ from colsynth.synthesis.forest import nested
 from colsynth.synthesis.forest.clusters import partitions_of
 from colsynth.synthesis.forest.digraph import Digraph, Packed, by_level, missing, pack_flat
 from colsynth.synthesis.forest.nested import packings
+from tests.each import each
 
 
 def digraph(size, arcs):
@@ -122,7 +123,7 @@ def test_what_cuts_forbid_is_refused():
     assert packed(graph, np.arange(6), np.full(6, 50)) is None
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_whatever_cuts_allow_is_packed(seed):
     rng = random.Random(seed)
     count, size = rng.randint(2, 5), rng.randint(1, 5)

@@ -2,9 +2,8 @@
 
 import random
 
-import pytest
-
 from colsynth.synthesis.forest import spread
+from tests.each import each
 
 
 def ports(units, groups):
@@ -31,7 +30,7 @@ def one_turn_after_the_other(sources, sinks, rounds):
     return pairing
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each("seed", range(100))
 def test_turns_dealt_at_once_are_those_dealt_one_by_one(seed):
     rng = random.Random(seed)
     size = rng.randint(2, 9)

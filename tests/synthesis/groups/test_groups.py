@@ -14,6 +14,7 @@ from colsynth.synthesis.pack_in_network import PackInNetwork
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
 from colsynth.verify.allreduce import check_limit, check_rooted
+from tests.each import each
 from tests.reference.allreduce import best_rooted
 from tests.reference.graphs import random_topology
 
@@ -167,7 +168,7 @@ def test_flows_of_a_group_are_those_of_its_own_machine(collective):
 
 
 @pytest.mark.parametrize("capable", [False, True])
-@pytest.mark.parametrize("seed", [*range(1, 9), 10, 11, 13])
+@each("seed", [*range(1, 9), 10, 11, 13])
 def test_allreduce_with_relays_equals_every_cut_in_fractions(seed, capable):
     """On machines of few cuts: on those of the other seeds, listing all takes five seconds."""
     machine = random_topology(seed, most_gpus=5, switches=1, directed=seed % 2 == 0)
@@ -189,7 +190,7 @@ def test_allreduce_with_relays_equals_every_cut_in_fractions(seed, capable):
         assert found.in_network.algbw == best_rooted(machine, True, members)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_allreduce_forests_of_groups_hold_what_they_say(seed, target):
     machine = random_topology(seed, most_gpus=8, switches=3, directed=seed % 3 == 0)
     if machine.size < 3:

@@ -14,6 +14,7 @@ from colsynth.runtimes.target import Target
 from colsynth.synthesis.pack_in_network import PackInNetwork
 from colsynth.verify import check_forest
 from colsynth.verify.allreduce import check_rooted
+from tests.each import each
 from tests.reference.allreduce import best_rooted
 from tests.reference.graphs import random_topology
 
@@ -125,7 +126,7 @@ def test_edges_part_at_capable_switches_alone():
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("seed", range(14))
+@each("seed", range(14))
 def test_rates_equal_those_of_every_cut_in_fractions(seed, directed):
     machine = capable_topology(seed, directed)
     found = solved(machine)
@@ -133,7 +134,7 @@ def test_rates_equal_those_of_every_cut_in_fractions(seed, directed):
         assert found.in_network.algbw == best_rooted(machine, in_network=True)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_random_forests_hold_what_they_say(seed):
     machine = capable_topology(seed, seed % 2 == 1, most_gpus=8, switches=3)
     if solved(machine).in_network is None:

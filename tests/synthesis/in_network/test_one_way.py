@@ -12,6 +12,7 @@ from colsynth.runtimes.target import Target
 from colsynth.synthesis.pack_in_network import PackInNetwork
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.verify import check_forest
+from tests.each import each
 from tests.synthesis.in_network.test_both_ways import capable_topology
 
 GIGA = 10**9
@@ -65,7 +66,7 @@ def test_cuts_bound_a_dgx_h100_as_before_and_are_reached(collective):
 
 
 @pytest.mark.parametrize("collective", list(ONE_WAY))
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_random_forests_hold_what_they_say(seed, collective):
     machine = capable_topology(seed, directed=seed % 2 == 1, most_gpus=8, switches=3)
     problem = problem_of(machine, collective)

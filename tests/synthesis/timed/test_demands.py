@@ -7,6 +7,7 @@ import pytest
 from colsynth.model import Collective, Demand, Direction, Problem
 from colsynth.synthesis.timed.demands import chunk_size, count_chunks, count_transfers, wants
 from colsynth.topology.load import load
+from tests.each import each
 from tests.reference.timed import conditions
 from tests.synthesis.timed.problems import wild_problem
 
@@ -27,7 +28,7 @@ def spelt_out(problem, item):
     return found
 
 
-@pytest.mark.parametrize("seed", range(90))
+@each("seed", range(90))
 def test_chunks_of_every_collective(seed):
     problem, each = wild_problem(seed), seed % 3 + 1
     expected = {Direction.IN: {}, Direction.OUT: {}}

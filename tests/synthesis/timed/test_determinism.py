@@ -27,8 +27,8 @@ with tempfile.TemporaryDirectory() as folder:
     ):
         topology = api.load_topology(spec, nodes=nodes)
         problem = api.make_problem(topology, collective)
-        for seed in (0, 3) if topology.size < 1000 else (3,):
-            found = api.synthesize(problem, size=10**6, tries=3, seed=seed, **options)
+        for seed in (0, 3) if topology.size < 100 else (3,):
+            found = api.synthesize(problem, size=10**6, tries=2, seed=seed, **options)
             path = Path(folder, "schedule.npz")
             api.write_schedule(found.schedule, path)
             digest(path.read_bytes())
@@ -61,4 +61,4 @@ def test_the_same_seed_gives_the_same_bytes_in_any_process():
     one, other = (process.communicate()[0].split() for process in processes)
     assert all(process.returncode == 0 for process in processes)
     assert one == other
-    assert len(one) >= 11 + 2
+    assert len(one) >= 10 + 2

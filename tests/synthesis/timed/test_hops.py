@@ -11,6 +11,7 @@ from colsynth.runtimes.target import Context
 from colsynth.synthesis.timed.hops import hops_of, reverse, select
 from colsynth.synthesis.timed.match_chunks import MatchChunks
 from colsynth.verify import check_timed
+from tests.each import each
 from tests.synthesis.timed.problems import both_ways, network, wild_topology
 
 KILOBYTE = Fraction(1000)
@@ -69,7 +70,7 @@ def test_a_chain_of_switches_of_both_kinds():
     assert micros(topology) == {"a s0, s0 s1, s1 s2, s2 b": expected}
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_hops_are_sorted_and_occupy_their_links_one_after_the_other(seed):
     topology = wild_topology(seed)
     hops = hops_of(topology, KILOBYTE, choose_ticks(topology, KILOBYTE))
@@ -93,7 +94,7 @@ def test_hops_are_sorted_and_occupy_their_links_one_after_the_other(seed):
     assert (spaced.lag == 0).all()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_time_turned_around_twice_is_time(seed):
     topology = wild_topology(seed)
     hops = hops_of(topology, KILOBYTE, choose_ticks(topology, KILOBYTE))

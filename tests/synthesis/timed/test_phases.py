@@ -4,7 +4,6 @@ import random
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import Direction
@@ -18,6 +17,7 @@ from colsynth.synthesis.timed.phases import (
     last_uses,
     phase_of,
 )
+from tests.each import each
 from tests.reference.timed import transfers
 from tests.verify.timed_schedules import moves_of, random_fabric
 
@@ -44,7 +44,7 @@ def phase_from(hops, moves, direction=Direction.OUT):
     return phase_of(direction, hops, start, hop, chunk)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_a_phase_holds_the_transfers_it_was_made_of(seed):
     _, hops, moves = random_transfers(seed)
     phase = phase_from(hops, moves)
@@ -61,7 +61,7 @@ def test_a_phase_holds_the_transfers_it_was_made_of(seed):
         )
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_time_turned_around_swaps_senders_and_receivers(seed):
     _, hops, moves = random_transfers(seed)
     turned, was = reverse(hops)
@@ -79,7 +79,7 @@ def test_time_turned_around_swaps_senders_and_receivers(seed):
     assert back.chunk.dtype == phase.chunk.dtype
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_what_is_left_for_the_next_phase(seed):
     topology, hops, moves = random_transfers(seed)
     phase = phase_from(hops, moves)

@@ -25,7 +25,7 @@ def scheduled(topology, collective="allgather", **options):
     return schedule
 
 
-@pytest.mark.parametrize("side", [8, 16, 23, 32])
+@pytest.mark.parametrize("side", [8, 16, 23])
 def test_meshes_meet_the_ingress_of_their_corners(side):
     schedule = scheduled(load(f"mesh:{side}x{side}"))
     # A corner has two links for what all others send.
@@ -36,14 +36,13 @@ def test_meshes_meet_the_ingress_of_their_corners(side):
 
 
 @pytest.mark.slow
-def test_a_mesh_of_4096_meets_the_bound():
-    assert scheduled(load("mesh:64x64", latency="0 s")).gap == 0
+def test_a_mesh_of_2304_meets_the_bound():
+    assert scheduled(load("mesh:48x48", latency="0 s")).gap == 0
 
 
 @pytest.mark.parametrize(
     "spec",
-    ["torus:8x8", "torus:16x16", "torus:4x4x4", "torus:8x8x8"]
-    + [f"hypercube:{dimensions}" for dimensions in range(6, 11)],
+    ["torus:8x8", "torus:16x16", "torus:4x4x4", "hypercube:6", "hypercube:7", "hypercube:8"],
 )
 def test_tori_and_hypercubes_are_within_one_chunk_of_the_bound(spec):
     schedule = scheduled(load(spec))
@@ -89,7 +88,7 @@ def uneven_mesh(side, seed):
     return replace(topology, links=tuple(map(kept, links)))
 
 
-@pytest.mark.parametrize("side", [16, 32])
+@pytest.mark.parametrize("side", [16, 20])
 def test_uneven_meshes_are_within_a_twentieth_of_the_bound(side):
     topology = uneven_mesh(side, seed=side)
     assert len(topology.links) < len(load(f"mesh:{side}x{side}").links)
@@ -100,7 +99,7 @@ def test_uneven_meshes_are_within_a_twentieth_of_the_bound(side):
 
 @pytest.mark.parametrize(
     ("spec", "boxes"),
-    [("dgx-a100", 1), ("dgx-a100", 2), ("ndv2", 1), ("ndv2", 2), ("dgx2", 2), ("torus:8x8", None)],
+    [("dgx-a100", 1), ("dgx-a100", 2), ("ndv2", 1), ("ndv2", 2), ("torus:4x4", None)],
 )
 def test_alltoall_is_within_a_tenth_of_the_linear_program(spec, boxes):
     schedule = scheduled(load(spec, nodes=boxes), "alltoall", size=GIGABYTE, chunks_per_gpu=4)

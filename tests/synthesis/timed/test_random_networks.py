@@ -11,6 +11,7 @@ from colsynth.runtimes.target import Context
 from colsynth.synthesis.timed.match import POLICIES
 from colsynth.synthesis.timed.match_chunks import MatchChunks
 from colsynth.verify import check_timed
+from tests.each import each
 from tests.reference.timed import faults, sums
 from tests.synthesis.timed.problems import can_pass, is_feasible, is_idle, wild_problem
 
@@ -35,7 +36,7 @@ def refused_pair(problem, fault):
     return [problem.topology.rank_of[nodes.index(name)] for name in names]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_a_schedule_that_holds_or_a_pair_that_cannot_be_joined(seed):
     problem = wild_problem(seed)
     if is_idle(problem):

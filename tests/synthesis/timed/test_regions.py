@@ -8,6 +8,7 @@ from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.synthesis.timed.hops import hops_of
 from colsynth.synthesis.timed.regions import held_together, regions
 from colsynth.topology.load import load
+from tests.each import each
 from tests.synthesis.timed.problems import both_ways, network, wild_topology
 
 
@@ -40,7 +41,7 @@ def test_sets_are_no_regions_where_another_gpu_waits_longer_anyhow():
     assert regions_of(network(links | thin))[0] == ()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_regions_are_nested_or_apart_and_held_together(seed):
     found, hops = regions_of(wild_topology(seed))
     assert list(found) == sorted(found, key=lambda part: (-len(part), part))

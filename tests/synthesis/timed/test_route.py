@@ -4,7 +4,6 @@ import random
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from colsynth.bounds.timed.ticks import choose_ticks
 from colsynth.model import Direction
@@ -16,6 +15,7 @@ from colsynth.synthesis.timed.phases import last_uses
 from colsynth.synthesis.timed.progress import WorkMeter
 from colsynth.synthesis.timed.route import route, send_along
 from colsynth.topology.load import load
+from tests.each import each
 from tests.reference.matching import Sending
 from tests.verify.timed_schedules import moves_of, random_fabric
 
@@ -55,7 +55,7 @@ def split(lists):
     return np.split(lists.items, lists.first[1:-1])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_trees_reach_everyone_once_and_lead_nowhere_else(seed):
     _, topology, hops, wants = random_case(seed)
     network = hops, topology.size, len(topology.links)
@@ -72,7 +72,7 @@ def test_trees_reach_everyone_once_and_lead_nowhere_else(seed):
         assert set(hops.target[tree].tolist()) - sources <= set(wanted.tolist())
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_the_same_transfers_as_the_twin(seed):
     rng, topology, hops, wants = random_case(seed)
     links, gpus = len(topology.links), topology.size

@@ -70,9 +70,7 @@ def test_the_same_transfers_as_the_twin_however_many_rounds_a_call_plays(seed, c
     assert len(expected) == meter.placed == len(holders) * (n - 1)
 
 
-def test_threads_do_not_change_what_is_sent():
-    import numba
-
+def test_threads_do_not_change_what_is_sent(threads):
     rng = random.Random(5)
     n = 300  # more than a thread matches at a time
     nodes = tuple(Node(f"gpu{i}", Kind.GPU) for i in range(n))
@@ -81,8 +79,8 @@ def test_threads_do_not_change_what_is_sent():
     topology = Topology("random", nodes, links, tuple(range(n)))
     hops = hops_of(topology, Fraction(10**6), choose_ticks(topology, Fraction(10**6)))
     found = []
-    for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-        numba.set_num_threads(threads)
+    for most in (1, 2):
+        threads(most)
         found.append(match_rounds(hops, n, wants_of(range(n)), 0, silent()))
     one, other = found
     assert (one.chunk == other.chunk).all()

@@ -13,6 +13,7 @@ from colsynth.cli.codes import explanations
 from colsynth.errors import InputError
 from colsynth.topology import export_flat, importers, load, presets
 from colsynth.topology.importers import Request, Wishes, import_topology
+from tests.each import each
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "machines"
 FILES = sorted(CORPUS.iterdir())
@@ -28,7 +29,7 @@ def brought(path, **options):
     return import_topology([(path.name, path.read_bytes())], Request(**given))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@each("path", FILES)
 def test_a_file_of_the_corpus_is_what_its_name_says(path):
     if path.name.startswith("bad-"):
         with pytest.raises(InputError) as caught:

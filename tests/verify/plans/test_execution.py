@@ -9,6 +9,7 @@ import pytest
 
 from colsynth import api
 from colsynth import topology as topologies
+from tests.each import each
 from tests.reference.plan_executor import Executor, Hang
 
 SHRINK = 1 << 14
@@ -115,7 +116,7 @@ def right(plan, seed):
     )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
+@each("case", CASES)
 def test_results_are_right_launch_after_launch(case):
     assert all(right(plan, seed) for seed, plan in enumerate(compiled(*case)))
 
