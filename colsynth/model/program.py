@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from colsynth.model.problem import Collective
@@ -87,19 +88,19 @@ class Header:
     boxes: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ThreadblockProgram:
     """A whole schedule file: a header and one program per rank, in rank order."""
 
     header: Header
     gpus: tuple[Gpu, ...]
 
-    @property
+    @cached_property
     def steps(self) -> StepTable:
         """The steps of all threadblocks, one after the other."""
         return table_of([block.steps for gpu in self.gpus for block in gpu.threadblocks])
 
-    @property
+    @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """Number of steps of every threadblock, of all GPUs one after the other."""
         import numpy as np

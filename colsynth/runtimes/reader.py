@@ -28,10 +28,11 @@ from colsynth.runtimes.kinds import written_for
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.runtimes.scanner import CLOSE, OPEN, SINGLE, Scanner, Tag
-from colsynth.runtimes.step_columns import KEYS, Ints, SpeltStep, StepColumns
+from colsynth.runtimes.step_columns import KEYS, SpeltStep, StepColumns
 
 if TYPE_CHECKING:
     from colsynth.runtimes.plans.form import Plan
+    from colsynth.runtimes.step_columns import Ints
 
 _STEP_KNOWN = frozenset(KEYS)
 _GPU_KEYS = ("id", "i_chunks", "o_chunks", "s_chunks")
@@ -45,7 +46,7 @@ _OTHERS = {
 """What is added where a file has no schedule in XML, by `written_for`."""
 
 
-Lines = dict[tuple[int, int | None], tuple[int, Sequence[int] | Ints]]
+Lines = dict[tuple[int, int | None], "tuple[int, Sequence[int] | Ints]"]
 """Of GPUs and threadblocks, by rank and id: the line, and those of the steps."""
 
 

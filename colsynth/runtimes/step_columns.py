@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from colsynth.kernels.records import scan
 from colsynth.model import StepTable
 from colsynth.model.step_table import BUFFERS, COLUMNS, NONE, OPS
 
-Ints = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 KEYS = ("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
 """Attributes of a step, in the order in which files usually give them."""
@@ -44,6 +44,8 @@ class StepColumns:
     """
 
     def __init__(self, data: bytes) -> None:
+        import numpy as np
+
         self._data = np.frombuffer(data, np.uint8)
         self._words = {word: code for code, word in enumerate(OPS)}
         self._buffers = {letter: code for code, letter in enumerate(BUFFERS)}
@@ -62,6 +64,8 @@ class StepColumns:
 
     def scan(self, position: int, line: int) -> int:
         """Read steps from a character on, whose line is given; return the one behind the last."""
+        from colsynth.kernels.records import scan
+
         found = scan(
             self._data, position, line, *self._form, self._choices,
             self._values, self._places, self._length,
@@ -74,6 +78,8 @@ class StepColumns:
 
         `first` is the first step of their threadblock.
         """
+        import numpy as np
+
         values = self._values[:, begin : self._length]
         odd = values[_S] != np.arange(begin - first, self._length - first)
         odd |= (values[_HASDEP] != 0) & (values[_HASDEP] != 1)
@@ -86,6 +92,8 @@ class StepColumns:
 
     def add(self, step: SpeltStep, line: int) -> None:
         """Add a step."""
+        import numpy as np
+
         if self._length == self._values.shape[1]:
             self._values = np.concatenate([self._values] * 2, axis=1)
             self._places = np.concatenate([self._places] * 2, axis=1)
@@ -107,6 +115,8 @@ class StepColumns:
 
     def table(self) -> StepTable:
         """Return all steps."""
+        import numpy as np
+
         values = self._values[:, : self._length]
         numbers = np.full((COLUMNS, self._length), NONE)
         numbers[: _DEPID - 1] = values[1:_DEPID]
@@ -124,5 +134,7 @@ class StepColumns:
 
 def _joined(texts: tuple[str, ...] | list[str]) -> tuple[NDArray[np.uint8], Ints]:
     """Return texts as bytes, and where each begins and the last ends."""
+    import numpy as np
+
     ends = np.cumsum([0, *map(len, texts)])
     return np.frombuffer("".join(texts).encode("ascii"), np.uint8).copy(), ends

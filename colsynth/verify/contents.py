@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colsynth.kernels.sums import MIXED, SOUND, UNWRITTEN, Numbers
 from colsynth.model import Header
 from colsynth.verify.contract import EVERYONE, Layout, buffer_chunks, contributions
 from colsynth.verify.table import (
@@ -26,6 +26,9 @@ from colsynth.verify.table import (
     Ints,
 )
 from colsynth.verify.units import Units
+
+if TYPE_CHECKING:
+    from colsynth.kernels.sums import Numbers
 
 _LONGEST = 1 << 15
 """Chunks of a message beyond which no file means what it says (rule S07)."""
@@ -126,6 +129,13 @@ class Outcome:
     sent: Ints
     size: int
 
+    @property
+    def doubled(self) -> Ints:
+        """Sums to which a rank contributes twice."""
+        from colsynth.kernels.sums import DOUBLED
+
+        return np.flatnonzero(self.numbers.fault == DOUBLED)
+
     def ranks(self, number: int) -> int:
         """Return the bit mask of the ranks whose contributions were added."""
         leaves = len(self.numbers.rank)
@@ -155,6 +165,8 @@ class Outcome:
 
     def describe(self, number: int) -> str:
         """Return a number for people."""
+        from colsynth.kernels.sums import MIXED, SOUND, UNWRITTEN
+
         fault = self.numbers.fault[number]
         if fault == UNWRITTEN:
             return _UNWRITTEN

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colsynth.kernels.sums import DOUBLED
 from colsynth.model import Collective
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
@@ -92,7 +91,7 @@ def _judge(units: Units, run: Termination, findings: Findings, one: ModeRun) -> 
     """Check sums and, where the program finishes, the final content; return the root."""
     table = units.table
     numbers = one.outcome.numbers
-    for number in np.flatnonzero(numbers.fault == DOUBLED).tolist():
+    for number in one.outcome.doubled.tolist():
         text = f"{one.layout.mode}: {one.outcome.describe(number)}"
         findings.add("B05", text, *table.place(int(numbers.step[number])))
     if not run.finishes:
