@@ -140,7 +140,8 @@ def _odd(program: ThreadblockProgram) -> NDArray[np.bool_]:
     wrong = ~steps.among(_EXECUTED) | (steps.count < 0) | (steps.count > _MOST)
     found = np.zeros(len(own), dtype=np.bool_)
     for kinds, peers in ((SENDS, [b.send for _, b in own]), (RECEIVES, [b.recv for _, b in own])):
-        wrong |= steps.among(kinds) & np.repeat([peer is None for peer in peers], lengths)
+        absent = np.array([peer is None for peer in peers], np.bool_)
+        wrong |= steps.among(kinds) & np.repeat(absent, lengths)
         for number, ((rank, _), peer) in enumerate(zip(own, peers, strict=True)):
             found[number] |= peer is not None and (peer == rank or not 0 <= peer < ranks)
     found[np.repeat(np.arange(len(own)), lengths)[wrong]] = True
