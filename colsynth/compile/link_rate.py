@@ -39,11 +39,10 @@ def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate
     if not isinstance(program, ThreadblockProgram) or program.multicasts:
         return None
     sent: Counter[tuple[int, int, int]] = Counter()
-    for gpu in program.gpus:
-        for block in gpu.threadblocks:
-            chunks = sum(step.count for step in block.steps if step.op in SENDS)
-            if block.send is not None and chunks:
-                sent[gpu.rank, block.send, block.channel] += chunks
+    blocks = ((gpu.rank, block) for gpu in program.gpus for block in gpu.threadblocks)
+    for (rank, block), chunks in zip(blocks, _sent(program), strict=True):
+        if block.send is not None and chunks:
+            sent[rank, block.send, block.channel] += chunks
     routes = pair_routes(topology, {(source, target) for source, target, _ in sent})
     load: Counter[int] = Counter()
     for (source, target, channel), chunks in sent.items():
@@ -54,3 +53,14 @@ def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate
         return None
     slowest = max(chunks / topology.links[link].bandwidth for link, chunks in load.items())
     return LinkRate(program.header.chunks / slowest, bound)
+
+
+def _sent(program: ThreadblockProgram) -> list[int]:
+    """Return the chunks that each threadblock sends."""
+    import numpy as np
+
+    steps = program.steps
+    so_far = np.cumsum(steps.count * steps.among(SENDS))
+    ends = np.cumsum(program.lengths)
+    found: list[int] = np.diff(np.append(0, so_far)[np.append(0, ends)]).tolist()
+    return found

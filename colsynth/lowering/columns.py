@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from colsynth.model import Origin, Transfer
+from colsynth.model import Direction, Origin, Transfer
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -85,6 +85,13 @@ class Columns:
     def phase(self) -> Ints:
         """The phase of each transfer."""
         return _items(self._origins, 0)
+
+    @cached_property
+    def direction(self) -> Ints:
+        """The direction of each transfer, by its place in `Direction`."""
+        inwards = [origin[1] is Direction.IN for origin in self._origins]
+        one, other = (list(Direction).index(x) for x in (Direction.IN, Direction.OUT))
+        return np.where(inwards, one, other)
 
     @cached_property
     def tree(self) -> Ints:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice, repeat
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 
 import numpy as np
 
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.lowering.allocation import PlacedThreadblock, place_of
 from colsynth.lowering.chunk_ranges import ChunkRanges
-from colsynth.lowering.columns import Columns, Ints, spread
+from colsynth.lowering.columns import Columns, Ints, rows, spread
 from colsynth.lowering.hazards import Waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.passing_sums import passing_sums
@@ -21,21 +19,22 @@ from colsynth.model import (
     ChunkProgram,
     Gpu,
     Header,
-    Step,
+    StepTable,
     Threadblock,
     ThreadblockProgram,
     Topology,
-    Wait,
 )
+from colsynth.model.step_table import NONE, OPS
 from colsynth.runtimes.target import Target
 from colsynth.runtimes.titles import title
 from colsynth.units import plural
 
-_OPS = "r", "rcs", "rrc", "rrcs", "rrs", "s", "cpy", "re"
-_R, _RCS, _RRC, _RRCS, _RRS, _S, _CPY, _RE = range(len(_OPS))
-"""Operations; from `_S` on, those that read what is sent or copied, and not an operand."""
-_wait = partial(tuple.__new__, Wait)  # takes half as long
-_WRITES = tuple(op not in ("s", "rrs") for op in _OPS)
+_S, _R, _RCS, _RRS, _RRC, _RRCS, _CPY, _RE = map(
+    OPS.index, ("s", "r", "rcs", "rrs", "rrc", "rrcs", "cpy", "re")
+)
+_READS = np.isin(np.arange(len(OPS)), (_S, _CPY, _RE))
+"""Steps that read what is sent or copied, and not an operand."""
+_WRITES = ~np.isin(np.arange(len(OPS)), (_S, _RRS))
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,8 @@ def emit(
     for own in by_rank:
         own.sort(key=place_of)
     channels = {c: n for n, c in enumerate(sorted({block.channel for block in blocks}))}
-    steps = iter(_steps(spelling, by_rank))
+    steps = _steps(spelling, by_rank)
+    parts = steps.parts([len(block.steps) for own in by_rank for block in own])
     gpus = tuple(
         Gpu(
             rank,
@@ -92,7 +92,7 @@ def emit(
                     block.send,
                     block.recv,
                     channels[block.channel],
-                    tuple(islice(steps, len(block.steps))),
+                    next(parts),
                 )
                 for number, block in enumerate(own)
             ),
@@ -102,68 +102,82 @@ def emit(
     return ThreadblockProgram(header_of(program, len(channels), target), gpus)
 
 
-def _steps(spelling: Spelling, by_rank: list[list[PlacedThreadblock]]) -> Iterator[Step]:
+def _steps(spelling: Spelling, by_rank: list[list[PlacedThreadblock]]) -> StepTable:
     """Return the steps of all threadblocks one after the other (contract 4.1)."""
     columns = spelling.columns
     placed = [ops for own in by_rank for block in own for ops in block.steps]
     first = np.fromiter(map(itemgetter(0), placed), np.int64, len(placed))
     last = np.fromiter(map(itemgetter(-1), placed), np.int64, len(placed))
     transfer = columns.of_op[first]
+    codes = _codes(spelling, first, last)
+    plain = _READS[codes]
+    source = [np.where(plain, *(a[transfer] for a in pair)) for pair in _sources(columns)]
+    target = [np.where(_WRITES[codes], a[transfer], NONE) for a in columns.write]
+    origin = (columns.phase, columns.direction, columns.tree, columns.instance, columns.segment)
+    return StepTable(
+        np.stack(
+            [
+                codes,
+                *source,
+                *target,
+                columns.count[transfer],
+                np.zeros(len(placed), np.int64),
+                *(column[transfer] for column in origin),
+            ]
+        ),
+        *_waits(spelling.needed, by_rank, first, last),
+    )
+
+
+def _sources(columns: Columns) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the buffers, then the offsets, of what transfers read, and of what they add to."""
+    return zip(columns.read, columns.operand, strict=True)
+
+
+def _codes(spelling: Spelling, first: Ints, last: Ints) -> Ints:
+    """Return the type of the step of each pair of operations, or of the same one twice."""
+    columns = spelling.columns
+    transfer = columns.of_op[first]
     fused, local, reduces = first != last, columns.local[transfer], columns.reduces[transfer] > 0
     sends = columns.opens[first] & ~local
-    passing = np.zeros(len(placed), dtype=np.bool_)
+    passing = np.zeros(len(first), dtype=np.bool_)
     sums = fused & reduces
     if sums.any():
         after = columns.of_op[last]
         passing[sums] = passing_sums(columns, spelling.ranges, transfer[sums], after[sums])
-    kinds = np.where(reduces, np.where(fused, np.where(passing, _RRS, _RRCS), _RRC), fused * _RCS)
+    kinds = np.where(fused, _RCS, _R)
+    kinds = np.where(reduces, np.where(fused, np.where(passing, _RRS, _RRCS), _RRC), kinds)
     kinds = np.where(local, np.where(columns.operand[0][transfer] >= 0, _RE, _CPY), kinds)
-    kinds = np.where(sends, _S, kinds)
-    moves = [columns.transfers[number] for number in transfer.tolist()]
-    codes = kinds.tolist()
-    return map(
-        Step,
-        [_OPS[code] for code in codes],
-        [t.read if code >= _S else t.operand for t, code in zip(moves, codes, strict=True)],
-        [t.write if _WRITES[code] else None for t, code in zip(moves, codes, strict=True)],
-        map(attrgetter("count"), moves),
-        _waits(spelling.needed, by_rank, placed, first, last),
-        repeat(False),
-        map(attrgetter("origin"), moves),
-    )
+    return np.where(sends, _S, kinds)
 
 
 def _waits(
-    needed: Waits,
-    by_rank: list[list[PlacedThreadblock]],
-    placed: list[tuple[int, ...]],
-    first: Ints,
-    last: Ints,
-) -> list[tuple[Wait, ...]]:
-    """Return what each step waits for: the last step of each other threadblock."""
+    needed: Waits, by_rank: list[list[PlacedThreadblock]], first: Ints, last: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Return what each step waits for, as `StepTable` has it: one step per other threadblock.
+
+    That is the last one of those that the step needs.
+    """
     lengths = [len(block.steps) for own in by_rank for block in own]
     numbers = np.repeat([n for own in by_rank for n in range(len(own))], lengths)
     places = spread(np.zeros(len(lengths), dtype=np.int64), np.array(lengths))
     where = np.full((2, len(needed)), -1)
     for ops in (first, last):
         where[:, ops] = numbers, places
-    block_of, step_of = where.tolist()
-    found: list[tuple[Wait, ...]] = []
-    for number, step in zip(numbers.tolist(), placed, strict=True):
-        waits = needed[step[0]] if len(step) == 1 else needed[step[0]] + needed[step[1]]
-        if not waits:
-            found.append(())
-        elif len(waits) == 1:
-            block = block_of[waits[0]]
-            found.append(() if block == number else (_wait((block, step_of[waits[0]])),))
-        else:
-            latest: dict[int, int] = {}
-            for op in waits:
-                block = block_of[op]
-                if block != number and step_of[op] > latest.get(block, -1):
-                    latest[block] = step_of[op]
-            found.append(tuple(map(_wait, sorted(latest.items()))))
-    return found
+    begin, op = rows(needed)
+    many = np.diff(begin)
+    each = [np.arange(len(first)), np.flatnonzero(first != last)]
+    taken = [first, last[each[1]]]
+    waiter = np.concatenate([np.repeat(e, many[o]) for e, o in zip(each, taken, strict=True)])
+    awaited = op[np.concatenate([spread(begin[o], many[o]) for o in taken])]
+    block, step = where[:, awaited]
+    waiter, block, step = (a[block != numbers[waiter]] for a in (waiter, block, step))
+    order = np.lexsort((step, block, waiter))
+    waiter, block, step = waiter[order], block[order], step[order]
+    latest = np.ones(len(order), dtype=np.bool_)
+    latest[:-1] = (waiter[1:] != waiter[:-1]) | (block[1:] != block[:-1])
+    ends = np.searchsorted(waiter[latest], np.arange(len(first) + 1))
+    return ends, block[latest], step[latest]
 
 
 def header_of(program: ChunkProgram, channels: int, target: Target) -> Header:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
-from operator import attrgetter
 from typing import ClassVar
 
+import numpy as np
+
 from colsynth.errors import Diagnostic, LimitError
+from colsynth.lowering.columns import Ints, spread
 from colsynth.lowering.refusals import over_limit
-from colsynth.model import Gpu, Slot, Step, Threadblock, ThreadblockProgram, Wait
+from colsynth.model import StepTable, ThreadblockProgram
+from colsynth.model.step_table import (
+    BUFFERS,
+    COUNT,
+    NONE,
+    OP,
+    OPS,
+    SIGNALS,
+    SOURCE,
+    SOURCE_BUFFER,
+    TARGET,
+    TARGET_BUFFER,
+)
 from colsynth.runtimes.limits import usage
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
@@ -37,10 +49,7 @@ class SpellDependencies:
         LimitError
             CS402: a limit of the runtime is exceeded; the limit is named.
         """
-        most = max(gpu.scratch_chunks for gpu in value.gpus)
-        scratch = [Slot("s", offset) for offset in range(most)]
-        gpus = tuple(_spell(gpu, scratch) for gpu in value.gpus)
-        program = replace(value, gpus=gpus)
+        program = _spelt(value)
         if target.profile.plans:
             program = _fitted(program, target)
         _check_limits(program, target.profile)
@@ -61,70 +70,85 @@ def _fitted(program: ThreadblockProgram, target: Target) -> ThreadblockProgram:
     return found
 
 
-def _spell(gpu: Gpu, scratch: Sequence[Slot]) -> Gpu:
-    """Return the program of a rank; `scratch` holds a slot for every offset."""
-    places = [_places(block) for block in gpu.threadblocks]
-    awaited: list[set[int]] = [set() for _ in places]
-    for block in gpu.threadblocks:
-        for step in block.steps:
-            for other, number in step.waits:
-                awaited[other].add(number)
-    touched = _touched(gpu)
-    moved = touched[-1:] != [len(touched) - 1]
-    slots = dict(zip(touched, scratch, strict=False)) if moved else {}
-    blocks = tuple(
-        _spell_block(block, places, awaited[number], slots)
-        for number, block in enumerate(gpu.threadblocks)
+def _spelt(program: ThreadblockProgram) -> ThreadblockProgram:
+    """Return a program with its waits spelt, and its operands in scratch where they lie now."""
+    lengths = program.lengths
+    numbers, scratch = _without_gaps(program, lengths)
+    whole = replace(program.steps, numbers=numbers)
+    steps, lengths = _with_nops(whole, lengths, _first_blocks(program))
+    parts = steps.parts(lengths.tolist())
+    gpus = (
+        replace(
+            gpu,
+            scratch_chunks=chunks,
+            threadblocks=tuple(replace(block, steps=next(parts)) for block in gpu.threadblocks),
+        )
+        for gpu, chunks in zip(program.gpus, scratch, strict=True)
     )
-    return replace(gpu, scratch_chunks=len(touched), threadblocks=blocks)
+    return replace(program, gpus=tuple(gpus))
 
 
-def _places(block: Threadblock) -> list[int]:
-    """Return where each step of a threadblock stands once nops are put before others."""
-    return list(accumulate([len(step.waits) or 1 for step in block.steps], initial=-1))[1:]
+def _first_blocks(program: ThreadblockProgram) -> Ints:
+    """Return, for every threadblock, the number of the first one of its GPU."""
+    many = [len(gpu.threadblocks) for gpu in program.gpus]
+    return np.repeat(np.cumsum(many) - many, many)
 
 
-def _touched(gpu: Gpu) -> list[int]:
-    """Return the offsets of scratch that steps touch, ascending."""
-    if not gpu.scratch_chunks:
-        return []
-    steps = [step for block in gpu.threadblocks for step in block.steps]
-    slots = chain(map(attrgetter("source"), steps), map(attrgetter("target"), steps))
-    touched = {slot[1] for slot in slots if slot is not None and slot[0] == "s"}
-    for step in steps:
-        if step.count > 1:
-            for slot in (step.source, step.target):
-                if slot is not None and slot[0] == "s":
-                    touched.update(range(slot[1], slot[1] + step.count))
-    return sorted(touched)
+def _with_nops(steps: StepTable, lengths: Ints, home: Ints) -> tuple[StepTable, Ints]:
+    """Return steps with one wait each, nops before them for the others, and their number.
+
+    Parameters
+    ----------
+    steps : StepTable
+    lengths, home : int arrays
+        Steps of each threadblock, and the first threadblock of its GPU.
+    """
+    begin = np.concatenate([[0], np.cumsum(np.maximum(steps.waits, 1))])
+    last = begin[1:] - 1
+    first = np.cumsum(lengths) - lengths
+    waiter = np.repeat(np.arange(len(steps)), steps.waits)
+    blocks = home[np.repeat(np.arange(len(lengths)), lengths)[waiter]] + steps.wait_block
+    awaited = first[blocks] + steps.wait_step
+    numbers = np.repeat(steps.numbers, np.diff(begin), axis=1)
+    nops = np.ones(begin[-1], dtype=np.bool_)
+    nops[last] = False
+    columns = (OP, SOURCE_BUFFER, SOURCE, TARGET_BUFFER, TARGET, COUNT)
+    for column, value in zip(columns, (OPS.index("nop"), *[NONE] * 4, 0), strict=True):
+        numbers[column, nops] = value
+    numbers[SIGNALS] = 0
+    numbers[SIGNALS, last[awaited]] = 1
+    waits = np.repeat(np.minimum(steps.waits, 1), np.diff(begin))
+    spelt = StepTable(
+        numbers,
+        np.concatenate([[0], np.cumsum(waits)]),
+        steps.wait_block,
+        last[awaited] - begin[first[blocks]],
+        {int(last[row]): found for row, found in steps.folds.items()},
+        steps.words,
+        steps.buffers,
+    )
+    return spelt, begin[first + lengths] - begin[first]
 
 
-def _spell_block(
-    block: Threadblock, places: list[list[int]], awaited: set[int], slots: dict[int, Slot]
-) -> Threadblock:
-    """Return a threadblock with its waits spelt, and its operands in scratch where they lie now."""
-    steps: list[Step] = []
-    for number, step in enumerate(block.steps):
-        waits, source, target = step.waits, step.source, step.target
-        if waits:
-            spelt = [(other, places[other][at]) for other, at in waits]
-            steps += [
-                Step("nop", None, None, 0, (Wait(*wait),), False, step.origin)
-                for wait in spelt[:-1]
-            ]
-            waits = waits[-1:] if spelt[-1] == waits[-1] else (Wait(*spelt[-1]),)
-        if slots and source is not None and source[0] == "s":
-            source = slots[source[1]]
-        if slots and target is not None and target[0] == "s":
-            target = slots[target[1]]
-        signals = number in awaited
-        same = signals == step.signals and source is step.source and target is step.target
-        if same and waits == step.waits:
-            steps.append(step)
-        else:
-            rest = step.count, waits, signals, step.origin, step.folds
-            steps.append(Step(step.op, source, target, *rest))
-    return Threadblock(block.id, block.send, block.recv, block.channel, tuple(steps))
+def _without_gaps(program: ThreadblockProgram, lengths: Ints) -> tuple[Ints, list[int]]:
+    """Return the numbers of steps where scratch has no gaps, and each rank's chunks of it."""
+    numbers = program.steps.numbers.copy()
+    ranks = np.repeat(np.arange(len(program.gpus)), [len(gpu.threadblocks) for gpu in program.gpus])
+    rank = np.repeat(ranks, lengths)
+    operands = []
+    for buffer, offset in ((SOURCE_BUFFER, SOURCE), (TARGET_BUFFER, TARGET)):
+        touching = np.flatnonzero(numbers[buffer] == BUFFERS.index("s"))
+        operands.append((touching, rank[touching], numbers[offset]))
+    ends = [offset[rows] + numbers[COUNT, rows] for rows, _, offset in operands]
+    most = max(int(found.max(initial=0)) for found in ends)
+    touched = np.zeros((len(program.gpus), most + 1), dtype=np.bool_)
+    for rows, where, offset in operands:
+        count = np.maximum(numbers[COUNT, rows], 1)
+        touched[np.repeat(where, count), spread(offset[rows], count)] = True
+    place = np.cumsum(touched, axis=1) - 1
+    for rows, where, offset in operands:
+        offset[rows] = place[where, offset[rows]]
+    return numbers, touched.sum(axis=1).tolist()
 
 
 def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:

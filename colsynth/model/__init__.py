@@ -9,20 +9,12 @@ from colsynth.model.bound import Bound, Cut, FlowBound
 from colsynth.model.chunks import ChunkProgram, Ordering, Origin, Slot, Transfer
 from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
 from colsynth.model.problem import Collective, Demand, Direction, Problem
-from colsynth.model.program import (
-    MULTICASTS,
-    RECEIVES,
-    SENDS,
-    Gpu,
-    Header,
-    Step,
-    Threadblock,
-    ThreadblockProgram,
-    Wait,
-)
+from colsynth.model.program import Gpu, Header, Threadblock, ThreadblockProgram
 from colsynth.model.report import Finding, Report, Severity
 from colsynth.model.rounds import LocalStep, Message, Program, Round, RoundProgram
 from colsynth.model.sketch import Connections, Sketch
+from colsynth.model.step import MULTICASTS, RECEIVES, SENDS, Step, Wait
+from colsynth.model.step_table import Rows, StepTable
 from colsynth.model.timed import Hops, TimeBound, TimedPhase, TimedSchedule
 from colsynth.model.topology import Kind, Link, Node, Topology
 
@@ -60,10 +52,12 @@ __all__ = [
     "RootedBound",
     "Round",
     "RoundProgram",
+    "Rows",
     "Severity",
     "Sketch",
     "Slot",
     "Step",
+    "StepTable",
     "Threadblock",
     "ThreadblockProgram",
     "TimeBound",

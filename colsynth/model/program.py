@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from colsynth.model.chunks import Origin, Slot
 from colsynth.model.problem import Collective
+from colsynth.model.step import MULTICASTS, Step
+from colsynth.model.step_table import StepTable, table_of
 
-SENDS = frozenset({"s", "rcs", "rrs", "rrcs"})
-RECEIVES = frozenset({"r", "rcs", "rrs", "rrc", "rrcs"})
-"""Steps that send to, and that receive from, the peer of their threadblock."""
-
-MULTICASTS = frozenset({"glres", "gstore"})
-"""Steps over a switch: the sum of a chunk of all ranks, or a chunk of this one, stored at all."""
-
-
-class Wait(NamedTuple):
-    """A dependency: step number `step` of threadblock `threadblock` of the same GPU."""
-
-    threadblock: int
-    step: int
-
-
-class Step(Struct, frozen=True, gc=False):
-    """One instruction of a threadblock.
-
-    Parameters
-    ----------
-    op : str
-        ``s r rcs rrs rrc rrcs cpy re nop`` as the runtimes define them
-        (``shared/facts/runtime_contract.md`` 4.1), or one of `MULTICASTS`.
-    source, target : Slot or None
-        First chunk of the local source and destination operand. A reader keeps what
-        the file says, used or not; lowering sets only the operands the step uses.
-    count : int
-        Adjacent chunks, 0 on a nop.
-    waits : tuple of Wait
-        Dependencies. At most one once dependencies are spelt (and in every file).
-    signals : bool
-        Whether completion is published (``hasdep``).
-    origin : Origin or None
-        Which tree asked for the step; None when read from a file.
-    folds : tuple of (int, int)
-        Rank and channel of further connections whose next message an ``rrc`` adds. Only plans
-        can say so.
-    """
-
-    op: str
-    source: Slot | None
-    target: Slot | None
-    count: int
-    waits: tuple[Wait, ...] = ()
-    signals: bool = False
-    origin: Origin | None = None
-    folds: tuple[tuple[int, int], ...] = ()
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +27,15 @@ class Threadblock:
     send, recv : int or None
         Peer ranks.
     channel : int
-    steps : tuple of Step
+    steps : sequence of Step
+        A tuple, or rows of the table of all steps of a program.
     """
 
     id: int
     send: int | None
     recv: int | None
     channel: int
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +88,25 @@ class Header:
     boxes: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ThreadblockProgram:
     """A whole schedule file: a header and one program per rank, in rank order."""
 
     header: Header
     gpus: tuple[Gpu, ...]
+
+    @cached_property
+    def steps(self) -> StepTable:
+        """The steps of all threadblocks, one after the other."""
+        return table_of([block.steps for gpu in self.gpus for block in gpu.threadblocks])
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of steps of every threadblock, of all GPUs one after the other."""
+        import numpy as np
+
+        found = [len(block.steps) for gpu in self.gpus for block in gpu.threadblocks]
+        return np.array(found, dtype=np.int64)
 
     @property
     def multicasts(self) -> bool:
@@ -144,9 +115,8 @@ class ThreadblockProgram:
         Such a program has no connections, and no waits: the places of threadblocks say who waits
         for whom (`colsynth.runtimes.plans.multicast`).
         """
-        return any(
-            step.op in MULTICASTS for block in self.gpus[0].threadblocks for step in block.steps
-        )
+        own = table_of([block.steps for block in self.gpus[0].threadblocks])
+        return any(own.has(word) for word in MULTICASTS)
 
     @property
     def max_threadblocks(self) -> int:

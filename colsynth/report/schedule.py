@@ -107,7 +107,7 @@ def one_tile(program: ThreadblockProgram, profile: Profile) -> int:
 
 def _spans(traced: Trace) -> tuple[Any, Any, Any]:
     """Return when each unit starts, begins to move and ends, (U,) nanoseconds."""
-    run, many = traced.run, len(traced.machine.steps.steps)
+    run, many = traced.run, len(traced.machine.steps)
     unit = run.integers[:, UNIT]
     start, begin, end = np.full(many, np.inf), np.full(many, np.inf), np.zeros(many)
     np.minimum.at(start, unit, run.times[:, START])

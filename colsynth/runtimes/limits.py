@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from colsynth.model import Gpu, Program, RoundProgram, ThreadblockProgram
 from colsynth.runtimes.profile import Profile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +79,11 @@ def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
         Usage("input_chunks", "input chunks", max(g.input_chunks for g in gpus), chunks),
         Usage("output_chunks", "output chunks", max(g.output_chunks for g in gpus), chunks),
         Usage("scratch_chunks", "scratch chunks", max(g.scratch_chunks for g in gpus), chunks),
-        Usage("chunks_per_step", "chunks of a step", _most(map(_counts, gpus)), profile.max_count),
+        Usage("chunks_per_step", "chunks of a step", _most(program.steps.count), profile.max_count),
         Usage(
             "awaited_threadblock",
             "awaited threadblock id",
-            _most(map(_awaited, gpus)),
+            _most(program.steps.wait_block),
             profile.max_wait_target,
         ),
     )
@@ -124,8 +129,8 @@ def most_used(several: Sequence[tuple[Usage, ...]]) -> tuple[Usage, ...]:
     return tuple(max(same, key=lambda item: item.used) for same in zip(*several, strict=True))
 
 
-def _most(found: Iterator[set[int]]) -> int:
-    return max((number for numbers in found for number in numbers), default=0)
+def _most(numbers: NDArray[np.int64]) -> int:
+    return int(numbers.max()) if numbers.size else 0
 
 
 def _on_a_channel(gpu: Gpu) -> int:
@@ -135,11 +140,3 @@ def _on_a_channel(gpu: Gpu) -> int:
 def _elements(gpu: Gpu) -> int:
     """Return the elements of a rank: its threadblocks and their steps."""
     return sum(1 + len(block.steps) for block in gpu.threadblocks)
-
-
-def _counts(gpu: Gpu) -> set[int]:
-    return {step.count for block in gpu.threadblocks for step in block.steps}
-
-
-def _awaited(gpu: Gpu) -> set[int]:
-    return {n for block in gpu.threadblocks for step in block.steps for n, _ in step.waits}

@@ -6,21 +6,21 @@ hangs the others, so every element is read here as if it were the own one.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from colsynth.model import (
     Finding,
     Gpu,
     Header,
     Program,
+    Rows,
     Severity,
-    Slot,
-    Step,
+    StepTable,
     Threadblock,
     ThreadblockProgram,
-    Wait,
 )
 from colsynth.runtimes.fields import Fields
 from colsynth.runtimes.header import AlgoHeader, read_header
@@ -28,18 +28,13 @@ from colsynth.runtimes.kinds import written_for
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.runtimes.scanner import CLOSE, OPEN, SINGLE, Scanner, Tag
+from colsynth.runtimes.step_columns import KEYS, SpeltStep, StepColumns
 
 if TYPE_CHECKING:
     from colsynth.runtimes.plans.form import Plan
+    from colsynth.runtimes.step_columns import Ints
 
-_INTEGER = r"(-?(?:0|[1-9]\d{0,8}))"
-_STEP = re.compile(
-    rf"[ \n\r]*<step s=\"(\d{{1,5}})\" type=\"([a-z]{{1,4}})\""
-    rf" srcbuf=\"([a-z])\" srcoff=\"{_INTEGER}\" dstbuf=\"([a-z])\" dstoff=\"{_INTEGER}\""
-    rf" cnt=\"{_INTEGER}\" depid=\"{_INTEGER}\" deps=\"{_INTEGER}\" hasdep=\"([01])\"/>"
-)
-_STEP_KEYS = ("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
-_STEP_KNOWN = frozenset(_STEP_KEYS)
+_STEP_KNOWN = frozenset(KEYS)
 _GPU_KEYS = ("id", "i_chunks", "o_chunks", "s_chunks")
 _GPU_KNOWN = frozenset(_GPU_KEYS)
 _THREADBLOCK_RULES = {"id": "T01", "send": "T03", "recv": "T03", "chan": "T04"}
@@ -49,6 +44,10 @@ _OTHERS = {
     "rounds": ", and looks like rounds for torch",
 }
 """What is added where a file has no schedule in XML, by `written_for`."""
+
+
+Lines = dict[tuple[int, int | None], "tuple[int, Sequence[int] | Ints]"]
+"""Of GPUs and threadblocks, by rank and id: the line, and those of the steps."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Reading:
     header_line: int | None = None
     plan: Plan | None = None
     _header: Header | None = None
-    _lines: dict[tuple[int, int | None], tuple[int, ...]] = field(default_factory=dict, repr=False)
+    _lines: Lines = field(default_factory=dict, repr=False)
 
     @property
     def header(self) -> Header | None:
@@ -90,11 +89,11 @@ class Reading:
         """Return the line of an element, from 1, or None where it is not known."""
         if rank is None:
             return None
-        lines = self._lines.get((rank, threadblock))
-        if lines is None:
+        found = self._lines.get((rank, threadblock))
+        if found is None:
             return None
-        index = 0 if step is None else step + 1
-        return lines[index] if 0 <= index < len(lines) else lines[0]
+        line, steps = found
+        return line if step is None or not 0 <= step < len(steps) else int(steps[step])
 
 
 def read(data: bytes, profile: Profile, *, file: str) -> Reading:
@@ -113,7 +112,7 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
         With every fault found, not only the first; the runtime stops at the first.
     """
     findings = Findings(profile.name)
-    reader = _Reader(data.decode("latin-1"), profile, findings)
+    reader = _Reader(data, profile, findings)
     algo = reader.file(file)
     program = None if algo is None else reader.program(algo)
     custom = algo is not None and algo.custom
@@ -121,16 +120,36 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
     return Reading(program, findings.all(), custom, notes, line, _lines=reader.lines)
 
 
+class _Threadblock(NamedTuple):
+    """A threadblock, its line, those of its steps, and the place of the first of these."""
+
+    id: int
+    send: int | None
+    recv: int | None
+    channel: int
+    line: int
+    lines: Ints
+    first: int
+
+    def threadblock(self, steps: StepTable) -> Threadblock:
+        """Return it with its steps, of a table of all."""
+        own = Rows(steps, self.first, self.first + len(self.lines))
+        return Threadblock(self.id, self.send, self.recv, self.channel, own)
+
+
+_Gpu = tuple[int, tuple[int, int, int], list[_Threadblock]]
+"""Rank, chunks of the three buffers, and threadblocks."""
+
+
 class _Reader:
-    def __init__(self, text: str, profile: Profile, findings: Findings) -> None:
-        self._scanner = Scanner(text, findings)
-        self._written_for = written_for(text[:512].encode("latin-1"))
+    def __init__(self, data: bytes, profile: Profile, findings: Findings) -> None:
+        self._scanner = Scanner(data.decode("latin-1"), findings)
+        self._written_for = written_for(data[:512])
         self._profile = profile
         self._findings = findings
-        self._gpus: list[Gpu] = []
-        self._slots: dict[tuple[str, str], Slot] = {}
-        self._waits: dict[tuple[str, str], tuple[Wait, ...]] = {("-1", "-1"): ()}
-        self.lines: dict[tuple[int, int | None], tuple[int, ...]] = {}
+        self._columns = StepColumns(data)
+        self._gpus: list[_Gpu] = []
+        self.lines: Lines = {}
         self.header_line: int | None = None
 
     def file(self, name: str) -> AlgoHeader | None:
@@ -157,7 +176,11 @@ class _Reader:
 
     def program(self, algo: AlgoHeader) -> ThreadblockProgram:
         """Return what was read, GPUs in the order of their ids."""
-        gpus = tuple(sorted(self._gpus, key=lambda gpu: gpu.rank))
+        steps = self._columns.table()
+        gpus = tuple(
+            Gpu(rank, *sizes, tuple(block.threadblock(steps) for block in blocks))
+            for rank, sizes, blocks in sorted(self._gpus, key=itemgetter(0))
+        )
         if algo.threads:
             self._long_chains(gpus, algo.threads)
         header: Header = algo.header
@@ -206,66 +229,50 @@ class _Reader:
         rank, inputs, outputs, scratch = (fields.number(key) for key in _GPU_KEYS)
         if scratch is not None and scratch < 0:
             fields.fault("G02", f"s_chunks is {scratch}", Severity.ERROR)
-        threadblocks: list[Threadblock] = []
-        lines: dict[int, tuple[int, ...]] = {}
+        blocks: list[_Threadblock] = []
         if tag.kind == OPEN:
-            self._children(tag, "tb", lambda child: self._threadblock(child, threadblocks, lines))
+            self._children(tag, "tb", lambda child: self._threadblock(child, blocks))
         if rank is None:
             return
-        threadblocks.sort(key=lambda threadblock: threadblock.id)
-        gpu = Gpu(rank, inputs or 0, outputs or 0, max(scratch or 0, 0), tuple(threadblocks))
-        self._gpus.append(gpu)
-        self.lines.setdefault((rank, None), (self._scanner.line(tag.offset),))
-        for threadblock, found in lines.items():
-            self.lines.setdefault((rank, threadblock), found)
+        self.lines.setdefault((rank, None), (self._scanner.line(tag.offset), ()))
+        first: dict[int, _Threadblock] = {}
+        for block in blocks:  # where there are two of one number, the first
+            first.setdefault(block.id, block)
+        for number, block in first.items():
+            self.lines.setdefault((rank, number), (block.line, block.lines))
+        blocks.sort(key=attrgetter("id"))
+        self._gpus.append((rank, (inputs or 0, outputs or 0, max(scratch or 0, 0)), blocks))
 
-    def _threadblock(
-        self, tag: Tag, threadblocks: list[Threadblock], lines: dict[int, tuple[int, ...]]
-    ) -> None:
+    def _threadblock(self, tag: Tag, blocks: list[_Threadblock]) -> None:
         values: dict[str, int | None] = {}
         for key, rule in _THREADBLOCK_RULES.items():
             values[key] = Fields(self._scanner, tag, rule).number(key)
         Fields(self._scanner, tag, "T01").ignored(_THREADBLOCK_KNOWN)
-        steps: list[Step] = []
-        places = [self._scanner.line(tag.offset)]
+        first = len(self._columns)
         if tag.kind == OPEN:
-            self._steps(tag, steps, places)
+            self._steps(tag, first)
         if values["id"] is None:
             return
         send, recv = (_peer(values[key]) for key in ("send", "recv"))
-        threadblocks.append(
-            Threadblock(values["id"], send, recv, values["chan"] or 0, tuple(steps))
-        )
-        lines.setdefault(values["id"], tuple(places))
+        rest = self._scanner.line(tag.offset), self._columns.lines(first), first
+        blocks.append(_Threadblock(values["id"], send, recv, values["chan"] or 0, *rest))
 
-    def _steps(self, parent: Tag, steps: list[Step], places: list[int]) -> None:
-        """Read the steps of a threadblock, well-spelt ones in one match each."""
-        scanner, slots, waits = self._scanner, self._slots, self._waits
-        text, line = scanner.text, places[0]
-        last = parent.offset
-        while True:
-            match = _STEP.match(text, scanner.position)
-            if match is None:
-                if not self._unusual_step(parent, steps, places):
-                    return
-                last, line = scanner.position, scanner.line(scanner.position)
-                continue
-            s, op, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep = match.groups()
-            begin = match.start(1)
-            line += text.count("\n", last, begin)
-            last = begin
-            places.append(line)
-            if s != str(len(steps)):
-                self._ordinal(int(s), len(steps), begin)
-            source = slots.get((srcbuf, srcoff)) or self._slot(srcbuf, srcoff)
-            target = slots.get((dstbuf, dstoff)) or self._slot(dstbuf, dstoff)
-            wait = waits.get((depid, deps))
-            if wait is None:
-                wait = self._wait(depid, deps, begin)
-            steps.append(Step(op, source, target, int(cnt), wait, hasdep == "1"))
-            scanner.position = match.end()
+    def _steps(self, parent: Tag, first: int) -> None:
+        """Read the steps of a threadblock, those spelt as usual all at once."""
+        scanner, columns = self._scanner, self._columns
+        more = True
+        while more:
+            begin = len(columns)
+            end = columns.scan(scanner.position, scanner.line(scanner.position))
+            for row in columns.odd(first, begin):
+                scanner.position = columns.place(row)
+                tag = scanner.tag()
+                if tag is not None:
+                    columns.put(row, self._step(tag, row - first))
+            scanner.position = end
+            more = self._unusual_step(parent, first)
 
-    def _unusual_step(self, parent: Tag, steps: list[Step], places: list[int]) -> bool:
+    def _unusual_step(self, parent: Tag, first: int) -> bool:
         """Read one child of a threadblock; return whether there may be more."""
         tag = self._scanner.tag()
         if tag is None:
@@ -280,34 +287,39 @@ class _Reader:
             self._scanner.report("X15", text, tag.offset)
             self._skip(tag)
             return True
-        places.append(self._scanner.line(tag.offset))
-        steps.append(self._step(tag, len(steps)))
+        line = self._scanner.line(tag.offset)
+        self._columns.add(self._step(tag, len(self._columns) - first), line)
         if tag.kind == OPEN:
             self._close_step(tag)
         return True
 
-    def _step(self, tag: Tag, ordinal: int) -> Step:
+    def _step(self, tag: Tag, ordinal: int) -> SpeltStep:
         fields = Fields(self._scanner, tag, "S01")
         fields.ignored(_STEP_KNOWN)
         words = {key: fields.text(key) or "" for key in ("type", "srcbuf", "dstbuf")}
-        numbers = {
-            key: fields.number(key) for key in _STEP_KEYS if key not in words and key != "hasdep"
-        }
+        numbers = {key: fields.number(key) for key in KEYS if key not in words and key != "hasdep"}
         s = numbers["s"]
         if s is not None and s != ordinal:
-            self._ordinal(s, ordinal, tag.offset)
+            text = f"step number {ordinal} in the file says s={s}"
+            self._scanner.report("S02", text, tag.offset)
         signals = fields.number("hasdep")
         if signals not in (0, 1, None):
             fields.fault("S10", f"hasdep is {signals}")
-        depid, deps = (str(-1 if n is None else n) for n in (numbers["depid"], numbers["deps"]))
-        wait = self._waits.get((depid, deps))
-        return Step(
+        depid, deps = (-1 if n is None else n for n in (numbers["depid"], numbers["deps"]))
+        if depid < 0 and (depid, deps) != (-1, -1):
+            text = f"depid is {depid} and deps is {deps}; without a dependency both are -1"
+            self._scanner.report("D03", text, tag.offset)
+            depid = deps = -1
+        return SpeltStep(
             op=words["type"],
-            source=self._slot(words["srcbuf"], str(numbers["srcoff"] or 0)),
-            target=self._slot(words["dstbuf"], str(numbers["dstoff"] or 0)),
-            count=numbers["cnt"] or 0,
-            waits=self._wait(depid, deps, tag.offset) if wait is None else wait,
-            signals=bool(signals),
+            srcbuf=words["srcbuf"],
+            srcoff=numbers["srcoff"] or 0,
+            dstbuf=words["dstbuf"],
+            dstoff=numbers["dstoff"] or 0,
+            cnt=numbers["cnt"] or 0,
+            depid=depid,
+            deps=deps,
+            hasdep=int(bool(signals)),
         )
 
     def _close_step(self, step: Tag) -> None:
@@ -320,21 +332,6 @@ class _Reader:
             self._scanner.report("X12", f"<{tag.name}> stands inside a step", tag.offset)
             self._skip(tag)
         self._scanner.report("X04", "<step> is never closed", step.offset)
-
-    def _slot(self, buffer: str, offset: str) -> Slot:
-        return self._slots.setdefault((buffer, offset), Slot(buffer, int(offset)))
-
-    def _wait(self, depid: str, deps: str, offset: int) -> tuple[Wait, ...]:
-        threadblock, step = int(depid), int(deps)
-        if threadblock < 0:
-            text = f"depid is {depid} and deps is {deps}; without a dependency both are -1"
-            if (threadblock, step) != (-1, -1):
-                self._scanner.report("D03", text, offset)
-            return ()
-        return self._waits.setdefault((depid, deps), (Wait(threadblock, step),))
-
-    def _ordinal(self, value: int, ordinal: int, offset: int) -> None:
-        self._scanner.report("S02", f"step number {ordinal} in the file says s={value}", offset)
 
 
 def _peer(value: int | None) -> int | None:

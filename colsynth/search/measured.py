@@ -122,11 +122,10 @@ def _of_rounds(program: RoundProgram) -> dict[str, Any]:
 
 def _of_steps(program: ThreadblockProgram) -> dict[str, Any]:
     per_gpu = [sum(len(block.steps) for block in gpu.threadblocks) for gpu in program.gpus]
-    steps = (s for gpu in program.gpus for block in gpu.threadblocks for s in block.steps)
     return {
         "steps": sum(per_gpu),
         "gpu_steps": max(per_gpu),
         "block_steps": program.max_steps,
         "threadblocks": program.max_threadblocks,
-        "count": max((step.count for step in steps), default=0),
+        "count": int(program.steps.count.max(initial=0)),
     }

@@ -239,5 +239,5 @@ def _weight_of(value: Value) -> int:
     if isinstance(value, RoundProgram):
         return value.messages
     if isinstance(value, ThreadblockProgram):
-        return sum(len(block.steps) for gpu in value.gpus for block in gpu.threadblocks)
+        return int(value.lengths.sum())
     return 0

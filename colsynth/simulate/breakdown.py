@@ -181,8 +181,8 @@ def _after_wait(traced: Trace, row: int) -> float:
     """Return the seconds that a slice loses because its unit has dependencies."""
     integers = traced.run.integers[row]
     first = integers[CALL] == 0 and integers[SLICE] == 0
-    waits = traced.machine.units[integers[UNIT]].waits
-    return traced.machine.model.wait / 1e6 if first and waits else 0.0
+    begin, end = traced.machine.wait_first[integers[UNIT] : integers[UNIT] + 2]
+    return traced.machine.model.wait / 1e6 if first and begin < end else 0.0
 
 
 def _moving_class(traced: Trace, row: int) -> str:

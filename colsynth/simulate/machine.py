@@ -85,15 +85,14 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     protocol = program.header.protocol
     blocks = tuple((gpu.rank, tb.id) for gpu in program.gpus for tb in gpu.threadblocks)
     steps = steps_of(program)
-    words = [step.op for step in steps.steps]
     connections, *ends = _connections(program)
     outgoing, incoming = (np.array(end, np.int32)[steps.block] for end in ends)
     extra = steps.extra >= 0
     number = {connection: index for index, connection in enumerate(connections)}
     for unit in np.flatnonzero(extra).tolist():
-        peer, channel = steps.steps[unit].folds[steps.extra[unit]]
+        peer, channel = steps.table.folds[int(steps.row[unit])][steps.extra[unit]]
         incoming[unit] = number[peer, blocks[steps.block[unit]][0], channel]
-    sending, receiving = (_among(words, kinds) for kinds in (SENDS, RECEIVES))
+    sending, receiving = (steps.table.among(kinds)[steps.row] for kinds in (SENDS, RECEIVES))
     return Machine(
         program=program,
         topology=topology,
@@ -104,8 +103,8 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
         block_first=np.searchsorted(steps.block, np.arange(len(blocks) + 1)),
         receives=np.where(receiving, incoming, np.int32(-1)),
         sends=np.where(sending, outgoing, np.int32(-1)),
-        pieces=np.array([step.count for step in steps.steps], np.int64),
-        signals=np.array([step.signals for step in steps.steps], np.bool_) & ~extra,
+        pieces=steps.table.count[steps.row],
+        signals=(steps.table.signals[steps.row] > 0) & ~extra,
         ordinal=steps.ordinal,
         # Nanoseconds that a call keeps its threadblock beside moving data.
         busy=np.where(steps.joined | extra, 0.0, 1e3 * model.step[protocol]),
@@ -120,16 +119,12 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     )
 
 
-def _among(words: list[str], kinds: frozenset[str]) -> NDArray[np.bool_]:
-    """Return which words are of some kinds."""
-    return np.array([word in kinds for word in words], np.bool_)
-
-
 Wires = tuple[tuple[tuple[int, int, int], ...], list[int], list[int]]
 
 
 def _connections(program: ThreadblockProgram) -> Wires:
     """Return the connections, and the outgoing and incoming one of every threadblock."""
+    adds = bool(program.steps.folds)
     numbers: dict[tuple[int, int, int], int] = {}
     ends: tuple[list[int], list[int]] = ([], [])
     for gpu in program.gpus:
@@ -142,7 +137,7 @@ def _connections(program: ThreadblockProgram) -> Wires:
                     continue
                 index = numbers.setdefault(name, len(numbers))
                 ends[side].append(index)
-            for folds in [step.folds for step in block.steps if step.folds]:
+            for folds in [step.folds for step in block.steps] if adds else ():
                 for peer, channel in folds:
                     numbers.setdefault((peer, gpu.rank, channel), len(numbers))
     return tuple(numbers), *ends

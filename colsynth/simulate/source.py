@@ -136,8 +136,7 @@ def _obstacle(program: Program, profile: Profile) -> str | None:
 
     if not isinstance(program, ThreadblockProgram):
         return None
-    steps = (step for gpu in program.gpus for block in gpu.threadblocks for step in block.steps)
-    missing = sorted({step.op for step in steps} - set(profile.ops))
+    missing = sorted(set(program.steps.used()) - set(profile.ops))
     if missing:
         return f"it runs no steps of type {', '.join(missing)}"
     over = [item for item in usage(program, profile) if item.exceeded]

@@ -123,10 +123,9 @@ def _verify(
 ) -> Report:
     findings = Findings(profile.name)
     table = tabulate(program)
-    words = [s.op for gpu in program.gpus for block in gpu.threadblocks for s in block.steps]
     lint_header(table, profile, findings, custom=custom)
     lint_gpus(program, table, profile, findings, check_sizes=not custom, single_node=single_node)
-    lint_steps(table, profile, findings, custom=custom, words=words)
+    lint_steps(table, profile, findings, custom=custom, steps=program.steps)
     lint_waits(table, profile, findings)
     units = resolve(table)
     lint_connections(units, findings, single_node=single_node)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 
@@ -42,16 +41,6 @@ class Past:
     order: Ints
 
     @cached_property
-    def _causes(self) -> tuple[Ints, Ints]:
-        causes = self.units.causes
-        first = np.concatenate([[0], np.cumsum(np.fromiter(map(len, causes), np.int64))])
-        return first, np.fromiter(chain.from_iterable(causes), np.int64, int(first[-1]))
-
-    @cached_property
-    def _match(self) -> Ints:
-        return np.array(self.units.match, dtype=np.int64)
-
-    @cached_property
     def _near(self) -> Ints:
         """The group of every step: those that waits and messages join."""
         nothing = np.empty(0, dtype=np.int64)
@@ -70,13 +59,12 @@ class Past:
         """
         from colsynth.kernels.precedence import together
 
-        first, cause = self._causes
+        first, cause = self.units.wait_first, self.units.cause
         steps = np.arange(self.units.table.steps)
-        opens = (first[1:] == first[:-1]) & (self._match < 0)
-        opens &= np.array(self.units.send, dtype=np.int64) < 0
+        opens = (first[1:] == first[:-1]) & (self.units.match < 0) & (self.units.send < 0)
         opens[later] = False
         one = np.concatenate([steps, np.repeat(steps, np.diff(first)), later])
-        other = np.concatenate([self._match, cause, earlier])
+        other = np.concatenate([self.units.match, cause, earlier])
         joins = (other >= 0) & ~opens[one] & ~opens[other]
         group: Ints = together(len(steps), one[joins], other[joins])
         return group
@@ -127,8 +115,9 @@ class Past:
             table.threadblock,
             table.ordinal,
             weak,
-            *self._causes,
-            self._match,
+            self.units.wait_first,
+            self.units.cause,
+            self.units.match,
             table.threadblocks,
             _MOST,
             np.empty(0, np.int16 if table.ordinal.max(initial=0) < 2**15 - 1 else np.int32),

@@ -8,18 +8,32 @@ numbers hold bitwise equal sums. Each number has a chunk (as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from colsynth.verify.contract import Layout, buffer_chunks, contributions
-from colsynth.verify.table import CPY, RCS, RE, RRCS, RRS, Ints, R, S
+import numpy as np
+
+from colsynth.model import Header
+from colsynth.verify.contract import EVERYONE, Layout, buffer_chunks, contributions
+from colsynth.verify.table import (
+    READS_SOURCE,
+    READS_TARGET,
+    RECEIVES,
+    SENDS,
+    WRITES_TARGET,
+    Bools,
+    Ints,
+)
 from colsynth.verify.units import Units
+
+if TYPE_CHECKING:
+    from colsynth.kernels.sums import Numbers
 
 _LONGEST = 1 << 15
 """Chunks of a message beyond which no file means what it says (rule S07)."""
-_COPIES, _RECEIVED, _KEPT = frozenset({S, CPY}), frozenset({R, RCS}), frozenset({S, RRS})
-_SENT = frozenset({S, RCS, RRS, RRCS})
+_WORD = 64
+_UNWRITTEN = "memory nobody wrote"
 UNDEFINED = 0
 WRONG = -1
 """Chunk of a value that is no sum of distinct contributions to one chunk."""
@@ -31,7 +45,7 @@ class Values:
     def __init__(self) -> None:
         self.chunk = [WRONG]
         self.mask = [0]
-        self.fault: dict[int, str] = {UNDEFINED: "memory nobody wrote"}
+        self.fault: dict[int, str] = {UNDEFINED: _UNWRITTEN}
         self.doubled: list[int] = []
         self._sums: dict[tuple[int, int], int] = {}
 
@@ -90,113 +104,138 @@ def ranks(mask: int) -> str:
     return f"rank{'' if len(members) == 1 else 's'} {spelt}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
     """Memory after one pass, and what went wrong on the way.
 
     Parameters
     ----------
-    values : Values
-    memory : list of int
-        A value per location of the layout.
-    undefined : list of int
+    numbers : Numbers
+        What the numbers in memory and messages stand for.
+    memory : int array
+        A number per location of the layout.
+    undefined : int array
         Units that read memory nobody wrote.
-    wrong : dict
-        Unit at which each wrong value first arose.
-    sent : list of list of int
-        The values that each step sent, None where it sent nothing.
+    span, sent : int arrays
+        Where what each step sent begins and ends, and the numbers that were sent.
+    size : int
+        Ranks.
     """
 
-    values: Values
-    memory: list[int]
-    undefined: list[int] = field(default_factory=list)
-    wrong: dict[int, int] = field(default_factory=dict)
-    sent: list[list[int] | None] = field(default_factory=list)
+    numbers: Numbers
+    memory: Ints
+    undefined: Ints
+    span: Ints
+    sent: Ints
+    size: int
+
+    @property
+    def doubled(self) -> Ints:
+        """Sums to which a rank contributes twice."""
+        from colsynth.kernels.sums import DOUBLED
+
+        return np.flatnonzero(self.numbers.fault == DOUBLED)
+
+    def ranks(self, number: int) -> int:
+        """Return the bit mask of the ranks whose contributions were added."""
+        leaves = len(self.numbers.rank)
+        if number < leaves:
+            return 1 << int(self.numbers.rank[number]) if number else 0
+        words = self.numbers.ranks[number - leaves].tolist()
+        return sum(word << _WORD * place for place, word in enumerate(words))
+
+    def right(self, numbers: Ints, chunk: Ints, wanted: Ints) -> Bools:
+        """Return whether numbers are of the chunks and ranks that are wanted.
+
+        Parameters
+        ----------
+        numbers, chunk, wanted : int arrays
+            `wanted` is a rank, or `contract.EVERYONE`.
+        """
+        leaves, words = len(self.numbers.rank), self.numbers.ranks.shape[1]
+        everyone = [((1 << self.size) - 1 >> _WORD * w) % (1 << _WORD) for w in range(words)]
+        added, alone = numbers >= leaves, (numbers > 0) & (numbers < leaves)
+        sums = self.numbers.ranks[numbers[added] - leaves]
+        found = alone.copy() if self.size == 1 else np.zeros(len(numbers), dtype=np.bool_)
+        found[added] = (sums == np.array(everyone, np.uint64)).all(axis=1)
+        alone[alone] = self.numbers.rank[numbers[alone]] == wanted[alone]
+        found = np.where(wanted == EVERYONE, found, alone)
+        right: Bools = found & (self.numbers.chunk[numbers] == chunk)
+        return right
+
+    def describe(self, number: int) -> str:
+        """Return a number for people."""
+        from colsynth.kernels.sums import MIXED, SOUND, UNWRITTEN
+
+        fault = self.numbers.fault[number]
+        if fault == UNWRITTEN:
+            return _UNWRITTEN
+        if fault == SOUND:
+            return f"chunk {self.numbers.chunk[number]} of {ranks(self.ranks(number))}"
+        row = number - len(self.numbers.rank)
+        one, other = int(self.numbers.left[row]), int(self.numbers.right[row])
+        if fault == MIXED:
+            return f"{self.describe(one)} added to {self.describe(other)}"
+        twice = self.ranks(one) & self.ranks(other)
+        return f"chunk {self.numbers.chunk[one]} of {ranks(twice)} added twice"
 
 
-def evaluate(units: Units, order: list[int], layout: Layout, source: Ints, target: Ints) -> Outcome:
+def evaluate(units: Units, order: Ints, layout: Layout, source: Ints, target: Ints) -> Outcome:
     """Execute the units in `order` on symbolic data.
 
     Parameters
     ----------
     units : Units
-    order : list of int
+    order : int array
         Units, each after all that precede it.
     layout : Layout
     source, target : int arrays
         Location of every step's operands, -1 where it does not exist.
     """
-    outcome = _start(units, layout)
-    _run(units, order, source.tolist(), target.tolist(), outcome)
-    return outcome
+    from colsynth.kernels.sums import execute
+
+    table = units.table
+    chunk, rank, memory = _start(table.header, layout)
+    found = execute(
+        order,
+        _kinds()[table.op],
+        table.count.clip(0, _LONGEST),
+        source,
+        target,
+        units.match,
+        chunk,
+        rank,
+        -(-table.header.ranks // _WORD),
+        memory,
+    )
+    numbers, undefined, span, sent = found
+    return Outcome(numbers, memory, undefined, span, sent, table.header.ranks)
 
 
-def _start(units: Units, layout: Layout) -> Outcome:
-    """Return the memory before the call: every rank's input, nothing else."""
-    header = units.table.header
-    values, memory = Values(), [UNDEFINED] * layout.locations
+def _kinds() -> Ints:
+    """Return what each type of step does, as the kernel takes it."""
+    from colsynth.kernels import sums
+
+    does = (
+        (sums.RECEIVES, RECEIVES),
+        (sums.READS, READS_SOURCE),
+        (sums.READS_TARGET, READS_TARGET),
+        (sums.SENDS, SENDS),
+        (sums.WRITES, WRITES_TARGET),
+    )
+    return sum((bit * kinds.astype(np.int64) for bit, kinds in does), np.zeros(1, np.int64))
+
+
+def _start(header: Header, layout: Layout) -> tuple[Ints, Ints, Ints]:
+    """Return chunk and rank of the first numbers, and the memory before the call.
+
+    That is every rank's input, and nothing else.
+    """
     inputs, _ = buffer_chunks(header)
-    for rank in range(header.ranks):
-        base = int(layout.base[rank, 0])
-        memory[base : base + inputs] = values.leaves(contributions(header, rank, inputs), rank)
-    return Outcome(values, memory)
-
-
-def _run(
-    units: Units, order: list[int], source: list[int], target: list[int], outcome: Outcome
-) -> None:
-    memory, values = outcome.memory, outcome.values
-    add, undefined = values.add, outcome.undefined
-    ops, counts = units.table.op.tolist(), units.table.count.clip(0, _LONGEST).tolist()
-    match = units.match
-    sent = outcome.sent = [None] * len(ops)
-    for unit in order:
-        op, count = ops[unit], counts[unit]
-        read, write = source[unit], target[unit]
-        known = len(values.fault)
-        if op in _COPIES:
-            data = memory[read : read + count] if read >= 0 else [UNDEFINED] * count
-            if UNDEFINED in data and read >= 0:
-                undefined.append(unit)
-        elif op == RE:
-            data = _reduce(memory, write, read, count, add, undefined, unit)
-        else:
-            data = _fit(sent[match[unit]] if match[unit] >= 0 else None, count)
-            if op not in _RECEIVED:
-                local = memory[read : read + count] if read >= 0 else [UNDEFINED] * count
-                if UNDEFINED in local and read >= 0:
-                    undefined.append(unit)
-                data = [add(x, y) for x, y in zip(data, local, strict=True)]
-        if op in _SENT:
-            sent[unit] = data
-        if op not in _KEPT and write >= 0:
-            memory[write : write + count] = data
-        if len(values.fault) > known:
-            outcome.wrong.update(dict.fromkeys(islice(values.fault, known, None), unit))
-
-
-def _reduce(
-    memory: list[int],
-    write: int,
-    read: int,
-    count: int,
-    add: Callable[[int, int], int],
-    undefined: list[int],
-    unit: int,
-) -> list[int]:
-    """Return the target chunks with the source chunks added."""
-    if read < 0 or write < 0:
-        return [UNDEFINED] * count
-    mine, other = memory[write : write + count], memory[read : read + count]
-    if UNDEFINED in mine or UNDEFINED in other:
-        undefined.append(unit)
-    return [add(x, y) for x, y in zip(mine, other, strict=True)]
-
-
-def _fit(message: list[int] | None, count: int) -> list[int]:
-    """Return `count` chunks of a message; what is missing is undefined."""
-    if message is None:
-        return [UNDEFINED] * count
-    if len(message) == count:
-        return message
-    return (message + [UNDEFINED] * count)[:count]
+    ranks = np.arange(header.ranks)
+    first = [contributions(header, rank, inputs).start for rank in ranks.tolist()]
+    chunk = (np.array(first)[:, None] + np.arange(inputs)).ravel()
+    memory = np.full(layout.locations, UNDEFINED)
+    places = (layout.base[:, :1] + np.arange(inputs)).ravel()
+    memory[places] = np.arange(1, len(places) + 1)
+    return np.append(WRONG, chunk), np.append(0, np.repeat(ranks, inputs)), memory

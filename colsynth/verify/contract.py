@@ -15,6 +15,8 @@ from colsynth.verify.table import Ints
 
 REDUCING = (Collective.ALLREDUCE, Collective.REDUCE, Collective.REDUCE_SCATTER)
 SHARDED = (Collective.ALLGATHER, Collective.REDUCE_SCATTER, Collective.ALLTOALL)
+EVERYONE, NOBODY = -1, -2
+"""Who contributes to an output chunk, where that is no single rank."""
 IN_PLACE, OUT_OF_PLACE = "in place", "out of place"
 
 
@@ -83,7 +85,7 @@ def contributions(header: Header, rank: int, chunks: int) -> range:
     return range(first, first + chunks)
 
 
-def expected(header: Header, rank: int, root: int | None) -> list[tuple[int, int]]:
+def wanted(header: Header, rank: int, root: int | None) -> tuple[Ints, Ints]:
     """Return what each output chunk of a rank must hold: its number and who contributes.
 
     Parameters
@@ -95,27 +97,30 @@ def expected(header: Header, rank: int, root: int | None) -> list[tuple[int, int
 
     Returns
     -------
-    list of (int, int)
-        Per output chunk: number as in `contributions`, bit mask of contributing ranks.
-        Empty where the rank's output is of no account.
+    chunk, who : int arrays
+        Per output chunk: number as in `contributions`; a rank, `EVERYONE` or `NOBODY`. Empty
+        where the rank's output is of no account.
     """
-    shard = header.chunks // header.ranks
-    everyone = (1 << header.ranks) - 1
+    shard, chunks = header.chunks // header.ranks, np.arange(header.chunks)
     match header.collective:
         case Collective.ALLREDUCE | Collective.REDUCE:
             counts = header.collective is Collective.ALLREDUCE or rank == root
-            return [(chunk, everyone) for chunk in range(header.chunks)] if counts else []
+            return chunks[: header.chunks * counts], np.full(header.chunks * counts, EVERYONE)
         case Collective.REDUCE_SCATTER:
-            return [(rank * shard + chunk, everyone) for chunk in range(shard)]
+            return rank * shard + chunks[:shard], np.full(shard, EVERYONE)
         case Collective.BROADCAST:
-            bit = 0 if root is None else 1 << root
-            return [(chunk, bit) for chunk in range(header.chunks)]
+            return chunks, np.full_like(chunks, NOBODY if root is None else root)
         case Collective.ALLGATHER:
-            return [(chunk, 1 << chunk // shard) for chunk in range(header.chunks)]
+            return chunks, chunks // max(shard, 1)
         case Collective.ALLTOALL:
-            return [
-                (source * header.chunks + rank * shard + chunk, 1 << source)
-                for source in range(header.ranks)
-                for chunk in range(shard)
-            ]
-    return []
+            source = np.repeat(np.arange(header.ranks), shard)
+            own = np.tile(np.arange(shard), header.ranks)
+            return source * header.chunks + rank * shard + own, source
+    return chunks[:0], chunks[:0]
+
+
+def expected(header: Header, rank: int, root: int | None) -> list[tuple[int, int]]:
+    """Return what `wanted` does, chunk by chunk, with bit masks of the ranks that contribute."""
+    masks = {EVERYONE: (1 << header.ranks) - 1, NOBODY: 0}
+    pairs = zip(*(column.tolist() for column in wanted(header, rank, root)), strict=True)
+    return [(chunk, masks[who] if who < 0 else 1 << who) for chunk, who in pairs]

@@ -17,16 +17,12 @@ the same circles.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from colsynth.verify.table import Ints
 from colsynth.verify.units import Units
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 UNBOUNDED = 1 << 60
 
@@ -37,13 +33,13 @@ class Run:
 
     Parameters
     ----------
-    order : list of int
+    order : int array
         Units in the order in which they completed in the first tile.
     stuck : list of (int, int)
         Threadblock and unit for each threadblock that did not finish, in order.
     """
 
-    order: list[int]
+    order: Ints
     stuck: list[tuple[int, int]]
 
 
@@ -63,30 +59,24 @@ def execute(units: Units, *, depth: int, group: int, tiles: int) -> Run:
     from colsynth.kernels.fifos import AT, TILE
     from colsynth.kernels.fifos import execute as run
 
-    table, program = units.table, units.program
+    table = units.table
     enough = min(depth * (units.longest_chain + 1) + 1, UNBOUNDED)
     calls = (-(-table.count // group)).clip(1, enough)
-    waits = [pair for found in units.waits for pair in found]
     state, order = run(
-        _starts(program),
-        np.array([unit for found in program for unit in found], np.int64),
+        units.first,
+        units.unit,
         calls.astype(np.int64),
-        np.array(units.recv, np.int64),
-        np.array(units.send, np.int64),
-        _starts(units.waits),
-        np.array([other for other, _ in waits], np.int64),
-        np.array([ordinal for _, ordinal in waits], np.int64),
+        units.recv,
+        units.send,
+        units.wait_first,
+        units.wait_block,
+        units.wait_ordinal,
         np.where(table.signals, table.ordinal, -1).astype(np.int64),
         np.array([len(units.connections), depth, tiles], np.int64),
     )
     stuck = [
-        (block, program[block][at])
+        (block, int(units.unit[units.first[block] + at]))
         for block, (at, tile) in enumerate(state[:, [AT, TILE]].tolist())
         if tile < tiles
     ]
-    return Run(order.tolist(), stuck)
-
-
-def _starts(rows: Sequence[Sized]) -> NDArray[np.int64]:
-    """Return where each row begins in all of them together, and where the last ends."""
-    return np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return Run(order, stuck)

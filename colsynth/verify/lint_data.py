@@ -17,6 +17,7 @@ from colsynth.verify.contract import (
     expected,
     layout,
     modes,
+    wanted,
 )
 from colsynth.verify.races import Accesses, Pairs, accesses, conflicts, locate, overtaken, unordered
 from colsynth.verify.table import (
@@ -89,10 +90,10 @@ def lint_data(
 def _judge(units: Units, run: Termination, findings: Findings, one: ModeRun) -> int | None:
     """Check sums and, where the program finishes, the final content; return the root."""
     table = units.table
-    for value in one.outcome.values.doubled:
-        step = one.outcome.wrong[value]
-        text = f"{one.layout.mode}: {one.outcome.values.describe(value)}"
-        findings.add("B05", text, *table.place(step))
+    numbers = one.outcome.numbers
+    for number in one.outcome.doubled.tolist():
+        text = f"{one.layout.mode}: {one.outcome.describe(number)}"
+        findings.add("B05", text, *table.place(int(numbers.step[number])))
     if not run.finishes:
         return None
     root = _root(table, one) if table.header.collective.rooted else None
@@ -123,18 +124,16 @@ def _wrong_chunks(table: Table, one: ModeRun, root: int | None) -> int:
 
 def _wrong(table: Table, one: ModeRun, rank: int, root: int | None) -> list[int]:
     """Return the output chunks of a rank that do not hold what they must."""
-    values, memory = one.outcome.values, one.outcome.memory
+    chunk, who = wanted(table.header, rank, root)
     base = int(one.layout.base[rank, _OUTPUT])
-    return [
-        chunk
-        for chunk, (number, mask) in enumerate(expected(table.header, rank, root))
-        if values.chunk[memory[base + chunk]] != number or values.mask[memory[base + chunk]] != mask
-    ]
+    held = one.outcome.memory[base : base + len(chunk)]
+    found: list[int] = np.flatnonzero(~one.outcome.right(held, chunk, who)).tolist()
+    return found
 
 
 def _results(table: Table, findings: Findings, one: ModeRun, root: int | None) -> bool:
     """Report output chunks that are wrong (B01); return whether none is."""
-    values, memory = one.outcome.values, one.outcome.memory
+    numbers, memory = one.outcome.numbers, one.outcome.memory
     right = True
     for rank in range(table.header.ranks):
         base = int(one.layout.base[rank, _OUTPUT])
@@ -144,13 +143,13 @@ def _results(table: Table, findings: Findings, one: ModeRun, root: int | None) -
         right = False
         chunk = wrong[0]
         number, mask = expected(table.header, rank, root)[chunk]
-        value = memory[base + chunk]
+        held = int(memory[base + chunk])
         text = (
             f"{one.layout.mode}: {len(wrong)} of the output chunks are wrong; o[{chunk}] holds"
-            f" {values.describe(value)}, must hold chunk {number} of {ranks(mask)}"
+            f" {one.outcome.describe(held)}, must hold chunk {number} of {ranks(mask)}"
         )
-        if value in one.outcome.wrong:
-            text += f"; first at {table.name(one.outcome.wrong[value])}"
+        if numbers.fault[held] and numbers.step[held] >= 0:
+            text += f"; first at {table.name(int(numbers.step[held]))}"
         findings.add("B01", text, rank)
     return right
 
@@ -158,10 +157,9 @@ def _results(table: Table, findings: Findings, one: ModeRun, root: int | None) -
 def _same_sums(table: Table, findings: Findings, one: ModeRun) -> None:
     """Report chunks that different ranks sum up in different orders (B05)."""
     header, memory = table.header, one.outcome.memory
-    first = int(one.layout.base[0, _OUTPUT])
+    held = [memory[base : base + header.chunks] for base in one.layout.base[:, _OUTPUT].tolist()]
     for rank in range(1, header.ranks):
-        base = int(one.layout.base[rank, _OUTPUT])
-        differ = [k for k in range(header.chunks) if memory[base + k] != memory[first + k]]
+        differ = np.flatnonzero(held[rank] != held[0]).tolist()
         if differ:
             text = f"{one.layout.mode}: {len(differ)} chunks, from chunk {differ[0]} on, are added"
             findings.add("B05", f"{text} in another order than on rank 0", rank)
@@ -170,7 +168,7 @@ def _same_sums(table: Table, findings: Findings, one: ModeRun) -> None:
 
 def _reads(units: Units, findings: Findings, one: ModeRun) -> None:
     table = units.table
-    for step in one.outcome.undefined:
+    for step in one.outcome.undefined.tolist():
         letter = BUFFERS[int(table.source_buffer[step].clip(0, 2))]
         text = f"{one.layout.mode}: reads memory nobody wrote, {letter}[{table.source[step]}]"
         findings.add("B02", text, *table.place(step))
@@ -204,7 +202,7 @@ def _races(
     units: Units, run: Termination, profile: Profile, findings: Findings, runs: list[ModeRun]
 ) -> None:
     """Report conflicting accesses that nothing orders (B04, B07)."""
-    past = Past(units, np.array(run.order, dtype=np.int64))
+    past = Past(units, run.order)
     weak = not profile.fuses and units.table.header.protocol == "LL" and _flags_sends(units)
     known = [unordered(one.pairs, one.found, past) for one in runs]
     for one, pairs in zip(runs, known, strict=True):

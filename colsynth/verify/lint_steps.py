@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from colsynth.model import StepTable
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.verify.contract import REDUCING, buffer_chunks
@@ -40,11 +41,11 @@ _LAST_BUFFER = 2
 
 
 def lint_steps(
-    table: Table, profile: Profile, findings: Findings, *, custom: bool, words: list[str]
+    table: Table, profile: Profile, findings: Findings, *, custom: bool, steps: StepTable
 ) -> None:
-    """Check every step; `words` holds the step types as spelt."""
+    """Check every step; `steps` holds their types as spelt."""
     _amounts(table, profile, findings)
-    _types(table, profile, findings, words)
+    _types(table, profile, findings, steps)
     _operands(table, profile, findings, custom=custom)
     if not custom and table.header.collective not in REDUCING:
         text = f"a reduction has no place in {table.header.collective}"
@@ -62,9 +63,15 @@ def _amounts(table: Table, profile: Profile, findings: Findings) -> None:
     _each(table, findings, "S07", wrong, lambda step: f"cnt is {table.count[step]}")
 
 
-def _types(table: Table, profile: Profile, findings: Findings, words: list[str]) -> None:
+def _types(table: Table, profile: Profile, findings: Findings, steps: StepTable) -> None:
     unknown = table.op == UNKNOWN
-    _each(table, findings, "S04", unknown, lambda step: f"no runtime runs {words[step]!r} steps")
+    _each(
+        table,
+        findings,
+        "S04",
+        unknown,
+        lambda step: f"no runtime runs {steps.words[steps.op[step]]!r} steps",
+    )
     launched = np.isin(np.arange(UNKNOWN), [OPS.index(op) for op in profile.ops])
     refused = ~unknown & ~launched[table.op.clip(0, UNKNOWN - 1)]
     text = f"{profile.name} does not launch these steps; the collective fails"
@@ -131,28 +138,16 @@ def foreign_operands(table: Table, findings: Findings) -> None:
 
 def chains(table: Table) -> list[list[int]]:
     """Return the runs of local reductions that the loader joins into one transfer."""
-    found: list[list[int]] = []
-    op, block = table.op, table.threadblock
-    last: int | None = None
-    for step in np.flatnonzero(np.isin(op, (NOP, UNKNOWN), invert=True)).tolist():
-        if op[step] != RE:
-            last = None
-            continue
-        if last is not None and _joins(table, last, step) and block[last] == block[step]:
-            found[-1].append(step)
-        else:
-            found.append([step])
-        last = step
-    return found
-
-
-def _joins(table: Table, before: int, step: int) -> bool:
-    same = (
-        table.target_buffer[before] == table.target_buffer[step]
-        and table.target[before] == table.target[step]
-        and table.source_buffer[before] == table.source_buffer[step]
-    )
-    return bool(same and table.wait_id[step] == -1 and not table.signals[before])
+    does = np.flatnonzero(np.isin(table.op, (NOP, UNKNOWN), invert=True))
+    adds = table.op[does] == RE
+    if not adds.any():
+        return []
+    same = (table.threadblock, table.target_buffer, table.target, table.source_buffer)
+    joins = adds[1:] & adds[:-1] & (table.wait_id[does[1:]] == -1) & ~table.signals[does[:-1]]
+    for column in same:
+        joins &= column[does[1:]] == column[does[:-1]]
+    opens = adds & ~np.concatenate([[False], joins])
+    return [part.tolist() for part in np.split(does[adds], np.flatnonzero(opens[adds])[1:])]
 
 
 def _chain(table: Table, profile: Profile, findings: Findings, chain: list[int]) -> None:

@@ -23,7 +23,7 @@ def lint_waits(table: Table, profile: Profile, findings: Findings) -> None:
         findings.add(
             "D06", "harmless but wasteful: hasdep is 1, and nobody waits", *table.place(step)
         )
-    for step in np.flatnonzero(table.op == NOP).tolist():
+    for step in np.flatnonzero(_odd_nops(table)).tolist():
         _nop(table, findings, step)
     for chain in chains(table):
         for step in chain[1:]:
@@ -72,6 +72,15 @@ def _wait(table: Table, profile: Profile, findings: Findings, step: int, needed:
     elif not table.signals[awaited]:
         text = f"waits for step {ordinal} of threadblock {target}, whose hasdep is 0"
         findings.add("D02", text, *place)
+
+
+def _odd_nops(table: Table) -> Bools:
+    """Return which steps are nops that `_nop` finds something wrong with."""
+    followed = np.zeros(table.steps, dtype=np.bool_)
+    followed[:-1] = (table.threadblock[1:] == table.threadblock[:-1]) & (table.wait_id[1:] >= 0)
+    right = (table.wait_id >= 0) & ~table.signals & followed
+    found: Bools = (table.op == NOP) & ~right
+    return found
 
 
 def _nop(table: Table, findings: Findings, step: int) -> None:

@@ -78,13 +78,15 @@ def moves(program: ThreadblockProgram) -> list[Move]:
     scratch = np.array([gpu.scratch_chunks for gpu in program.gpus], np.int64)
     memory = layout(header, IN_PLACE if header.in_place else OUT_OF_PLACE, scratch)
     outcome = evaluate(units, order, memory, *locate(units.table, memory))
-    chunk, mask = outcome.values.chunk, outcome.values.mask
-    return [
-        Move(*units.connections[units.send[unit]][:2], chunk[value], mask[value])
-        for unit in order
-        if units.send[unit] >= 0
-        for value in outcome.sent[unit] or ()
-    ]
+    chunk, sent = outcome.numbers.chunk.tolist(), outcome.sent.tolist()
+    found = []
+    for unit in order.tolist():
+        first, last = outcome.span[unit].tolist()
+        if first < last:
+            source, target, _ = units.connections[units.send[unit]]
+            numbers = sent[first:last]
+            found += [Move(source, target, chunk[n], outcome.ranks(n)) for n in numbers]
+    return found
 
 
 def trees_of(found: Iterable[Move], header: Header, root: int) -> dict[Trees, int]:

@@ -58,13 +58,13 @@ def locate(table: Table, layout: Layout) -> tuple[Ints, Ints]:
     return found[0], found[1]
 
 
-def accesses(table: Table, order: list[int], source: Ints, target: Ints) -> Accesses:
+def accesses(table: Table, order: Ints, source: Ints, target: Ints) -> Accesses:
     """Return all chunk accesses of the units in `order`.
 
     A copy of a chunk onto itself (input to output, in place) puts back what it read: to
     others it is a read.
     """
-    units = np.array(order, dtype=np.int64)
+    units = order
     op, count = table.op[units], table.count[units]
     changes = WRITES_TARGET[op] & ~((op == CPY) & (source[units] == target[units]))
     parts = []
@@ -113,7 +113,7 @@ def overtaken(pairs: Pairs, found: Accesses, units: Units, group: int) -> Ints:
     comes back to its GPU at shifted chunks, an early call of the receive may overwrite
     what a late call of the send has yet to read.
     """
-    origin = np.array(units.origin, dtype=np.int64)
+    origin = units.origin
     earlier, later = found.step[pairs.earlier], found.step[pairs.later]
     same = (origin[earlier] >= 0) & (origin[earlier] == origin[later])
     calls = found.index[pairs.earlier] // group > found.index[pairs.later] // group

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colsynth.errors import DefectError, Diagnostic
-from colsynth.model import Header, Step, ThreadblockProgram
+from colsynth.model import Header, StepTable, ThreadblockProgram
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -21,6 +21,9 @@ UNKNOWN = 9
 BUFFERS = "ios"
 NO_BUFFER, ABSENT = 3, 4
 """Codes of a buffer letter that does not exist, and of an operand that is not given."""
+
+_WIDE = 32
+"""Bits of a threadblock's id, as the runtimes read it."""
 
 NONE, MISSING = -1, -2
 """`Table.wait`: no dependency, and a dependency on a threadblock that does not exist."""
@@ -123,13 +126,17 @@ def tabulate(program: ThreadblockProgram) -> Table:
         CS591 when a step has more than one dependency: no file can say that.
     """
     blocks = [(gpu, block) for gpu in program.gpus for block in gpu.threadblocks]
-    steps = [step for _, block in blocks for step in block.steps]
-    lengths = np.array([len(block.steps) for _, block in blocks], dtype=np.int64)
+    steps, lengths = program.steps, program.lengths
+    if int(steps.waits.max(initial=0)) > 1:
+        many = steps.waits.max()
+        phrase = f"a step waits for {many} others; dependencies are not spelt yet"
+        raise DefectError(Diagnostic("CS591", phrase))
     start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
     rank = _column([gpu.rank for gpu, _ in blocks])
     ids = _column([block.id for _, block in blocks])
     threadblock = np.repeat(np.arange(len(blocks)), lengths)
-    wait_id, wait_step = _waits(steps)
+    wait = np.full((2, len(steps)), NONE)
+    wait[:, steps.waits > 0] = steps.wait_block, steps.wait_step
     return Table(
         header=program.header,
         rank=rank,
@@ -140,13 +147,13 @@ def tabulate(program: ThreadblockProgram) -> Table:
         start=start,
         threadblock=threadblock,
         ordinal=np.arange(len(steps)) - start[threadblock],
-        op=_codes([step.op for step in steps], OPS, UNKNOWN),
+        op=_codes(steps.words, OPS, UNKNOWN)[steps.op],
         **_operands(steps),
-        count=_column([step.count for step in steps]),
-        wait=_targets(rank, ids, threadblock, wait_id),
-        wait_id=wait_id,
-        wait_step=wait_step,
-        signals=np.array([step.signals for step in steps], dtype=np.bool_),
+        count=steps.count,
+        wait=_targets(rank, ids, threadblock, wait[0]),
+        wait_id=wait[0],
+        wait_step=wait[1],
+        signals=steps.signals > 0,
         **_declared(program),
     )
 
@@ -155,46 +162,30 @@ def _column(values: list[int]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
-def _codes(words: list[str], known: tuple[str, ...] | str, otherwise: int) -> Ints:
+def _codes(words: tuple[str, ...], known: tuple[str, ...] | str, otherwise: int) -> Ints:
     codes = {word: code for code, word in enumerate(known)}
     return _column([codes.get(word, otherwise) for word in words])
 
 
-def _operands(steps: list[Step]) -> dict[str, Ints]:
-    codes = {letter: code for code, letter in enumerate(BUFFERS)}
-    sources, targets = [step.source for step in steps], [step.target for step in steps]
+def _operands(steps: StepTable) -> dict[str, Ints]:
+    codes = np.append(_codes(steps.buffers, BUFFERS, NO_BUFFER), ABSENT)  # the last one is -1
     columns = {}
-    for name, slots in (("source", sources), ("target", targets)):
-        columns[f"{name}_buffer"] = _column(
-            [ABSENT if slot is None else codes.get(slot[0], NO_BUFFER) for slot in slots]
-        )
-        columns[name] = _column([-1 if slot is None else slot[1] for slot in slots])
+    for name, (buffer, offset) in (("source", steps.source), ("target", steps.target)):
+        columns[f"{name}_buffer"] = codes[buffer]
+        columns[name] = offset
     return columns
-
-
-def _waits(steps: list[Step]) -> tuple[Ints, Ints]:
-    pairs = np.full((len(steps), 2), NONE, dtype=np.int64)
-    for index, step in enumerate(steps):
-        if step.waits:
-            if len(step.waits) > 1:
-                phrase = (
-                    f"a step waits for {len(step.waits)} others; dependencies are not spelt yet"
-                )
-                raise DefectError(Diagnostic("CS591", phrase))
-            pairs[index] = step.waits[0]
-    return pairs[:, 0], pairs[:, 1]
 
 
 def _targets(rank: Ints, ids: Ints, threadblock: Ints, wait_id: Ints) -> Ints:
     """Return the global number of the threadblock that each step depends on."""
-    index = {
-        pair: n
-        for n, pair in reversed(list(enumerate(zip(rank.tolist(), ids.tolist(), strict=False))))
-    }
+    key = (rank << _WIDE) + ids
+    order = np.argsort(key, kind="stable")  # of two threadblocks of one number, the first counts
     wait = np.full(len(wait_id), NONE, dtype=np.int64)
-    for step in np.flatnonzero(wait_id >= 0).tolist():
-        pair = (int(rank[threadblock[step]]), int(wait_id[step]))
-        wait[step] = index.get(pair, MISSING)
+    waiting = np.flatnonzero(wait_id >= 0)
+    wanted = (rank[threadblock[waiting]] << _WIDE) + wait_id[waiting]
+    place = np.searchsorted(key[order], wanted).clip(max=max(len(order) - 1, 0))
+    found = order[place]
+    wait[waiting] = np.where(key[found] == wanted, found, MISSING)
     return wait
 
 

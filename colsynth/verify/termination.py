@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.verify.execute import UNBOUNDED, Run, execute
-from colsynth.verify.table import Table
+from colsynth.verify.table import Ints, Table
 from colsynth.verify.units import Units
 
 _NETWORK_STEP = 4
@@ -26,7 +26,7 @@ class Sizing:
 class Termination:
     """The order in which steps completed, whether all did, and what was tried."""
 
-    order: list[int]
+    order: Ints
     finishes: bool
     depth: int
     sizings: tuple[Sizing, ...]
@@ -90,7 +90,7 @@ def _run(units: Units, depth: int, tried: tuple[Sizing, ...]) -> Run:
         if run.stuck:
             return run
         first = first or run
-    return first or Run([], [])
+    return first or Run(units.unit[:0], [])
 
 
 def _never(run: Run, when: str) -> str:
@@ -117,7 +117,8 @@ def _report(
 def _waits_for(units: Units, unit_of: dict[int, int], block: int) -> int | None:
     """Return a stuck threadblock that this one waits for."""
     unit = unit_of[block]
-    candidates = [other for other, _ in units.waits[unit]]
+    begin, end = units.wait_first[unit : unit + 2]
+    candidates = units.wait_block[begin:end].tolist()
     if units.recv[unit] >= 0:
         candidates.append(units.sender[units.recv[unit]])
     if units.send[unit] >= 0:

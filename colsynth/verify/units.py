@@ -7,33 +7,36 @@ reductions stay separate units: one after the other they do the same.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from colsynth.verify.table import NOP, RECEIVES, SENDS, UNKNOWN, Table
+from colsynth.verify.table import NOP, RECEIVES, SENDS, UNKNOWN, Bools, Ints, Table
 
 
 @dataclass(frozen=True)
 class Units:
-    """A program ready to be executed; all lists are indexed by step unless said otherwise.
+    """A program ready to be executed; what is not said otherwise is indexed by step.
 
     Parameters
     ----------
     table : Table
-    program : list of list of int
-        Units of each threadblock, in order.
-    waits : list of tuple
-        (threadblock, ordinal) pairs; a threadblock number of ``table.threadblocks``
-        stands for one that does not exist.
-    causes : list of tuple of int
-        The unit whose flag ends each wait: the first flagged one at or after the
-        ordinal. -1 where nothing does in the same pass.
-    send, recv : list of int
+    first : int array, one entry more than threadblocks
+        Where the units of each threadblock begin in `unit`.
+    unit : int array
+        Units, in the order of threadblocks.
+    wait_first : int array, one entry more than steps
+        Where the waits of each step begin in the next three.
+    wait_block, wait_ordinal : int arrays
+        What a unit waits for; a threadblock number of ``table.threadblocks`` stands for one
+        that does not exist.
+    cause : int array
+        The unit whose flag ends each wait: the first flagged one at or after the ordinal. -1
+        where nothing does in the same pass.
+    send, recv : int arrays
         Connection used, -1 for none.
-    match : list of int
+    match : int array
         The sending unit that a receiving one takes its message from, -1 for none.
     connections : list of tuple of int
         (source rank, target rank, channel) by connection number.
@@ -42,18 +45,25 @@ class Units:
     """
 
     table: Table
-    program: list[list[int]]
-    waits: list[tuple[tuple[int, int], ...]]
-    causes: list[tuple[int, ...]]
-    send: list[int]
-    recv: list[int]
-    match: list[int]
+    first: Ints
+    unit: Ints
+    wait_first: Ints
+    wait_block: Ints
+    wait_ordinal: Ints
+    cause: Ints
+    send: Ints
+    recv: Ints
+    match: Ints
     connections: list[tuple[int, int, int]]
     sender: list[int]
     receiver: list[int]
 
+    def of(self, threadblock: int) -> Ints:
+        """Return the units of a threadblock, in order."""
+        return self.unit[self.first[threadblock] : self.first[threadblock + 1]]
+
     @cached_property
-    def origin(self) -> list[int]:
+    def origin(self) -> Ints:
         """The plain send whose message each unit moves on, -1 for units without one.
 
         A receive-and-send passes its message on, so a chain of them shares an origin.
@@ -63,30 +73,20 @@ class Units:
     @property
     def longest_chain(self) -> int:
         """Most receive-and-sends that one message passes through."""
-        return max(0, max(self._chains[1], default=0) - 1)
+        return max(0, int(self._chains[1].max(initial=0)) - 1)
 
     @cached_property
-    def _chains(self) -> tuple[list[int], list[int]]:
+    def _chains(self) -> tuple[Ints, Ints]:
         """Origin and number of hops from it, per step."""
-        origin, hops = [-1] * self.table.steps, [0] * self.table.steps
-        for units in self.program:
-            for unit in units:
-                path: list[int] = []
-                at = unit
-                while self.match[at] >= 0 and origin[at] < 0 and len(path) < len(origin):
-                    path.append(at)
-                    at = self.match[at]
-                if origin[at] < 0 and self.send[at] >= 0:
-                    origin[at] = at
-                for passed in reversed(path):
-                    origin[passed], hops[passed] = origin[at], hops[at] + 1
-                    at = passed
-        return origin, hops
+        from colsynth.kernels.messages import origins
+
+        found: tuple[Ints, Ints] = origins(self.unit, self.match, self.send >= 0)
+        return found
 
     @property
     def total(self) -> int:
         """Number of units."""
-        return sum(map(len, self.program))
+        return len(self.unit)
 
 
 class _Connections:
@@ -116,37 +116,44 @@ class _Connections:
 def resolve(table: Table) -> Units:
     """Return the units of a program."""
     connections = _Connections()
-    ends = _claim_all(table, connections)
-    program, waits = _program(table)
-    send, recv = [-1] * table.steps, [-1] * table.steps
-    sends, receives = SENDS[table.op].tolist(), RECEIVES[table.op].tolist()
-    outgoing: list[list[int]] = [[] for _ in connections.names]
-    incoming: list[list[int]] = [[] for _ in connections.names]
-    for threadblock, units in enumerate(program):
-        out_end, in_end = ends[threadblock]
-        for unit in units:
-            if sends[unit] and out_end >= 0:
-                send[unit] = out_end
-                outgoing[out_end].append(unit)
-            if receives[unit] and in_end >= 0:
-                recv[unit] = in_end
-                incoming[in_end].append(unit)
-    match = [-1] * table.steps
-    for sent, received in zip(outgoing, incoming, strict=True):
-        for sender, receiver in zip(sent, received, strict=False):
-            match[receiver] = sender
+    ends = np.array(_claim_all(table, connections), dtype=np.int64).reshape(-1, 2)
+    runs = ~np.isin(table.op, (NOP, UNKNOWN))
+    unit = np.flatnonzero(runs)
+    waits = _waits(table, unit)
+    send = np.where(SENDS[table.op], ends[table.threadblock, 0], -1)
+    recv = np.where(RECEIVES[table.op], ends[table.threadblock, 1], -1)
     return Units(
         table=table,
-        program=program,
-        waits=waits,
-        causes=_causes(table, waits),
+        first=np.searchsorted(unit, table.start),
+        unit=unit,
+        wait_first=waits[0],
+        wait_block=waits[1],
+        wait_ordinal=waits[2],
+        cause=_causes(table, runs, *waits[1:]),
         send=send,
         recv=recv,
-        match=match,
+        match=_match(send, recv),
         connections=connections.names,
         sender=connections.sender,
         receiver=connections.receiver,
     )
+
+
+def _match(send: Ints, recv: Ints) -> Ints:
+    """Return, for every receive, the send of the same connection and place among its messages."""
+    steps = len(send)
+    keys = []
+    for end in (send, recv):
+        used = np.flatnonzero(end >= 0)
+        used = used[np.argsort(end[used], kind="stable")]
+        place = np.arange(len(used)) - np.searchsorted(end[used], end[used])
+        keys.append((used, end[used] * (steps + 1) + place))
+    (senders, sent), (receivers, taken) = keys
+    match = np.full(steps, -1)
+    if len(sent):
+        found = np.searchsorted(sent, taken).clip(max=len(sent) - 1)
+        match[receivers] = np.where(sent[found] == taken, senders[found], -1)
+    return match
 
 
 def _claim_all(table: Table, connections: _Connections) -> list[tuple[int, int]]:
@@ -169,45 +176,24 @@ def _claim_all(table: Table, connections: _Connections) -> list[tuple[int, int]]
     return ends
 
 
-def _program(table: Table) -> tuple[list[list[int]], list[tuple[tuple[int, int], ...]]]:
-    """Return the units of each threadblock and the waits of each step."""
-    waits: list[tuple[tuple[int, int], ...]] = [()] * table.steps
-    target = np.where(table.wait < -1, table.threadblocks, table.wait).tolist()
-    ordinal, idle = table.wait_step.tolist(), np.isin(table.op, (NOP, UNKNOWN)).tolist()
-    start = table.start.tolist()
-    program = []
-    for first, last in itertools.pairwise(start):
-        units: list[int] = []
-        pending: tuple[tuple[int, int], ...] = ()
-        for step in range(first, last):
-            if target[step] >= 0:
-                pending += ((target[step], ordinal[step]),)
-            if idle[step]:
-                continue
-            if pending:
-                waits[step], pending = pending, ()
-            units.append(step)
-        program.append(units)
-    return program, waits
+def _waits(table: Table, unit: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the waits of each step, as `Units` has them: those of nops wait behind them."""
+    target = np.where(table.wait < -1, table.threadblocks, table.wait)
+    waiting = np.flatnonzero(target >= 0)
+    behind = np.searchsorted(unit, waiting)
+    kept = behind < len(unit)
+    kept[kept] = table.threadblock[unit[behind[kept]]] == table.threadblock[waiting[kept]]
+    waiting, waiter = waiting[kept], unit[behind[kept]]
+    first = np.searchsorted(waiter, np.arange(table.steps + 1))
+    return first, target[waiting], table.wait_step[waiting]
 
 
-def _causes(table: Table, waits: list[tuple[tuple[int, int], ...]]) -> list[tuple[int, ...]]:
+def _causes(table: Table, runs: Bools, block: Ints, ordinal: Ints) -> Ints:
     """Return, for every wait, the unit whose flag ends it within one pass."""
-    publishes = (table.signals & ~np.isin(table.op, (NOP, UNKNOWN))).tolist()
-    start = table.start.tolist()
-    following = [-1] * table.steps
-    for first, last in itertools.pairwise(start):
-        flagged = -1
-        for step in range(last - 1, first - 1, -1):
-            if publishes[step]:
-                flagged = step
-            following[step] = flagged
-
-    def cause(threadblock: int, ordinal: int) -> int:
-        if threadblock >= table.threadblocks:
-            return -1
-        first, last = start[threadblock], start[threadblock + 1]
-        step = first + max(ordinal, 0)
-        return following[step] if step < last else -1
-
-    return [tuple(cause(*wait) for wait in found) if found else () for found in waits]
+    flagged = np.append(np.flatnonzero(table.signals & runs), table.steps)
+    there = np.minimum(block, table.threadblocks - 1)
+    cause = flagged[
+        np.searchsorted(flagged, (table.start[there] + ordinal.clip(0)).clip(max=table.steps))
+    ]
+    exists = (block < table.threadblocks) & (cause < table.start[there + 1])
+    return np.where(exists, cause, -1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from colsynth.model import (
     Collective,
@@ -178,3 +179,30 @@ def test_lines_of_elements_are_known():
     ]
     assert reading.line(7, 0, 0) is None
     assert replace(reading.program.header, name="") == replace(header, name="")
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_steps_are_read_alike_however_they_are_spelt(every):
+    """Those with a tab inside the tag, which runtimes misread, are still read one by one."""
+    step = Step("cpy", Slot("i", 3), Slot("o", 2), 2)
+    steps = tuple(structs.replace(step, source=Slot("i", n)) for n in range(9))
+    header = Header("h", Collective.ALLREDUCE, "LL", 1, 20, 1, True, False, 1)
+    program = ThreadblockProgram(header, (Gpu(0, 20, 20, 0, (Threadblock(0, 1, 1, 0, steps),)),))
+    parts = write(program, profile("rccl")).split(b"<step ")
+    blanks = [b"<step\t" if n % every == 0 else b"<step " for n in range(9)]
+    data = parts[0] + b"".join(b + part for b, part in zip(blanks, parts[1:], strict=True))
+    reading = read(data, profile("rccl"), file="")
+    assert tuple(reading.program.gpus[0].threadblocks[0].steps) == steps
+    assert [reading.line(0, 0, n) for n in range(9)] == list(range(4, 13))
+
+
+def test_strange_numbers_of_steps_are_found_where_they_stand():
+    step = Step("cpy", Slot("i", 3), Slot("o", 2), 2)
+    header = Header("h", Collective.ALLREDUCE, "LL", 1, 8, 1, True, False, 1)
+    blocks = tuple(Threadblock(n, None, None, 0, (step,) * 5) for n in range(2))
+    data = write(ThreadblockProgram(header, (Gpu(0, 8, 8, 0, blocks),)), profile("rccl"))
+    for old, new in (('s="1"', 's="7"'), ('s="3"', 's="03"'), ('depid="-1"', 'depid="-2"')):
+        at = data.rindex(old.encode())
+        data = data[:at] + new.encode() + data[at + len(old) :]
+    found = {(x.rule, x.line) for x in read(data, profile("rccl"), file="").findings}
+    assert found == {("S02", 12), ("X13", 14), ("D03", 15)}

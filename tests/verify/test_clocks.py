@@ -37,11 +37,12 @@ def test_pairs_of_steps_are_ordered_exactly_where_something_orders_them(name, we
     run = execute(units, depth=profile("msccl").fifo_calls["Simple"], group=1, tiles=1)
     block, ordinal = table.threadblock.tolist(), table.ordinal.tolist()
     weak = ((table.op == S) & weak_sends).tolist()
-    before = pasts(run.order, block, units.causes, units.match, weak)
-    ran = run.order[:: max(1, len(run.order) // 150)]
+    causes = [found.tolist() for found in np.split(units.cause, units.wait_first[1:-1])]
+    before = pasts(run.order.tolist(), block, causes, units.match.tolist(), weak)
+    ran = run.order[:: max(1, len(run.order) // 150)].tolist()
     pairs = [(a, b) for b in ran for a in ran if block[a] != block[b]]
     earlier, later = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
-    past = Past(units, np.array(run.order, dtype=np.int64))
+    past = Past(units, run.order)
     found = set(past.unordered(earlier, later, weak_sends=weak_sends).tolist())
     latest = {
         b: {block[s]: ordinal[s] for s in sorted(before[b], key=ordinal.__getitem__)} for b in ran
