@@ -175,12 +175,13 @@ class Operations:
         inside[1:] &= local[:-1]
         inside[:1] = False
         begins = local & ~self._follows
-        found = np.zeros(len(self.ops), dtype=np.int64)
+        found = np.where(begins, self._weight, 0)
         for head in np.flatnonzero(begins[:-1] & inside[1:]).tolist():
             end = head + 1
             while end < len(inside) and inside[end]:
                 end += 1
-            found[head] = 1 + int(self._weight[head + 1 : end].sum())
+            # Each of the others is right behind the one it waits for, which takes no nop.
+            found[head] += int(np.maximum(1, self._weight[head + 1 : end] - 1).sum())
             found[head + 1 : end] = -1
         return found
 
