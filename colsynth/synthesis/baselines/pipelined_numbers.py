@@ -6,9 +6,12 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
-from colsynth.model import Collective
+from colsynth.cost import model_of
+from colsynth.cost.model import Judge
+from colsynth.model import Collective, Problem
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import power_of_two
+from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 
 _SPARE = Fraction(19, 20)
 """The share of the steps of threadblocks for sums that is planned with: not all get as many."""
@@ -88,3 +91,26 @@ def numbers(collective: Collective, places: int, boxes: int, profile: Profile) -
         if segments:
             found.append((sorted(loads, reverse=True), Numbers(within, between, segments)))
     return min(found)[1] if found else None
+
+
+def is_worthwhile(problem: Problem, judge: Judge, size: int) -> bool:
+    """Whether moving a chunk of a message takes longer than a step costs.
+
+    Otherwise segments cost more than they hide.
+
+    Parameters
+    ----------
+    problem : Problem
+    judge : Judge
+        Profile and model.
+    size : int
+        Bytes of the message.
+    """
+    boxes = ranks_by_box(problem.topology)
+    found = numbers(problem.collective, len(boxes[0]), len(boxes), judge.profile)
+    if found is None:
+        return False
+    model = model_of(judge)
+    alike = problem.collective is Collective.ALLREDUCE
+    chunks = found.segments * (len(boxes[0]) if alike else problem.topology.size)
+    return size / chunks / (model.rate["Simple"] * 1e3) > model.step["Simple"]
