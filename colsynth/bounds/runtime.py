@@ -19,14 +19,16 @@ A call launches before any of that begins. The protocol with the least time coun
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from colsynth.bounds.latency import Latency
+from colsynth.bounds.optimum import best_optimum
 from colsynth.bounds.ways import Ways
 from colsynth.cost import Model, default_model
 from colsynth.cost.pair_routes import is_network
 from colsynth.cost.shared_switch import usable_switch
+from colsynth.cost.usable import has_several_shares, share_of, usable
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
 from colsynth.runtimes.profile import Profile
 
@@ -176,12 +178,22 @@ def _threadblock_time(limit: Latency, size: int, switched: bool) -> float:
 
 
 def link_rate(problem: Problem, optimum: Optimum, model: Model) -> Fraction:
-    """Return the message bytes per second that the cuts allow, at the efficiency of the model."""
+    """Return the message bytes per second that the cuts allow, at the efficiency of the model.
+
+    The sums of an allreduce may be anywhere, so no single cut tells its limit. A file that the
+    simulator executes is a schedule for links with the bandwidth that it lets them have, so it is
+    no faster than the optimum of a topology with such links.
+    """
     if isinstance(optimum, AllreduceBound):
         if optimum.rooted is None and optimum.known:
             return link_rate(problem, optimum.composition, model)
-        best = _best_share(problem.topology, model)
-        return max(optimum.limit.algbw, optimum.algbw) * best
+        rate = max(optimum.limit.algbw, optimum.algbw) * _best_share(problem.topology, model)
+        if not has_several_shares(problem.topology, model):
+            return rate
+        left = best_optimum(replace(problem, topology=usable(problem.topology, model)))
+        if not isinstance(left, AllreduceBound):
+            raise TypeError("an allreduce has a bound of another kind")
+        return min(rate, max(left.limit.algbw, left.algbw))
     if isinstance(optimum, FlowBound):
         # Prices of links prove a rate in proportion to the sum of bandwidth times price.
         prices = dict(enumerate(optimum.prices)) or dict.fromkeys(optimum.cut.links, 1)
@@ -198,9 +210,9 @@ def _share(problem: Problem, prices: Mapping[int, int], model: Model) -> Fractio
     topology = problem.topology
     whole = left = Fraction(0)
     for link, price in prices.items():
-        share = model.network_efficiency if is_network(topology, link) else model.link_efficiency
+        share = share_of(topology, link, model)
         whole += topology.links[link].bandwidth * price
-        left += topology.links[link].bandwidth * price * _exact(share)
+        left += topology.links[link].bandwidth * price * share
     return left / whole
 
 

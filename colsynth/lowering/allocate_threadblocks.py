@@ -101,14 +101,14 @@ class Allocator:
             self._refused.add(question)
             return None
         result = _blocks(found, list(chains.pairs))
+        if self._operations.chained.any():
+            for block in result:
+                block.steps.sort()
         if self._lockstep and not self._sort_steps(result):
             return None
         if limits.duplex and not self._lockstep and self._never_waits(result):
             for block in result:
                 block.steps.sort(key=lambda step: not self.ops[step[0]].sends)
-        if self._operations.chained.any():
-            for block in result:
-                block.steps.sort()
         if self._strategy.quota is Quota.PAIRS:
             self._sort_rounds(result)
         return result

@@ -167,20 +167,24 @@ class Operations:
     def chained(self) -> Ints:
         """The length of the chain of sums that begins with each operation; -1 inside of one.
 
-        It begins with the copy of the rank's own input (`colsynth.lowering.joined_sums`).
+        It begins with the copy of the rank's own input (`colsynth.lowering.joined_sums`). A copy
+        alone is a chain too, so that threadblocks share copies as they share sums.
         """
         columns = self.columns
-        local, adds = columns.local[self.columns.of_op], columns.operand[0] >= 0
-        inside = self._follows & adds[self.columns.of_op]
+        local = columns.local[columns.of_op]
+        adds = (columns.operand[0] >= 0)[columns.of_op]
+        inside = self._follows & adds
         inside[1:] &= local[:-1]
         inside[:1] = False
         begins = local & ~self._follows
-        found = np.zeros(len(self.ops), dtype=np.int64)
+        found = np.where(begins & ~adds, self._weight, 0)
         for head in np.flatnonzero(begins[:-1] & inside[1:]).tolist():
             end = head + 1
             while end < len(inside) and inside[end]:
                 end += 1
-            found[head] = 1 + int(self._weight[head + 1 : end].sum())
+            # Each of the others is right behind the one it waits for, which takes no nop.
+            behind = np.maximum(1, self._weight[head + 1 : end] - 1)
+            found[head] = self._weight[head] + behind.sum()
             found[head + 1 : end] = -1
         return found
 

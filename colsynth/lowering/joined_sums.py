@@ -176,11 +176,14 @@ def wait_once(columns: Columns, waits: tuple[tuple[int, ...], ...]) -> tuple[tup
 
 
 def _continues(columns: Columns) -> Bools:
-    """Return whether each operation is a reduction that runtimes join to the one before it."""
+    """Return whether each operation is a reduction that runtimes join to the one before it.
+
+    Those of different instances stay apart: each waits for an arrival of its own.
+    """
     adds = columns.local & (columns.operand[0] >= 0)
     joins = np.zeros(len(columns.of_op), dtype=np.bool_)
     alike = adds[1:] & adds[:-1] & (columns.read[0][1:] >= 0)
-    same = columns.target, columns.count, *columns.write, columns.read[0]
+    same = columns.target, columns.count, columns.instance, *columns.write, columns.read[0]
     for values in same:
         alike &= values[1:] == values[:-1]
     joins[columns.first_op[1:][alike]] = True

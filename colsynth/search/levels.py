@@ -20,8 +20,8 @@ LIBRARY = ("channels", "instances", "sums")
 """The choices that are varied for a baseline: those of libraries, and how a GPU adds up."""
 
 SWEEP = (
-    *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "grow-trees.chunks_per_gpu"),
-    *("grow-trees.balance", "round-weights.parts"),
+    *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "pack-trees.bandwidth"),
+    *("grow-trees.chunks_per_gpu", "grow-trees.balance", "round-weights.parts"),
     *("lower-forest.most", "coalesce-chunks.merge"),
     *("order-transfers.order", "lower-forest.segments", "pack-trees.grid", "pack-trees.prefer"),
     *("place-slots.sums", "assign-threadblocks.fold"),

@@ -14,6 +14,12 @@ from colsynth.synthesis.forest.choose import PREFERENCES
 from colsynth.synthesis.forest.equal_roots import equal_forest
 from colsynth.synthesis.forest.grid import grid_of, grids
 from colsynth.synthesis.forest.rate import numbers_of_trees, require_trees
+from colsynth.synthesis.forest.usable import (
+    BANDWIDTHS,
+    bandwidths,
+    on_wires,
+    usable_problem,
+)
 from colsynth.synthesis.groups.pack import forest_of_groups
 
 
@@ -35,6 +41,10 @@ class PackTrees:
         coordinate of a grid, such as ``"2x2x2x3"`` for 24 GPUs, or those at some distances on a
         ring of all, such as ``"1+3+9"``. Machines without a switch of so many ports ignore a
         grid, those that are more than one switch ignore distances.
+    bandwidth : str
+        Of links: that of the ``"wire"``, or what protocols leave of it, as the simulator counts
+        (``"usable"``). Rates and bounds are those of wires either way. Process groups and trees of
+        bounded height keep to wires.
     max_height : int
         Most links between a root and a GPU, on direct-connect fabrics; 0 sets no limit. The
         trees are the best of that height, and `prefer` does not matter.
@@ -51,6 +61,7 @@ class PackTrees:
     trees: str = "auto"
     prefer: str = "low"
     grid: str = "all"
+    bandwidth: str = "wire"
     max_height: int = 0
 
     name: ClassVar[str] = "pack-trees"
@@ -60,6 +71,7 @@ class PackTrees:
         Choice("trees", propose=numbers_of_trees),
         Choice("grid", propose=grids),
         Choice("prefer", ("low", "few")),
+        Choice("bandwidth", propose=bandwidths),
     )
 
     def __post_init__(self) -> None:
@@ -67,6 +79,9 @@ class PackTrees:
         require_least("max-height", self.max_height, 0)
         if self.prefer not in PREFERENCES:
             phrase = f"prefer {self.prefer}: expected {' or '.join(PREFERENCES)}"
+            raise InputError(Diagnostic("CS210", phrase))
+        if self.bandwidth not in BANDWIDTHS:
+            phrase = f"bandwidth {self.bandwidth}: expected {' or '.join(BANDWIDTHS)}"
             raise InputError(Diagnostic("CS210", phrase))
         grid_of(self.grid)
 
@@ -80,4 +95,7 @@ class PackTrees:
             raise InputError(Diagnostic("CS210", phrase))
         if value.groups:
             return forest_of_groups(value, self.trees, self.prefer, target)
+        if self.bandwidth == "usable":
+            problem = usable_problem(value, target)
+            return on_wires(equal_forest(problem, self.trees, self.prefer, target, grid), value)
         return equal_forest(value, self.trees, self.prefer, target, grid)

@@ -236,3 +236,23 @@ def test_data_stops_on_long_ways(name, boxes, runtime, most):
     target = profile(runtime)
     ways = Ways(problem, default_model(target))
     assert Latency(ways, target, ways.model, "LL").once == pytest.approx(most / 1e6, abs=5e-9)
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+@pytest.mark.parametrize("machine", ["dgx-1v", "mi250", "dgx2"])
+def test_no_allreduce_beats_links_of_which_protocols_leave_less(machine, runtime):
+    """Two boxes, whose links lose different shares: the bound is above that of the best share."""
+    topology = api.load_topology(machine, nodes=2)
+    problem = api.make_problem(topology, "allreduce")
+    model, optimum = default_model(profile(runtime)), best_optimum(problem)
+    rate = link_rate(problem, optimum, model)
+    best = Fraction(max(model.link_efficiency, model.network_efficiency)).limit_denominator()
+    assert rate <= optimum.limit.algbw * best
+    for algorithm in (None, "ring", "tree"):
+        try:
+            done = api.compile(
+                problem, runtime, algorithm=algorithm, level=0, size=1 << 30, several=False
+            )
+        except ColsynthError:
+            continue
+        assert done.predicted[-1].seconds >= (1 << 30) / rate

@@ -1,4 +1,4 @@
-"""Pass build-pipelined: Problem -> ChunkProgram of an allreduce, one task per threadblock."""
+"""Pass build-pipelined: Problem -> ChunkProgram, one task per threadblock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from colsynth.errors import require_least
 from colsynth.model import (
@@ -19,9 +19,8 @@ from colsynth.model import (
     Slot,
     Transfer,
 )
-from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import power_of_two
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.pipelined_numbers import Numbers, numbers
 from colsynth.synthesis.baselines.refusals import (
     equal_boxes,
     require_collective,
@@ -29,23 +28,16 @@ from colsynth.synthesis.baselines.refusals import (
     unfit,
 )
 
-_SPARE = Fraction(19, 20)
-"""The share of the steps of threadblocks for sums that is planned with: not all get as many."""
+_SERVED = Collective.ALLREDUCE, Collective.REDUCE_SCATTER, Collective.ALLGATHER
 
 _LATE = Fraction(3, 8)
 _COPIED = Fraction(5, 8)
 """Shares of the segments by which sums of boxes are added, and copied in a box, after the rest.
 
+The shards of an allgather need no such time, as nobody adds them up.
+
 An allreduce of 1 GiB on two MI300X boxes takes 8.3 ms with 1/4 and 7/16, 7.9 ms with these.
 """
-
-
-class Numbers(NamedTuple):
-    """Channels within boxes and between them, and segments of a shard."""
-
-    within: int
-    between: int
-    segments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +49,11 @@ class BuildPipelined:
     them in turn. A threadblock sends sums of segments that went out long ago, so it never waits
     for them. Where a runtime does not add while it receives, all threadblocks have about the same
     work so, and links are used evenly.
+
+    An allgather does without sums: GPUs exchange their shards on rails and pass them on in their
+    box. A reduce-scatter is served within one box only. Between boxes a whole number of
+    threadblocks for each task leaves too few for sums, and threadblocks in rounds
+    (`colsynth.lowering.paired`) are faster.
 
     Parameters
     ----------
@@ -84,212 +81,210 @@ class BuildPipelined:
         Raises
         ------
         InputError
-            CS311: it is no allreduce. CS312: the runtime adds while it receives, boxes differ in
-            size, pairs are not joined, or threadblocks do not suffice.
+            CS311: another collective. CS312: the runtime adds while it receives, boxes differ in
+            size, pairs are not joined, threadblocks do not suffice, or it is a reduce-scatter of
+            several boxes.
         """
-        require_collective("pipelined", value, (Collective.ALLREDUCE,))
+        require_collective("pipelined", value, _SERVED)
         topology, profile = value.topology, target.profile
         if profile.fuses or not profile.xml:
             reason = f"{profile.name} adds while it receives, which '-a rails' makes use of"
             raise unfit("pipelined", topology, reason)
         boxes = equal_boxes("pipelined", topology)
+        if value.collective is Collective.REDUCE_SCATTER and len(boxes) > 1:
+            raise unfit("pipelined", topology, "a reduce-scatter within one box alone is served")
         groups = (*boxes, *zip(*boxes, strict=True))
         pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
         require_ways("pipelined", topology, pairs, profile=profile)
-        found = numbers(len(boxes[0]), len(boxes), profile)
+        found = numbers(value.collective, len(boxes[0]), len(boxes), profile)
         if found is None:
             reason = f"{profile.usable_threadblocks} threadblocks per GPU do not suffice"
             raise unfit("pipelined", topology, reason)
         asked = self.within, self.between, self.pieces
         chosen = Numbers(*(mine or most for mine, most in zip(asked, found, strict=True)))
-        writer = _Writer(boxes, chosen)
+        writer = _Writer(value.collective, boxes, chosen)
         writer.write()
         scratch = (writer.rooms * chosen.segments,) * topology.size
-        chunks = len(boxes[0]) * chosen.segments
+        alike = value.collective is Collective.ALLREDUCE
+        chunks = (len(boxes[0]) if alike else topology.size) * chosen.segments
         return ChunkProgram(
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )
-
-
-def numbers(places: int, boxes: int, profile: Profile) -> Numbers | None:
-    """Return the numbers with which the most loaded threadblock has least to do, if there are any.
-
-    Among equals, the next threadblock has least to do, and so on.
-
-    Parameters
-    ----------
-    places : int
-        GPUs of a box.
-    boxes : int
-    profile : Profile
-    """
-    blocks = profile.usable_threadblocks
-    adds = places - 1 + boxes if boxes > 1 else places
-    found: list[tuple[list[Fraction], Numbers]] = []
-    for within, between in product(range(1, blocks), range(1, blocks) if boxes > 1 else (1,)):
-        left = blocks - 2 * within * (places - 1) - 2 * between * (boxes - 1)
-        if left < 1 or places < 2:
-            continue
-        loads = [Fraction(2, within), Fraction(int(boxes > 1), between), Fraction(adds, left)]
-        segments = _segments(places, boxes, within, left, profile)
-        if segments:
-            number = Numbers(within, between, segments)
-            found.append((sorted(loads, reverse=True), number))
-    return min(found)[1] if found else None
-
-
-def _segments(places: int, boxes: int, within: int, left: int, profile: Profile) -> int:
-    """Return how many segments fit threadblocks of which some are left for sums, or 0.
-
-    A sum waits for each arrival but the last with a nop. Sums of boxes are a sum of their own.
-    """
-    sums = 2 * places - 2 if boxes == 1 else 2 * places - 4 + 2 * boxes
-    others = 4 * (places - 1) + 2 * (boxes - 1)
-    room = profile.max_xml_nodes - places * boxes - profile.usable_threadblocks
-    most = min(
-        profile.max_steps // 2 * within,
-        int(profile.max_steps * left * _SPARE) // sums,
-        room // (sums + others),
-    )
-    return power_of_two(most)
 
 
 @dataclass(slots=True)
 class _Writer:
     """Transfers so far.
 
-    In its scratch, a GPU has room for its shard from each place of its box, and from each box. Its
-    own box's sum is added up where the first arrival landed, or with one box in the output.
+    In its scratch, a GPU has room for what arrives from each place of its box, and from each box. A
+    box's sum is added up where the first arrival landed, or with one box in the output.
 
     Parameters
     ----------
+    collective : Collective
     boxes : tuple of tuple of int
     numbers : Numbers
     transfers : list of Transfer
-    box_sums, sums : dict
-        Number of the last step, and slot, of the sum of a box and of all, by rank and segment.
+    arrivals : dict
+        Numbers of transfers, by slot, that brought sums of boxes, by rank and segment.
+    sums : dict
+        Number of the last step, and slot, of what a rank has added up or copied, by rank, shard
+        and segment.
     """
 
+    collective: Collective
     boxes: Sequence[Sequence[int]]
     numbers: Numbers
     transfers: list[Transfer] = field(default_factory=list)
-    box_sums: dict[tuple[int, int], tuple[int, Slot]] = field(default_factory=dict)
-    sums: dict[tuple[int, int], int] = field(default_factory=dict)
+    arrivals: dict[tuple[int, int], dict[Slot, int]] = field(default_factory=dict)
+    sums: dict[tuple[int, int, int], tuple[int, Slot]] = field(default_factory=dict)
 
     @property
     def rooms(self) -> int:
         """Rooms for a shard in scratch."""
-        return len(self.boxes[0]) + (len(self.boxes) if len(self.boxes) > 1 else 0)
+        if self.collective is Collective.ALLGATHER:
+            return 0
+        count = len(self.boxes)
+        return len(self.boxes[0]) * len(self._shards(0)) + (count if count > 1 else 0)
 
     def write(self) -> None:
         """Write down all segments, each of their parts some segments behind the one before."""
-        number = self.numbers.segments
-        late, copied = (int(number * share) for share in (_LATE, _COPIED))
-        if len(self.boxes) == 1:
-            late = 0
-        arrivals: dict[int, dict[int, dict[Slot, int]]] = {}
+        if self.collective is Collective.ALLGATHER:
+            for segment in range(self.numbers.segments):
+                self._gather(segment)
+            return
+        number, several = self.numbers.segments, len(self.boxes) > 1
+        spreads = self.collective is Collective.ALLREDUCE
+        late, copied = int(number * _LATE) * several, int(number * _COPIED) * spreads
         for beat in range(number + copied):
             if beat < number:
                 self._reduce(beat)
-                arrivals[beat] = self._exchange(beat)
-            if 0 <= beat - late < number:
-                self._join(beat - late, arrivals.pop(beat - late))
-            if beat >= copied:
+                self._exchange(beat)
+            if several and 0 <= beat - late < number:
+                self._join(beat - late)
+            if spreads and beat >= copied:
                 self._copy(beat - copied)
 
-    def _chunk(self, place: int, segment: int) -> int:
-        return place * self.numbers.segments + segment
+    def _gather(self, segment: int) -> None:
+        """Send a segment of all shards everywhere."""
+        for rank in sorted(rank for box in self.boxes for rank in box):
+            parts = {Slot("i", segment): -1}
+            output = self._output(rank, segment)
+            self.sums[rank, rank, segment] = self._sum(rank, rank, 0, segment, parts, output)
+        self._exchange(segment)
+        for distance in range(len(self.boxes)):
+            self._copy(segment, distance)
+
+    def _shards(self, place: int) -> Sequence[int]:
+        """Return the shards that the GPUs of a place work on: one, or one for each box."""
+        if self.collective is Collective.ALLREDUCE:
+            return (place,)
+        return [box[place] for box in self.boxes]
+
+    def _chunk(self, shard: int, segment: int) -> int:
+        return shard * self.numbers.segments + segment
+
+    def _output(self, shard: int, segment: int) -> Slot:
+        """Return where a GPU leaves a chunk of the result."""
+        scatters = self.collective is Collective.REDUCE_SCATTER
+        return Slot("o", segment if scatters else self._chunk(shard, segment))
 
     def _reduce(self, segment: int) -> None:
         """Add up a segment of every shard in every box."""
         arrived: dict[int, dict[Slot, int]] = {}
-        for box, a, b in self._pairs():
-            chunk = self._chunk(b, segment)
-            origin = Origin(0, Direction.IN, b, segment % self.numbers.within, segment)
+        for number, a, b in self._pairs():
+            box = self.boxes[number]
+            shard = self._shards(b)[0]
+            chunk = self._chunk(shard, segment)
+            origin = Origin(0, Direction.IN, shard, segment % self.numbers.within, segment)
             landing = Slot("s", self._chunk(a, segment))
-            number = self._move(box[a], box[b], chunk, origin, Slot("i", chunk), landing)
-            arrived.setdefault(box[b], {})[landing] = number
+            sent = self._move(box[a], box[b], chunk, origin, Slot("i", chunk), landing)
+            arrived.setdefault(box[b], {})[landing] = sent
         for box in self.boxes:
             for place, rank in enumerate(box):
-                chunk = self._chunk(place, segment)
-                own = {Slot("i", chunk): -1}
+                shard = self._shards(place)[0]
+                own = {Slot("i", self._chunk(shard, segment)): -1}
                 first, *others = arrived[rank].items()
                 if len(self.boxes) == 1:
-                    into, parts = Slot("o", chunk), {**own, **arrived[rank]}
+                    into, parts = self._output(shard, segment), {**own, **arrived[rank]}
                 else:
                     into, parts = first[0], dict([first]) | own | dict(others)
-                last = self._sum(rank, chunk, 0, segment, parts, into)
-                self.box_sums[rank, segment] = last, into
+                self.sums[rank, shard, segment] = self._sum(rank, shard, 0, segment, parts, into)
 
-    def _exchange(self, segment: int) -> dict[int, dict[Slot, int]]:
-        """Send sums of boxes on rails; return what arrives at each rank, by slot."""
-        found: dict[int, dict[Slot, int]] = {}
+    def _exchange(self, segment: int) -> None:
+        """Send sums of boxes on rails, or own shards of an allgather."""
         places, count = len(self.boxes[0]), len(self.boxes)
+        gathers = self.collective is Collective.ALLGATHER
         for place, rail in enumerate(zip(*self.boxes, strict=True)):
             for distance, box in product(range(1, count), range(count)):
                 source, target = rail[box], rail[(box + distance) % count]
-                last, read = self.box_sums[source, segment]
-                origin = Origin(1, Direction.IN, place, segment % self.numbers.between, segment)
-                landing = Slot("s", self._chunk(places + box, segment))
-                chunk = self._chunk(place, segment)
+                shard = source if gathers else place
+                last, read = self.sums[source, shard, segment]
+                landing = read if gathers else Slot("s", self._chunk(places + box, segment))
+                origin = Origin(1, Direction.IN, shard, segment % self.numbers.between, segment)
+                chunk = self._chunk(shard, segment)
                 number = self._move(source, target, chunk, origin, read, landing, (last,))
-                found.setdefault(target, {})[landing] = number
-        return found
+                if gathers:
+                    self.sums[target, shard, segment] = number, landing
+                else:
+                    self.arrivals.setdefault((target, segment), {})[landing] = number
 
-    def _join(self, segment: int, arrivals: dict[int, dict[Slot, int]]) -> None:
-        """Add up sums of boxes in the order of boxes, so that all get the same bits."""
+    def _join(self, segment: int) -> None:
+        """Add up the sums of all boxes in their order, so that all get the same bits."""
         places = len(self.boxes[0])
         for index, box in enumerate(self.boxes):
             for place, rank in enumerate(box):
-                last, own = self.box_sums[rank, segment]
-                if len(self.boxes) > 1:
-                    parts: dict[Slot, int] = {}
-                    for other in range(len(self.boxes)):
-                        landing = Slot("s", self._chunk(places + other, segment))
-                        if other == index:
-                            parts[own] = last
-                        else:
-                            parts[landing] = arrivals[rank][landing]
-                    chunk = self._chunk(place, segment)
-                    last = self._sum(rank, chunk, 1, segment, parts, Slot("o", chunk))
-                self.sums[rank, segment] = last
+                arrivals = self.arrivals.pop((rank, segment))
+                last, own = self.sums[rank, place, segment]
+                parts: dict[Slot, int] = {}
+                for other in range(len(self.boxes)):
+                    landing = Slot("s", self._chunk(places + other, segment))
+                    mine = other == index
+                    parts[own if mine else landing] = last if mine else arrivals[landing]
+                output = self._output(place, segment)
+                self.sums[rank, place, segment] = self._sum(rank, place, 1, segment, parts, output)
 
-    def _copy(self, segment: int) -> None:
-        """Send a segment of every sum to all of the box."""
-        for box, a, b in self._pairs():
-            chunk = self._chunk(a, segment)
-            origin = Origin(2, Direction.OUT, a, segment % self.numbers.within, segment)
-            slot = Slot("o", chunk)
-            self._move(box[a], box[b], chunk, origin, slot, slot, (self.sums[box[a], segment],))
+    def _copy(self, segment: int, distance: int = 0) -> None:
+        """Send a segment to all of the box: every sum, or shards from a box so far ahead."""
+        count = len(self.boxes)
+        for number, a, b in self._pairs():
+            box = self.boxes[number]
+            shards = self._shards(a)
+            shard = shards[(number + distance) % count if len(shards) > 1 else 0]
+            chunk = self._chunk(shard, segment)
+            origin = Origin(2, Direction.OUT, shard, segment % self.numbers.within, segment)
+            last, slot = self.sums[box[a], shard, segment]
+            self._move(box[a], box[b], chunk, origin, slot, slot, (last,))
 
-    def _pairs(self) -> Iterator[tuple[Sequence[int], int, int]]:
+    def _pairs(self) -> Iterator[tuple[int, int, int]]:
         """Yield boxes and two places, in rounds in which everyone sends to one place."""
         places = len(self.boxes[0])
         for distance in range(1, places):
-            for box in self.boxes:
+            for box in range(len(self.boxes)):
                 for place in range(places):
                     yield box, place, (place + distance) % places
 
     def _sum(
-        self, rank: int, chunk: int, phase: int, segment: int, parts: dict[Slot, int], into: Slot
-    ) -> int:
-        """Add up parts, each there behind a step; the first is copied unless it is in place."""
-        origin = Origin(phase, Direction.IN, chunk // self.numbers.segments, 0, segment)
+        self, rank: int, shard: int, phase: int, segment: int, parts: dict[Slot, int], into: Slot
+    ) -> tuple[int, Slot]:
+        """Add up parts, each there behind a step; return the last step, and `into`.
+
+        The first part is copied unless it is in place. Instances alternate, so that runtimes do not
+        add all parts in one go: each waits for its own arrival, which takes no nop.
+        """
+        chunk = self._chunk(shard, segment)
         last: tuple[int, ...] = ()
         for number, (part, arrival) in enumerate(parts.items()):
             after = (*last, arrival) if arrival >= 0 else last
             if part == into:
                 last = after
                 continue
-            operand = into if number else None
-            self.transfers.append(
-                Transfer(
-                    *(rank, rank, chunk, 1, number > 0, tuple(sorted(set(after))), origin),
-                    *(part, into, operand),
-                )
-            )
+            origin = Origin(phase, Direction.IN, shard, number % 2, segment)
+            needed, operand = tuple(sorted(set(after))), into if number else None
+            fields = rank, rank, chunk, 1, number > 0, needed, origin, part, into, operand
+            self.transfers.append(Transfer(*fields))
             last = (len(self.transfers) - 1,)
-        return last[0]
+        return last[0], into
 
     def _move(
         self,

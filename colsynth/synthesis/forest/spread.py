@@ -1,7 +1,8 @@
 """Proposals for pairing a switch's ingress with its egress.
 
 Ports are grouped so that traffic never turns back into the group it came from: for a
-switch of the fabric a group is a box, for anything inside a box a group is one port.
+switch of the fabric a group is a box, for a switch inside a box a group is one port. All GPUs
+that share a NIC are a group: runtimes do not send between GPUs of a box through a NIC.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
-from colsynth.model import Topology
+from colsynth.model import Kind, Topology
 from colsynth.synthesis.forest.grid import Grid, grid_rounds
 from colsynth.synthesis.forest.routes import ArcLike
 
@@ -55,7 +56,7 @@ def proposals(
     count = max(groups.values(), default=0) + 1
     if prod(grid) == count == len(sources) == len(sinks):
         yield _dealt(sources, sinks, grid_rounds(grid))
-    if len(set(groups.values())) < len(groups):
+    if topology.nodes[node].kind is not Kind.NIC and len(set(groups.values())) < len(groups):
         yield _dealt(sources, sinks, _rotated(_rail_rounds(sources, sinks, count), turn))
     yield _dealt(sources, sinks, _rotated(_spread_rounds(sources, sinks, count), turn))
 
@@ -63,11 +64,13 @@ def proposals(
 def _groups(topology: Topology, node: int, neighbours: Sequence[int]) -> dict[int, int]:
     """Number the groups of a switch's neighbours from 0 in order of first appearance."""
     fabric = topology.nodes[node].box is None
+    nic = topology.nodes[node].kind is Kind.NIC
     keys: dict[object, int] = {}
     groups = {}
     for neighbour in neighbours:
-        box = topology.nodes[neighbour].box
-        key = ("box", box) if fabric and box is not None else ("port", neighbour)
+        other = topology.nodes[neighbour]
+        together = (fabric and other.box is not None) or (nic and other.kind is Kind.GPU)
+        key = ("box", other.box) if together else ("port", neighbour)
         groups[neighbour] = keys.setdefault(key, len(keys))
     return groups
 

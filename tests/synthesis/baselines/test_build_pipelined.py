@@ -1,19 +1,24 @@
-"""The allreduce by threadblocks that do one thing each."""
+"""Collectives by threadblocks that do one thing each."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from colsynth import api
+from colsynth.bounds.optimum import best_optimum
+from colsynth.bounds.runtime import runtime_bounds
 from colsynth.errors import ColsynthError
+from colsynth.model import Collective
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes import profile
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
-from colsynth.synthesis.baselines.build_pipelined import BuildPipelined, numbers
+from colsynth.synthesis.baselines.build_pipelined import BuildPipelined
+from colsynth.synthesis.baselines.pipelined_numbers import numbers
 from colsynth.verify import verify_program
 
 RCCL = profile("rccl")
@@ -30,10 +35,16 @@ def made(problem, pieces=0):
     return Pipeline.from_text(f"{text},spell-dependencies").run(problem, Target(RCCL))
 
 
-@pytest.mark.parametrize("boxes", [1, 2, 3])
-def test_threadblocks_do_one_thing_each(boxes):
+SERVED = (
+    *(("allreduce", 1), ("allreduce", 2), ("allreduce", 3)),
+    *(("allgather", 1), ("allgather", 2), ("allgather", 3), ("reduce-scatter", 1)),
+)
+
+
+@pytest.mark.parametrize(("collective", "boxes"), SERVED)
+def test_threadblocks_do_one_thing_each(collective, boxes):
     """They send to one peer, receive from one, or add up; the file is right."""
-    program = made(problem_of(boxes), pieces=16)
+    program = made(problem_of(boxes, collective=collective), pieces=16)
     assert verify_program(program, RCCL, subject="test").ok
     for gpu in program.gpus:
         assert len(gpu.threadblocks) <= RCCL.resident_threadblocks
@@ -49,6 +60,28 @@ def test_the_work_of_sums_is_shared_evenly():
         work = [sum(s.op in ("cpy", "re") for s in tb.steps) for tb in gpu.threadblocks]
         busy = [count for count in work if count]
         assert max(busy) <= 1.25 * sum(busy) / len(busy)
+
+
+def test_own_data_is_copied_by_several_threadblocks():
+    """Whatever leaves a GPU waits for the copy of it, so one threadblock would hold up all."""
+    program = made(problem_of(2, 8, "allgather"))
+    for gpu in program.gpus:
+        copies = [sum(step.op == "cpy" for step in tb.steps) for tb in gpu.threadblocks]
+        assert max(copies) <= sum(copies) / 3
+
+
+@pytest.mark.parametrize(("collective", "boxes"), [("reduce-scatter", 1), ("allgather", 2)])
+def test_large_messages_are_near_the_bound(collective, boxes):
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=boxes), collective)
+    least = runtime_bounds(problem, RCCL, best_optimum(problem), [1 << 30])[0]
+    point = simulate(made(problem), problem.topology, RCCL, [1 << 30])[0]
+    assert least.seconds <= point.seconds <= 1.25 * least.seconds
+
+
+def test_reduce_scatters_of_several_boxes_are_refused():
+    with pytest.raises(ColsynthError) as refused:
+        BuildPipelined().run(problem_of(2, collective="reduce-scatter"), Target(RCCL))
+    assert refused.value.diagnostic.code == "CS312"
 
 
 def test_shards_change_boxes_once():
@@ -88,16 +121,17 @@ def test_sums_pass_while_segments_follow():
 
 
 def test_numbers_fit_the_runtime():
-    for places in (2, 4, 8, 16, 24):
-        for boxes in (1, 2, 4):
-            found = numbers(places, boxes, RCCL)
-            if found is None:
-                continue
-            ends = 2 * found.within * (places - 1)
-            ends += 2 * found.between * (boxes - 1)
-            assert ends < RCCL.usable_threadblocks
-            assert 2 * found.segments <= RCCL.max_steps * found.within
-    assert numbers(8, 2, replace(RCCL, max_threadblocks=16, resident_threadblocks=16)) is None
+    kinds = (Collective.ALLREDUCE, 2), (Collective.REDUCE_SCATTER, 1), (Collective.ALLGATHER, 0)
+    for (collective, sends), places, boxes in product(kinds, (2, 4, 8, 16, 24), (1, 2, 4)):
+        found = numbers(collective, places, boxes, RCCL)
+        if found is None:
+            continue
+        ends = 2 * found.within * (places - 1)
+        ends += 2 * found.between * (boxes - 1)
+        assert ends < RCCL.usable_threadblocks
+        assert (sends or boxes) * found.segments <= RCCL.max_steps * found.within
+    few = replace(RCCL, max_threadblocks=16, resident_threadblocks=16)
+    assert numbers(Collective.ALLREDUCE, 8, 2, few) is None
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "mscclpp"])

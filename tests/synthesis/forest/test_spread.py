@@ -2,6 +2,10 @@
 
 import random
 
+from colsynth import api
+from colsynth.pipeline.manager import Pipeline
+from colsynth.runtimes import profile
+from colsynth.runtimes.target import Target
 from colsynth.synthesis.forest import spread
 from tests.each import each
 
@@ -58,3 +62,14 @@ def test_the_work_does_not_grow_with_the_ratio_of_bandwidths(monkeypatch):
         rounds = spread._rail_rounds(sources, sinks, 2)
         assert spread._dealt(sources, sinks, rounds) == {(0, 2): wide, (2, 0): wide}
         assert len(taken) < 100
+
+
+def test_trees_do_not_pass_from_gpu_to_gpu_through_a_nic():
+    """Runtimes send between two GPUs of a box over their own links, whatever trees say."""
+    topology = api.load_topology("dgx-1v", nodes=2)
+    problem = api.make_problem(topology, "allgather")
+    forest = Pipeline.from_text("pack-trees{trees=1}").run(problem, Target(profile("rccl")))
+    boxes = [topology.nodes[node].box for node in topology.ranks]
+    edges = [edge for tree in forest.phases[0].trees for edge in tree.edges]
+    assert forest.gap == 0
+    assert all(len(e.route) == 1 for e in edges if boxes[e.parent] == boxes[e.child])

@@ -1,0 +1,116 @@
+"""How many channels and segments `build-pipelined` takes: what shares the work evenly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from typing import NamedTuple
+
+from colsynth.cost import model_of
+from colsynth.cost.model import Judge
+from colsynth.model import Collective, Problem
+from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import power_of_two
+from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
+
+_SPARE = Fraction(19, 20)
+"""The share of the steps of threadblocks for sums that is planned with: not all get as many."""
+
+
+class Numbers(NamedTuple):
+    """Channels within boxes and between them, and segments of a shard."""
+
+    within: int
+    between: int
+    segments: int
+
+
+class _Work(NamedTuple):
+    """What a GPU does for a segment of all shards.
+
+    Parameters
+    ----------
+    within, between : int
+        Times that it sends to a GPU of its box, and to one on its rail.
+    local : int
+        Copies and sums.
+    rooms : int
+        Chunks of scratch.
+    shards : int
+        Of the message.
+    """
+
+    within: int
+    between: int
+    local: int
+    rooms: int
+    shards: int
+
+
+def _work(collective: Collective, places: int, boxes: int) -> _Work:
+    several, size = int(boxes > 1), places * boxes
+    if collective is Collective.ALLGATHER:
+        return _Work(boxes, several, 1, 0, size)
+    local = places - 1 + boxes if several else places
+    if collective is Collective.REDUCE_SCATTER:
+        return _Work(1, several, local, places, places)
+    return _Work(2, several, local, places + boxes * several, places)
+
+
+def numbers(collective: Collective, places: int, boxes: int, profile: Profile) -> Numbers | None:
+    """Return the numbers with which the most loaded threadblock has least to do, if there are any.
+
+    Among equals, the next threadblock has least to do, and so on.
+
+    Parameters
+    ----------
+    collective : Collective
+    places : int
+        GPUs of a box.
+    boxes : int
+    profile : Profile
+    """
+    blocks, work = profile.usable_threadblocks, _work(collective, places, boxes)
+    found: list[tuple[list[Fraction], Numbers]] = []
+    for within, between in product(range(1, blocks), range(1, blocks) if boxes > 1 else (1,)):
+        left = blocks - 2 * within * (places - 1) - 2 * between * (boxes - 1)
+        if left < 1 or places < 2:
+            continue
+        pairs = (work.within, within), (work.between, between), (work.local, left)
+        loads = [Fraction(*pair) for pair in pairs]
+        ends = work.within * (places - 1) + work.between * (boxes - 1)
+        room = profile.max_xml_nodes - places * boxes - profile.usable_threadblocks
+        most = min(
+            profile.max_steps // work.within * within,
+            profile.max_steps * between if work.between else profile.max_xml_nodes,
+            int(profile.max_steps * left * _SPARE) // work.local,
+            room // (work.local + 2 * ends),
+            profile.max_offset // max(work.rooms, work.shards),
+        )
+        segments = power_of_two(most)
+        if segments:
+            found.append((sorted(loads, reverse=True), Numbers(within, between, segments)))
+    return min(found)[1] if found else None
+
+
+def is_worthwhile(problem: Problem, judge: Judge, size: int) -> bool:
+    """Whether moving a chunk of a message takes longer than a step costs.
+
+    Otherwise segments cost more than they hide.
+
+    Parameters
+    ----------
+    problem : Problem
+    judge : Judge
+        Profile and model.
+    size : int
+        Bytes of the message.
+    """
+    boxes = ranks_by_box(problem.topology)
+    found = numbers(problem.collective, len(boxes[0]), len(boxes), judge.profile)
+    if found is None:
+        return False
+    model = model_of(judge)
+    alike = problem.collective is Collective.ALLREDUCE
+    chunks = found.segments * (len(boxes[0]) if alike else problem.topology.size)
+    return size / chunks / (model.rate["Simple"] * 1e3) > model.step["Simple"]
