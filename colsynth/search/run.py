@@ -31,7 +31,7 @@ from colsynth.search.plan import Plan
 from colsynth.search.searcher import Alternatives, Searcher
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
-from colsynth.synthesis.baselines.pipelined_numbers import is_worthwhile
+from colsynth.synthesis.baselines.pipelined_numbers import least_seconds
 
 _TREES = "pack-trees.trees"
 
@@ -170,9 +170,9 @@ class _Quest:
         """Return the defaults of the algorithms that were not tried, but for hopeless ones."""
         case = self._case
         known = algorithm_names(case.problem, profile=case.profile)
-        size = case.sizes[self.searcher.objective.main]
-        if "pipelined" in known and not is_worthwhile(case.problem, case, size):
-            known = tuple(name for name in known if name != "pipelined")
+        if "pipelined" in known:
+            least = least_seconds(case.problem, case)
+            known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
         others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
         names = (name for name in others if self.wish.allows(name) and name in known)
         return [(self.wish.start(name),) for name in names]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, zip_longest
-from math import exp, prod
+from math import exp, log, prod
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.runtimes.choice import Basis, Changes, Choice
@@ -105,6 +105,15 @@ class Searcher:
         place = self.objective.main
         seconds = best.seconds[place]
         return {} if seconds is None else {self.workshop.case.sizes[place]: PROMISING * seconds}
+
+    def may_win(self, least: float) -> bool:
+        """Whether a program that takes so many seconds at every size, or more, may be the best."""
+        best = self.best()
+        score = None if best is None else self.objective.score(best)
+        if score is None or score[0] > 0 or not self.floors:
+            return True
+        weighted = zip(self.objective.weights, self.floors, strict=True)
+        return sum(w * log(max(floor.seconds, least)) for w, floor in weighted) < score[1]
 
     def is_near(self) -> bool:
         """Whether some plan is near its floor (`NEAR`)."""

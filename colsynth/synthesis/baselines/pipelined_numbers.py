@@ -93,24 +93,23 @@ def numbers(collective: Collective, places: int, boxes: int, profile: Profile) -
     return min(found)[1] if found else None
 
 
-def is_worthwhile(problem: Problem, judge: Judge, size: int) -> bool:
-    """Whether moving a chunk of a message takes longer than a step costs.
+def least_seconds(problem: Problem, judge: Judge) -> float:
+    """Return seconds that the program takes at least, whatever the size of the message.
 
-    Otherwise segments cost more than they hide.
+    A threadblock that only sends does as many steps as its share of the segments has.
 
     Parameters
     ----------
     problem : Problem
     judge : Judge
         Profile and model.
-    size : int
-        Bytes of the message.
     """
     boxes = ranks_by_box(problem.topology)
-    found = numbers(problem.collective, len(boxes[0]), len(boxes), judge.profile)
+    places = len(boxes[0])
+    found = numbers(problem.collective, places, len(boxes), judge.profile)
     if found is None:
-        return False
-    model = model_of(judge)
-    alike = problem.collective is Collective.ALLREDUCE
-    chunks = found.segments * (len(boxes[0]) if alike else problem.topology.size)
-    return size / chunks / (model.rate["Simple"] * 1e3) > model.step["Simple"]
+        return 0.0
+    work = _work(problem.collective, places, len(boxes))
+    shares = Fraction(work.within, found.within), Fraction(work.between, found.between)
+    steps = int(found.segments * max(shares))
+    return steps * min(model_of(judge).step.values()) / 1e6
