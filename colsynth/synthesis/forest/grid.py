@@ -70,26 +70,29 @@ def grids(basis: Basis) -> Iterator[Proposal]:
     """Yield grids for the largest switch of a box, the one with the fewest neighbours first.
 
     Unless all is tried, only where one threadblock for each connection, direction and phase
-    would be more than may be resident, and of grids those where as many are resident. Where a
-    grid was taken, distances are yielded once more: with segments they may be faster.
+    would be more than may be resident. Behind a single switch, distances are yielded too, which
+    lead to few neighbours whatever the number of GPUs; a grid must then leave each connection
+    two threadblocks, since their loads differ. Where a grid was taken, distances are yielded once
+    more: with segments they may be faster.
     """
     taken = grid_of(basis.values["pack-trees.grid"])
     if basis.problem.groups or isinstance(taken, Distances):
         return
     ports = _most_ports(basis.problem.topology)
-    if not (taken or basis.thorough) and _fits(ports - 1, basis):
+    if not (taken or basis.thorough) and _fits(ports - 1, 1, basis):
         return
+    single = ports == basis.problem.topology.size
     for grid in () if taken else _factorings(ports):
-        if _fits(sum(grid) - len(grid), basis):
+        if _fits(sum(grid) - len(grid), 2 if single else 1, basis):
             yield ({"pack-trees.grid": "x".join(map(str, grid))},)
-    if ports == basis.problem.topology.size:
+    if single:
         yield from _distances(ports, basis)
 
 
-def _fits(neighbours: int, basis: Basis) -> bool:
-    """Whether each connection, in each direction and phase, can have a threadblock."""
-    phases = basis.shape.rises + basis.shape.falls
-    return 2 * phases * neighbours <= basis.profile.usable_threadblocks
+def _fits(neighbours: int, threadblocks: int, basis: Basis) -> bool:
+    """Whether each connection, in each direction and phase, can have so many threadblocks."""
+    ends = 2 * (basis.shape.rises + basis.shape.falls) * neighbours
+    return ends * threadblocks <= basis.profile.usable_threadblocks
 
 
 def _most_ports(topology: Topology) -> int:
