@@ -42,10 +42,9 @@ def schedule(tree, b, time):
 
 
 @njit(cache=True, nogil=True)
-def first_of(tree):
-    """Return the threadblock of the first event; there is one."""
-    bits = tree.view(np.int64)
-    half, earliest = np.uint64(tree.size // 2), bits[1]
+def first_of(bits):
+    """Return the threadblock of the first event; there is one. `bits` is the tree as int64."""
+    half, earliest = np.uint64(bits.size // 2), bits[1]
     i = np.uint64(1)
     while i < half:
         i <<= np.uint64(1)

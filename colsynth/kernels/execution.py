@@ -74,6 +74,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
     phase = np.full(blocks, READY, np.int8)
     size = np.zeros(blocks)
     events = no_events(blocks)
+    event_bits = events.view(np.int64)
     flag = np.full(blocks + 1, -1, np.int64)
     waiter, following = np.full(blocks + 1, -1, np.int32), np.full(blocks, -1, np.int32)
     flag_slice = np.full(blocks + 1, -1, np.int64)
@@ -117,7 +118,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
         now = events[1]
         dirty, found = 0, 0
         while events[1] <= now + INSTANT:
-            b = first_of(events)
+            b = first_of(event_bits)
             schedule(events, b, np.inf)
             u = at[b]
             if phase[b] == FLOWING or phase[b] == COPYING:

@@ -18,7 +18,7 @@ def test_the_first_event_is_the_least_by_time_and_number(blocks, changes):
         events[b] = time
         left = [(at, b) for b, at in events.items() if at < np.inf]
         if left:
-            assert (tree[1], first_of(tree)) == min(left)
+            assert (tree[1], first_of(tree.view(np.int64))) == min(left)
         else:
             assert tree[1] == np.inf
 
@@ -27,4 +27,4 @@ def test_one_threadblock_and_none():
     assert no_events(0)[1] == np.inf
     tree = no_events(1)
     schedule(tree, 0, 2.0)
-    assert (tree[1], first_of(tree)) == (2.0, 0)
+    assert (tree[1], first_of(tree.view(np.int64))) == (2.0, 0)
