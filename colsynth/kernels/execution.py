@@ -9,7 +9,8 @@ max-min fair rate of its connection (`sharing`), or within the GPU at a rate of 
 it is through, the slot it received from is free for the sender after the connection's return
 time, and what it sent can be received after the connection's latency.
 
-Only threadblocks have events: one at most for each (`alarms`), by (time, number).
+Only threadblocks have events: one at most for each (`alarms`), by (time, number). A connection
+counts the slices it holds, and knows the slots of the next slice sent and of the next taken.
 Events within `INSTANT` of each other happen at once, in the order of their numbers, before
 any rate is worked out anew. Times are float64 nanoseconds, data is in bytes of payload.
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from colsynth.kernels.alarms import schedule, take_first
+from colsynth.kernels.alarms import first_of, no_events, schedule
 from colsynth.kernels.compiled import njit
 from colsynth.kernels.sharing import enter, leave, rate_of, settle
 
@@ -72,12 +73,13 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
     call, part = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
     phase = np.full(blocks, READY, np.int8)
     size = np.zeros(blocks)
-    heap, where = np.empty(blocks, np.int32), np.full(blocks, -1, np.int32)
-    key, sizes = np.zeros(blocks), np.zeros(1, np.int64)
+    events = no_events(blocks)
+    event_bits = events.view(np.int64)
     flag = np.full(blocks + 1, -1, np.int64)
     waiter, following = np.full(blocks + 1, -1, np.int32), np.full(blocks, -1, np.int32)
     flag_slice = np.full(blocks + 1, -1, np.int64)
-    sent, taken = np.zeros(connections, np.int64), np.zeros(connections, np.int64)
+    held = np.zeros(connections, np.int64)
+    sending, taking = np.arange(connections) * depth, np.arange(connections) * depth
     arrival, freed = np.zeros(connections * depth), np.zeros(connections * depth)
     sent_slice = np.full(connections * depth, -1, np.int64)
     freed_slice = np.full(connections * depth, -1, np.int64)
@@ -107,16 +109,17 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
     for b in range(blocks):
         if block_first[b] < block_first[b + 1]:
             running += 1
-            schedule(heap, where, key, sizes, np.int32(b), 0.0)
+            schedule(events, b, 0.0)
         else:
             block_end[b] = 0.0
             for t in range(tiles):
                 through[t] += 1
-    while sizes[0] > 0:
-        now = key[heap[0]]
+    while events[1] < np.inf:
+        now = events[1]
         dirty, found = 0, 0
-        while sizes[0] > 0 and key[heap[0]] <= now + INSTANT:
-            b = take_first(heap, where, key, sizes)
+        while events[1] <= now + INSTANT:
+            b = first_of(event_bits)
+            schedule(events, b, np.inf)
             u = at[b]
             if phase[b] == FLOWING or phase[b] == COPYING:
                 number = done_slices
@@ -140,19 +143,21 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                     times[number, 2], times[number, 3] = begin[b], now
                     times[number, 4] = size[b]
                 if into >= 0:
-                    slot = into * depth + taken[into] % depth
+                    slot = taking[into]
                     freed[slot], freed_slice[slot] = now + give_back[into], number
-                    taken[into] += 1
+                    held[into] -= 1
+                    taking[into] = slot + 1 if slot + 1 < (into + 1) * depth else into * depth
                     if writer[into] >= 0:
-                        schedule(heap, where, key, sizes, writer[into], now + give_back[into])
+                        schedule(events, writer[into], now + give_back[into])
                         phase[writer[into]] = READY
                         writer[into] = -1
                 if out >= 0:
-                    slot = out * depth + sent[out] % depth
+                    slot = sending[out]
                     arrival[slot], sent_slice[slot] = now + latency[out], number
-                    sent[out] += 1
+                    held[out] += 1
+                    sending[out] = slot + 1 if slot + 1 < (out + 1) * depth else out * depth
                     if reader[out] >= 0:
-                        schedule(heap, where, key, sizes, reader[out], now + latency[out])
+                        schedule(events, reader[out], now + latency[out])
                         phase[reader[out]] = READY
                         reader[out] = -1
                 last_slice[b] = number
@@ -168,7 +173,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                             other = waiter[b]
                             waiter[b] = -1
                             while other >= 0:
-                                schedule(heap, where, key, sizes, other, now)
+                                schedule(events, other, now)
                                 phase[other] = READY
                                 other = following[other]
                         at[b] += 1
@@ -201,26 +206,26 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                         if causing[b] == -2 - other:
                             causing[b] = flag_slice[other]
                 if not blocked and into >= 0:
-                    if sent[into] == taken[into]:
+                    if held[into] == 0:
                         reader[into] = b
                         blocked = True
                     else:
-                        slot = into * depth + taken[into] % depth
+                        slot = taking[into]
                         if arrival[slot] >= now and arrival[slot] > turn[b]:
                             cause[b], causing[b] = MESSAGE, sent_slice[slot]
                         if arrival[slot] > now + INSTANT:
-                            schedule(heap, where, key, sizes, b, arrival[slot])
+                            schedule(events, b, arrival[slot])
                             continue
                 if not blocked and out >= 0:
-                    if sent[out] - taken[out] == depth:
+                    if held[out] == depth:
                         writer[out] = b
                         blocked = True
-                    elif sent[out] >= depth:
-                        slot = out * depth + sent[out] % depth
+                    else:
+                        slot = sending[out]
                         if freed[slot] >= now and freed[slot] > turn[b]:
                             cause[b], causing[b] = SLOT, freed_slice[slot]
                         if freed[slot] > now + INSTANT:
-                            schedule(heap, where, key, sizes, b, freed[slot])
+                            schedule(events, b, freed[slot])
                             continue
                 if blocked:
                     phase[b] = IDLE
@@ -239,7 +244,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 if part[b] == 0 and call[b] == 0 and wait_first[u] < wait_first[u + 1]:
                     fixed += after_wait
                 if fixed > 0:
-                    schedule(heap, where, key, sizes, b, now + fixed)
+                    schedule(events, b, now + fixed)
                     continue
             if phase[b] == BUSY:
                 u = at[b]
@@ -247,7 +252,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 begin[b] = now
                 if out < 0 or size[b] == 0.0:
                     phase[b] = COPYING
-                    schedule(heap, where, key, sizes, b, now + size[b] / speed[u])
+                    schedule(events, b, now + size[b] / speed[u])
                     continue
                 phase[b] = FLOWING
                 flow_block[out] = b
@@ -281,5 +286,5 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 continue
             left[c] = max(0.0, left[c] - rate[c] * (now - since[c]))
             since[c], rate[c], limiting[c] = now, new, by
-            schedule(heap, where, key, sizes, b, now + left[c] / new)
+            schedule(events, b, now + left[c] / new)
     return running

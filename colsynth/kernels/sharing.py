@@ -53,6 +53,7 @@ def leave(first, route, place, base, load, member, c):
 @njit(cache=True, nogil=True)
 def _fair_level(link, capacity, first, route, owner, base, load, member, level, most, limits):
     """Return the level of a link, given the caps of its flows and the other levels."""
+    # Without `min` and with no count of zero nothing can raise: numba counts no references.
     count = load[link]
     total = 0.0
     for i in range(count):
@@ -60,12 +61,12 @@ def _fair_level(link, capacity, first, route, owner, base, load, member, level, 
         c = owner[h]
         limit = most[c]
         for k in range(first[c], first[c + 1]):
-            if route[k] != link:
-                limit = min(limit, level[route[k]])
+            if route[k] != link and level[route[k]] < limit:
+                limit = level[route[k]]
         limits[i] = limit
         total += limit
     room = capacity[link]
-    if total <= room:
+    if count == 0 or total <= room:
         return np.inf
     share = room / count
     while True:
@@ -76,11 +77,12 @@ def _fair_level(link, capacity, first, route, owner, base, load, member, level, 
             else:
                 free += 1
         if free == 0:
-            return share
+            break
         grown = (room - taken) / free
         if grown <= share * (1.0 + 1e-12):
-            return share
+            break
         share = grown
+    return share
 
 
 @njit(cache=True, nogil=True)
