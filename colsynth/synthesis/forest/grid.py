@@ -21,6 +21,7 @@ from math import prod
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Topology
 from colsynth.runtimes.choice import Basis, Changes, Proposal
+from colsynth.synthesis.forest.circulant import single_switch
 
 Grid = tuple[int, ...]
 """Extents of a grid, the first for neighbouring ports; empty for none."""
@@ -81,7 +82,7 @@ def grids(basis: Basis) -> Iterator[Proposal]:
     ports = _most_ports(basis.problem.topology)
     if not (taken or basis.thorough) and _fits(ports - 1, 1, basis):
         return
-    single = ports == basis.problem.topology.size
+    single = single_switch(basis.problem.topology) is not None
     for grid in () if taken else _factorings(ports):
         if _fits(sum(grid) - len(grid), 2 if single else 1, basis):
             yield ({"pack-trees.grid": "x".join(map(str, grid))},)
