@@ -92,7 +92,7 @@ class BuildPipelined:
             raise unfit("pipelined", topology, reason)
         boxes = equal_boxes("pipelined", topology)
         if value.collective is Collective.REDUCE_SCATTER and len(boxes) > 1:
-            raise unfit("pipelined", topology, "a reduce-scatter within one box alone is served")
+            raise unfit("pipelined", topology, "it serves a reduce-scatter only within one box")
         groups = (*boxes, *zip(*boxes, strict=True))
         pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
         require_ways("pipelined", topology, pairs, profile=profile)
