@@ -28,7 +28,7 @@ from colsynth.bounds.ways import Ways
 from colsynth.cost import Model, default_model
 from colsynth.cost.pair_routes import is_network
 from colsynth.cost.shared_switch import usable_switch
-from colsynth.cost.usable import has_several_shares, share_of, usable
+from colsynth.cost.usable import exact, has_several_shares, share_of, usable
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
 from colsynth.runtimes.profile import Profile
 
@@ -152,7 +152,7 @@ def _switch_rate(problem: Problem, optimum: AllreduceBound, model: Model) -> Fra
 def _best_share(topology: Topology, model: Model) -> Fraction:
     """Return the greatest share of its bandwidth that the simulator leaves any link."""
     network = any(is_network(topology, link) for link in range(len(topology.links)))
-    return _exact(max(model.link_efficiency, model.network_efficiency * network))
+    return exact(max(model.link_efficiency, model.network_efficiency * network))
 
 
 def _threadblock_time(limit: Latency, size: int, switched: bool) -> float:
@@ -214,7 +214,3 @@ def _share(problem: Problem, prices: Mapping[int, int], model: Model) -> Fractio
         whole += topology.links[link].bandwidth * price
         left += topology.links[link].bandwidth * price * share
     return left / whole
-
-
-def _exact(share: float) -> Fraction:
-    return Fraction(share).limit_denominator(10**6)

@@ -1,20 +1,32 @@
-"""A topology with the bandwidths that the simulator lets links have."""
+"""The bandwidths that the simulator lets links have."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 from colsynth.cost.model import Model
 from colsynth.cost.pair_routes import is_network
 from colsynth.model import Topology
 
 
+@cache
+def exact(decimal: float) -> Fraction:
+    """Return the fraction that a decimal of a model means."""
+    return Fraction(decimal).limit_denominator()
+
+
 def share_of(topology: Topology, link: int, model: Model) -> Fraction:
     """Return the share of its bandwidth that protocols leave a link."""
     network = is_network(topology, link)
     share = model.network_efficiency if network else model.link_efficiency
-    return Fraction(share).limit_denominator(10**6)
+    return exact(share)
+
+
+def bandwidth(topology: Topology, link: int, model: Model) -> Fraction:
+    """Return the bytes per second of a link that the protocols of the wire leave."""
+    return topology.links[link].bandwidth * share_of(topology, link, model)
 
 
 def has_several_shares(topology: Topology, model: Model) -> bool:
@@ -26,7 +38,7 @@ def has_several_shares(topology: Topology, model: Model) -> bool:
 def usable(topology: Topology, model: Model) -> Topology:
     """Return the topology with the bandwidth that protocols leave each link."""
     links = tuple(
-        replace(link, bandwidth=link.bandwidth * share_of(topology, index, model))
-        for index, link in enumerate(topology.links)
+        replace(link, bandwidth=bandwidth(topology, number, model))
+        for number, link in enumerate(topology.links)
     )
     return replace(topology, links=links, whole=None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache
 from math import ceil, lcm
 
 from colsynth.cost import Model, model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.usable import bandwidth, exact
 from colsynth.model import Topology
 from colsynth.runtimes.target import Target
 
@@ -70,17 +70,4 @@ def _busiest(chunks: Mapping[Connection, int], topology: Topology, model: Model)
 
 def pace(target: Target) -> Fraction:
     """Return the bytes per second that a threadblock moves."""
-    return _exact(model_of(target).rate[target.protocol]) * 10**9
-
-
-def bandwidth(topology: Topology, link: int, model: Model) -> Fraction:
-    """Return the bytes per second of a link that the protocols of the wire leave."""
-    outside = is_network(topology, link)
-    share = model.network_efficiency if outside else model.link_efficiency
-    return topology.links[link].bandwidth * _exact(share)
-
-
-@cache
-def _exact(share: float) -> Fraction:
-    """Return the fraction that a decimal of a model means."""
-    return Fraction(share).limit_denominator()
+    return exact(model_of(target).rate[target.protocol]) * 10**9

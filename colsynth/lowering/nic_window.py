@@ -15,7 +15,8 @@ import numpy as np
 
 from colsynth.cost import model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
-from colsynth.lowering.balanced import bandwidth, pace
+from colsynth.cost.usable import bandwidth
+from colsynth.lowering.balanced import pace
 from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import Waits
 from colsynth.model import ChunkProgram

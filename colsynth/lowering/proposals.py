@@ -222,9 +222,10 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
 def _segment_bytes(basis: Basis, seconds: Fraction) -> Fraction:
     """Return the bytes that a threadblock moves in the time a segment should take."""
     from colsynth.cost import model_of
+    from colsynth.cost.usable import exact
 
     rate = model_of(basis).rate[basis.protocol]
-    return Fraction(rate).limit_denominator() * 10**9 * seconds
+    return exact(rate) * 10**9 * seconds
 
 
 def ones_and_twos(number: int) -> str:

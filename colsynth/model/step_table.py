@@ -6,7 +6,7 @@ spell columns, and readers, the verifier and the simulator take them as they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, overload
@@ -100,8 +100,7 @@ class StepTable:
     @property
     def op(self) -> Ints:
         """Code of each operation."""
-        found: Ints = self.numbers[OP]
-        return found
+        return self._row(OP)
 
     @property
     def source(self) -> Ints:
@@ -116,13 +115,15 @@ class StepTable:
     @property
     def count(self) -> Ints:
         """Chunks of each step."""
-        found: Ints = self.numbers[COUNT]
-        return found
+        return self._row(COUNT)
 
     @property
     def signals(self) -> Ints:
         """1 for each step that publishes its completion, else 0."""
-        found: Ints = self.numbers[SIGNALS]
+        return self._row(SIGNALS)
+
+    def _row(self, row: int) -> Ints:
+        found: Ints = self.numbers[row]
         return found
 
     @property
@@ -143,7 +144,7 @@ class StepTable:
 
         return [self.words[code] for code in np.unique(self.op).tolist()]
 
-    def among(self, words: frozenset[str]) -> NDArray[np.bool_]:
+    def among(self, words: Container[str]) -> NDArray[np.bool_]:
         """Return which steps are of some types."""
         import numpy as np
 

@@ -190,7 +190,7 @@ def _values(steps: StepTable, lengths: Ints) -> Ints:
     for one, other in ((source, target), (target, source)):
         absent = one[0] == NONE
         one[:, absent] = other[:, absent]
-    nop = steps.among(frozenset({"nop"}))
+    nop = steps.among({"nop"})
     source[:, nop] = np.array([[steps.buffers.index("i")], [-1]])
     target[:, nop] = np.array([[steps.buffers.index("o")], [-1]])
     waits = np.full((2, len(steps)), -1)
@@ -206,8 +206,8 @@ def _require_plain(steps: StepTable, profile: Profile) -> None:
     buffers = steps.source[0], steps.target[0]
     absent = [letters == NONE for letters in buffers]
     strange = [letters > steps.buffers.index("s") for letters in buffers]
-    nop = steps.among(frozenset({"nop"}))
-    odd = ~steps.among(frozenset(profile.ops)) | (steps.waits > 1)
+    nop = steps.among({"nop"})
+    odd = ~steps.among(profile.ops) | (steps.waits > 1)
     odd |= nop & ((steps.count != 0) | (steps.signals != 0))
     odd |= ~nop & (strange[0] | strange[1] | (absent[0] & absent[1]))
     odd |= (steps.among(_READS) & absent[0]) | (steps.among(_WRITES) & absent[1])

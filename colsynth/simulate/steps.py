@@ -217,7 +217,7 @@ def steps_of(program: ThreadblockProgram) -> Steps:
     steps, length = program.steps, program.lengths
     block = np.repeat(np.arange(len(length)), length)
     ordinal = np.arange(len(steps)) - np.repeat(np.cumsum(length) - length, length)
-    unit, extra = _parts(np.flatnonzero(~steps.among(frozenset({"nop"}))), steps)
+    unit, extra = _parts(np.flatnonzero(~steps.among({"nop"})), steps)
     waiter, wait_block = _waits(program, steps, block)
     behind = np.searchsorted(unit, waiter)  # the unit at or behind each step that waits
     kept = behind < len(unit)
@@ -265,7 +265,7 @@ def _joined(steps: StepTable, unit: Ints, block: Ints, wait_first: Ints) -> NDAr
     """
     same = block[1:] == block[:-1]
     same &= wait_first[2:] == wait_first[1:-1]
-    adds = steps.among(frozenset({"re"}))[unit]
+    adds = steps.among({"re"})[unit]
     same &= adds[1:] & adds[:-1] & (steps.signals[unit[:-1]] == 0)
     keys = np.stack([*steps.target, steps.source[0]])[:, unit]
     same &= (keys[:, 1:] == keys[:, :-1]).all(axis=0)

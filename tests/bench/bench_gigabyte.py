@@ -28,7 +28,7 @@ def lost_by_links(problem: Problem, runtime: str) -> float:
     """Return the bound over that of a topology whose links have what the model leaves of them."""
     from colsynth import api, runtimes
     from colsynth.cost import default_model
-    from colsynth.lowering.balanced import bandwidth
+    from colsynth.cost.usable import bandwidth
 
     topology, model = problem.topology, default_model(runtimes.profile(runtime))
     links = tuple(

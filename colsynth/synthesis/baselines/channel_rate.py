@@ -51,11 +51,12 @@ def channel_rate(target: Target) -> ChannelRate:
     Libraries choose channels once for all protocols, too.
     """
     from colsynth.cost import model_of
+    from colsynth.cost.usable import exact
 
     model = model_of(target)
-    rate = Fraction(model.rate["Simple"]).limit_denominator(10**6) * 10**9 * _BUSY
+    rate = exact(model.rate["Simple"]) * 10**9 * _BUSY
     passes = 1 if target.profile.fuses else 2  # it receives, then adds or sends
-    return ChannelRate(rate / passes, Fraction(model.link_efficiency).limit_denominator(10**6))
+    return ChannelRate(rate / passes, exact(model.link_efficiency))
 
 
 def require_channels(asked: int, profile: Profile) -> None:

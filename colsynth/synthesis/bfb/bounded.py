@@ -98,11 +98,13 @@ class _Pool:
             if load <= goal + _NEAR or not self._add(prices):
                 return
 
-    def widen(self) -> None:
-        """Add trees that are as cheap as those of the mix."""
+    def widen(self) -> bool:
+        """Add trees that are as cheap as those of the mix; return whether there were any."""
+        before = len(self.trees)
         for _ in range(_MORE):
             if not self._add(self.mix()[2]):
-                return
+                break
+        return len(self.trees) > before
 
     def _add(self, prices: NDArray[np.float64]) -> bool:
         """Add a cheapest tree of every root; return whether one was new."""
@@ -192,8 +194,7 @@ def _filled(problem: Problem, direction: Direction, height: int) -> _Pool:
 def _phase(pool: _Pool, direction: Direction, chunks: int, *, meets: bool) -> Phase | None:
     """Return a phase of whole trees; where the pool has none, more trees are found once."""
     found = pool.phase(direction, chunks, meets=meets)
-    if found is None:
-        pool.widen()
+    if found is None and pool.widen():
         found = pool.phase(direction, chunks, meets=meets)
     return found
 
