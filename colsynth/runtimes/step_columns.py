@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from colsynth.model import StepTable
@@ -56,7 +57,7 @@ class StepColumns:
         names = [_NAMES.get(key, ()) for key in KEYS]
         last = np.cumsum([len(found) for found in names])
         choices = np.stack([last - [len(found) for found in names], last], axis=1)
-        self._form = *_joined(_PIECES), *_joined([name for found in names for name in found])
+        self._form = *joined(_PIECES), *joined([name for found in names for name in found])
         self._choices = choices
 
     def __len__(self) -> int:
@@ -132,8 +133,11 @@ class StepColumns:
         )
 
 
-def _joined(texts: tuple[str, ...] | list[str]) -> tuple[NDArray[np.uint8], Ints]:
-    """Return texts as bytes, and where each begins and the last ends."""
+def joined(texts: Sequence[str]) -> tuple[NDArray[np.uint8], Ints]:
+    """Return texts as `colsynth.kernels.records` takes them: bytes, and where each begins and ends.
+
+    Each ends where the next one begins; they are ASCII.
+    """
     import numpy as np
 
     ends = np.cumsum([0, *map(len, texts)])

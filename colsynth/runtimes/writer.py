@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from colsynth.model import Gpu, Header, Step, StepTable, Threadblock, Threadbloc
 from colsynth.model.step_table import NONE
 from colsynth.runtimes.header import NAME_LIMIT, PROTOCOLS
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.step_columns import KEYS, joined
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,10 +25,9 @@ _Attributes = dict[str, str]
 _READS = frozenset({"s", "rrs", "rrc", "rrcs", "cpy", "re"})
 _WRITES = frozenset({"r", "rcs", "rrc", "rrcs", "cpy", "re"})
 _BUFFERS = frozenset("ios")
-_KEYS = ("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
 _STEP = (
     '\n      <step s="',
-    *[f'" {key}="' for key in _KEYS[1:]],
+    *[f'" {key}="' for key in KEYS[1:]],
     '"/>',
 )
 """The text between the values of a step."""
@@ -161,11 +161,11 @@ def _texts(program: ThreadblockProgram) -> Iterator[bytes]:
     from colsynth.kernels.records import spell
 
     steps, lengths = program.steps, program.lengths
-    text, ends = _joined(_STEP)
-    names, name_ends = _joined((*steps.words, *steps.buffers))
+    text, ends = joined(_STEP)
+    names, name_ends = joined((*steps.words, *steps.buffers))
     first, last = len(steps.words), len(steps.words) + len(steps.buffers)
     chosen = {"type": (0, first), "srcbuf": (first, last), "dstbuf": (first, last)}
-    choices = np.array([chosen.get(key, (0, 0)) for key in _KEYS])
+    choices = np.array([chosen.get(key, (0, 0)) for key in KEYS])
     found, begin = spell(text, ends, names, name_ends, choices, _values(steps, lengths))
     data, rows = found.tobytes(), np.concatenate([[0], np.cumsum(lengths)])
     for a, b in pairwise(begin[rows].tolist()):
@@ -173,16 +173,8 @@ def _texts(program: ThreadblockProgram) -> Iterator[bytes]:
             yield data[a:b]
 
 
-def _joined(texts: Sequence[str]) -> tuple[NDArray[np.uint8], Ints]:
-    """Return texts as bytes, and where each begins and the last ends."""
-    import numpy as np
-
-    ends = np.cumsum([0, *map(len, texts)])
-    return np.frombuffer("".join(texts).encode("ascii"), np.uint8).copy(), ends
-
-
 def _values(steps: StepTable, lengths: Ints) -> Ints:
-    """Return the values of `_KEYS`, one column per step."""
+    """Return the values of `KEYS`, one column per step."""
     import numpy as np
 
     ordinal = np.arange(len(steps)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
