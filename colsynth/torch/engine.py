@@ -81,6 +81,49 @@ class RoundsWork(dist.Work):
         return self._future
 
 
+class SeveralWorks(dist.Work):
+    """Calls that count as one: it ends when all have ended.
+
+    Parameters
+    ----------
+    works : list of Work
+    """
+
+    def __init__(self, works: list[Any]) -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Wait for all; raise the error of the first that failed."""
+        return all(work.wait(timeout) for work in self._works)
+
+    def synchronize(self) -> None:
+        """Do as `wait`."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether all calls have ended."""
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        """Whether all calls have ended well."""
+        return all(work.is_success() for work in self._works)
+
+    def exception(self) -> Exception | None:
+        """Return the error of the first call that failed."""
+        found = (work.exception() for work in self._works)
+        return next((fault for fault in found if fault is not None), None)
+
+    def result(self) -> list[torch.Tensor]:
+        """Return the output tensors of all calls."""
+        return [tensor for work in self._works for tensor in work.result()]
+
+    def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
+        """Return a future of the output tensors of all calls."""
+        together = torch.futures.collect_all([work.get_future() for work in self._works])
+        return together.then(lambda done: [x for one in done.value() for x in one.value()])
+
+
 class HostEngine:
     """Executes calls on CPU tensors in a thread of its own, one after the other.
 

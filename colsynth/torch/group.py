@@ -12,7 +12,8 @@ import torch.distributed as dist
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective
 from colsynth.torch.aliases import fitted
-from colsynth.torch.engine import DeviceEngine, HostEngine, RoundsWork
+from colsynth.torch.arguments import flat, normal, rooted
+from colsynth.torch.engine import DeviceEngine, HostEngine, RoundsWork, SeveralWorks
 from colsynth.torch.rounds import Combine, RankProgram, execute, part_of
 from colsynth.torch.shelf import Scheduled, Shelf, read_shelf
 from colsynth.torch.transport import GlooTransport, NcclTransport
@@ -39,9 +40,7 @@ class RoundsGroup(dist.ProcessGroup):
     What it does not override, PyTorch hands to the library's backend of the tensor's device.
     PyTorch keeps Python's lock there where a call may be overridden (2.13, `PyProcessGroup`), and
     a thread of Gloo that lets go of a tensor waits for that lock while it holds the one that the
-    call waits for. So calls that no schedule serves are overridden too, and passed on without it;
-    only coalesced ``all_gather_into_tensor`` and ``reduce_scatter_tensor`` are not, since backends
-    have no such methods.
+    call waits for. So calls that no schedule serves are overridden too, and passed on without it.
 
     Parameters
     ----------
@@ -94,21 +93,21 @@ class RoundsGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Any:
         """Serve ``all_reduce``."""
-        tensors, opts = _normal(tensors, opts, dist.AllreduceOptions)
+        tensors, opts = normal(tensors, opts, dist.AllreduceOptions)
         call = Collective.ALLREDUCE
         work = self._serve_one(call, tensors, op=opts.reduceOp)
         return work or self._library(call, tensors[0]).allreduce(tensors, opts)
 
     def reduce(self, tensors: Any, opts: Any = None, *rest: Any) -> Any:
         """Serve ``reduce``."""
-        tensors, opts = _rooted(tensors, opts, rest, dist.ReduceOptions)
+        tensors, opts = rooted(tensors, opts, rest, dist.ReduceOptions)
         call = Collective.REDUCE
         work = self._serve_one(call, tensors, root=opts.rootRank, op=opts.reduceOp)
         return work or self._library(call, tensors[0]).reduce(tensors, opts)
 
     def broadcast(self, tensors: Any, opts: Any = None, *rest: Any) -> Any:
         """Serve ``broadcast``."""
-        tensors, opts = _rooted(tensors, opts, rest, dist.BroadcastOptions)
+        tensors, opts = rooted(tensors, opts, rest, dist.BroadcastOptions)
         call = Collective.BROADCAST
         work = self._serve_one(call, tensors, root=opts.rootRank)
         return work or self._library(call, tensors[0]).broadcast(tensors, opts)
@@ -118,7 +117,7 @@ class RoundsGroup(dist.ProcessGroup):
         opts = dist.AllgatherOptions() if opts is None else opts
         call, work = Collective.ALLGATHER, None
         if output.numel() == self._size * tensor.numel() and output.dtype == tensor.dtype:
-            work = self._serve(call, _flat(tensor), _flat(output), [output])
+            work = self._serve(call, flat(tensor), flat(output), [output])
         if work is not None:
             return work
         return self._library(call, output)._allgather_base(output, tensor, opts)  # noqa: SLF001
@@ -128,7 +127,7 @@ class RoundsGroup(dist.ProcessGroup):
         opts = dist.ReduceScatterOptions() if opts is None else opts
         call, work = Collective.REDUCE_SCATTER, None
         if tensor.numel() == self._size * output.numel() and output.dtype == tensor.dtype:
-            work = self._serve(call, _flat(tensor), _flat(output), [output], op=opts.reduceOp)
+            work = self._serve(call, flat(tensor), flat(output), [output], op=opts.reduceOp)
         if work is not None:
             return work
         library = self._library(call, output)
@@ -144,11 +143,21 @@ class RoundsGroup(dist.ProcessGroup):
         opts = dist.AllToAllOptions() if opts is None else opts
         call, work = Collective.ALLTOALL, None
         if not outputs and not inputs and output.dtype == tensor.dtype:
-            work = self._serve(call, _flat(tensor), _flat(output), [output])
+            work = self._serve(call, flat(tensor), flat(output), [output])
         if work is not None:
             return work
         library = self._library(call, output)
         return library.alltoall_base(output, tensor, outputs or [], inputs or [], opts)
+
+    def all_gather_single_coalesced(self, outputs: Any, tensors: Any, opts: Any = None) -> Any:
+        """Serve ``all_gather_into_tensor`` of several tensors, as DTensor calls it, one by one."""
+        pairs = zip(outputs, tensors, strict=True)
+        return SeveralWorks([self.all_gather_single(*pair, opts) for pair in pairs])
+
+    def reduce_scatter_single_coalesced(self, outputs: Any, tensors: Any, opts: Any = None) -> Any:
+        """Serve ``reduce_scatter_tensor`` of several tensors, as DTensor calls it, one by one."""
+        pairs = zip(outputs, tensors, strict=True)
+        return SeveralWorks([self.reduce_scatter_single(*pair, opts) for pair in pairs])
 
     # Calls that no schedule serves.
 
@@ -190,6 +199,8 @@ class RoundsGroup(dist.ProcessGroup):
     _allgather_base = all_gather_single
     _reduce_scatter_base = reduce_scatter_single
     alltoall_base = all_to_all_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     def _library(self, collective: Collective, tensor: torch.Tensor) -> Any:
         self.served[str(collective), "library"] += 1
@@ -203,8 +214,8 @@ class RoundsGroup(dist.ProcessGroup):
         op: Any = None,
     ) -> RoundsWork | None:
         """Do as `_serve` for a call whose input is its output."""
-        flat = _flat(tensors[0]) if len(tensors) == 1 else None
-        return self._serve(collective, flat, flat, tensors, root, op)
+        only = flat(tensors[0]) if len(tensors) == 1 else None
+        return self._serve(collective, only, only, tensors, root, op)
 
     def _serve(
         self,
@@ -309,32 +320,6 @@ def _agree(digest: str, store: dist.Store, rank: int, size: int) -> None:
 
 def _text(store: dist.Store, key: str) -> str:
     return str(store.get(key).decode())
-
-
-def _normal(tensors: Any, opts: Any, kind: Any) -> tuple[list[torch.Tensor], Any]:
-    """Return tensors and options of a call in any of the forms that PyTorch's class takes."""
-    if opts is None or not isinstance(opts, kind):
-        made = kind()
-        if opts is not None:
-            made.reduceOp = opts
-        opts = made
-    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors), opts
-
-
-def _rooted(tensors: Any, opts: Any, rest: Any, kind: Any) -> tuple[list[torch.Tensor], Any]:
-    """Do as `_normal` for calls with a root, which may come by itself."""
-    root = opts if isinstance(opts, int) else None
-    op = rest[0] if rest and kind is dist.ReduceOptions else None
-    tensors, opts = _normal(tensors, op if root is not None else opts, kind)
-    if root is not None:
-        opts.rootRank = root
-    return tensors, opts
-
-
-def _flat(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return a dense tensor as one row of the same memory; None of others."""
-    dense = tensor.layout is torch.strided and tensor.is_contiguous() and not tensor.is_complex()
-    return tensor.detach().view(-1) if dense and not tensor.is_quantized else None
 
 
 def _adds_up(op: Any, dtype: torch.dtype) -> bool:

@@ -23,8 +23,11 @@ import colsynth.torch
 
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8)
 WAYS = {"sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX}
+SERVED = {"allreduce", "broadcast", "all_gather_single", "all_gather_single_coalesced"}
+SERVED |= {"all_to_all_single", "reduce_scatter_single", "reduce_scatter_single_coalesced"}
 PASSED_ON = {"allgather", "reduce_scatter", "allreduce_coalesced", "send", "recv", "barrier"}
-"""Calls that no schedule serves. PyTorch's own way to them may hang."""
+"""With `SERVED`, the calls for which PyTorch keeps Python's lock where no class overrides them, and
+may hang (`PyProcessGroup.hpp`)."""
 LENGTH = 3840
 """Elements; 1 to 8 ranks and their chunks divide it."""
 
@@ -84,6 +87,7 @@ def calls(rank, size):
     dist.all_reduce(total)
     assert torch.equal(mean, total / size)
     _mixed(rank, size)
+    _functional(rank, size)
     _library(rank, size)
     halves = [list(range(size // 2)), list(range(size // 2, size))]
     groups = [dist.new_group(ranks, backend="colsynth") for ranks in halves]
@@ -120,9 +124,33 @@ def _mixed(rank, size):
     }
 
 
+def _functional(rank, size):
+    """Check the calls that DTensor makes: they are coalesced, of one tensor or of several."""
+    from torch.distributed import _functional_collectives as functional
+
+    group, before = dist.group.WORLD, dict(colsynth.torch.served())
+    mine, whole = _data(rank), _data(rank, length=LENGTH * size, seed=1)
+    gathered = functional.all_gather_tensor(mine, 0, group)
+    assert torch.equal(gathered, torch.cat([_data(other) for other in range(size)]))
+    total = sum(_data(other, length=LENGTH * size, seed=1) for other in range(size))
+    own = total.view(size, LENGTH)[rank]
+    assert torch.equal(functional.reduce_scatter_tensor(whole, "sum", 0, group), own)
+    odd = torch.arange(3.0) + rank
+    for given, got in zip(
+        (mine, odd), functional.all_gather_into_tensor_coalesced([mine, odd], group), strict=True
+    ):
+        assert torch.equal(got.view(size, -1)[rank], given)
+    outs = functional.reduce_scatter_tensor_coalesced([whole, whole], "sum", [0, 0], group)
+    assert all(torch.equal(out, own) for out in outs)
+    after = colsynth.torch.served()
+    more = {k: n - before.get(k, 0) for k, n in after.items() if n != before.get(k, 0)}
+    assert more["reduce-scatter", "rounds"] == 3, more
+    assert more["allgather", "rounds"] + more.get(("allgather", "library"), 0) == 3, more
+
+
 def _library(rank, size):
     """Check calls that no schedule serves: sizes, types, views, roots, and other calls."""
-    assert vars(colsynth.torch.RoundsGroup).keys() >= PASSED_ON
+    assert vars(colsynth.torch.RoundsGroup).keys() >= SERVED | PASSED_ON
     before = colsynth.torch.served()
     for tensor in (
         torch.ones(LENGTH + 1),
