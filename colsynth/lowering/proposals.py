@@ -12,12 +12,13 @@ In between, segments are as large as the steps and nodes of a file require.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from colsynth.cost.pair_routes import is_network
 from colsynth.lowering.orders import ORDERS
 from colsynth.lowering.paired import is_round
-from colsynth.runtimes.choice import Basis, Changes, Proposal
+from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal
 from colsynth.runtimes.selection import power_of_two
 
 ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
@@ -170,6 +171,8 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     yield tuple(_segmented(basis))
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
+    if not basis.profile.fuses:
+        yield tuple(_scheduled(basis))
 
 
 def _segmented(basis: Basis) -> Iterator[Changes]:
@@ -217,6 +220,28 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         lag = number if shape.falls else 0
         fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, LAG: lag, INSTANCES: 1}
         yield {**fixed, SEGMENTS: ones_and_twos(number)}
+
+
+def _scheduled(basis: Basis) -> Iterator[Changes]:
+    """Yield ever fewer segments with threadblocks by time, with the protocol that moves most.
+
+    Trees move one chunk at a time. Data waits at each GPU for a whole chunk, so the more there are
+    the better; all their steps have to fit. Powers of two divide the messages of most calls.
+    """
+    from colsynth.cost import model_of
+
+    shape, profile = basis.shape, basis.profile
+    rate = model_of(basis).rate
+    protocol = max(profile.fifo_calls, key=lambda name: rate[name])
+    phases = shape.rises + shape.falls
+    steps = shape.trees * (2 * phases + shape.rises) * (shape.ranks - 1) / shape.ranks
+    room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
+    bytes_each = _segment_bytes(replace(basis, protocol=protocol), _SEGMENT_SECONDS)
+    number = power_of_two(min(room, int(basis.size / (bytes_each * shape.trees))))
+    while number > 1:
+        fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: 1, MERGE: 1, INSTANCES: 1}
+        yield {**fixed, ORDER: "chains", SEGMENTS: "-".join(["1"] * number), PROTOCOL: protocol}
+        number //= 2
 
 
 def _segment_bytes(basis: Basis, seconds: Fraction) -> Fraction:

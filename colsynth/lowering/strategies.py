@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-Name = Literal["fewest", "spread", "balanced", "pooled", "paired", "duplex"]
+Name = Literal["fewest", "spread", "balanced", "pooled", "paired", "duplex", "scheduled"]
 
 
 class Quota(Enum):
@@ -20,6 +20,7 @@ class Quota(Enum):
     ANY = "any"
     LOAD = "load"
     PAIRS = "pairs"
+    TIME = "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ STRATEGIES: dict[str, Strategy] = {
     "balanced": Strategy(Quota.LOAD),
     "pooled": Strategy(Quota.LOAD, separates=False),
     "paired": Strategy(Quota.PAIRS, duplex=True, separates=False),
+    "scheduled": Strategy(Quota.TIME, separates=False),
     "duplex": Strategy(duplex=True, separates=False),
 }
 """Every strategy by its name, `Name`."""

@@ -296,7 +296,8 @@ class Searcher:
         for proposal in proposals:
             allowed = (c for c in proposal if not self._is_pinned(c))
             plans = (plan.changed(changes) for changes in allowed)
-            yield tuple(x for x in plans if x is not None and self._has_room(parent, x))
+            known = (x for x in plans if x is not None and x.protocol in self.protocols)
+            yield tuple(x for x in known if self._has_room(parent, x))
 
     def _has_room(self, parent: Measured, plan: Plan) -> bool:
         """Whether the remaining budget suffices for a plan, by an estimate of its steps."""
