@@ -180,6 +180,8 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     shape = basis.shape
     trees = shape.trees * max(1, basis.values["lower-forest.instances"])
     bytes_each = _segment_bytes(basis, _SEGMENT_SECONDS)
+    if basis.profile.tile_bytes[basis.protocol] < bytes_each:
+        return  # the runtime cuts chunks into smaller parts itself
     chunks = max(1, power_of_two(int(basis.size / (bytes_each * trees))))
     number = min(_room(basis), chunks * 3 // 4)
     both = shape.rises and shape.falls

@@ -58,7 +58,7 @@ STRATEGIES: dict[str, Strategy] = {
     "balanced": Strategy(Quota.LOAD),
     "pooled": Strategy(Quota.LOAD, separates=False),
     "paired": Strategy(Quota.PAIRS, duplex=True, separates=False),
-    "scheduled": Strategy(Quota.TIME, separates=False),
     "duplex": Strategy(duplex=True, separates=False),
+    "scheduled": Strategy(Quota.TIME, separates=False),
 }
 """Every strategy by its name, `Name`."""
