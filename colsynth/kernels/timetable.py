@@ -109,9 +109,6 @@ def timetable(tasks, due, blocks, room):
     fits : bool
     """
     count, size = tasks.group.size, blocks[-1]
-    group_of = np.empty(size, np.int64)
-    for group in range(blocks.size - 1):
-        group_of[blocks[group] : blocks[group + 1]] = group
     missing = np.diff(tasks.first)
     begins, followers = _followers(tasks)
     queues = _no_queues(tasks, blocks.size - 1, size)
@@ -119,7 +116,7 @@ def timetable(tasks, due, blocks, room):
     left, free = np.full(size, room), np.ones(size, np.bool_)
     times, whats = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
     events = np.zeros(EVENTS + 1, np.int64)
-    touched = np.empty(count + 1, np.int64)  # groups, and below zero threadblocks
+    touched = np.empty(count + 1, np.int64)  # groups
     now, done, many = 0, 0, 0
     for task in range(count):
         if missing[task] == 0:
@@ -128,7 +125,7 @@ def timetable(tasks, due, blocks, room):
     while True:
         for k in range(many):
             while True:
-                task, where = _next(queues, tasks, due, blocks, group_of, left, free, touched[k])
+                task, where = _next(queues, tasks, due, blocks, left, free, touched[k])
                 if task == _NONE:
                     break
                 if tasks.chain[task] == task:
@@ -144,7 +141,7 @@ def timetable(tasks, due, blocks, room):
         what = pop(times, whats, events)
         if what < count:
             free[block[what]] = True
-            touched[0], many = -1 - block[what], 1
+            touched[0], many = tasks.group[what], 1
             continue
         done += 1
         for k in range(begins[what - count], begins[what - count + 1]):
@@ -193,12 +190,11 @@ def _no_queues(tasks, groups, size):
 
 @njit(cache=True, nogil=True)
 def _wait(queues, tasks, due, block, task):
-    """Put a task into its queue; return its group, or -1 less the threadblock of its chain."""
+    """Put a task into its queue; return its group."""
     group = tasks.group[task]
     if tasks.chain[task] == task:
         begin, end = queues.place[group], queues.place[group + 1]
-        heap = queues.due[begin:end], queues.task[begin:end]
-        push(heap[0], heap[1], queues.length[group], due[task], task)
+        push(queues.due[begin:end], queues.task[begin:end], queues.length[group], due[task], task)
         return group
     where = block[tasks.chain[task]]
     before, after = _NONE, queues.head[where]
@@ -209,35 +205,36 @@ def _wait(queues, tasks, due, block, task):
         queues.head[where] = task
     else:
         queues.following[before] = task
-    return -1 - where
+    return group
 
 
 @njit(cache=True, nogil=True)
-def _next(queues, tasks, due, blocks, group_of, left, free, touched):
-    """Take the task out of its queue that begins next on a group or threadblock; return both."""
-    where = -1 - touched
-    group = touched if touched >= 0 else group_of[where]
+def _next(queues, tasks, due, blocks, left, free, group):
+    """Take the task that begins next on a group out of its queue; return it and its threadblock.
+
+    A task that goes on with a chain goes first where it is due no later than the first of those
+    that begin chains, or where that one finds no room.
+    """
     begin, end = queues.place[group], queues.place[group + 1]
     first = queues.task[begin] if queues.length[group, EVENTS] else _NONE
-    if touched < 0:
-        if not free[where]:
-            return _NONE, _NONE
-        own = queues.head[where]
-        if own != _NONE and (first == _NONE or due[own] <= due[first]):
-            queues.head[where] = queues.following[own]
-            return own, where
-    if first == _NONE:
-        return _NONE, _NONE
-    best = _NONE
+    best, later = _NONE, _NONE
     for other in range(blocks[group], blocks[group + 1]):
+        if not free[other]:
+            continue
+        own = queues.head[other]
+        if own != _NONE:
+            if first == _NONE or due[own] <= due[first]:
+                queues.head[other] = queues.following[own]
+                return own, other
+            later = other if later == _NONE else later
         roomier = best == _NONE or left[other] > left[best]
-        if free[other] and roomier and left[other] >= tasks.steps[first]:
+        if first != _NONE and roomier and left[other] >= tasks.steps[first]:
             best = other
     if best != _NONE:
         pop(queues.due[begin:end], queues.task[begin:end], queues.length[group])
         return first, best
-    if touched < 0 and queues.head[where] != _NONE:
-        own = queues.head[where]
-        queues.head[where] = queues.following[own]
-        return own, where
+    if later != _NONE:
+        own = queues.head[later]
+        queues.head[later] = queues.following[own]
+        return own, later
     return _NONE, _NONE
