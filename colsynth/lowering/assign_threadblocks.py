@@ -19,6 +19,7 @@ from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.local_copies import split_own_copies
 from colsynth.lowering.nic_window import with_nic_window
+from colsynth.lowering.proposals import strategies
 from colsynth.lowering.scheduled import Timetable
 from colsynth.lowering.strategies import STRATEGIES, Name, Quota
 from colsynth.lowering.threadblock_load import RankLoads
@@ -75,7 +76,7 @@ class AssignThreadblocks:
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ThreadblockProgram
     choices: ClassVar[tuple[Choice, ...]] = (
-        Choice("strategy", ("spread", "fewest", "balanced")),
+        Choice("strategy", propose=strategies),
         Choice("fold", propose=folds),
     )
 

@@ -29,6 +29,9 @@ INSTANCES = "lower-forest.instances"
 SUMS = "place-slots.sums"
 LAG = "order-transfers.lag"
 
+_PLAIN = "spread", "fewest", "balanced"
+"""Strategies that need no other options."""
+
 SPREAD = "lower-rounds.spread"
 _SPREADS = ((2, 2), (4, 4), (8, 8), (16, 16))
 """Parts of the busiest link's load in a round, and copies of the program.
@@ -171,8 +174,6 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     yield tuple(_segmented(basis))
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
-    if not basis.profile.fuses:
-        yield tuple(_scheduled(basis))
 
 
 def _segmented(basis: Basis) -> Iterator[Changes]:
@@ -224,6 +225,16 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         yield {**fixed, SEGMENTS: ones_and_twos(number)}
 
 
+def strategies(basis: Basis) -> Iterator[Proposal]:
+    """Yield other strategies; one that orders steps as well where sums are steps of their own."""
+    for other in _PLAIN if basis.thorough else ():
+        if other != basis.values[STRATEGY]:
+            yield ({STRATEGY: other},)
+    waits = basis.shape.height > 1 and SEGMENTS in basis.values
+    if waits and not basis.profile.fuses and basis.values[STRATEGY] != "scheduled":
+        yield tuple(_scheduled(basis))
+
+
 def _scheduled(basis: Basis) -> Iterator[Changes]:
     """Yield ever fewer segments with threadblocks by time, with the protocol that moves most.
 
@@ -240,7 +251,7 @@ def _scheduled(basis: Basis) -> Iterator[Changes]:
     room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
     bytes_each = _segment_bytes(replace(basis, protocol=protocol), _SEGMENT_SECONDS)
     number = power_of_two(min(room, int(basis.size / (bytes_each * shape.trees))))
-    while number > 1:
+    while number >= _LEAST:
         fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: 1, MERGE: 1, INSTANCES: 1}
         yield {**fixed, ORDER: "chains", SEGMENTS: "-".join(["1"] * number), PROTOCOL: protocol}
         number //= 2
