@@ -37,6 +37,8 @@ def warm(progress: Callable[[str, int, int], None] | None = None) -> None:
         problem = make_problem(load_topology(machine, nodes=boxes), collective)
         synthesize(problem)
         compile_schedule(problem, "msccl", algorithm=algorithm, **options)  # type: ignore[arg-type]
+    problem = make_problem(load_topology("ring:4"), "reduce-scatter")
+    compile_schedule(problem, "rccl", algorithm="forest", size=1 << 30)
     _fabrics()
 
 

@@ -19,6 +19,8 @@ from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.local_copies import split_own_copies
 from colsynth.lowering.nic_window import with_nic_window
+from colsynth.lowering.proposals import strategies
+from colsynth.lowering.scheduled import Timetable
 from colsynth.lowering.strategies import STRATEGIES, Name, Quota
 from colsynth.lowering.threadblock_load import RankLoads
 from colsynth.lowering.unsaved import without_saves
@@ -46,7 +48,9 @@ class AssignThreadblocks:
         to its load. ``"pooled"``: balanced, and phases share threadblocks. ``"paired"``: by load
         as well, and within a box each threadblock also serves the opposite connection, in
         rounds; nothing is fused. ``"duplex"``: as few as suffice, each with one connection in
-        each direction, as on a ring.
+        each direction, as on a ring. ``"scheduled"``: each connection and the local steps of each
+        GPU have their own, in proportion to the time that these take, and a simulation of a large
+        message orders them (`colsynth.lowering.scheduled`); nothing is fused.
     nic_window : int
         Sends in flight on each link that leaves a box, in multiples of as many as fill it;
         the others wait (`colsynth.lowering.nic_window`). 0: no limit.
@@ -72,7 +76,7 @@ class AssignThreadblocks:
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ThreadblockProgram
     choices: ClassVar[tuple[Choice, ...]] = (
-        Choice("strategy", ("spread", "fewest", "balanced")),
+        Choice("strategy", propose=strategies),
         Choice("fold", propose=folds),
     )
 
@@ -113,8 +117,15 @@ class AssignThreadblocks:
         needed = waits(columns, ranges, layout, target.in_place)
         if self.nic_window:
             needed = with_nic_window(value, columns, needed, self.nic_window, target)
-        allocator = Allocator(value, columns, ops, needed, strategy, target)
-        blocks = self._allocate(allocator, target, self._limits(value, layout, target.profile))
+        limits = self._limits(value, layout, target.profile)
+        if strategy.quota is Quota.TIME:
+            found = Timetable(value, columns, needed, target).allocate(limits)
+            if found is None:
+                raise _too_many(value, limits, target)
+            blocks = found
+        else:
+            allocator = Allocator(value, columns, ops, needed, strategy, target)
+            blocks = self._allocate(allocator, target, limits)
         spelling = Spelling(columns, needed, ranges)
         program = emit(value, spelling, blocks, layout, target)
         if layout.exchanges and target.in_place:

@@ -12,12 +12,13 @@ In between, segments are as large as the steps and nodes of a file require.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from colsynth.cost.pair_routes import is_network
 from colsynth.lowering.orders import ORDERS
 from colsynth.lowering.paired import is_round
-from colsynth.runtimes.choice import Basis, Changes, Proposal
+from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal
 from colsynth.runtimes.selection import power_of_two
 
 ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
@@ -27,6 +28,9 @@ NIC_WINDOW = "assign-threadblocks.nic_window"
 INSTANCES = "lower-forest.instances"
 SUMS = "place-slots.sums"
 LAG = "order-transfers.lag"
+
+_PLAIN = "spread", "fewest", "balanced"
+"""Strategies that need no other options."""
 
 SPREAD = "lower-rounds.spread"
 _SPREADS = ((2, 2), (4, 4), (8, 8), (16, 16))
@@ -177,6 +181,8 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     shape = basis.shape
     trees = shape.trees * max(1, basis.values["lower-forest.instances"])
     bytes_each = _segment_bytes(basis, _SEGMENT_SECONDS)
+    if basis.profile.tile_bytes[basis.protocol] < bytes_each:
+        return  # the runtime cuts chunks into smaller parts itself
     chunks = max(1, power_of_two(int(basis.size / (bytes_each * trees))))
     number = min(_room(basis), chunks * 3 // 4)
     both = shape.rises and shape.falls
@@ -217,6 +223,38 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         lag = number if shape.falls else 0
         fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, LAG: lag, INSTANCES: 1}
         yield {**fixed, SEGMENTS: ones_and_twos(number)}
+
+
+def strategies(basis: Basis) -> Iterator[Proposal]:
+    """Yield other strategies; one that orders steps as well where sums are steps of their own."""
+    for other in _PLAIN if basis.thorough else ():
+        if other != basis.values[STRATEGY]:
+            yield ({STRATEGY: other},)
+    waits = basis.shape.height > 1 and SEGMENTS in basis.values
+    if waits and not basis.profile.fuses and basis.values[STRATEGY] != "scheduled":
+        yield tuple(_scheduled(basis))
+
+
+def _scheduled(basis: Basis) -> Iterator[Changes]:
+    """Yield ever fewer segments with threadblocks by time, with the protocol that moves most.
+
+    Trees move one chunk at a time. Data waits at each GPU for a whole chunk, so the more there are
+    the better; all their steps have to fit. Powers of two divide the messages of most calls.
+    """
+    from colsynth.cost import model_of
+
+    shape, profile = basis.shape, basis.profile
+    rate = model_of(basis).rate
+    protocol = max(profile.fifo_calls, key=lambda name: rate[name])
+    phases = shape.rises + shape.falls
+    steps = shape.trees * (2 * phases + shape.rises) * (shape.ranks - 1) / shape.ranks
+    room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
+    bytes_each = _segment_bytes(replace(basis, protocol=protocol), _SEGMENT_SECONDS)
+    number = power_of_two(min(room, int(basis.size / (bytes_each * shape.trees))))
+    while number >= _LEAST:
+        fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: 1, MERGE: 1, INSTANCES: 1}
+        yield {**fixed, ORDER: "chains", SEGMENTS: "-".join(["1"] * number), PROTOCOL: protocol}
+        number //= 2
 
 
 def _segment_bytes(basis: Basis, seconds: Fraction) -> Fraction:

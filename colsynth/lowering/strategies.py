@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-Name = Literal["fewest", "spread", "balanced", "pooled", "paired", "duplex"]
+Name = Literal["fewest", "spread", "balanced", "pooled", "paired", "duplex", "scheduled"]
 
 
 class Quota(Enum):
@@ -20,6 +20,7 @@ class Quota(Enum):
     ANY = "any"
     LOAD = "load"
     PAIRS = "pairs"
+    TIME = "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +59,6 @@ STRATEGIES: dict[str, Strategy] = {
     "pooled": Strategy(Quota.LOAD, separates=False),
     "paired": Strategy(Quota.PAIRS, duplex=True, separates=False),
     "duplex": Strategy(duplex=True, separates=False),
+    "scheduled": Strategy(Quota.TIME, separates=False),
 }
 """Every strategy by its name, `Name`."""

@@ -14,8 +14,11 @@ from typing import Any
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
 
+PROTOCOL = "protocol"
+"""What stands for the protocol among changes."""
+
 Changes = Mapping[str, Any]
-"""New values of options, by ``"pass-name.field"``."""
+"""New values of options, by ``"pass-name.field"``, and of the protocol."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
-from colsynth.runtimes.choice import Changes, Choice
+from colsynth.runtimes.choice import PROTOCOL, Changes, Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Plan:
     def changed(self, changes: Changes) -> Plan | None:
         """Return the plan with changed options; None if it lacks one of them."""
         wanted = dict(changes)
+        protocol = wanted.pop(PROTOCOL, self.protocol)
         passes: list[Any] = []
         item: Any
         for item in self.pipeline.passes:
@@ -46,7 +47,7 @@ class Plan:
             passes.append(replace(item, **own) if own else item)
         if wanted:
             return None
-        return replace(self, passes=str(Pipeline(tuple(passes))))
+        return replace(self, protocol=protocol, passes=str(Pipeline(tuple(passes))))
 
     def values(self) -> dict[str, Any]:
         """Return the options of all passes, by ``"pass-name.field"``."""

@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from math import exp, log, prod
 
 from colsynth.bounds.runtime import RuntimeBound
-from colsynth.runtimes.choice import Basis, Changes, Choice
+from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Choice
 from colsynth.search.levels import LIBRARY, NEAR, OWN, PROMISING, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
@@ -67,6 +67,7 @@ class Searcher:
         self.protocols, self.pinned, self.floors = protocols, pinned, floors
         self.known, self.shows_all = known or {}, shows_all
         self.found: dict[Plan, Measured] = {}
+        self._tied: set[str] = set()  # pipelines that were proposed with their protocol
         self.evaluations = 0
         self.work = 0
         self.most_evaluations: int | None = means.budget
@@ -217,6 +218,7 @@ class Searcher:
             plans = [
                 replace(plan, protocol=protocol)
                 for plan in self._promising()
+                if plan.passes not in self._tied
                 for protocol in self.protocols
             ]
             self.try_all([(plan,) for plan in dict.fromkeys(plans)])
@@ -295,8 +297,11 @@ class Searcher:
             proposals = iter(choice.propose(self._basis(parent, choice.anchor, thorough)))
         for proposal in proposals:
             allowed = (c for c in proposal if not self._is_pinned(c))
-            plans = (plan.changed(changes) for changes in allowed)
-            yield tuple(x for x in plans if x is not None and self._has_room(parent, x))
+            plans = [(plan.changed(changes), PROTOCOL in changes) for changes in allowed]
+            known = [(x, y) for x, y in plans if x is not None and x.protocol in self.protocols]
+            tied = plan.passes in self._tied
+            self._tied.update(x.passes for x, proposed in known if proposed or tied)
+            yield tuple(x for x, _ in known if self._has_room(parent, x))
 
     def _has_room(self, parent: Measured, plan: Plan) -> bool:
         """Whether the remaining budget suffices for a plan, by an estimate of its steps."""

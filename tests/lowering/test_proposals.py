@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from colsynth import api
+from colsynth.cost import default_model
 from colsynth.lowering.proposals import (
     BY_LOAD,
     SUMS,
     orders,
     segmentations,
     sizes_of,
+    strategies,
     sums_in_one_go,
     unmerged,
 )
@@ -70,6 +72,18 @@ def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
             counts.append(len(sizes))
         assert counts == sorted(set(counts), reverse=True)
         assert counts
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_scheduled_threadblocks_are_proposed_where_sums_are_steps_of_their_own(collective):
+    assert not list(strategies(basis(collective, "msccl", 2)))
+    seen = basis(collective, "rccl", 2)
+    ((first, *others),) = strategies(seen)
+    rate = default_model(seen.profile).rate
+    assert rate[first["protocol"]] == max(rate.values())
+    counts = [len(numbers(changes[SEGMENTS])) for changes in (first, *others)]
+    assert all(count.bit_count() == 1 for count in counts)
+    assert counts == sorted(set(counts), reverse=True)
 
 
 def test_where_a_step_moves_one_chunk_no_more_is_proposed_than_threadblocks_hold():
