@@ -52,10 +52,13 @@ class OrderTransfers:
         one step, chains are best.
     lag : int
         Of round-robin: beats by which the second phase of an allreduce is delayed.
+    spacing : int
+        Of round-robin: beats by which data waits at every GPU that passes it on.
     """
 
     order: str = CHAINS
     lag: int = 0
+    spacing: int = 0
 
     name: ClassVar[str] = "order-transfers"
     takes: ClassVar[type] = ChunkProgram
@@ -67,6 +70,7 @@ class OrderTransfers:
             phrase = f"there is no order {self.order!r}"
             raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.order, ORDERS)))
         require_least("lag", self.lag, 0)
+        require_least("spacing", self.spacing, 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program in its final order.
@@ -87,7 +91,7 @@ class OrderTransfers:
                 )
             )
         if self.order == ROUND_ROBIN:
-            order = round_robin(transfers, value.problem.topology, self.lag)
+            order = round_robin(transfers, value.problem.topology, self.lag, self.spacing)
         elif self.order == LIST_SCHEDULE:
             order = list_schedule(transfers, value.problem.topology)
         else:

@@ -27,7 +27,7 @@ MOST = "lower-forest.most"
 NIC_WINDOW = "assign-threadblocks.nic_window"
 INSTANCES = "lower-forest.instances"
 SUMS = "place-slots.sums"
-LAG = "order-transfers.lag"
+LAG, SPACING = "order-transfers.lag", "order-transfers.spacing"
 
 _PLAIN = "spread", "fewest", "balanced"
 """Strategies that need no other options."""
@@ -63,6 +63,14 @@ _TRIES = 4
 
 _NIC_WINDOW = 2
 """Sends in flight per NIC. With one, the NIC idles between two; with more, all of them end late."""
+
+_LATE: Changes = {LAG: 2, SPACING: 1}
+"""Data waits a beat before it is passed on, and two before sums are copied.
+
+So a step seldom waits for another threadblock, and holds up what stands behind it. An allreduce of
+1 GiB with 12 segments reaches 185 GB/s instead of 118 on four DGX H100 boxes, and 189 instead of
+151 on eight. With 6 segments on 16 boxes the beats cost more than they gain: 169 instead of 171.
+"""
 
 BY_LOAD: Changes = {ORDER: "round-robin", STRATEGY: "balanced", MOST: 0}
 """Round-robin with threadblocks by load, and no tree cut."""
@@ -171,7 +179,8 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     shape = basis.shape
     if shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
-    yield tuple(_segmented(basis))
+    for waits in (_LATE, {LAG: 0, SPACING: 0}):
+        yield tuple({**changes, **waits} for changes in _segmented(basis))
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
 
@@ -221,8 +230,8 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         if number < _LEAST:
             return
         lag = number if shape.falls else 0
-        fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, LAG: lag, INSTANCES: 1}
-        yield {**fixed, SEGMENTS: ones_and_twos(number)}
+        fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, INSTANCES: 1}
+        yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: ones_and_twos(number)}
 
 
 def strategies(basis: Basis) -> Iterator[Proposal]:

@@ -18,7 +18,9 @@ from colsynth.lowering.columns import Columns, Ints
 from colsynth.model import Topology, Transfer
 
 
-def round_robin(transfers: Sequence[Transfer], topology: Topology, lag: int = 0) -> list[int]:
+def round_robin(
+    transfers: Sequence[Transfer], topology: Topology, lag: int = 0, spacing: int = 0
+) -> list[int]:
     """Return the indices of the transfers in round-robin order.
 
     Parameters
@@ -30,6 +32,8 @@ def round_robin(transfers: Sequence[Transfer], topology: Topology, lag: int = 0)
         Beats by which a phase begins later than the phase before it allows. A sum of n values
         takes n - 1 steps in a row, which can be longer than a beat. A transfer that waits for
         the sum delays whatever else its threadblock does.
+    spacing : int
+        Beats by which a transfer begins later than what it passes on allows, for the same reason.
     """
     columns = Columns.of(transfers)
     source, target, phase = columns.source, columns.target, columns.phase
@@ -40,7 +44,7 @@ def round_robin(transfers: Sequence[Transfer], topology: Topology, lag: int = 0)
     for place, transfer in enumerate(transfers):
         begun = 0
         for other in transfer.after:
-            beat = beats[other] + (1 + lag if phases[other] < phases[place] else 1)
+            beat = beats[other] + 1 + (lag if phases[other] < phases[place] else spacing)
             begun = beat if beat > begun else begun
         beats.append(begun)
     root = box[_roots(columns)]

@@ -88,11 +88,11 @@ def test_scheduled_threadblocks_are_proposed_where_sums_are_steps_of_their_own(c
 
 def test_where_a_step_moves_one_chunk_no_more_is_proposed_than_threadblocks_hold():
     assert profile("mscclpp").max_count == 1
-    assert list(segmentations(basis("allgather", "mscclpp", 2))) == [()]
+    assert not any(segmentations(basis("allgather", "mscclpp", 2)))
 
 
 def test_messages_of_few_bytes_are_not_cut():
-    assert list(segmentations(basis("allgather", "msccl", 2, 2**20))) == [()]
+    assert not any(segmentations(basis("allgather", "msccl", 2, 2**20)))
 
 
 def test_rounds_are_for_sums_that_are_steps():

@@ -71,3 +71,16 @@ def test_a_second_phase_may_lag_behind(transfers):
 
     assert begun(0) == {0, 1}
     assert begun(2) == {0, 1, 2, 3}
+
+
+def test_data_may_wait_before_it_is_passed_on(transfers):
+    """Before the first is passed on, more segments begin by as many as it waits beats."""
+    found, topology = transfers("allgather", "1-1-1-1-1")
+
+    def begun(spacing):
+        order = [found[number] for number in round_robin(found, topology, spacing=spacing)]
+        passed_on = next(at for at, transfer in enumerate(order) if transfer.after)
+        return {transfer.origin.segment for transfer in order[:passed_on]}
+
+    assert begun(0) == {0, 1}
+    assert begun(2) == {0, 1, 2, 3}
