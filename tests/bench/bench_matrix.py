@@ -1,0 +1,111 @@
+"""Default files of all presets beside the least time of any file: how far is left to go.
+
+One row for each machine, collective and runtime. A cell is the predicted time of the file that
+``compile --size`` makes for that size, over the runtime's bound; ``bench_levels`` compares levels
+and baselines instead. ``shell`` is the seconds from the shell to a verified file without
+``--size``. ``--output FILE`` keeps rows, so that an interrupted run goes on.
+Takes an hour, so ``make bench`` leaves it out: ``python -m tests.bench.bench_matrix``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests.bench.harness import ROOT
+
+MACHINES = (
+    *("dgx-a100", "dgx-h100", "dgx-b200", "mi300x", "mi250", "ndv2", "dgx2", "dgx-1v"),
+    *("gb200-nvl72:24", "gb200-nvl72"),
+)
+"""Presets; ``NAME:24`` has 24 GPUs."""
+COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "alltoall")
+RUNTIMES = ("msccl", "msccl-executor", "rccl")
+SIZES = ("1KiB", "64KiB", "1MiB", "1GiB")
+
+
+def ratio(machine: str, boxes: int, collective: str, runtime: str, size: int) -> str:
+    """Return the predicted time over the bound, or why there is none; and the algorithm."""
+    from colsynth import api
+    from colsynth.errors import ColsynthError
+
+    preset, _, gpus = machine.partition(":")
+    settings = {"gpus": gpus} if gpus else {}
+    topology = api.load_topology(preset, nodes=boxes, settings=settings)
+    try:
+        problem = api.make_problem(topology, collective)
+        done = api.compile(problem, runtime, size=size, several=False)
+    except ColsynthError as refusal:
+        return str(refusal.diagnostic.code)
+    point = next((p for p in done.predicted if p.size_bytes == size), None)
+    if point is None or point.least is None:
+        return "none"
+    return f"{point.seconds / point.least.seconds:.2f} {done.summary()['algorithm']}"
+
+
+def from_shell(machine: str, boxes: int, collective: str, runtime: str) -> float:
+    """Return the least seconds of two runs of the command."""
+    preset, _, gpus = machine.partition(":")
+    given = ["--set", f"gpus={gpus}"] if gpus else []
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "colsynth", "compile", preset, "--nodes", str(boxes)]
+        command += [*given, "-c", collective, "-r", runtime, "-o", f"{folder}/a.xml", "--force"]
+        return min(_seconds(command) for _ in range(2))
+
+
+def _seconds(command: Sequence[str]) -> float:
+    begun = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    return time.perf_counter() - begun
+
+
+def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the cells of every row, as they are found or were kept."""
+    from colsynth.units import parse_size
+
+    kept = {}
+    if options.output and options.output.exists():
+        lines = map(json.loads, options.output.read_text().splitlines())
+        kept = {line["case"]: line for line in lines}
+    for case in product(options.machines, options.boxes, options.collectives, options.runtimes):
+        name = " ".join(map(str, case))
+        row = kept.get(name, {"case": name})
+        cells: dict[str, str] = {
+            size: row.get(size) or ratio(*case, parse_size(size)) for size in options.sizes
+        }
+        if options.shell:
+            cells["shell"] = row.get("shell") or f"{from_shell(*case):.1f}"
+        if options.output and not cells.items() <= row.items():
+            with options.output.open("a") as file:
+                file.write(f"{json.dumps(row | cells)}\n")
+        yield {"case": name} | cells
+
+
+def main() -> int:
+    """Print the table in Markdown."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("machines", nargs="*", default=MACHINES)
+    parser.add_argument("--boxes", type=int, nargs="+", default=(1, 2))
+    parser.add_argument("--collectives", nargs="+", default=COLLECTIVES)
+    parser.add_argument("--runtimes", nargs="+", default=RUNTIMES)
+    parser.add_argument("--sizes", nargs="*", default=SIZES)
+    parser.add_argument("--shell", action="store_true", help="also measure seconds")
+    parser.add_argument("--output", type=Path, help="keep rows in this file, and read it")
+    options = parser.parse_args()
+    for number, row in enumerate(rows(options)):
+        if not number:
+            print(f"| {' | '.join(row)} |\n{'|---' * len(row)}|")
+        print(f"| {' | '.join(row.values())} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
