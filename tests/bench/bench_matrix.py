@@ -1,10 +1,11 @@
 """Default files of all presets beside the least time of any file: how far is left to go.
 
 One row for each machine, collective and runtime. A cell is the predicted time of the file that
-``compile --size`` makes for that size, over the runtime's bound; ``bench_levels`` compares levels
-and baselines instead. ``shell`` is the seconds from the shell to a verified file without
-``--size``. ``--output FILE`` keeps rows, so that an interrupted run goes on.
-Takes an hour, so ``make bench`` leaves it out: ``python -m tests.bench.bench_matrix``.
+``compile --size`` makes for that size, over the runtime's bound, and the algorithm. Sizes are
+rounded to what the number of GPUs divides (768 MiB for 24), or no call would use the file.
+``bench_levels`` compares levels and baselines instead. ``--shell`` adds the seconds from the shell
+to a verified file without ``--size``. ``--output FILE`` keeps rows, so that an interrupted run goes
+on. Takes an hour, so ``make bench`` leaves it out: ``python -m tests.bench.bench_matrix``.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ def ratio(machine: str, boxes: int, collective: str, runtime: str, size: int) ->
     """Return the predicted time over the bound, or why there is none; and the algorithm."""
     from colsynth import api
     from colsynth.errors import ColsynthError
+    from colsynth.runtimes.selection import usual_size
 
     preset, _, gpus = machine.partition(":")
     settings = {"gpus": gpus} if gpus else {}
     topology = api.load_topology(preset, nodes=boxes, settings=settings)
+    size = usual_size(size, topology.size)
     try:
         problem = api.make_problem(topology, collective)
         done = api.compile(problem, runtime, size=size, several=False)
