@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, lcm
 
@@ -51,14 +51,7 @@ def balanced_threadblocks(
 def _busiest(chunks: Mapping[Connection, int], topology: Topology, model: Model) -> Fraction:
     """Return the seconds per byte of a chunk that the busiest link takes for all it carries."""
     known = pair_routes(topology, sorted({(source, target) for _, source, target in chunks}))
-    whole = lcm(*map(len, known.values()))
-    busy: Counter[int] = Counter()
-    for (_, source, target), load in chunks.items():
-        choice = known[source, target]
-        part = load * whole // len(choice)
-        for way in choice:
-            for link in way:
-                busy[link] += part
+    busy, whole = link_loads(((ends, load) for (_, *ends), load in chunks.items()), known)
     heaviest: dict[tuple[Fraction, bool], tuple[int, int]] = {}
     for link, load in busy.items():  # one of the links that are alike is enough
         kind = topology.links[link].bandwidth, is_network(topology, link)
@@ -66,6 +59,28 @@ def _busiest(chunks: Mapping[Connection, int], topology: Topology, model: Model)
     return max(
         Fraction(load, whole) / bandwidth(topology, link, model) for load, link in heaviest.values()
     )
+
+
+def link_loads(
+    loads: Iterable[tuple[Sequence[int], int]], known: Mapping[tuple[int, int], Sequence[Way]]
+) -> tuple[Counter[int], int]:
+    """Return what every link carries, in parts of a unit of the loads, and how many make one.
+
+    Parameters
+    ----------
+    loads : iterable of (source and target, int)
+    known : mapping
+        The ways of each pair, which carry equal parts.
+    """
+    whole = lcm(*map(len, known.values()))
+    carried: Counter[int] = Counter()
+    for (source, target), load in loads:
+        choice = known[source, target]
+        part = load * whole // len(choice)
+        for way in choice:
+            for link in way:
+                carried[link] += part
+    return carried, whole
 
 
 def pace(target: Target) -> Fraction:

@@ -53,6 +53,11 @@ class Columns:
         local: Bools = self.source == self.target
         return local
 
+    def pairs(self, size: int) -> tuple[Ints, Ints]:
+        """Return source and target of each pair of `size` ranks where one sends to the other."""
+        ends = np.unique((self.source * size + self.target)[~self.local])
+        return ends // size, ends % size
+
     @cached_property
     def reduces(self) -> Ints:
         """Whether each transfer adds up."""

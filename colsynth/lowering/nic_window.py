@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from math import ceil
 
-import numpy as np
-
 from colsynth.cost import model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.cost.usable import bandwidth
@@ -68,9 +66,8 @@ def _exits(
     """
     topology = program.problem.topology
     model, speed = model_of(target), pace(target)
-    size = topology.size
-    ends = np.unique((columns.source * size + columns.target)[~columns.local])
-    pairs = [divmod(end, size) for end in ends.tolist()]
+    sources, targets = columns.pairs(topology.size)
+    pairs = list(zip(sources.tolist(), targets.tolist(), strict=True))
     outside = [is_network(topology, link) for link in range(len(topology.links))]
     found = {}
     for pair, choice in pair_routes(topology, pairs).items():

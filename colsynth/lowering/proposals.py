@@ -179,8 +179,9 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     shape = basis.shape
     if shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
+    segmented = tuple(_segmented(basis))
     for waits in (_LATE, {LAG: 0, SPACING: 0}):
-        yield tuple({**changes, **waits} for changes in _segmented(basis))
+        yield tuple({**changes, **waits} for changes in segmented)
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
 

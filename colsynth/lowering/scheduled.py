@@ -24,7 +24,7 @@ from colsynth.cost import model_of
 from colsynth.cost.pair_routes import pair_routes
 from colsynth.cost.usable import bandwidth, exact
 from colsynth.lowering.allocation import Limits, PlacedThreadblock
-from colsynth.lowering.balanced import pace
+from colsynth.lowering.balanced import link_loads, pace
 from colsynth.lowering.columns import Columns, Ints, rows
 from colsynth.lowering.hazards import Waits
 from colsynth.model import ChunkProgram
@@ -84,9 +84,7 @@ class Timetable:
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints]:
         """Source and target of each pair of ranks between which something is sent."""
-        size, moves = self.program.problem.topology.size, ~self.columns.local
-        ends = np.unique((self.columns.source * size + self.columns.target)[moves])
-        return ends // size, ends % size
+        return self.columns.pairs(self.program.problem.topology.size)
 
     @property
     def _ends(self) -> tuple[list[int], list[int]]:
@@ -173,14 +171,11 @@ class Timetable:
         topology, model = self.program.problem.topology, model_of(self.target)
         pairs = list(zip(*(ends.tolist() for ends in self._pairs), strict=True))
         known = pair_routes(topology, pairs)
-        load: dict[int, Fraction] = {}
-        for pair, ticks in zip(pairs, self._loads.tolist(), strict=False):
-            for way in known[pair]:
-                for link in way:
-                    load[link] = load.get(link, Fraction(0)) + Fraction(ticks, len(known[pair]))
+        load, whole = link_loads(zip(pairs, self._loads.tolist(), strict=False), known)
         rate = pace(self.target) / exact(model.payload[self.target.protocol])
         busy = {
-            link: rate * ticks / bandwidth(topology, link, model) for link, ticks in load.items()
+            link: rate * Fraction(ticks, whole) / bandwidth(topology, link, model)
+            for link, ticks in load.items()
         }
         return {
             number: max(busy[link] for way in known[pair] for link in way)

@@ -72,7 +72,8 @@ class Run:
     integers, times : arrays
         One row per slice (see `colsynth.kernels.execution`); none unless traced.
     steady : int
-        Simulated tiles that all threadblocks were through with before the first had none left.
+        Simulated tiles that all threadblocks were through with before the first had none left;
+        all tiles where none was left out.
     """
 
     size: int
@@ -102,8 +103,8 @@ def tile_message(machine: Machine, profile: Profile, size: int, most: int | None
     widest = max(1, int(machine.pieces.max(initial=1)))
     largest = min(group, widest) * tile
     slices = min(model.slices[protocol], max(1, math.ceil(largest / model.least_slice[protocol])))
-    calls = int(np.maximum(1, -(-machine.pieces // group)).sum())
-    simulated = min(tiles, max(LEAST_TILES, (most or SLICES) // max(1, calls * slices)))
+    each = _calls(machine, group) * slices
+    simulated = min(tiles, max(LEAST_TILES, (most or SLICES) // max(1, each)))
     return Tiling(
         group=group,
         chunk=chunk,
@@ -144,7 +145,7 @@ def _executed(machine: Machine, size: int, tiling: Tiling, *, trace: bool) -> Ru
     from colsynth.kernels.execution import INTEGERS, TIMES, execute
     from colsynth.kernels.machine import Network, Units
 
-    rows = _calls(machine, tiling) * tiling.slices * tiling.simulated if trace else 0
+    rows = _calls(machine, tiling.group) * tiling.slices * tiling.simulated if trace else 0
     block_end = np.full(len(machine.blocks), -1.0)
     tile_end = np.full(tiling.simulated, -1.0)
     integers, times = np.zeros((rows, INTEGERS), np.int32), np.zeros((rows, TIMES))
@@ -155,7 +156,8 @@ def _executed(machine: Machine, size: int, tiling: Tiling, *, trace: bool) -> Ru
     stuck = execute(units, network, passes, block_end, tile_end, integers, times)
     if stuck:
         raise _hangs(machine, size, block_end)
-    steady = _steady(machine, block_end, tile_end)
+    all_tiles = tiling.simulated == tiling.tiles
+    steady = tiling.tiles if all_tiles else _steady(machine, block_end, tile_end)
     whole = float(block_end.max(initial=0.0)) + _left_out(tiling, tile_end, steady)
     used = int(np.count_nonzero(_completed(times, integers))) if trace else 0
     launch = machine.model.launch[machine.protocol] / 1e6
@@ -163,17 +165,18 @@ def _executed(machine: Machine, size: int, tiling: Tiling, *, trace: bool) -> Ru
     return Run(size, tiling, seconds, block_end, integers[:used], times[:used], steady)
 
 
-def _calls(machine: Machine, tiling: Tiling) -> int:
-    """Return the calls of all steps for one tile."""
-    return int(np.maximum(1, -(-machine.pieces // tiling.group)).sum())
+def _calls(machine: Machine, group: int) -> int:
+    """Return the calls of all steps for one tile, where a call moves so many chunks."""
+    return int(np.maximum(1, -(-machine.pieces // group)).sum())
 
 
 def _is_short(machine: Machine, found: Run) -> bool:
     """Whether more tiles are to be simulated to see the rhythm, and that takes little time."""
     tiling = found.tiling
-    slices = 2 * tiling.simulated * tiling.slices * _calls(machine, tiling)
-    left_out = tiling.simulated < tiling.tiles
-    return left_out and found.steady < STEADY and slices <= MOST_SLICES
+    if found.steady >= min(STEADY, tiling.tiles):
+        return False
+    each = _calls(machine, tiling.group) * tiling.slices
+    return 2 * tiling.simulated * each <= MOST_SLICES
 
 
 def _steady(machine: Machine, block_end: Floats, tile_end: Floats) -> int:
@@ -182,8 +185,8 @@ def _steady(machine: Machine, block_end: Floats, tile_end: Floats) -> int:
     Threadblocks without peers wait for nobody and may be far ahead, so they do not count.
     """
     joined = (machine.sends >= 0) | (machine.receives >= 0)
-    blocks = np.unique(machine.steps.block[joined])
-    return int(np.count_nonzero(tile_end < block_end[blocks].min(initial=np.inf)))
+    first = block_end[machine.steps.block[joined]].min(initial=np.inf)
+    return int(np.count_nonzero(tile_end < first))
 
 
 def _passes(machine: Machine, tiling: Tiling) -> Passes:

@@ -19,7 +19,7 @@ def normal(tensors: Any, opts: Any, kind: Any) -> tuple[list[torch.Tensor], Any]
 
 
 def rooted(tensors: Any, opts: Any, rest: Any, kind: Any) -> tuple[list[torch.Tensor], Any]:
-    """Do as `_normal` for calls with a root, which may come by itself."""
+    """Do as `normal` for calls with a root, which may come by itself."""
     root = opts if isinstance(opts, int) else None
     op = rest[0] if rest and kind is dist.ReduceOptions else None
     tensors, opts = normal(tensors, op if root is not None else opts, kind)
