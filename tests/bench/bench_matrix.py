@@ -33,14 +33,19 @@ RUNTIMES = ("msccl", "msccl-executor", "rccl")
 SIZES = ("1KiB", "64KiB", "1MiB", "1GiB")
 
 
+def parts(machine: str) -> tuple[str, dict[str, str]]:
+    """Return the preset of a machine, and its settings."""
+    preset, _, gpus = machine.partition(":")
+    return preset, {"gpus": gpus} if gpus else {}
+
+
 def ratio(machine: str, boxes: int, collective: str, runtime: str, size: int) -> str:
     """Return the predicted time over the bound, or why there is none; and the algorithm."""
     from colsynth import api
     from colsynth.errors import ColsynthError
     from colsynth.runtimes.selection import usual_size
 
-    preset, _, gpus = machine.partition(":")
-    settings = {"gpus": gpus} if gpus else {}
+    preset, settings = parts(machine)
     topology = api.load_topology(preset, nodes=boxes, settings=settings)
     size = usual_size(size, topology.size)
     try:
@@ -56,8 +61,8 @@ def ratio(machine: str, boxes: int, collective: str, runtime: str, size: int) ->
 
 def from_shell(machine: str, boxes: int, collective: str, runtime: str) -> float:
     """Return the least seconds of two runs of the command."""
-    preset, _, gpus = machine.partition(":")
-    given = ["--set", f"gpus={gpus}"] if gpus else []
+    preset, settings = parts(machine)
+    given = [word for item in settings.items() for word in ("--set", "=".join(item))]
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "colsynth", "compile", preset, "--nodes", str(boxes)]
         command += [*given, "-c", collective, "-r", runtime, "-o", f"{folder}/a.xml", "--force"]
