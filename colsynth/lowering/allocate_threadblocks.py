@@ -132,7 +132,7 @@ class Allocator:
             Rules,
         )
 
-        shares = APART if self._strategy.shares_work else NOBODY
+        shares = APART if self._strategy.shares_local else NOBODY
         mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
         topology = self.program.problem.topology
         if self._strategy.quota is Quota.PAIRS:

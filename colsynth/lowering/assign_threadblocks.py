@@ -48,9 +48,9 @@ class AssignThreadblocks:
         to its load. ``"pooled"``: balanced, and phases share threadblocks. ``"paired"``: by load
         as well, and within a box each threadblock also serves the opposite connection, in
         rounds; nothing is fused. ``"duplex"``: as few as suffice, each with one connection in
-        each direction, as on a ring. ``"scheduled"``: each connection and the local steps of each
-        GPU have their own, in proportion to the time that these take, and a simulation of a large
-        message orders them (`colsynth.lowering.scheduled`); nothing is fused.
+        each direction, as on a ring, and more for copies. ``"scheduled"``: each connection and the
+        local steps of each GPU have their own, in proportion to the time that these take, and a
+        simulation of a large message orders them (`colsynth.lowering.scheduled`); nothing is fused.
     nic_window : int
         Sends in flight on each link that leaves a box, in multiples of as many as fill it;
         the others wait (`colsynth.lowering.nic_window`). 0: no limit.
@@ -108,7 +108,7 @@ class AssignThreadblocks:
                 )
             )
         strategy = STRATEGIES[self.strategy]
-        if strategy.shares_work:
+        if strategy.shares_local:
             value = replace(value, transfers=split_own_copies(value.transfers))
         columns = Columns.of(value.transfers)
         ops = operations(columns)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from msgspec import Struct, structs
 
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
-from colsynth.lowering.proposals import BY_LOAD, segmentations, smaller_transfers
+from colsynth.lowering.proposals import ALONE, segmentations, smaller_transfers
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.replicas import replicas
 from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Phase, Transfer, Tree
@@ -63,7 +63,7 @@ class LowerForest:
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("instances", (1, 2, 4, 8, 16, 32), ladder=True),
         Choice("most", propose=smaller_transfers),
-        Choice("segments", propose=segmentations, anchor=BY_LOAD),
+        Choice("segments", propose=segmentations, anchor=ALONE),
     )
 
     def __post_init__(self) -> None:

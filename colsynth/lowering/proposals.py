@@ -75,6 +75,9 @@ So a step seldom waits for another threadblock, and holds up what stands behind 
 BY_LOAD: Changes = {ORDER: "round-robin", STRATEGY: "balanced", MOST: 0}
 """Round-robin with threadblocks by load, and no tree cut."""
 
+ALONE: Changes = {**BY_LOAD, INSTANCES: 1}
+"""The same without instances: the shape from which segments are computed."""
+
 
 def unmerged(basis: Basis) -> Iterator[Proposal]:
     """Yield smaller steps, where some move several chunks.
@@ -184,20 +187,26 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
         yield tuple({**changes, **waits} for changes in segmented)
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
+    yield from _ordered_by_time(basis)
+
+
+def _ordered_by_time(basis: Basis) -> Iterator[Proposal]:
+    """Yield segments that a simulation orders, where sums are steps of their own."""
+    if basis.shape.height > 1 and not basis.profile.fuses:
+        yield tuple(_scheduled(basis))
 
 
 def _segmented(basis: Basis) -> Iterator[Changes]:
     """Yield ever fewer segments: the first number that fits is the best."""
     shape = basis.shape
-    trees = shape.trees * max(1, basis.values["lower-forest.instances"])
     bytes_each = _segment_bytes(basis, _SEGMENT_SECONDS)
     if basis.profile.tile_bytes[basis.protocol] < bytes_each:
         return  # the runtime cuts chunks into smaller parts itself
-    chunks = max(1, power_of_two(int(basis.size / (bytes_each * trees))))
+    chunks = max(1, power_of_two(int(basis.size / (bytes_each * shape.trees))))
     number = min(_room(basis), chunks * 3 // 4)
     both = shape.rises and shape.falls
     strategy = "pooled" if both else "balanced"
-    fixed = {**BY_LOAD, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
+    fixed = {**ALONE, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
         sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
         if _may_fit(basis, sizes):
@@ -207,10 +216,10 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
 
 def _may_fit(basis: Basis, sizes: str) -> bool:
     """Whether steps of `max_count` chunks each may fit all threadblocks, fused as far as can be."""
-    profile, shape = basis.profile, basis.shape
+    profile = basis.profile
     calls = sum(-(-int(size) // profile.max_count) for size in sizes.split("-"))
     most = profile.max_threadblocks * profile.max_steps
-    return shape.gpu_steps * calls <= most * (2 if profile.fuses else 1)
+    return _gpu_steps(basis) * calls <= most * (2 if profile.fuses else 1)
 
 
 def _in_rounds(basis: Basis) -> Iterator[Changes]:
@@ -223,26 +232,30 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
     """
     shape, profile = basis.shape, basis.profile
     blocks = profile.usable_threadblocks
-    steps = shape.gpu_steps / max(1, basis.values[INSTANCES])
-    room = int(profile.max_steps * blocks * _SPARE / steps)
+    room = int(profile.max_steps * blocks * _SPARE / _gpu_steps(basis))
     most = min(room, int(basis.size / (_segment_bytes(basis, _ROUND_SECONDS) * shape.trees)))
     for less in range(_TRIES):
         number = most - less * max(1, most // 16)
         if number < _LEAST:
             return
         lag = number if shape.falls else 0
-        fixed = {**BY_LOAD, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW, INSTANCES: 1}
+        fixed = {**ALONE, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW}
         yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: ones_and_twos(number)}
 
 
 def strategies(basis: Basis) -> Iterator[Proposal]:
-    """Yield other strategies; one that orders steps as well where sums are steps of their own."""
-    for other in _PLAIN if basis.thorough else ():
+    """Yield other strategies, where everything is tried.
+
+    One that orders steps as well comes with segments of its own (`segmentations`); here it is
+    yielded for programs that have segments already.
+    """
+    if not basis.thorough:
+        return
+    for other in _PLAIN:
         if other != basis.values[STRATEGY]:
             yield ({STRATEGY: other},)
-    waits = basis.shape.height > 1 and SEGMENTS in basis.values
-    if waits and not basis.profile.fuses and basis.values[STRATEGY] != "scheduled":
-        yield tuple(_scheduled(basis))
+    if basis.values.get(SEGMENTS, "1") != "1" and basis.values[STRATEGY] != "scheduled":
+        yield from _ordered_by_time(basis)
 
 
 def _scheduled(basis: Basis) -> Iterator[Changes]:
@@ -265,6 +278,11 @@ def _scheduled(basis: Basis) -> Iterator[Changes]:
         fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: 1, MERGE: 1, INSTANCES: 1}
         yield {**fixed, ORDER: "chains", SEGMENTS: "-".join(["1"] * number), PROTOCOL: protocol}
         number //= 2
+
+
+def _gpu_steps(basis: Basis) -> int:
+    """Return the steps of the busiest GPU for one instance; segments begin with one."""
+    return -(-basis.shape.gpu_steps // max(1, basis.values[INSTANCES]))
 
 
 def _segment_bytes(basis: Basis, seconds: Fraction) -> Fraction:
@@ -297,7 +315,7 @@ def _room(basis: Basis) -> int:
     profile, shape = basis.profile, basis.shape
     blocks = profile.usable_threadblocks
     room = min(profile.max_xml_nodes - blocks, blocks * profile.max_steps)
-    found = min(_MOST, int(room * _SPARE) // shape.gpu_steps)
+    found = min(_MOST, int(room * _SPARE) // _gpu_steps(basis))
     if profile.fuses:
         return found
     return min(found, int(profile.max_steps * _SPARE) // shape.block_steps)

@@ -47,9 +47,14 @@ class Strategy:
     separates: bool = True
 
     @property
-    def shares_work(self) -> bool:
-        """Whether more threadblocks are taken than needed, so that each does less."""
-        return self.spreads or self.quota is not Quota.ANY
+    def shares_local(self) -> bool:
+        """Whether local steps are shared by all threadblocks that may be resident.
+
+        Those without peers, beside the others. A ring with one threadblock for each channel waits
+        for a GPU's copy of its own data otherwise: an allgather of 768 MiB by msccl-executor among
+        24 GPUs on a switch reaches 675 instead of 388 GB/s.
+        """
+        return self.spreads or self.duplex or self.quota is not Quota.ANY
 
 
 STRATEGIES: dict[str, Strategy] = {

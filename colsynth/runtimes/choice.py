@@ -75,7 +75,7 @@ class Basis:
     shape : Shape
         Of the program as it stands, or with the choice's `anchor`.
     values : mapping
-        The options of all passes, by ``"pass-name.field"``.
+        The options of all passes of that program, by ``"pass-name.field"``.
     thorough : bool
         Whether to propose also what rarely pays.
     model : Model, optional

@@ -11,7 +11,10 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.units import parse_size
 
 OWN = ("forest", "roots", "bfb", "ten", "exact")
-"""The algorithms of colsynth itself; every other one is a baseline from a library."""
+"""The algorithms of colsynth itself."""
+
+BASELINES = tuple(name for name in ALGORITHMS if name not in OWN)
+"""All others, as libraries have them."""
 
 HEAVY = "exact"
 """The algorithm that is tried only where it is asked for, or on the highest level."""
@@ -23,14 +26,17 @@ SWEEP = (
     *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "pack-trees.bandwidth"),
     *("grow-trees.chunks_per_gpu", "grow-trees.balance", "round-weights.parts"),
     *("lower-forest.most", "coalesce-chunks.merge"),
-    *("order-transfers.order", "lower-forest.segments", "pack-trees.grid", "pack-trees.prefer"),
+    *("order-transfers.order", "lower-forest.instances", "lower-forest.segments"),
+    *("pack-trees.grid", "pack-trees.prefer"),
     *("place-slots.sums", "assign-threadblocks.fold"),
     *("lower-forest.instances", "lower-timed.instances"),
     *("assign-threadblocks.fold", "pack-trees.trees", "lower-rounds.spread"),
     *("build-rails.instances", "build-all-pairs.instances"),
-    "assign-threadblocks.strategy",
 )
-"""The choices that -O1 varies, in this order, each from the best plan so far."""
+"""The choices that -O1 varies, in this order, each from the best plan so far.
+
+Instances come before segments too: a few more copies cost little work, and segments begin without.
+"""
 
 PROTOCOLS: dict[str, int | None] = {"Simple": None, "LL128": None, "LL": parse_size("4MiB")}
 """The largest message in bytes at which each protocol is tried.

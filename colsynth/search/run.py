@@ -17,6 +17,7 @@ from colsynth.search.case import Case, usable_protocols
 from colsynth.search.exact import try_exact
 from colsynth.search.found import Found, found_by, refusals
 from colsynth.search.levels import (
+    BASELINES,
     LEVELS,
     OWN,
     Level,
@@ -33,7 +34,7 @@ from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 from colsynth.synthesis.baselines.pipelined_numbers import least_seconds
 
-_TREES = "pack-trees.trees"
+_TREES, _GRID = "pack-trees.trees", "pack-trees.grid"
 
 
 def find_plan(
@@ -148,6 +149,20 @@ class _Quest:
         if free and not str(self.wish.settings.get("trees", "auto")).isdigit():
             yield self.wish.start("roots")
         yield from self.counted(start)
+        yield from self._with_few_neighbours(start)
+
+    def _with_few_neighbours(self, plan: Plan) -> Iterator[Plan]:
+        """Yield a plan with fewer neighbours for each GPU behind a switch, if that is open."""
+        problem = self._case.problem
+        is_open = plan.values().get(_GRID) == "all" and "grid" not in self.wish.settings
+        if not is_open or problem.groups or problem.collective not in PHASES:
+            return
+        from colsynth.synthesis.forest.grid import few_neighbours
+
+        for grid in few_neighbours(problem.topology):
+            changed = plan.changed({_GRID: grid})
+            if changed is not None:
+                yield from self.counted(changed)
 
     def counted(self, plan: Plan) -> Iterator[Plan]:
         """Yield a plan once for each number of trees worth trying, if it leaves the number open."""
@@ -282,6 +297,7 @@ class _Quest:
                 searcher.try_all(self._others())
                 searcher.vary_protocol()
                 searcher.sweep(tuple(ALGORITHMS))
+                searcher.sweep(BASELINES)  # the best may be as near as choices may bring it
         searcher.vary_protocol()
 
     def _look_ahead(self) -> Seen:

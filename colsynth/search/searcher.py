@@ -317,7 +317,8 @@ class Searcher:
         case = self.workshop.case
         other = parent.plan.changed(anchor)
         anchored = self.found.get(other) if other is not None else None
-        shape = parent.shape if anchored is None or anchored.shape is None else anchored.shape
+        seen = parent if anchored is None or anchored.shape is None else anchored
+        shape = seen.shape
         if shape is None:
             raise TypeError("a plan without a program has no neighbours")
         return Basis(
@@ -326,7 +327,7 @@ class Searcher:
             protocol=parent.plan.protocol,
             size=case.sizes[self.objective.main],
             shape=shape,
-            values=parent.plan.values(),
+            values=seen.plan.values(),
             thorough=thorough,
             model=case.model,
         )

@@ -23,6 +23,7 @@ from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
 
 SEGMENTS, LAG = "lower-forest.segments", "order-transfers.lag"
+STRATEGY = "assign-threadblocks.strategy"
 
 
 def basis(collective, runtime, boxes, size=2**30):
@@ -76,14 +77,20 @@ def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
 def test_scheduled_threadblocks_are_proposed_where_sums_are_steps_of_their_own(collective):
-    assert not list(strategies(basis(collective, "msccl", 2)))
+    def scheduled(seen):
+        return [p for p in segmentations(seen) if p and p[0][STRATEGY] == "scheduled"]
+
+    assert not scheduled(basis(collective, "msccl", 2))
     seen = basis(collective, "rccl", 2)
-    ((first, *others),) = strategies(seen)
+    ((first, *others),) = scheduled(seen)
     rate = default_model(seen.profile).rate
     assert rate[first["protocol"]] == max(rate.values())
     counts = [len(numbers(changes[SEGMENTS])) for changes in (first, *others)]
     assert all(count.bit_count() == 1 for count in counts)
     assert counts == sorted(set(counts), reverse=True)
+    assert not list(strategies(seen))
+    cut = replace(seen, values={**seen.values, SEGMENTS: "1-1"}, thorough=True)
+    assert (first, *others) in strategies(cut)
 
 
 def test_where_a_step_moves_one_chunk_no_more_is_proposed_than_threadblocks_hold():
@@ -104,7 +111,7 @@ def test_rounds_are_for_sums_that_are_steps():
         ("reduce-scatter", "msccl", False),
     ):
         proposals = [c for p in segmentations(basis(collective, runtime, 2)) for c in p]
-        shared = [c for c in proposals if c["assign-threadblocks.strategy"] == "paired"]
+        shared = [c for c in proposals if c[STRATEGY] == "paired"]
         assert bool(shared) == found
         for changes in shared:
             sizes = numbers(changes[SEGMENTS])
@@ -113,13 +120,13 @@ def test_rounds_are_for_sums_that_are_steps():
             assert (changes[LAG] > 0) == (collective == "allreduce")
 
 
-def test_rounds_do_not_depend_on_the_instances_they_replace():
+def test_segments_do_not_depend_on_the_instances_they_replace():
     once = basis("reduce-scatter", "rccl", 2)
     shape = replace(once.shape, gpu_steps=2 * once.shape.gpu_steps)
     twice = replace(once, shape=shape, values={**once.values, "lower-forest.instances": 2})
-    rounds = [tuple(segmentations(some))[-1] for some in (once, twice)]
+    rounds = [tuple(segmentations(some)) for some in (once, twice)]
     assert rounds[0] == rounds[1]
-    assert {changes["lower-forest.instances"] for changes in rounds[0]} == {1}
+    assert {changes["lower-forest.instances"] for found in rounds[0] for changes in found} == {1}
 
 
 def test_heavy_trees_may_send_every_chunk_by_itself():

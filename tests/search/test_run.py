@@ -167,6 +167,12 @@ def test_forty_gpus_come_near_the_bound():
     assert "segments=" not in small.pipeline
 
 
+def test_trees_among_fewer_neighbours_stand_where_all_are_too_many():
+    problem = api.make_problem(api.load_topology("gb200-nvl72"), "allgather")
+    done = api.compile(problem, "rccl", algorithm="forest", level=0)
+    assert "grid=2x2x2x3x3" in done.pipeline
+
+
 def test_wishes_that_no_algorithm_grants_are_refused():
     for settings, said in (
         ({"trees": "2", "chunks_per_gpu": 2}, "no algorithm has --trees, --chunks-per-gpu"),

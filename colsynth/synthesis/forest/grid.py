@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import count, takewhile
+from itertools import count, islice, takewhile
 from math import prod
 
 from colsynth.errors import Diagnostic, InputError
@@ -90,6 +90,19 @@ def grids(basis: Basis) -> Iterator[Proposal]:
         yield from _distances(ports, basis)
 
 
+def few_neighbours(topology: Topology) -> Iterator[str]:
+    """Yield the grid with the fewest neighbours behind the largest switch, then distances.
+
+    For machines where every GPU as a neighbour of every other one asks for more threadblocks than
+    a file may have, so that no program is known to propose others for.
+    """
+    ports = _most_ports(topology)
+    yield from ("x".join(map(str, grid)) for grid in islice(_factorings(ports), 1))
+    powers = _powers(ports)
+    if single_switch(topology) is not None and len(powers) > 1:
+        yield "+".join(map(str, powers))
+
+
 def _fits(neighbours: int, threadblocks: int, basis: Basis) -> bool:
     """Whether each connection, in each direction and phase, can have so many threadblocks."""
     ends = 2 * (basis.shape.rises + basis.shape.falls) * neighbours
@@ -135,10 +148,15 @@ def _distances(ports: int, basis: Basis) -> Iterator[Proposal]:
         "order-transfers.order": "round-robin",
         "assign-threadblocks.strategy": "pooled" if both else "balanced",
     }
-    powers = list(takewhile(lambda power: 2 * power <= ports, (3**k for k in count())))
+    powers = _powers(ports)
     if len(powers) > 1:  # else a ring
         grid: Changes = {"pack-trees.grid": "+".join(map(str, powers))}
         yield {**grid, **turns}, grid
+
+
+def _powers(ports: int) -> list[int]:
+    """Return the powers of 3 that are distances on a ring of so many ports."""
+    return list(takewhile(lambda power: 2 * power <= ports, (3**k for k in count())))
 
 
 def _primes(number: int) -> list[int]:

@@ -97,11 +97,12 @@ def test_files_of_rings_verify(compiled, name, boxes, collective):
             nexts[channel][source] = target
         assert [circle(ring) for ring in nexts] == [program.header.ranks] * rings
         if done.runtime != "rccl":
-            # Copies of a rank's own input have a threadblock without peers.
+            # Copies of a rank's own input are shared by threadblocks without peers.
             blocks = [block for gpu in program.gpus for block in gpu.threadblocks]
             peers = [block for block in blocks if block.send is not None]
             assert len(peers) == rings * program.header.ranks
-            assert program.max_threadblocks <= rings + 1
+            assert all(len(block.steps) == 1 for block in blocks if block.send is None)
+            assert program.max_threadblocks <= runtimes.profile(done.runtime).usable_threadblocks
 
 
 @pytest.mark.parametrize(
