@@ -282,7 +282,8 @@ def _scheduled(basis: Basis) -> Iterator[Changes]:
 
 def _gpu_steps(basis: Basis) -> int:
     """Return the steps of the busiest GPU for one instance; segments begin with one."""
-    return -(-basis.shape.gpu_steps // max(1, basis.values[INSTANCES]))
+    instances: int = max(1, basis.values[INSTANCES])
+    return -(-basis.shape.gpu_steps // instances)
 
 
 def _segment_bytes(basis: Basis, seconds: Fraction) -> Fraction:
