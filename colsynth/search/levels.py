@@ -31,7 +31,7 @@ SWEEP = (
     *("place-slots.sums", "assign-threadblocks.fold"),
     *("lower-forest.instances", "lower-timed.instances"),
     *("assign-threadblocks.fold", "pack-trees.trees", "lower-rounds.spread"),
-    *("build-rails.instances", "build-all-pairs.instances"),
+    *("build-rails.instances", "build-all-pairs.instances", "build-two-level.instances"),
 )
 """The choices that -O1 varies, in this order, each from the best plan so far.
 
