@@ -26,7 +26,6 @@ from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
 from colsynth.synthesis.forest.grid import Grid
 
-
 _STRATEGY = "assign-threadblocks.strategy"
 
 
