@@ -173,15 +173,19 @@ def test_messages_hold_more_contributions_later():
     ways = Ways(problem, default_model(profile("msccl")))
     latency = Latency(ways, profile("msccl"), ways.model, "Simple")
     hop, merge = 1.7 + 0.7 + 1.0, 0.5 + 1.0
-    for carried, once in (
-        (7 * 0.1, 0.1),
-        (hop + 3.5 * 0.1, hop / 7 + 0.1),
-        (hop + merge + 1, hop / 7 + merge / 3.5 + 1),
-    ):
-        assert latency.carried(once / 1e6, 8) == pytest.approx(carried / 1e6)
     least = 8.4 + 1.0 + 1.7 + 0.7 + hop + merge + 20
     size = (hop / 7 + merge / 3.5 + 20) / 1e6 * ways.entry
     assert latency.links(size) == pytest.approx(least / 1e6)
+
+
+@pytest.mark.parametrize(("moved", "calls", "slices"), [(30000, 1, 1), (60000, 1, 2), (10**6, 5, 2)])
+def test_a_connection_takes_few_large_calls_or_many_steps(moved, calls, slices):
+    """Of 24 GB/s, with a step of 1 us a call; a slice has 32 KiB at least."""
+    problem = api.make_problem(api.load_topology("dgx-h100"), "allgather")
+    target = profile("msccl")
+    latency = Latency(Ways(problem, default_model(target)), target, default_model(target), "Simple")
+    first = max(moved / calls / slices, min(moved, 32768))
+    assert latency.connection(moved) == pytest.approx(calls * 1e-6 + (moved + first) / 24e9)
 
 
 def test_what_is_sent_directly_passes_several_links():
@@ -202,7 +206,8 @@ def test_all_pairs_of_two_boxes_share_what_joins_them():
     across, within = 1.1 + 2.6, 0.9 + 0.7
     assert latency.least(1 << 17) == pytest.approx((6 + across + 0.4 + within + 0.4) / 1e6)
     latency = Latency(ways, profile("msccl"), ways.model, "LL")
-    entering = (1 << 25) / 2 / (4 * 50e9 * 0.96 * 0.5) + (within + 0.4) * 3 / 4 / 1e6
+    late = within * 3 / 4 + (0.5 + 2 * 0.4) * 2 / 4  # one GPU gets it, then two, then four
+    entering = (1 << 25) / 2 / (4 * 50e9 * 0.96 * 0.5) + late / 1e6
     assert latency.links(1 << 25) == pytest.approx((6 + across) / 1e6 + entering)
     summed = Ways(api.make_problem(SMALL[-1], "allreduce"), ways.model)
     assert summed.lines_across == pytest.approx(4 / (4 * 50e9 * 0.96))
