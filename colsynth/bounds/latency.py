@@ -150,13 +150,13 @@ class Latency:
         if problem.collective is Collective.REDUCE_SCATTER:
             twice += self.add
         near = self.begin + self.hop
-        limits = [self.once, near + min(twice, self.used(sent * ways.crowd))]
+        limits = [self.once, near + min(twice, sent * ways.crowd)]
         if len(ways.home) < ranks:
             across = self.begin + self.tail(ways.border)
-            limits.append(across + min(twice, self.used(sent * ways.crowd_across)))
+            limits.append(across + min(twice, sent * ways.crowd_across))
             if whole:
                 thrice = twice + self.hop + self._relay
-                limits.append(across + min(thrice, self.used(sent * ways.lines_across)))
+                limits.append(across + min(thrice, sent * ways.lines_across))
         return max(limits)
 
     def links(self, size: int) -> float:
