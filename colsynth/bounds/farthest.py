@@ -13,7 +13,10 @@ from heapq import heappop, heappush
 from colsynth.cost.pair_routes import is_network
 from colsynth.model import Collective, Problem, Topology
 
-_INWARDS = (Collective.REDUCE_SCATTER, Collective.REDUCE, Collective.GATHER)
+_INWARDS = (
+    *(Collective.REDUCE_SCATTER, Collective.REDUCE, Collective.ALLREDUCE),
+    Collective.GATHER,
+)
 _MOST_HUBS = 64
 """GPUs of which all ways are measured: 0.1 s on a mesh. Larger meshes are as regular as one."""
 
@@ -52,25 +55,27 @@ class Costs:
         return self.passes.get("box" if start == end else "network", 0)
 
 
-def farthest(problem: Problem, costs: Costs) -> float:
+def farthest(problem: Problem, costs: Costs) -> tuple[float, float]:
     """Return the seconds of a message that the problem needs, the slowest found.
+
+    The second number is that of the second slowest to, or from, the same GPU; 0 if there is none.
 
     On a switch all GPUs are equally far from each other, so one proves as much as all. Elsewhere
     each is asked, and in large groups the first.
     """
     topology = problem.topology
     arcs: dict[bool, Arcs] = {}
-    slowest = 0.0
+    slowest = second = 0.0
     for hubs, others, back in _apart(problem):
         if back not in arcs:
             arcs[back] = _arcs_of(topology, back=back)
         for hub in hubs:
             found = _arrivals(topology, hub, arcs[back], costs)
-            times = {found[node] for node in others - hub if node in found}
-            slowest = max(slowest, *times, 0.0)
-            if len(times) < 3:  # one within the box, and one to another
+            times = sorted(found[node] for node in others - hub if node in found)
+            slowest, second = max(slowest, *times[-1:], 0.0), max(second, *times[-2:-1], 0.0)
+            if len(set(times)) < 3:  # one within the box, and one to another
                 break
-    return slowest
+    return slowest, second
 
 
 def _apart(problem: Problem) -> Iterator[tuple[Sequence[Set[int]], Set[int], bool]]:

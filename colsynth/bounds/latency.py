@@ -5,10 +5,12 @@ All proofs are in the simulator's model. A message begins with a step of its sen
 
 - **The way.** Data must get from a GPU to each one that needs it. Connections pass a few other GPUs
   at most (`Profile.passes_on`); data for GPUs farther away stops on the way, is received and sent
-  on (`farthest`). Another box is reached over the network. Where three or more GPUs contribute to
-  a sum, something passes two hops, or a GPU receives from two peers. Peers have threadblocks of
-  their own, so the later sum waits for the other (`Model.wait`). Plans fold sums, and do not wait.
-  Where steps are not fused, a sum is a step of its own.
+  on (`farthest`).
+- **A sum of two.** Of the contributions of two GPUs, either the second passes the first on its way
+  and stops there, or they come together in a GPU, from two peers. Peers have threadblocks of their
+  own, so one of them waits for the other there (`Model.wait`). So a sum of all takes that long
+  beyond the second farthest GPU. Plans fold sums, and do not wait. Where steps are not fused, a sum
+  is a step of its own.
 - **Two hops.** In an allgather, reduce-scatter or allreduce, suppose that a file is faster than two
   hops with the steps at the GPU between. Then no GPU passes on what it received, nor a sum, so each
   sends to each other one directly: a shard, or in an allreduce the message. These bytes must enter
@@ -19,11 +21,18 @@ All proofs are in the simulator's model. A message begins with a step of its sen
   behind it, what enters a box is either not passed on there, so it serves one GPU there, or comes
   from one GPU outside and holds no sum. To serve all pairs of m GPUs there and n outside takes
   min(m, n) of these for each byte.
-- **Boxes in time.** What enters a box before anything can be added outside comes from one GPU, and
-  what enters too late to be passed on serves one. Only the rest serves all.
-- **Sums in time.** In an allreduce, a GPU receives each byte with all other contributions. Messages
-  hold one contribution until sums leave, two until sums leave that had to wait, and N - 1 then. So
-  the links of a GPU carry the message N - 1 times, (N - 1) / 2 times or once, in that order.
+- **Sums in time.** A message holds one contribution if it leaves before another one can have come
+  in, two until a sum can leave that had to wait, and all then (`usage`). A GPU receives each byte
+  of an allreduce with all other contributions; so does a box, with those of all GPUs outside.
+- **Boxes in time.** What enters a box serves one GPU if a hop takes longer than what is left. Where
+  steps are fused, one more GPU gets it as it comes in. All others get it from a step that begins
+  when the step that received is done: a wait, a step at either end, and the hop.
+- **The last calls.** A receiver is busy with the first slice of a call for a step beyond moving it.
+  So what arrives in the last such time is behind a first slice, which is `Model.least_slice` bytes
+  at least, and at most what a threadblock moves in that time. In a reduce-scatter, all messages but
+  one of each sum are followed by a step that waits for them, or by a hop.
+- **Calls.** A threadblock that receives takes a step for each call, and the largest call's first
+  slice is sent before it is received (`Latency.connection`).
 """
 
 from __future__ import annotations
@@ -31,8 +40,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil, floor, sqrt
 
 from colsynth.bounds.farthest import Costs, farthest
+from colsynth.bounds.usage import ALWAYS, Levels, least_use
 from colsynth.bounds.ways import Ways
 from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network
@@ -90,7 +101,7 @@ class Latency:
         return self.ways.problem.collective in _SUMS
 
     @property
-    def _add(self) -> float:
+    def add(self) -> float:
         """A sum behind the step that receives, where that one does not add."""
         return 0.0 if not self._adds or self.profile.fuses else self.step
 
@@ -100,13 +111,18 @@ class Latency:
         if not self.profile.xml:
             return 0.0
         merge = self.model.wait / 1e6 + self.step * self.profile.fuses
-        return min(merge, self.hop + self._relay)
+        return min(merge, self.hop + self._relay - self.add)
+
+    @property
+    def merged(self) -> float:
+        """From the end of a message until its sum with a message of another peer, or with it on."""
+        return min(self.hop, self._merge + self.add)
 
     @property
     def _relay(self) -> float:
         """At a GPU between two hops, from the arrival to when data leaves again."""
         fused = self.profile.fuses and not self.profile.rounds
-        return self.step if fused else 2 * self.step + self._add
+        return self.step if fused else 2 * self.step + self.add
 
     @cached_property
     def once(self) -> float:
@@ -118,10 +134,10 @@ class Latency:
             stop=self.step * (1 if fused and not self.profile.rounds else 2),
             passes=self.profile.passes_on,
         )
-        last = farthest(self.ways.problem, costs)
-        if self._adds and min(map(len, self.ways.problem.members)) > 2:
-            last = max(last, self.hop + self._merge)
-        return self.begin + last + self.step + self._add
+        last, second = farthest(self.ways.problem, costs)
+        if self._adds and second:
+            last = max(last, second + self._merge)
+        return self.begin + last + self.step + self.add
 
     def least(self, size: int) -> float:
         """Return the least time of a message of `size` bytes without sums in switches."""
@@ -132,7 +148,7 @@ class Latency:
         sent = (size if whole else size / ranks) / self.model.payload[self.protocol]
         twice = self.hop + self._relay + self.step
         if problem.collective is Collective.REDUCE_SCATTER:
-            twice += self._add
+            twice += self.add
         near = self.begin + self.hop
         limits = [self.once, near + min(twice, sent * ways.crowd)]
         if len(ways.home) < ranks:
@@ -153,41 +169,83 @@ class Latency:
             limits.append(self.begin + self.tail(ways.border) + self._entering(size))
         if problem.collective is Collective.ALLREDUCE and ranks > 2:
             once = size / ways.entry / self.model.payload[self.protocol]
-            limits.append(self.begin + self.hop + self.carried(once, ranks))
+            moved = size / self.profile.usable_threadblocks
+            limits.append(self.begin + self.hop + self.used(once, self._sums(ranks - 1), moved))
+        if problem.collective is Collective.REDUCE_SCATTER and ranks > 2:
+            once = size * (ranks - 2) / sum(ways.entries) / self.model.payload[self.protocol]
+            limits.append(self.begin + self.hop + self.used(once) + self.merged)
         return max(limits)
 
+    def used(self, once: float, first: Levels = ALWAYS, moved: float = 0.0) -> float:
+        """Return how long links are used, with what threadblocks do at the end, in seconds.
+
+        Parameters
+        ----------
+        once : float
+            Seconds that the bytes take, if all are worth 1.
+        first : Levels
+            What they are worth by when they leave.
+        moved : float
+            Bytes for each threadblock that receives, if all are worth 1.
+        """
+        used = least_use(once, first)
+        if not self.profile.xml:
+            return used
+        rate = self.model.rate[self.protocol] * 1e9
+        most = 1 + self.step * rate / self.model.least_slice[self.protocol]
+        return max(used, self.step + least_use(max(once / most, moved / rate), first))
+
     def _entering(self, size: int) -> float:
-        """Return how long the links into the first box are used, at least."""
+        """Return how long the links into the first box are used, at least, and a sum behind."""
         problem = self.ways.problem
         inside = len(self.ways.home)
         outside = problem.topology.size - inside
         enters = {Collective.ALLGATHER: outside, Collective.REDUCE_SCATTER: inside}
         share = enters.get(problem.collective, problem.topology.size) / problem.topology.size
         once = size * share * self.ways.entrance / self.model.payload[self.protocol]
-        ends = []  # GPUs that one message serves only one of, at either end of that time
-        if problem.collective is not Collective.REDUCE_SCATTER:
-            ends.append(inside)
-        if problem.collective is not Collective.ALLGATHER:
-            ends.append(outside)
-        late = sum((self.hop + self._relay) * (1 - 1 / gpus) for gpus in ends)
-        return min(once * min(ends), once + late)
+        if problem.collective is Collective.REDUCE_SCATTER:
+            return self.used(once, self._sums(outside)) + self.add
+        first = self._sums(outside) if self._adds else ALWAYS
+        return least_use(once, first, self._served(inside))
 
-    def carried(self, once: float, ranks: int) -> float:
-        """Return how long the links of a GPU carry an allreduce.
+    def _sums(self, gpus: int) -> Levels:
+        """Return which part of the contributions of some GPUs a message holds that leaves one."""
+        paired = self.hop + self._relay
+        return (
+            (0.0, 1 / gpus),
+            (paired, min(1.0, 2 / gpus)),
+            (paired + self._merge, 1.0),
+        )
 
-        Parameters
-        ----------
-        once : float
-            Seconds in which they carry the message.
-        ranks : int
-            Three or more.
+    def _served(self, gpus: int) -> Levels:
+        """Return which part of a box gets what enters it, by the time left."""
+        alone, second = (0.0, 1 / gpus), min(1.0, 2 / gpus)
+        if not self.profile.xml:
+            whole = self.profile.rounds or self.model.slices[self.protocol] == 1
+            return alone, (self.hop + self._relay * whole, 1.0)
+        wait, twice = self.model.wait / 1e6, 2 * self.step
+        if self.profile.fuses:
+            return alone, (self.hop, second), (self.hop + min(self.hop, wait + twice), 1.0)
+        sent = self.hop + twice
+        return alone, (sent, second), (sent + min(sent, wait), 1.0)
+
+    def connection(self, moved: float) -> float:
+        """Return the least time of a threadblock that receives some bytes, from the first arrival.
+
+        Both ends take a step for each call. The largest call's first slice is sent before it is
+        received. So few calls cost the time of a large slice, and many cost steps.
         """
-        singles = self.hop + self._relay
-        pairs = self._merge
-        left = once - singles / (ranks - 1)
-        if left <= 0:
-            return once * (ranks - 1)
-        shared = max(1.0, (ranks - 1) / 2)
-        if left <= pairs / shared:
-            return singles + left * shared
-        return singles + pairs + left - pairs / shared
+        rate, least = self.model.rate[self.protocol] * 1e9, self.model.least_slice[self.protocol]
+        slices = self.model.slices[self.protocol]
+        if not self.step:
+            return moved / rate
+        fewest = max(1.0, ceil(moved / self.profile.tile_bytes[self.protocol]))
+        even = moved / rate / self.step  # where calls of one slice take as long as they cost
+        best = sqrt(even), sqrt(even / slices), moved / least, moved / least / slices
+
+        def time(calls: float) -> float:
+            call = moved / calls
+            return calls * self.step + (moved + min(call, max(call / slices, least))) / rate
+
+        tried = {max(fewest, nearest(calls)) for calls in best for nearest in (floor, ceil)}
+        return min(map(time, sorted(tried)))

@@ -4,8 +4,9 @@ Three limits of the simulator's model, each a proof by counting:
 
 - **Links.** The bottleneck cut, where every link has the share of its bandwidth that protocols
   leave, and data the share of the bytes on the wire that the protocol leaves. The last byte arrives
-  a hop after it was sent. Where files can let a switch multicast and reduce, an allreduce has the
-  optimum over it: each GPU sends and receives the message once.
+  a hop after it was sent, and receivers are busy with the last calls (`latency`). Where files can
+  let a switch multicast and reduce, an allreduce has the optimum over it: each GPU sends and
+  receives the message once.
 - **Threadblocks.** On average, every GPU receives and sends some bytes, and adds some up. A
   threadblock moves so many per second, with a step for each call, and only so many are resident; a
   file that asks for more may not fit a GPU, and is not bounded. The first call to receive begins a
@@ -116,7 +117,7 @@ def runtime_bounds(
         return RuntimeBound(
             size=size,
             protocol=limit.protocol,
-            links=max(limit.begin + moving + limit.tail(links), late),
+            links=max(limit.begin + limit.used(moving) + limit.tail(links), late),
             threadblocks=limit.begin + _threadblock_time(limit, size, switched),
             latency=limit.once if switched else limit.least(size),
         )
@@ -170,11 +171,15 @@ def _threadblock_time(limit: Latency, size: int, switched: bool) -> float:
     moved = each * (max(received, sent) if profile.fuses else received + sent)
     if not profile.xml:
         return moved / rate + limit.hop
-    begun = 1 if profile.fuses else 2
-    calls = max(0.0, moved / profile.tile_bytes[protocol] - begun) * limit.step
+    arriving = limit.connection(each * received)
+    if added == received and ranks > 2:  # all messages but one of each sum wait for others
+        others = limit.connection(each * (ranks - 2) / (ranks - 1)) + limit.merged
+        arriving = max(arriving + limit.add, others)
     if profile.fuses:
-        return limit.hop + limit.step + calls + moved / rate
-    return min(limit.hop, limit.step) + calls + moved / rate + each * added / local_rate
+        return limit.hop + arriving
+    calls = max(0.0, moved / profile.tile_bytes[protocol] - 2) * limit.step
+    busy = min(limit.hop, limit.step) + calls + moved / rate + each * added / local_rate
+    return max(limit.hop + arriving, busy)
 
 
 def link_rate(problem: Problem, optimum: Optimum, model: Model) -> Fraction:

@@ -99,13 +99,18 @@ class Ways:
     # If every GPU sends to each other one directly, seconds per byte that it sends to each
 
     @cached_property
-    def entry(self) -> float:
-        """Bytes per second that enter the GPU with the least."""
+    def entries(self) -> tuple[float, ...]:
+        """Bytes per second that enter each GPU."""
         into = dict.fromkeys(self.problem.topology.ranks, 0.0)
         for link, speed in zip(self.problem.topology.links, self.speed, strict=True):
             if link.target in into:
                 into[link.target] += speed
-        return min(into.values())
+        return tuple(into.values())
+
+    @cached_property
+    def entry(self) -> float:
+        """Bytes per second that enter the GPU with the least."""
+        return min(self.entries)
 
     @cached_property
     def crowd(self) -> float:
