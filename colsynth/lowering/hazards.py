@@ -86,7 +86,7 @@ def _accesses(
     ):
         each, buffer, offset = ranges.cells(columns, slots)
         place = rank[each], buffer, offset
-        if in_place:
+        if in_place and not layout.keeps_input:
             place = rank[each], *layout.in_place_aliases(*place)
         parts.append((op[each], place))
     return _by_operation(parts, ops)

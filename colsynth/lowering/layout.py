@@ -91,6 +91,11 @@ class Layout:
         """Chunks of every rank's output buffer."""
         return self.shard if self._scatters else self.chunks
 
+    @property
+    def keeps_input(self) -> bool:
+        """Whether input never changes: where output shares memory with it, they hold the same."""
+        return self.problem.collective in (Collective.ALLGATHER, Collective.BROADCAST)
+
     def input(self, rank: int, chunk: int) -> Slot:
         """Return where `rank` finds its own contribution to a chunk."""
         if self.exchanges:

@@ -24,7 +24,8 @@ class PlaceSlots:
     them (allreduce, and at the owner of a chunk), else in scratch. A rank's first arrival
     of a chunk is added to its own input, later ones to the partial sum. All of this is
     right in place and out of place; only the sender's own data differs: out of place it
-    must be copied to the output, and a program for both modes sends that copy.
+    must be copied to the output. A program for both modes sends it from the input, which
+    is the output in place, so nobody waits for that copy.
 
     Where a rank sends its own contribution by itself and also adds up those of others, the
     sum is kept in scratch and copied to the output when all contributions have left. Its

@@ -144,10 +144,12 @@ class Placer:
         transfer = self.transfers[number]
         after, source, target = self._after(transfer), transfer.source, transfer.target
         if self.plain and not transfer.reduces:  # read and written at one place in the output
-            slot = self.layout.output(target, transfer.chunk)
+            read = slot = self.layout.output(target, transfer.chunk)
+            if self._is_own(transfer):
+                read = self.layout.input(source, transfer.chunk)
             self.became.append((len(self.placed),))
             chunk, count, origin = transfer.chunk, transfer.count, transfer.origin
-            copy = Transfer(source, target, chunk, count, False, after, origin, slot, slot)
+            copy = Transfer(source, target, chunk, count, False, after, origin, read, slot)
             self.placed.append(copy)
             return
         parts: list[int] = []
@@ -163,11 +165,18 @@ class Placer:
         if not self.copies and len(transfer.after) < 2:
             return self.became[transfer.after[0]] if transfer.after else ()
         after = {p for t in transfer.after for p in self.became[t]}
-        if self.copies:
+        if self.copies and not self._is_own(transfer):
             chunks = range(transfer.chunk, transfer.chunk + transfer.count)
             keys = ((transfer.source, chunk) for chunk in chunks)
             after.update(self.copies[key] for key in keys if key in self.copies)
         return tuple(sorted(after)) if after else ()
+
+    def _is_own(self, transfer: Transfer) -> bool:
+        """Return whether a root sends its input, in place or not, without waiting for its copy."""
+        if not (self.layout.keeps_input and self.target.out_of_place):
+            return False
+        ends = transfer.chunk, transfer.chunk + transfer.count - 1
+        return all(self.layout.owner(chunk) == transfer.source for chunk in ends)
 
     def _uniform_parts(self, number: int) -> list[tuple[int, int]]:
         """Return (chunk, count) of the runs that one step can serve on both ends."""

@@ -31,6 +31,9 @@ class Measured:
         For every size, whether calls of exactly that size use the file.
     shape : Shape or None
         Figures of the program; None without one.
+    crowded : bool
+        Whether some GPUs may not hold all its threadblocks at a time, so that it hangs there
+        (`Profile.usable_threadblocks`, rule T08).
     """
 
     plan: Plan
@@ -39,6 +42,7 @@ class Measured:
     usable: tuple[bool, ...] = ()
     exact: tuple[bool, ...] = ()
     shape: Shape | None = None
+    crowded: bool = False
 
     @property
     def served(self) -> tuple[float | None, ...]:
@@ -55,6 +59,7 @@ class Measured:
             "usable": self.usable,
             "exact": self.exact,
             "shape": None if self.shape is None else asdict(self.shape),
+            "crowded": self.crowded,
         }
 
     @classmethod
@@ -78,7 +83,7 @@ class Measured:
         sizes = len(tried) if any(made) else 0
         if not len(found.usable) == len(found.exact) == sizes or bool(sizes) != bool(found.shape):
             raise ValueError("figures are missing")
-        return cls(plan, found.seconds, found.refusal, found.usable, found.exact, found.shape)
+        return cls(plan, **{name: getattr(found, name) for name in _Entry.__slots__})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ class _Entry:
     usable: tuple[bool, ...]
     exact: tuple[bool, ...]
     shape: Shape | None
+    crowded: bool
 
 
 def shape_of(schedule: object, program: Program) -> Shape:

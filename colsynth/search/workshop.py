@@ -188,8 +188,9 @@ class Workshop:
             told = fault.diagnostic
             return Measured(plan, nothing, f"{told.code}: {told.phrase}")
         shape = shape_of(schedule, program)
+        crowded = shape.threadblocks > case.profile.usable_threadblocks
         if not points:
-            return Measured(plan, nothing, shape=shape)
+            return Measured(plan, nothing, shape=shape, crowded=crowded)
         seconds = {point.size_bytes: float(point.seconds) for point in points}
         law = taken_sizes(program.header, case.profile)
         found = Measured(
@@ -198,6 +199,7 @@ class Workshop:
             usable=tuple(is_usable(size, law) for size in case.sizes),
             exact=tuple(law.takes(size) for size in case.sizes),
             shape=shape,
+            crowded=crowded,
         )
         self._results[same] = found
         return found

@@ -82,3 +82,12 @@ def test_only_programs_that_serve_out_of_place_calls_copy_their_own_data(lowered
     assert copies(in_place=True, out_of_place=False) == 0
     assert copies(in_place=False, out_of_place=True) == 8
     assert copies(in_place=True, out_of_place=True) == 8
+
+
+@pytest.mark.parametrize("collective", ["allgather", "broadcast"])
+def test_nobody_waits_for_the_copy_of_a_root_that_serves_both_modes(lowered, collective):
+    program = lowered("dgx-a100", collective, in_place=True, out_of_place=True)
+    steps = [step for gpu in program.gpus for block in gpu.threadblocks for step in block.steps]
+    copies = [step for step in steps if step.op == "cpy"]
+    assert len(copies) == (8 if collective == "allgather" else 1)
+    assert not any(step.waits or step.signals for step in copies)

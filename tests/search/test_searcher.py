@@ -18,7 +18,7 @@ from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.levels import HEAVY, OWN, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
-from colsynth.search.objective import Objective
+from colsynth.search.objective import CROWDED, Objective
 from colsynth.search.plan import Plan
 from colsynth.search.run import find_each
 from colsynth.search.searcher import Searcher
@@ -207,6 +207,13 @@ def test_baselines_are_all_but_our_own():
 def test_a_file_that_is_not_used_loses_to_one_that_is():
     taken, other = (Measured(FOREST, (t,), exact=(s,)) for t, s in ((2.0, True), (1.0, False)))
     assert Objective().best((other, taken)) == taken
+
+
+def test_a_program_that_gpus_may_not_hold_loses_to_one_that_is_nearly_as_fast():
+    crowded = Measured(FOREST, (1.0,), exact=(True,), crowded=True)
+    near, far = (Measured(FOREST, (CROWDED * x,), exact=(True,)) for x in (0.99, 1.01))
+    assert Objective().best((crowded, near)) == near
+    assert Objective().best((crowded, far)) == crowded
 
 
 def test_small_messages_decide_between_plans_that_tie_at_the_large_size():
