@@ -49,11 +49,11 @@ Reduce-scatter on two boxes of DGX A100 or MI300X, 8 to 64 MiB, of 10 to 81 segm
 take 4 to 8 us a segment. With 20 us, 64 MiB take 17 % longer.
 """
 
-_MOST, _MOST_ALLREDUCE = 12, 16
-"""Most segments; an allreduce, whose copies follow its sums, gains by more.
+_MOST = 12
+"""Most segments. More cost small messages more than they gain, and leave less of the budget.
 
-They cost small messages. With 16 instead of 12, an allreduce of 1 GiB is 2 to 5 % faster on two to
-eight boxes of DGX H100. An allgather gains 1 % on four, and loses a fifth at 1 MiB.
+An allreduce of 1 GiB on six DGX H100 reaches 192 GB/s with 12, 198 with 16, at 3.0 and 2.4 GB/s for
+768 KiB. On three, with 16 no budget is left for two instances of segments: 187 GB/s, with 12 201.
 """
 
 _SPARE = Fraction(9, 10)
@@ -77,8 +77,8 @@ _WAITS: tuple[Changes, ...] = ({LAG: 2, SPACING: 1}, {LAG: 1, SPACING: 0})
 A step then seldom waits for another threadblock, and holds up what stands behind it. An allreduce
 of 1 GiB reaches 185 GB/s instead of 118 on four DGX H100 boxes, 189 instead of 151 on eight. With
 few segments the beats cost more than they gain: with 7 on 16 boxes, the second are faster, 179 GB/s
-instead of 173. Where GPUs add up within one box, the second alone are tried: they give 323 GB/s
-instead of 309 on a switch of 84 GPUs, 104 instead of 94 on an MI250.
+instead of 173. Where GPUs add up within one box, the second alone are tried: they give 319 GB/s
+instead of 309 on a switch of 84 GPUs, 99 instead of 89 on an MI250.
 """
 
 BY_LOAD: Changes = {ORDER: "round-robin", STRATEGY: "balanced", MOST: 0}
@@ -290,7 +290,7 @@ def ones_and_twos(number: int) -> str:
 
 
 def _room(basis: Basis) -> int:
-    """Return how many segments a file has room for, up to the most that are worth it.
+    """Return how many segments a file has room for, `_MOST` at most.
 
     Where arrivals are reduced by steps of their own, these stay with their threadblocks as
     long as all of them fit there; elsewhere, they hold up what has nothing to do with them.
@@ -298,8 +298,7 @@ def _room(basis: Basis) -> int:
     profile, shape = basis.profile, basis.shape
     blocks = profile.usable_threadblocks
     room = min(profile.max_xml_nodes - shape.ranks - blocks, blocks * profile.max_steps)
-    most = _MOST_ALLREDUCE if shape.rises and shape.falls else _MOST
-    found = min(most, room // shape.gpu_steps)
+    found = min(_MOST, room // shape.gpu_steps)
     if profile.fuses:
         return found
     return min(found, profile.max_steps // shape.block_steps)
