@@ -18,6 +18,7 @@ from fractions import Fraction
 from colsynth.cost.pair_routes import is_network
 from colsynth.lowering.orders import ORDERS
 from colsynth.lowering.paired import is_round
+from colsynth.lowering.segment_sizes import CHUNKS, ones_and_twos, sizes_of
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal
 from colsynth.runtimes.selection import power_of_two
 
@@ -50,10 +51,14 @@ take 4 to 8 us a segment. With 20 us, 64 MiB take 17 % longer.
 """
 
 _MOST = 12
-"""More segments gain little: 1 % between 12 and 18 on eight DGX A100."""
+"""Most segments. More cost small messages more than they gain, and leave less of the budget.
+
+An allreduce of 1 GiB on six DGX H100 reaches 192 GB/s with 12, 198 with 16, at 3.0 and 2.4 GB/s for
+768 KiB. On three, with 16 no budget is left for two instances of segments: 187 GB/s, with 12 201.
+"""
 
 _SPARE = Fraction(9, 10)
-"""The share of the steps that is planned with; the others are nops."""
+"""The share of a threadblock's steps that is planned with; the others are nops."""
 
 _LEAST = 5
 """Fewer segments are not tried where reductions are steps of their own."""
@@ -64,12 +69,14 @@ _TRIES = 4
 _NIC_WINDOW = 2
 """Sends in flight per NIC. With one, the NIC idles between two; with more, all of them end late."""
 
-_LATE: Changes = {LAG: 2, SPACING: 1}
-"""Data waits a beat before it is passed on, and two before sums are copied.
+_WAITS: tuple[Changes, ...] = ({LAG: 2, SPACING: 1}, {LAG: 1, SPACING: 0})
+"""Beats that data waits before sums are copied, and before it is passed on within a phase.
 
-So a step seldom waits for another threadblock, and holds up what stands behind it. An allreduce of
-1 GiB with 12 segments reaches 185 GB/s instead of 118 on four DGX H100 boxes, and 189 instead of
-151 on eight. With 6 segments on 16 boxes the beats cost more than they gain: 169 instead of 171.
+A step then seldom waits for another threadblock, and holds up what stands behind it. An allreduce
+of 1 GiB reaches 185 GB/s instead of 118 on four DGX H100 boxes, 189 instead of 151 on eight. With
+few segments the beats cost more than they gain: with 7 on 16 boxes, the second are faster, 179 GB/s
+instead of 173. Where GPUs add up within one box, the second alone are tried: they give 319 GB/s
+instead of 309 on a switch of 84 GPUs, 99 instead of 89 on an MI250.
 """
 
 BY_LOAD: Changes = {ORDER: "round-robin", STRATEGY: "balanced", MOST: 0}
@@ -183,7 +190,7 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     if shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
     segmented = tuple(_segmented(basis))
-    for waits in (_LATE, {LAG: 0, SPACING: 0}):
+    for waits in _WAITS if _leaves_boxes(basis) or not shape.rises else _WAITS[1:]:
         yield tuple({**changes, **waits} for changes in segmented)
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
@@ -202,24 +209,16 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     bytes_each = _segment_bytes(basis, _SEGMENT_SECONDS)
     if basis.profile.tile_bytes[basis.protocol] < bytes_each:
         return  # the runtime cuts chunks into smaller parts itself
-    chunks = max(1, power_of_two(int(basis.size / (bytes_each * shape.trees))))
-    number = min(_room(basis), chunks * 3 // 4)
+    if basis.profile.max_count < CHUNKS:
+        return  # segments would take several steps
+    number = min(_room(basis), int(basis.size / (bytes_each * shape.trees)))
     both = shape.rises and shape.falls
     strategy = "pooled" if both else "balanced"
     fixed = {**ALONE, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
-        sizes = sizes_of(number, chunks, rises=shape.rises, falls=shape.falls)
-        if _may_fit(basis, sizes):
-            yield {**fixed, SEGMENTS: sizes}
-        number = number * 3 // 4
-
-
-def _may_fit(basis: Basis, sizes: str) -> bool:
-    """Whether steps of `max_count` chunks each may fit all threadblocks, fused as far as can be."""
-    profile = basis.profile
-    calls = sum(-(-int(size) // profile.max_count) for size in sizes.split("-"))
-    most = profile.max_threadblocks * profile.max_steps
-    return _gpu_steps(basis) * calls <= most * (2 if profile.fuses else 1)
+        sizes = sizes_of(number, rises=shape.rises, falls=shape.falls)
+        yield {**fixed, SEGMENTS: sizes}
+        number = number * 7 // 8
 
 
 def _in_rounds(basis: Basis) -> Iterator[Changes]:
@@ -295,18 +294,6 @@ def _segment_bytes(basis: Basis, seconds: Fraction) -> Fraction:
     return exact(rate) * 10**9 * seconds
 
 
-def ones_and_twos(number: int) -> str:
-    """Return the sizes of two segments or more, those at both ends half as large as the others.
-
-    Their sum is the largest power of two that leaves some small: runtimes take a file only for
-    messages whose elements its chunks divide (contract 1.4).
-    """
-    total = power_of_two(2 * number - 2)
-    small = 2 * number - total
-    sizes = [1] * (small // 2) + [2] * (number - small) + [1] * (small - small // 2)
-    return "-".join(map(str, sizes))
-
-
 def _room(basis: Basis) -> int:
     """Return how many segments a file has room for, `_MOST` at most.
 
@@ -315,35 +302,8 @@ def _room(basis: Basis) -> int:
     """
     profile, shape = basis.profile, basis.shape
     blocks = profile.usable_threadblocks
-    room = min(profile.max_xml_nodes - blocks, blocks * profile.max_steps)
-    found = min(_MOST, int(room * _SPARE) // _gpu_steps(basis))
+    room = min(profile.max_xml_nodes - shape.ranks - blocks, blocks * profile.max_steps)
+    found = min(_MOST, room // _gpu_steps(basis))
     if profile.fuses:
         return found
-    return min(found, int(profile.max_steps * _SPARE) // shape.block_steps)
-
-
-def sizes_of(number: int, chunks: int, *, rises: bool, falls: bool) -> str:
-    """Return the sizes of segments as `lower-forest{segments}` has them.
-
-    The further from an end that is to be small, the larger; chunks are divided as d'Hondt
-    divides seats.
-
-    Parameters
-    ----------
-    number, chunks : int
-        One or more; no more segments than chunks.
-    rises, falls : bool
-        Whether the first, the last are small.
-    """
-    inside = [
-        min(place if rises else number, number - 1 - place if falls else number)
-        for place in range(number)
-    ]
-    sizes = [1] * number
-
-    def claim(place: int) -> tuple[Fraction, int, int]:
-        return Fraction(sizes[place] + 1, inside[place] + 2), -inside[place], place
-
-    for _ in range(chunks - number):
-        sizes[min(range(number), key=claim)] += 1
-    return "-".join(map(str, sizes))
+    return min(found, profile.max_steps // shape.block_steps)

@@ -11,11 +11,11 @@ from colsynth.lowering.proposals import (
     SUMS,
     orders,
     segmentations,
-    sizes_of,
     strategies,
     sums_in_one_go,
     unmerged,
 )
+from colsynth.lowering.segment_sizes import sizes_of
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.search.case import Case
@@ -42,21 +42,21 @@ def numbers(text):
 @pytest.mark.parametrize("number", [1, 2, 5, 12])
 @pytest.mark.parametrize(("rises", "falls"), [(1, 0), (0, 1), (1, 1), (0, 0)])
 def test_sizes_add_up_and_are_small_where_they_should_be(number, rises, falls):
-    for chunks in (number, number + 3, 4 * number):
-        sizes = numbers(sizes_of(number, chunks, rises=rises, falls=falls))
-        assert len(sizes) == number
-        assert sum(sizes) == chunks
-        half = number // 2
-        if rises:
-            assert sizes[:half] == sorted(sizes[:half])
-        if falls:
-            assert sizes[number - half :] == sorted(sizes[number - half :], reverse=True)
+    sizes = numbers(sizes_of(number, rises=rises, falls=falls))
+    assert len(sizes) == number
+    assert sum(sizes).bit_count() == 1
+    assert max(sizes) <= 4 * min(sizes)
+    half = number // 2
+    if rises:
+        assert sizes[:half] == sorted(sizes[:half])
+    if falls:
+        assert sizes[number - half :] == sorted(sizes[number - half :], reverse=True)
 
 
 def test_sizes_by_hand():
-    assert sizes_of(6, 16, rises=False, falls=True) == "4-4-3-2-2-1"
-    assert sizes_of(6, 16, rises=True, falls=True) == "1-3-4-4-3-1"
-    assert sizes_of(4, 8, rises=False, falls=False) == "2-2-2-2"
+    assert sizes_of(6, rises=False, falls=True) == "8-7-6-5-4-2"
+    assert sizes_of(6, rises=True, falls=True) == "4-5-7-7-5-4"
+    assert sizes_of(4, rises=False, falls=False) == "4-4-4-4"
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])

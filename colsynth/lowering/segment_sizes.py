@@ -1,0 +1,52 @@
+"""Sizes of segments: powers of two in all, as round messages need, and small at the ends."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from colsynth.runtimes.selection import power_of_two
+
+CHUNKS = 7
+"""Chunks of a segment at most, on average: enough that sizes can differ by less than half."""
+
+
+def ones_and_twos(number: int) -> str:
+    """Return the sizes of two segments or more, those at both ends half as large as the others.
+
+    Their sum is the largest power of two that leaves some small: runtimes take a file only for
+    messages whose elements its chunks divide (contract 1.4).
+    """
+    total = power_of_two(2 * number - 2)
+    small = 2 * number - total
+    sizes = [1] * (small // 2) + [2] * (number - small) + [1] * (small - small // 2)
+    return "-".join(map(str, sizes))
+
+
+def sizes_of(number: int, *, rises: bool, falls: bool) -> str:
+    """Return the sizes of segments as `lower-forest{segments}` has them.
+
+    They grow steadily with the distance from the ends that are to be small, where they are a
+    third to half as large as at the other end or in the middle. Larger differences make
+    threadblocks wait: where a small segment and a large one are on their way at once, all take as
+    long as the large one. Chunks are divided as d'Hondt divides seats. Their sum is a power of
+    two (contract 1.4).
+
+    Parameters
+    ----------
+    number : int
+        One or more.
+    rises, falls : bool
+        Whether the first, the last are small.
+    """
+    inside = [
+        min(place if rises else number, number - 1 - place if falls else number)
+        for place in range(number)
+    ]
+    sizes = [1] * number
+
+    def claim(place: int) -> tuple[Fraction, int, int]:
+        return Fraction(sizes[place] + 1, 2 * inside[place] + number), -inside[place], place
+
+    for _ in range(power_of_two(CHUNKS * number) - number):
+        sizes[min(range(number), key=claim)] += 1
+    return "-".join(map(str, sizes))
