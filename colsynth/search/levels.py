@@ -45,7 +45,7 @@ Half of an LL line is flags (contract 4.6), so LL is faster only where latency d
 LL128 or Simple above 1 MiB on every preset.
 """
 
-NEAR = 1.01
+NEAR = 1.02
 """A program within this factor of the floor is not improved, and no other algorithm is tried."""
 
 PROMISING = 4
