@@ -297,7 +297,7 @@ class _Quest:
                 searcher.try_all(self._others())
                 searcher.vary_protocol()
                 searcher.sweep(tuple(ALGORITHMS))
-                searcher.sweep(BASELINES)  # the best may be as near as choices may bring it
+                searcher.sweep(BASELINES)  # choices may bring one of them to the front
         searcher.vary_protocol()
 
     def _look_ahead(self) -> Seen:
