@@ -15,7 +15,7 @@ CASES = [
     ("ring:4", "allreduce", "--instances 40", ["--instances ", "-a tree", "-a ring"]),
     ("ring:4", "allreduce", "-a ring --instances 40", ["--instances ", "-a tree", "-a ring"]),
     ("ring:4", "allreduce", "--instances 40 --trees 3", ["-a tree"]),
-    ("ring:4", "allgather", "-a ten --chunks-per-gpu 800", ["--chunks-per-gpu ", "-a ring"]),
+    ("ring:4", "allgather", "-a ten --chunks-per-gpu 2000", ["--chunks-per-gpu ", "-a ring"]),
 ]
 
 
