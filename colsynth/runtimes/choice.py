@@ -75,7 +75,9 @@ class Basis:
     shape : Shape
         Of the program as it stands, or with the choice's `anchor`.
     values : mapping
-        The options of all passes of that program, by ``"pass-name.field"``.
+        The options of all passes as they stand, by ``"pass-name.field"``.
+    seen : mapping
+        Those of the program with the shape.
     thorough : bool
         Whether to propose also what rarely pays.
     model : Model, optional
@@ -88,6 +90,7 @@ class Basis:
     size: int
     shape: Shape
     values: Mapping[str, Any]
+    seen: Mapping[str, Any]
     thorough: bool = False
     model: Any = None
 

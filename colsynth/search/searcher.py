@@ -318,8 +318,7 @@ class Searcher:
         other = parent.plan.changed(anchor)
         anchored = self.found.get(other) if other is not None else None
         seen = parent if anchored is None or anchored.shape is None else anchored
-        shape = seen.shape
-        if shape is None:
+        if (shape := seen.shape) is None:
             raise TypeError("a plan without a program has no neighbours")
         return Basis(
             problem=case.problem,
@@ -327,7 +326,8 @@ class Searcher:
             protocol=parent.plan.protocol,
             size=case.sizes[self.objective.main],
             shape=shape,
-            values=seen.plan.values(),
+            values=parent.plan.values(),
+            seen=seen.plan.values(),
             thorough=thorough,
             model=case.model,
         )
