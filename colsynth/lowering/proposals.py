@@ -190,11 +190,8 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     if shape.height < 2 or basis.values[SEGMENTS] != "1":
         return
     segmented = tuple(_segmented(basis))
-    waits = _WAITS if _leaves_boxes(basis) or not shape.rises else _WAITS[1:]
-    for beats in waits:
-        yield tuple({**changes, **beats} for changes in segmented)
-    if basis.values[INSTANCES] > 1:  # copies helped without segments, so they may with segments
-        yield tuple({**changes, **waits[0]} for changes in _segmented(basis, 2))
+    for waits in _WAITS if _leaves_boxes(basis) or not shape.rises else _WAITS[1:]:
+        yield tuple({**changes, **waits} for changes in segmented)
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
     yield from _ordered_by_time(basis)
@@ -206,7 +203,7 @@ def _ordered_by_time(basis: Basis) -> Iterator[Proposal]:
         yield tuple(_scheduled(basis))
 
 
-def _segmented(basis: Basis, instances: int = 1) -> Iterator[Changes]:
+def _segmented(basis: Basis) -> Iterator[Changes]:
     """Yield ever fewer segments: the first number that fits is the best."""
     shape = basis.shape
     bytes_each = _segment_bytes(basis, _SEGMENT_SECONDS)
@@ -214,10 +211,10 @@ def _segmented(basis: Basis, instances: int = 1) -> Iterator[Changes]:
         return  # the runtime cuts chunks into smaller parts itself
     if basis.profile.max_count < CHUNKS:
         return  # segments would take several steps
-    number = min(_room(basis, instances), int(basis.size / (bytes_each * shape.trees * instances)))
+    number = min(_room(basis), int(basis.size / (bytes_each * shape.trees)))
     both = shape.rises and shape.falls
     strategy = "pooled" if both else "balanced"
-    fixed = {**ALONE, INSTANCES: instances, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
+    fixed = {**ALONE, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
         sizes = sizes_of(number, rises=shape.rises, falls=shape.falls)
         yield {**fixed, SEGMENTS: sizes}
@@ -283,8 +280,8 @@ def _scheduled(basis: Basis) -> Iterator[Changes]:
 
 
 def _gpu_steps(basis: Basis) -> int:
-    """Return the steps of the busiest GPU for one instance."""
-    instances: int = max(1, basis.seen[INSTANCES])
+    """Return the steps of the busiest GPU for one instance; segments begin with one."""
+    instances: int = max(1, basis.values[INSTANCES])
     return -(-basis.shape.gpu_steps // instances)
 
 
@@ -297,8 +294,8 @@ def _segment_bytes(basis: Basis, seconds: Fraction) -> Fraction:
     return exact(rate) * 10**9 * seconds
 
 
-def _room(basis: Basis, instances: int) -> int:
-    """Return how many segments of so many instances a file has room for, `_MOST` at most.
+def _room(basis: Basis) -> int:
+    """Return how many segments a file has room for, `_MOST` at most.
 
     Where arrivals are reduced by steps of their own, these stay with their threadblocks as
     long as all of them fit there; elsewhere, they hold up what has nothing to do with them.
@@ -306,7 +303,7 @@ def _room(basis: Basis, instances: int) -> int:
     profile, shape = basis.profile, basis.shape
     blocks = profile.usable_threadblocks
     room = min(profile.max_xml_nodes - shape.ranks - blocks, blocks * profile.max_steps)
-    found = min(_MOST, room // (_gpu_steps(basis) * instances))
+    found = min(_MOST, room // _gpu_steps(basis))
     if profile.fuses:
         return found
     return min(found, profile.max_steps // shape.block_steps)

@@ -75,9 +75,7 @@ class Basis:
     shape : Shape
         Of the program as it stands, or with the choice's `anchor`.
     values : mapping
-        The options of all passes as they stand, by ``"pass-name.field"``.
-    seen : mapping
-        Those of the program with the shape.
+        The options of all passes of that program, by ``"pass-name.field"``.
     thorough : bool
         Whether to propose also what rarely pays.
     model : Model, optional
@@ -90,7 +88,6 @@ class Basis:
     size: int
     shape: Shape
     values: Mapping[str, Any]
-    seen: Mapping[str, Any]
     thorough: bool = False
     model: Any = None
 

@@ -318,7 +318,8 @@ class Searcher:
         other = parent.plan.changed(anchor)
         anchored = self.found.get(other) if other is not None else None
         seen = parent if anchored is None or anchored.shape is None else anchored
-        if (shape := seen.shape) is None:
+        shape = seen.shape
+        if shape is None:
             raise TypeError("a plan without a program has no neighbours")
         return Basis(
             problem=case.problem,
@@ -326,8 +327,7 @@ class Searcher:
             protocol=parent.plan.protocol,
             size=case.sizes[self.objective.main],
             shape=shape,
-            values=parent.plan.values(),
-            seen=seen.plan.values(),
+            values=seen.plan.values(),
             thorough=thorough,
             model=case.model,
         )

@@ -32,9 +32,7 @@ def basis(collective, runtime, boxes, size=2**30):
     plan = Wish().start("forest").changed(BY_LOAD)
     (made,) = Workshop(Case(problem, runtime, (size,))).measure((plan,))
     start = Wish().start("forest")
-    return Basis(
-        problem, profile(runtime), "Simple", size, made.shape, start.values(), plan.values()
-    )
+    return Basis(problem, profile(runtime), "Simple", size, made.shape, start.values())
 
 
 def numbers(text):
@@ -125,7 +123,7 @@ def test_rounds_are_for_sums_that_are_steps():
 def test_segments_do_not_depend_on_the_instances_they_replace():
     once = basis("reduce-scatter", "rccl", 2)
     shape = replace(once.shape, gpu_steps=2 * once.shape.gpu_steps)
-    twice = replace(once, shape=shape, seen={**once.seen, "lower-forest.instances": 2})
+    twice = replace(once, shape=shape, values={**once.values, "lower-forest.instances": 2})
     rounds = [tuple(segmentations(some)) for some in (once, twice)]
     assert rounds[0] == rounds[1]
     assert {changes["lower-forest.instances"] for found in rounds[0] for changes in found} == {1}
@@ -144,7 +142,7 @@ def test_nothing_is_proposed_where_nobody_passes_data_on():
     flat = Shape(8, 8, 56, 14, 1, 14, 1, trees=8, trees_per_gpu=1, different=8, height=1, weight=1)
     problem = api.make_problem(api.load_topology("dgx-a100"), "allgather")
     values = Wish().start("forest").values()
-    seen = Basis(problem, profile("msccl"), "Simple", 2**30, flat, values, values)
+    seen = Basis(problem, profile("msccl"), "Simple", 2**30, flat, values)
     assert list(segmentations(seen)) == []
     assert list(orders(seen)) == []
 
@@ -157,8 +155,7 @@ def test_spread_sums_fit_the_resident_threadblocks(name):
     problem = api.make_problem(machine, "reduce-scatter")
     shape = Shape(1, machine.size, 1, 1, 1, 1, 1, height=1, rises=True)
     runtime = profile("msccl")
-    values = {SUMS: "running"}
-    seen = Basis(problem, runtime, "Simple", 2**20, shape, values, values)
+    seen = Basis(problem, runtime, "Simple", 2**20, shape, {SUMS: "running"})
     plans = [plan for (plan,) in sums_in_one_go(seen) if plan[SUMS] == "by-chunk"]
     for plan in plans:
         channels, sums = plan["lower-forest.instances"], int(plan["lower-forest.segments"])
