@@ -18,6 +18,7 @@ from colsynth.search.exact import try_exact
 from colsynth.search.found import Found, found_by, refusals
 from colsynth.search.levels import (
     BASELINES,
+    CLOSE,
     LEVELS,
     OWN,
     Level,
@@ -297,7 +298,9 @@ class _Quest:
                 searcher.try_all(self._others())
                 searcher.vary_protocol()
                 searcher.sweep(tuple(ALGORITHMS))
-                searcher.sweep(BASELINES)  # choices may bring one of them to the front
+                rival = searcher.best(*BASELINES)
+                if rival and searcher.ratio(rival, searcher.best() or rival) <= CLOSE:
+                    searcher.sweep(BASELINES)
         searcher.vary_protocol()
 
     def _look_ahead(self) -> Seen:

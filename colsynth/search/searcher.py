@@ -249,12 +249,12 @@ class Searcher:
             own = self.best(algorithm)
             if own is None or best is None:
                 continue
-            behind = self._ratio(own, best)
+            behind = self.ratio(own, best)
             if behind <= PROMISING:
                 ranked[own.plan] = behind
         return ranked
 
-    def _ratio(self, own: Measured, best: Measured) -> float:
+    def ratio(self, own: Measured, best: Measured) -> float:
         """Return the ratio of the times of two plans; 1 where one has no score.
 
         It is that of the main size where that is far too slow: it must not matter whether such
