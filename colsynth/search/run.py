@@ -149,21 +149,20 @@ class _Quest:
         free = self.free_roots and name == "forest" and self.wish.allows("roots")
         if free and not str(self.wish.settings.get("trees", "auto")).isdigit():
             yield self.wish.start("roots")
-        yield from self.counted(start)
-        yield from self._with_few_neighbours(start)
+        plans = tuple(self.counted(start))
+        yield from plans
+        for grid in self._grids(start):
+            changed = (plan.changed({_GRID: grid}) for plan in plans)
+            yield from (plan for plan in changed if plan is not None)
 
-    def _with_few_neighbours(self, plan: Plan) -> Iterator[Plan]:
-        """Yield a plan with fewer neighbours for each GPU behind a switch, if that is open."""
+    def _grids(self, plan: Plan) -> Iterator[str]:
+        """Yield grids with fewer neighbours for each GPU behind a switch, if that is open."""
         problem = self._case.problem
         is_open = plan.values().get(_GRID) == "all" and "grid" not in self.wish.settings
-        if not is_open or problem.groups or problem.collective not in PHASES:
-            return
-        from colsynth.synthesis.forest.grid import few_neighbours
+        if is_open and not problem.groups and problem.collective in PHASES:
+            from colsynth.synthesis.forest.grid import few_neighbours
 
-        for grid in few_neighbours(problem.topology):
-            changed = plan.changed({_GRID: grid})
-            if changed is not None:
-                yield from self.counted(changed)
+            yield from few_neighbours(problem.topology)
 
     def counted(self, plan: Plan) -> Iterator[Plan]:
         """Yield a plan once for each number of trees worth trying, if it leaves the number open."""
