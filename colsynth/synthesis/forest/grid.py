@@ -85,7 +85,7 @@ def grids(basis: Basis) -> Iterator[Proposal]:
     single = single_switch(basis.problem.topology) is not None
     for grid in () if taken else _factorings(ports):
         if _fits(sum(grid) - len(grid), 2 if single else 1, basis):
-            yield ({"pack-trees.grid": "x".join(map(str, grid))},)
+            yield ({"pack-trees.grid": _spelt(grid)},)
     if single:
         yield from _distances(ports, basis)
 
@@ -97,10 +97,9 @@ def few_neighbours(topology: Topology) -> Iterator[str]:
     a file may have, so that no program is known to propose others for.
     """
     ports = _most_ports(topology)
-    yield from ("x".join(map(str, grid)) for grid in islice(_factorings(ports), 1))
-    powers = _powers(ports)
-    if single_switch(topology) is not None and len(powers) > 1:
-        yield "+".join(map(str, powers))
+    yield from map(_spelt, islice(_factorings(ports), 1))
+    if single_switch(topology) is not None:
+        yield from _on_a_ring(ports)
 
 
 def _fits(neighbours: int, threadblocks: int, basis: Basis) -> bool:
@@ -148,15 +147,20 @@ def _distances(ports: int, basis: Basis) -> Iterator[Proposal]:
         "order-transfers.order": "round-robin",
         "assign-threadblocks.strategy": "pooled" if both else "balanced",
     }
-    powers = _powers(ports)
-    if len(powers) > 1:  # else a ring
-        grid: Changes = {"pack-trees.grid": "+".join(map(str, powers))}
+    for text in _on_a_ring(ports):
+        grid: Changes = {"pack-trees.grid": text}
         yield {**grid, **turns}, grid
 
 
-def _powers(ports: int) -> list[int]:
-    """Return the powers of 3 that are distances on a ring of so many ports."""
-    return list(takewhile(lambda power: 2 * power <= ports, (3**k for k in count())))
+def _on_a_ring(ports: int) -> Iterator[str]:
+    """Yield powers of 3 as distances on a ring of so many ports, unless 1 is the only one."""
+    powers = list(takewhile(lambda power: 2 * power <= ports, (3**k for k in count())))
+    if len(powers) > 1:
+        yield "+".join(map(str, powers))
+
+
+def _spelt(grid: Grid) -> str:
+    return "x".join(map(str, grid))
 
 
 def _primes(number: int) -> list[int]:
