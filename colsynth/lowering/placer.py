@@ -31,6 +31,7 @@ class Placer:
     fuses: bool = False
     published: bool = False
     plain: bool = False
+    sends_input: bool = False
     landed: LandedSums = field(init=False)
     ranges: ChunkRanges = field(init=False)
     placed: list[Transfer] = field(default_factory=list)
@@ -49,6 +50,7 @@ class Placer:
         self.fuses = self.target.profile.fuses
         summed = self.layout.problem.collective is Collective.ALLREDUCE
         self.published = summed or (self.target.in_place and not self.layout.exchanges)
+        self.sends_input = self.layout.keeps_input and self.target.out_of_place
         self.landed = LandedSums(self.layout, self._reserve, LONGEST if self.fuses else None)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
@@ -173,7 +175,7 @@ class Placer:
 
     def _is_own(self, transfer: Transfer) -> bool:
         """Return whether a root sends its input, in place or not, without waiting for its copy."""
-        if not (self.layout.keeps_input and self.target.out_of_place):
+        if not self.sends_input:
             return False
         ends = transfer.chunk, transfer.chunk + transfer.count - 1
         return all(self.layout.owner(chunk) == transfer.source for chunk in ends)

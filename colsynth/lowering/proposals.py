@@ -6,7 +6,7 @@ a tenth to a third of the total. Two things shorten them. All boxes send round-r
 (`order-transfers{order=round-robin}`), with threadblocks in proportion to load or with a window
 on the NICs. And trees carry their chunks in several segments (`lower-forest{segments=...}`):
 small ones first where a collective begins by reducing, small ones last where it ends by copying.
-In between, segments are as large as the steps and nodes of a file require.
+There are as many as the steps and nodes of a file allow (`segment_sizes` has their sizes).
 """
 
 from __future__ import annotations
