@@ -14,7 +14,7 @@ graphs) are bandwidth-optimal under breadth-first broadcast (arXiv 2202.03356).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import count, islice, takewhile
 from math import prod
 
@@ -109,7 +109,11 @@ def _fits(neighbours: int, threadblocks: int, basis: Basis) -> bool:
 
 
 def _most_ports(topology: Topology) -> int:
-    """Return the ports of the switch with most GPUs, of those that only GPUs are joined to."""
+    """Return the ports of the switch with most GPUs, of those that only GPUs are joined to.
+
+    Switches of the fabric that join several GPUs of a box do not count: they are paired box by box
+    (`colsynth.synthesis.forest.spread`), so that no grid fits.
+    """
     ports: dict[int, set[int]] = {}
     for link in topology.links:
         for switch, other in ((link.source, link.target), (link.target, link.source)):
@@ -117,10 +121,17 @@ def _most_ports(topology: Topology) -> int:
                 ports.setdefault(switch, set()).add(other)
     counts = (
         len(joined)
-        for joined in ports.values()
+        for switch, joined in ports.items()
         if all(topology.nodes[node].kind is Kind.GPU for node in joined)
+        and (topology.nodes[switch].box is not None or _are_apart(topology, joined))
     )
     return max(counts, default=0)
+
+
+def _are_apart(topology: Topology, gpus: Collection[int]) -> bool:
+    """Whether no two GPUs are in one box."""
+    boxes = [topology.nodes[gpu].box for gpu in gpus if topology.nodes[gpu].box is not None]
+    return len(set(boxes)) == len(boxes)
 
 
 def _factorings(number: int) -> Iterator[Grid]:

@@ -13,7 +13,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
 from colsynth.synthesis.forest.circulant import hops_by_digits
-from colsynth.synthesis.forest.grid import grid_of, grid_rounds
+from colsynth.synthesis.forest.grid import few_neighbours, grid_of, grid_rounds
 
 BOX = """
 version: 1
@@ -68,6 +68,20 @@ def test_boxes_behind_a_fabric_keep_their_grids(tmp_path):
 
 def test_a_grid_that_fits_no_switch_is_ignored(tmp_path):
     assert packed(tmp_path, 6, "2x2") == packed(tmp_path, 6, "all")
+
+
+@pytest.mark.parametrize(("name", "boxes"), [("mi250", 2), ("dgx2", 1), ("dgx-a100", 2)])
+def test_a_grid_that_is_proposed_changes_the_trees(name, boxes):
+    """Two MI250 boxes have a switch of 32 ports, but it is paired box by box."""
+    problem = Problem(api.load_topology(name, nodes=boxes), Collective.ALLGATHER)
+    target = aim(problem, profile("msccl"), "Simple")
+    grids = list(few_neighbours(problem.topology))
+    assert bool(grids) == (name != "mi250")
+    forests = [
+        Pipeline.from_text(f"pack-trees{{trees=1,grid={grid}}}").run(problem, target)
+        for grid in ("all", *grids)
+    ]
+    assert forests[0] not in forests[1:]
 
 
 def test_rounds_send_every_shard_once():
