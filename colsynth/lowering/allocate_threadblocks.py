@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colsynth.lowering.allocation import Limits, PlacedStep, PlacedThreadblock
+from colsynth.lowering.allocation import Limits, PlacedThreadblock
 from colsynth.lowering.balanced import balanced_threadblocks
 from colsynth.lowering.chains import Chains, Operations
 from colsynth.lowering.columns import Columns
@@ -188,18 +188,20 @@ class Allocator:
 
     def _sort_steps(self, blocks: list[PlacedThreadblock]) -> bool:
         """Sort the steps of every threadblock; return whether that was possible."""
-        for block in blocks:
-            steps = in_send_order(
-                [self._placed_step(block, step) for step in block.steps], self.needed
-            )
-            if steps is None:
-                return False
-            block.steps = [step.ops for step in steps]
+        known = [step for block in blocks for step in block.steps]
+        lengths = [len(block.steps) for block in blocks]
+        order = in_send_order(
+            np.repeat(np.arange(len(blocks)), lengths),
+            np.array([(step[0], step[-1]) for step in known], dtype=np.int64).reshape(-1, 2),
+            self.columns,
+            self._operations.waits,
+        )
+        if order is None:
+            return False
+        left = iter(order.tolist())
+        for block, length in zip(blocks, lengths, strict=True):
+            block.steps = [known[number] for number in islice(left, length)]
         return True
-
-    def _placed_step(self, block: PlacedThreadblock, step: tuple[int, ...]) -> PlacedStep:
-        receives, sends = self.ops[step[0]].receives, self.ops[step[-1]].sends
-        return PlacedStep(block.recv if receives else None, block.send if sends else None, step)
 
 
 def _blocks(found: Threadblocks, pairs: list[tuple[int, int]]) -> list[PlacedThreadblock]:

@@ -8,28 +8,11 @@ A connection (channel, source, target) belongs to exactly one threadblock at eac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from colsynth.model import Threadblock
 
 MANY = 2**31
 """Chunks of a threadblock where nothing limits them."""
-
-
-class PlacedStep(NamedTuple):
-    """A step of a threadblock: fused if it both receives and sends.
-
-    Parameters
-    ----------
-    recv, send : int or None
-        Peers.
-    ops : tuple of int
-        Operations the step performs: one, or the two of a fused step.
-    """
-
-    recv: int | None
-    send: int | None
-    ops: tuple[int, ...]
 
 
 @dataclass(slots=True)

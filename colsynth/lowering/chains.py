@@ -113,12 +113,10 @@ class Operations:
         It is one wherever it stands (`colsynth.lowering.lockstep`), else one right behind the
         arrival: all its other waits are behind it too.
         """
-        found = np.full(len(self.ops), -1)
         columns = self.columns
         if lockstep:
-            known = relays(columns.transfers, self.ops, self.needed)
-            found[list(known)] = list(known.values())
-            return found
+            return relays(columns, self.waits)
+        found = np.full(len(self.ops), -1)
         relay = (
             ~columns.local[:-1] & ~columns.local[1:] & (columns.target[:-1] == columns.source[1:])
         )
@@ -136,28 +134,34 @@ class Operations:
         return sends
 
     @cached_property
-    def _waits(self) -> tuple[Ints, Ints]:
+    def waits(self) -> tuple[Ints, Ints]:
+        """The waits of each operation, one after the other."""
         return rows(self.needed)
 
     @cached_property
     def _weight(self) -> Ints:
         """The steps of each operation: one dependency has room in it, others take nops."""
-        weight: Ints = np.maximum(1, np.diff(self._waits[0]))
+        weight: Ints = np.maximum(1, np.diff(self.waits[0]))
         return weight
 
     def _joint(self, departure: Ints) -> Ints:
         """Return the steps of each arrival together with its departure."""
         joint = self._weight.copy()
-        for arrival in np.flatnonzero(departure >= 0).tolist():
-            both = arrival, int(departure[arrival])
-            outside = {p for op in both for p in self.needed[op]}.difference(both)
-            joint[arrival] = max(1, len(outside))
+        arrivals = np.flatnonzero(departure >= 0)
+        step = np.full(len(self.ops), -1)
+        step[arrivals] = step[departure[arrivals]] = np.arange(len(arrivals))
+        first, other = self.waits
+        waiter = np.repeat(step, np.diff(first))
+        outside = (waiter >= 0) & (step[other] != waiter)
+        pairs = np.unique(waiter[outside] * len(self.ops) + other[outside])
+        waits = np.bincount(pairs // max(1, len(self.ops)), minlength=len(arrivals))
+        joint[arrivals] = np.maximum(1, waits)
         return joint
 
     @cached_property
     def _follows(self) -> Bools:
         """Whether each local operation waits for the one before it."""
-        first, other = self._waits
+        first, other = self.waits
         waiter = np.repeat(np.arange(len(self.ops)), np.diff(first))
         follows = np.zeros(len(self.ops), dtype=np.bool_)
         follows[waiter[other == waiter - 1]] = True

@@ -9,67 +9,88 @@ rank of a ring; the verifier's abstract execution decides whether they do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+import numpy as np
 
-from colsynth.lowering.allocation import PlacedStep
-from colsynth.lowering.hazards import Op
+from colsynth.lowering.columns import Columns, Ints
 from colsynth.lowering.sorting import sort_after
-from colsynth.model import Transfer
+
+Rows = tuple[Ints, Ints]
+"""Lists of numbers one after the other, `colsynth.lowering.columns.rows`."""
 
 
-def relays(
-    transfers: Sequence[Transfer], ops: tuple[Op, ...], needed: tuple[tuple[int, ...], ...]
-) -> dict[int, int]:
-    """Map each arrival to the send that may share its step.
+def relays(columns: Columns, waits: Rows) -> Ints:
+    """Return for each operation the send that may share its step; -1 for none.
 
     The send passes on just what arrives, from where it arrives, and waits for nothing that
     comes after it. An arrival that is added up may be sent on as a sum or, complete, as a copy.
+
+    Parameters
+    ----------
+    columns : Columns
+    waits : pair of int arrays
+        What each operation waits for, ascending.
     """
-    leaving: dict[tuple[int, int, int], list[int]] = {}
-    for number in range(len(ops) - 1, -1, -1):
-        transfer = transfers[ops[number].transfer]
-        if ops[number].sends:
-            key = transfer.source, transfer.chunk, transfer.count
-            leaving.setdefault(key, []).append(number)
-    found: dict[int, int] = {}
-    for arrival, op in enumerate(ops):
-        transfer = transfers[op.transfer]
-        departures = leaving.get((op.rank, transfer.chunk, transfer.count), [])
-        while departures and departures[-1] < arrival:
-            departures.pop()
-        if not op.receives or not departures:
-            continue
-        following = transfers[ops[departures[-1]].transfer]
-        copies = following.reduces and not transfer.reduces
-        ready = all(other <= arrival for other in needed[departures[-1]])
-        if transfer.write == following.read and ready and not copies:
-            found[arrival] = departures.pop()
+    from colsynth.kernels.sorting import pair_relays
+
+    of, moves = columns.of_op, ~columns.local[columns.of_op]
+    arrivals = np.flatnonzero(moves & ~columns.opens)
+    sends = np.flatnonzero(moves & columns.opens)
+    rank = np.concatenate([columns.target[of[arrivals]], columns.source[of[sends]]])
+    moved = np.concatenate([of[arrivals], of[sends]])
+    key = rank
+    for column in (columns.chunk, columns.count):
+        key = key * (1 + int(column.max(initial=0))) + column[moved]
+    _, content = np.unique(key, return_inverse=True)
+    entering, passing = content[: len(arrivals)], content[len(arrivals) :]
+    order = np.argsort(passing, kind="stable")
+    first = np.searchsorted(passing[order], np.arange(int(content.max(initial=-1)) + 2))
+    latest = np.full(len(of), -1)
+    np.maximum.at(latest, np.repeat(np.arange(len(of)), np.diff(waits[0])), waits[1])
+    slot = np.where(columns.opens, _code(columns, "read"), _code(columns, "write"))
+    found: Ints = pair_relays(
+        arrivals, entering, first, sends[order], latest, slot, columns.reduces[of] > 0
+    )
     return found
 
 
-def in_send_order(
-    steps: Sequence[PlacedStep], needed: tuple[tuple[int, ...], ...]
-) -> list[PlacedStep] | None:
-    """Return the steps of a threadblock so that nothing overtakes, sends first.
+def _code(columns: Columns, name: str) -> Ints:
+    """Return the slot that the transfer of each operation reads or writes, as a number."""
+    buffer, offset = getattr(columns, name)
+    code: Ints = buffer * (1 + int(offset.max(initial=0))) + offset
+    return code[columns.of_op]
+
+
+def in_send_order(block: Ints, steps: Ints, columns: Columns, waits: Rows) -> Ints | None:
+    """Return the order of the steps of all threadblocks so that nothing overtakes, sends first.
 
     What is received from a peer stays in its order, and so does what is sent; a step comes
     after what it needs. None where that is a circle.
+
+    Parameters
+    ----------
+    block : int64 (s,)
+        The threadblock of each step, ascending.
+    steps : int64 (s, 2)
+        The first and the last operation of each step; a fused step has two.
+    columns : Columns
+    waits : pair of int arrays
+        What each operation waits for.
     """
-    home = {op: number for number, step in enumerate(steps) for op in step.ops}
-    before: list[set[int]] = [
-        {home[p] for op in step.ops for p in needed[op] if p in home} - {number}
-        for number, step in enumerate(steps)
-    ]
-    arriving = sorted((step.ops[0], n) for n, step in enumerate(steps) if step.recv is not None)
-    leaving = sorted((step.ops[-1], n) for n, step in enumerate(steps) if step.send is not None)
-    for queue in (arriving, leaving):
-        for (_, first), (_, second) in pairwise(queue):
-            before[second].add(first)
-
-    def place(number: int) -> tuple[bool, int]:
-        """Put sends first, by their order."""
-        return steps[number].send is None, steps[number].ops[-1]
-
-    order = sort_after(before, place)
-    return None if order is None else [steps[number] for number in order]
+    first, last = steps.T
+    moves = ~columns.local[columns.of_op]
+    receives, sends = (moves & ~columns.opens)[first], (moves & columns.opens)[last]
+    home = np.full(len(moves), -1)
+    home[first] = home[last] = np.arange(len(steps))
+    waiter = home[np.repeat(np.arange(len(moves)), np.diff(waits[0]))]
+    other = home[waits[1]]
+    inside = (waiter >= 0) & (other >= 0) & (waiter != other)
+    inside &= block[waiter] == block[other]
+    pairs = [(waiter[inside], other[inside])]
+    for which, by in ((receives, first), (sends, last)):
+        queue = np.flatnonzero(which)
+        queue = queue[np.lexsort((by[queue], block[queue]))]
+        follows = block[queue[1:]] == block[queue[:-1]]
+        pairs.append((queue[1:][follows], queue[:-1][follows]))
+    waiters, others = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    place = (block * 2 + ~sends) * len(moves) + last
+    return sort_after(waiters, others, place)

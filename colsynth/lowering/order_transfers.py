@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from colsynth.errors import DefectError, Diagnostic, InputError, did_you_mean, require_least
+from colsynth.lowering.columns import rows
 from colsynth.lowering.list_schedule import list_schedule
 from colsynth.lowering.orders import CHAINS, COPY_CHAINS, LIST_SCHEDULE, ORDERS, ROUND_ROBIN
 from colsynth.lowering.proposals import orders
@@ -162,13 +165,15 @@ def _sorted_chains(transfers: tuple[Transfer, ...], chains: list[list[int]]) -> 
     A sum is thus begun with what arrives soonest: with what GPUs send of their own before
     what they pass on, so that no threadblock waits for others while it could receive.
     """
-    home = {t: number for number, chain in enumerate(chains) for t in chain}
-    needs = [{home[p] for t in chain for p in transfers[t].after} for chain in chains]
-    for number, others in enumerate(needs):
-        others.discard(number)
-    order = sort_after(needs, [chain[-1] for chain in chains].__getitem__)
+    first, flat = rows(chains)
+    home = np.empty(len(transfers), dtype=np.int64)
+    home[flat] = np.repeat(np.arange(len(chains)), np.diff(first))
+    begins, earlier = rows([transfer.after for transfer in transfers])
+    waiters, others = np.repeat(home, np.diff(begins)), home[earlier]
+    apart = waiters != others
+    order = sort_after(waiters[apart], others[apart], flat[first[1:] - 1])
     if order is None:
         raise DefectError(
             Diagnostic("CS902", "chains of transfers wait for each other in a circle")
         )
-    return [chains[number] for number in order]
+    return [chains[number] for number in order.tolist()]

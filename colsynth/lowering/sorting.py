@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+import numpy as np
+
+from colsynth.lowering.columns import Ints
 
 
-def sort_after(
-    needs: Sequence[Collection[int]], place: Callable[[int], Any]
-) -> tuple[int, ...] | None:
-    """Return numbers 0..n-1, each after those it needs; None where that is a circle.
+def sort_after(waiters: Ints, others: Ints, place: Ints) -> Ints | None:
+    """Return numbers 0..n-1, each after those it waits for; None where that is a circle.
 
     Of several that may come next, the one of least `place` does, then of least number.
     `networkx.lexicographical_topological_sort` gives the same; every lowering sorts, and it
-    takes three to eight times as long (20,000 numbers: 0.17 s against 0.05 s).
+    takes ten to thirty times as long.
 
     Parameters
     ----------
-    needs : sequence of collections of int
-    place : callable
+    waiters, others : int64 (m,)
+        Pairs: the first of each waits for the second. A pair may occur more than once.
+    place : int64 (n,)
 
     Examples
     --------
-    >>> sort_after([{2}, (), ()], place=lambda number: -number)
-    (2, 1, 0)
+    >>> sort_after(np.array([0]), np.array([2]), np.array([0, -1, -2]))
+    array([2, 1, 0])
     """
-    feeds: list[list[int]] = [[] for _ in needs]
-    for number, others in enumerate(needs):
-        for other in others:
-            feeds[other].append(number)
-    missing = [len(others) for others in needs]
-    ready = [(place(number), number) for number, left in enumerate(missing) if not left]
-    heapq.heapify(ready)
-    done = []
-    while ready:
-        _, number = heapq.heappop(ready)
-        done.append(number)
-        for other in feeds[number]:
-            missing[other] -= 1
-            if not missing[other]:
-                heapq.heappush(ready, (place(other), other))
-    return tuple(done) if len(done) == len(needs) else None
+    from colsynth.kernels.sorting import sort_ready
+
+    size = len(place)
+    order = np.argsort(others, kind="stable")
+    first = np.searchsorted(others[order], np.arange(size + 1))
+    found: tuple[Ints, int] = sort_ready(
+        first, waiters[order], np.bincount(waiters, minlength=size), place
+    )
+    return found[0] if found[1] == size else None

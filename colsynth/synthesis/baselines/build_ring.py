@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -64,28 +65,30 @@ class BuildRing:
             raise unfit("ring", value.topology, "no ring through all GPUs was found", note)
         return forest_of(
             value,
-            {
-                direction: tuple(
-                    _path(ring, root, direction, share)
-                    for root in value.roots
-                    for ring, share in rings
-                )
-                for direction in phases
-            },
+            {direction: tuple(_paths(rings, value.roots, direction)) for direction in phases},
         )
 
 
-def _path(ring: Ring, root: int, direction: Direction, share: int) -> Tree:
-    """Return a ring as a path from its root; data takes it in the same sense either way."""
-    size = len(ring.ranks)
-    place = ring.ranks.index(root)
-    edges = []
-    for step in range(size - 1):
-        if direction is Direction.OUT:
-            here, hop = (place + step) % size, (place + step) % size
-            there = (here + 1) % size
-        else:
-            here = (place - step) % size
-            there = hop = (here - 1) % size
-        edges.append(TreeEdge(ring.ranks[here], ring.ranks[there], ring.routes[hop]))
-    return Tree(root, share, tuple(edges))
+def _paths(
+    rings: Sequence[tuple[Ring, int]], roots: Sequence[int], direction: Direction
+) -> Iterator[Tree]:
+    """Yield every ring as a path from each root; data takes it in the same sense either way.
+
+    The paths of a ring share its edges.
+    """
+    known = [_edges(ring, direction) for ring, _ in rings]
+    for root in roots:
+        for (ring, share), edges in zip(rings, known, strict=True):
+            place = ring.ranks.index(root)
+            whole = edges[place:] + edges[:place]
+            if direction is Direction.IN:
+                whole.reverse()
+            yield Tree(root, share, tuple(whole[:-1]))  # the last edge leads back
+
+
+def _edges(ring: Ring, direction: Direction) -> list[TreeEdge]:
+    """Return the edge from each rank of a ring to the next one, from parent to child."""
+    pairs = zip(ring.ranks, (*ring.ranks[1:], *ring.ranks[:1]), ring.routes, strict=True)
+    if direction is Direction.OUT:
+        return [TreeEdge(here, after, route) for here, after, route in pairs]
+    return [TreeEdge(after, here, route) for here, after, route in pairs]
