@@ -186,7 +186,10 @@ def _by_level(moves: list[_Move]) -> tuple[Transfer, ...]:
     """Return transfers by length of the longest chain of prerequisites, `after` numbered so."""
     level: list[int] = []
     for _, _, _, _, _, after, _ in moves:
-        level.append(1 + max([level[t] for t in after]) if after else 0)
+        if len(after) == 1:
+            level.append(1 + level[after[0]])
+        else:
+            level.append(1 + max([level[t] for t in after]) if after else 0)
     order = sorted(range(len(moves)), key=level.__getitem__)
     place = [0] * len(moves)
     for new, old in enumerate(order):
@@ -194,6 +197,6 @@ def _by_level(moves: list[_Move]) -> tuple[Transfer, ...]:
     found = []
     for old in order:
         source, target, chunk, count, reduces, after, origin = moves[old]
-        behind = tuple(sorted([place[t] for t in after])) if after else ()
+        behind = (place[after[0]],) if len(after) == 1 else tuple(sorted([place[t] for t in after]))
         found.append(Transfer(source, target, chunk, count, reduces, behind, origin))
     return tuple(found)

@@ -17,10 +17,12 @@ def reordered(transfers: Sequence[Transfer], order: Sequence[int]) -> tuple[Tran
     found = []
     for old in order:
         transfer = transfers[old]
-        if transfer.after:
+        if len(transfer.after) == 1:
+            after: tuple[int, ...] = (place[transfer.after[0]],)
+        else:
             after = tuple(sorted([place[t] for t in transfer.after]))
-            if after != transfer.after:
-                transfer = with_after(transfer, after)
+        if after != transfer.after:
+            transfer = with_after(transfer, after)
         found.append(transfer)
     return tuple(found)
 

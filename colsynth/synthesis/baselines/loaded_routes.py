@@ -31,6 +31,9 @@ class LoadedRoutes:
         for source, target, route in routes(topology) if known is None else ():
             self._routes.setdefault((source, target), []).append(route)
         self._routes.update(known or {})
+        self._targets: dict[int, list[int]] = {}
+        for source, target in sorted(self._routes):
+            self._targets.setdefault(source, []).append(target)
         self._load = [0] * len(topology.links)
         unit = lcm(*(link.bandwidth.numerator for link in topology.links))
         self._busy = [int(unit / link.bandwidth) for link in topology.links]
@@ -50,7 +53,7 @@ class LoadedRoutes:
 
     def targets(self, source: int) -> list[int]:
         """Return the ranks that ways from a rank lead to, ascending."""
-        return sorted(target for start, target in self._routes if start == source)
+        return self._targets.get(source, [])
 
     def cost(self, source: int, target: int) -> int:
         """Return how long the fullest link of the best way is busy with one load more.
