@@ -263,7 +263,8 @@ def put_local(blocks, rules, step, channel):
     """Add a local step to a threadblock that has no peers: the one with least, if there is room.
 
     Where a limit of chunks spreads the work, a further threadblock is opened beyond it as long as
-    there may be more.
+    there may be more. Where there may not, and those with peers share local steps, one of them
+    takes it.
     """
     table, rank = blocks.table, step[RANK]
     more = blocks.local[rank, OPENED] < rules.limits[THREADBLOCKS]
@@ -274,6 +275,9 @@ def put_local(blocks, rules, step, channel):
             table[number, COPIED] += step[CHUNKS]
             return
         number = _next_local(table, blocks.local[rank, FIRST_OPEN], number)
+    if rules.mode != PAIRED and rules.limits[SHARES] == ANYBODY and not more:
+        put_shared(blocks, rules, step, channel, step[WEIGHT])
+        return
     number = _open(blocks, rank, _roomy(blocks, rules, rank, channel))
     _chain_up(table, blocks.local[rank], NEXT_LOCAL, number)
     table[number, COPIED] += step[CHUNKS]

@@ -133,10 +133,11 @@ class Allocator:
         )
 
         shares = APART if self._strategy.shares_local else NOBODY
+        shares = ANYBODY if self._strategy.helps else shares
         mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
         topology = self.program.problem.topology
         if self._strategy.quota is Quota.PAIRS:
-            pairs, mode, shares = partners(topology), PAIRED, ANYBODY
+            pairs, mode = partners(topology), PAIRED
             blocks = limits.threadblocks - spare
             needs = chains.needs(paired_threadblocks(chains.chunks, pairs, blocks))
             back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]

@@ -44,7 +44,8 @@ class AssignThreadblocks:
     ----------
     strategy : str
         ``"fewest"``: as few threadblocks as suffice. ``"spread"``: as many as may be resident,
-        each for as few chunks. ``"balanced"``: each connection gets threadblocks in proportion
+        each for as few chunks. ``"shared"``: as few as suffice, and all of them share local steps.
+        ``"balanced"``: each connection gets threadblocks in proportion
         to its load. ``"pooled"``: balanced, and phases share threadblocks. ``"paired"``: by load
         as well, and within a box each threadblock also serves the opposite connection, in
         rounds; nothing is fused. ``"duplex"``: as few as suffice, each with one connection in

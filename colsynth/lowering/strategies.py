@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-Name = Literal["fewest", "spread", "balanced", "pooled", "paired", "duplex", "scheduled"]
+Name = Literal["fewest", "spread", "shared", "balanced", "pooled", "paired", "duplex", "scheduled"]
 
 
 class Quota(Enum):
@@ -39,12 +39,16 @@ class Strategy:
         Whether each phase gets threadblocks of its own where they suffice. A threadblock ends a
         tile before it begins the next (contract 4.3). One that serves both phases of an
         allreduce reduces nothing of a tile while it waits for sums of the tile before.
+    helps : bool
+        Whether threadblocks with peers take local steps too. They are idle while sums of small
+        messages are added; of large ones, they send the next tile meanwhile.
     """
 
     quota: Quota = Quota.ANY
     spreads: bool = False
     duplex: bool = False
     separates: bool = True
+    helps: bool = False
 
     @property
     def shares_local(self) -> bool:
@@ -54,15 +58,16 @@ class Strategy:
         for a GPU's copy of its own data otherwise: an allgather of 768 MiB by msccl-executor among
         24 GPUs on a switch reaches 675 instead of 388 GB/s.
         """
-        return self.spreads or self.duplex or self.quota is not Quota.ANY
+        return self.spreads or self.helps or self.duplex or self.quota is not Quota.ANY
 
 
 STRATEGIES: dict[str, Strategy] = {
     "fewest": Strategy(),
     "spread": Strategy(spreads=True),
+    "shared": Strategy(separates=False, helps=True),
     "balanced": Strategy(Quota.LOAD),
     "pooled": Strategy(Quota.LOAD, separates=False),
-    "paired": Strategy(Quota.PAIRS, duplex=True, separates=False),
+    "paired": Strategy(Quota.PAIRS, duplex=True, separates=False, helps=True),
     "duplex": Strategy(duplex=True, separates=False),
     "scheduled": Strategy(Quota.TIME, separates=False),
 }

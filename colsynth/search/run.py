@@ -190,7 +190,8 @@ class _Quest:
             known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
         others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
         names = (name for name in others if self.wish.allows(name) and name in known)
-        return [(self.wish.start(name),) for name in names]
+        rows = ((self.wish.start(name), *self.wish.variants(name)) for name in names)
+        return [(plan,) for row in rows for plan in row]
 
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""
@@ -275,7 +276,8 @@ class _Quest:
         searcher, serving = self.searcher, names
         searcher.most_work = LEVELS[-1].work * self._case.problem.topology.size
         for protocol in searcher.protocols:
-            starts = [self.starts(name) for name in serving]
+            starts = [tuple(self.starts(name)) for name in serving]
+            starts += [(plan,) for name in serving for plan in self.wish.variants(name)]
             searcher.try_all([tuple(replace(x, protocol=protocol) for x in row) for row in starts])
             left_out = refusals(searcher.found.values())
             serving = tuple(name for name in serving if name not in left_out)

@@ -12,7 +12,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.profile import Profile
-from colsynth.search.levels import DEFAULT_LEVEL, HEAVY, OWN
+from colsynth.search.levels import DEFAULT_LEVEL, HEAVY, OWN, VARIANTS
 from colsynth.search.plan import Plan
 
 
@@ -56,6 +56,14 @@ class Wish:
             asked = {"parts": "keep", **asked}  # exact weights, even if fewer calls select the file
         pipeline = configured(algorithm, asked, rounds=self.rounds)
         return Plan(algorithm, self.protocol or "Simple", str(pipeline))
+
+    def variants(self, algorithm: str) -> tuple[Plan, ...]:
+        """Return further plans of an algorithm to start from (`VARIANTS`), where they are open."""
+        values = VARIANTS.get(algorithm, {})
+        known = values.keys() <= _fields(algorithm, self.rounds)
+        if not values or not known or values.keys() & self.settings.keys():
+            return ()
+        return (self.start(algorithm, **values),)
 
     def check(self) -> None:
         """Raise if no algorithm has all options (CS217), or if a value is wrong (CS210)."""

@@ -50,11 +50,15 @@ class BuildRails:
     instances : int
         Channels, each with its own part of every shard. 0: as many as threadblocks suffice for.
     pieces : int
-        Pieces in which a channel's part is added up. 0: as many as threadblocks are left for.
+        Pieces in which a channel's part is added up. 0: as many as there are threadblocks for.
+    spare : bool
+        Whether to count on threadblocks for sums alone. Else there are more channels, and
+        all threadblocks share the sums; that needs the strategy ``"shared"``.
     """
 
     instances: int = 0
     pieces: int = 0
+    spare: bool = True
 
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
@@ -85,9 +89,9 @@ class BuildRails:
             )
         pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
         require_ways("rails", topology, pairs, profile=profile)
-        channels, pieces = self._numbers(boxes, profile)
-        writer = _Writer(boxes, pieces, channels * pieces, profile.fuses)
         scatters = value.collective is Collective.REDUCE_SCATTER
+        channels, pieces = self._numbers(boxes, profile, scatters)
+        writer = _Writer(boxes, pieces, channels * pieces, profile.fuses)
         for channel in range(channels):
             (writer.scatter if scatters else writer.add_channel)(channel)
         rooms = len(boxes) * (len(boxes[0]) + 1) if scatters else len(boxes[0]) + len(boxes)
@@ -97,13 +101,15 @@ class BuildRails:
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )
 
-    def _numbers(self, boxes: Boxes, profile: Profile) -> tuple[int, int]:
+    def _numbers(self, boxes: Boxes, profile: Profile, scatters: bool) -> tuple[int, int]:
         """Return channels and pieces, powers of two by default: these divide most messages."""
         blocks, places = profile.usable_threadblocks, len(boxes[0])
-        ends, sums = 2 * (places + len(boxes) - 2), min(2, len(boxes))
+        ends, sums = 2 * (places + len(boxes) - 2), min(2, len(boxes)) if self.spare else 0
         channels = self.instances or max(1, power_of_two(blocks // (ends + sums)))
-        left = (blocks - channels * ends) // (channels * sums)
-        return channels, self.pieces or max(1, power_of_two(max(0, min(places, left))))
+        most = min(places, (blocks - channels * ends) // (channels * max(1, sums)))
+        if not self.spare:  # all sums of a phase at once, half the threadblocks for each
+            most = blocks // (2 * channels * (len(boxes) if scatters else 1))
+        return channels, self.pieces or max(1, power_of_two(max(0, most)))
 
 
 Ends = tuple[int, ...]

@@ -40,6 +40,25 @@ def test_every_shard_changes_boxes_once(runtime, boxes, collective):
     assert blocks <= profile(runtime).resident_threadblocks
 
 
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
+@pytest.mark.parametrize(("runtime", "boxes"), [("msccl", 1), ("rccl", 2), ("msccl", 3)])
+def test_threadblocks_with_peers_may_add_up_as_well(runtime, boxes, collective):
+    """None is left for sums alone."""
+    problem = problem_of(boxes, collective=collective)
+    passes = "build-rails{spare=false},assign-threadblocks{strategy=shared},spell-dependencies"
+    done = api.compile(problem, runtime, passes=passes, protocol="LL", several=False)
+    assert done.verified
+    for gpu in done.artefacts[0].program.gpus:
+        assert len(gpu.threadblocks) <= profile(runtime).usable_threadblocks
+        assert all(block.send is not None or block.recv is not None for block in gpu.threadblocks)
+
+
+def test_the_search_finds_shared_sums_for_middle_sizes():
+    done = api.compile(problem_of(2, 8), "msccl", size=1 << 20, several=False)
+    assert (done.algorithm, done.summary()["settings"].get("strategy")) == ("rails", "shared")
+    assert done.verified
+
+
 def test_sums_of_more_than_two_boxes_are_added_in_one_order():
     """So that all GPUs get the same bits; of two, either order gives them."""
     program = BuildRails(1, 1).run(problem_of(3, 2), Target(profile("msccl")))
