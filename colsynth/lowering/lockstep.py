@@ -9,9 +9,11 @@ rank of a ring; the verifier's abstract execution decides whether they do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from colsynth.lowering.columns import Columns, Ints
+from colsynth.lowering.columns import Columns, Ints, Slots
 from colsynth.lowering.sorting import sort_after
 
 Rows = tuple[Ints, Ints]
@@ -46,18 +48,17 @@ def relays(columns: Columns, waits: Rows) -> Ints:
     first = np.searchsorted(passing[order], np.arange(int(content.max(initial=-1)) + 2))
     latest = np.full(len(of), -1)
     np.maximum.at(latest, np.repeat(np.arange(len(of)), np.diff(waits[0])), waits[1])
-    slot = np.where(columns.opens, _code(columns, "read"), _code(columns, "write"))
+    slot = np.where(columns.opens, *(side[of] for side in _codes(columns.read, columns.write)))
     found: Ints = pair_relays(
         arrivals, entering, first, sends[order], latest, slot, columns.reduces[of] > 0
     )
     return found
 
 
-def _code(columns: Columns, name: str) -> Ints:
-    """Return the slot that the transfer of each operation reads or writes, as a number."""
-    buffer, offset = getattr(columns, name)
-    code: Ints = buffer * (1 + int(offset.max(initial=0))) + offset
-    return code[columns.of_op]
+def _codes(*sides: Slots) -> Iterator[Ints]:
+    """Yield slots as numbers, equal ones as equal numbers."""
+    span = 1 + max(int(offset.max(initial=0)) for _, offset in sides)
+    yield from (buffer * span + offset for buffer, offset in sides)
 
 
 def in_send_order(block: Ints, steps: Ints, columns: Columns, waits: Rows) -> Ints | None:

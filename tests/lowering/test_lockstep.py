@@ -41,6 +41,15 @@ def test_a_copy_is_never_sent_on_as_a_sum():
     assert relayed((copy(0, 1, 0), summed), ((), (), (1,), ())) == {}
 
 
+def test_slots_are_the_same_whatever_else_is_read():
+    passed = Slot("s", 0)
+    transfers = (
+        Transfer(0, 1, 0, 1, False, (), ORIGIN, Slot("i", 9), passed),
+        Transfer(1, 2, 0, 1, False, (0,), ORIGIN, passed, passed),
+    )
+    assert relayed(transfers, ((), (), (1,), ())) == {1: 2}
+
+
 def test_what_is_read_elsewhere_is_sent_for_itself():
     moved = Transfer(1, 2, 0, 1, False, (0,), ORIGIN, Slot("i", 0), Slot("o", 0))
     assert relayed((copy(0, 1, 0), moved), ((), (), (1,), ())) == {}
@@ -78,6 +87,17 @@ def test_threadblocks_are_sorted_each_for_itself():
     waits = rows(((), (), (1,), (), (), (), (), ()))
     order = in_send_order(np.array([0, 0, 1, 1]), ends, Columns.of(transfers), waits)
     assert order.tolist() == [0, 1, 3, 2]
+
+
+@pytest.mark.parametrize("size", [3, 8])
+def test_a_ring_passes_sums_on_in_one_step(size):
+    from colsynth import api
+
+    problem = api.make_problem(api.load_topology(f"ring:{size}"), "reduce-scatter")
+    done = api.compile(problem, "msccl", algorithm="ring", channels=1, mode="in-place")
+    for gpu in done.artefacts[0].program.gpus:
+        kinds = [step.op for block in gpu.threadblocks for step in block.steps]
+        assert kinds == ["s", *["rrs"] * (size - 2), "rrc"]
 
 
 @pytest.mark.parametrize("size", [2, 3, 8])
