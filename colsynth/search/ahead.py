@@ -8,6 +8,7 @@ from typing import Any
 
 from colsynth.search.measured import Measured
 from colsynth.search.searcher import Alternatives, Searcher
+from colsynth.search.wish import Wish
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,16 @@ class Seen:
     spent: Mapping[str, float]
 
 
-def look_ahead(searcher: Searcher, batch: Sequence[Alternatives]) -> Seen:
-    """Measure plans in a copy of this process; what the searcher knows there is lost."""
-    workshop = searcher.workshop
+def look_ahead(searcher: Searcher, batch: Sequence[Alternatives], wish: Wish) -> Seen:
+    """Measure plans and then their variants in a copy of this process.
+
+    What the searcher knows there is lost.
+    """
+    workshop, limits = searcher.workshop, searcher.limits()
     before = workshop.clock.seconds()
-    found = tuple(m for row in batch for m in workshop.measure(row, searcher.limits()))
+    first = [m for row in batch for m in workshop.measure(row, limits)]
+    variants = wish.variants_of(first, searcher.objective)
+    found = (*first, *(m for row in variants for m in workshop.measure(row, limits)))
     after = workshop.clock.seconds()
     spent = {name: seconds - before.get(name, 0) for name, seconds in after.items()}
     best = searcher.objective.best(found)

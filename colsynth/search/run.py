@@ -189,9 +189,8 @@ class _Quest:
             least = least_seconds(case.problem, case)
             known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
         others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
-        names = (name for name in others if self.wish.allows(name) and name in known)
-        rows = ((self.wish.start(name), *self.wish.variants(name)) for name in names)
-        return [(plan,) for row in rows for plan in row]
+        allowed = (name for name in others if self.wish.allows(name) and name in known)
+        return [(self.wish.start(name),) for name in allowed]
 
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""
@@ -297,6 +296,7 @@ class _Quest:
                 if seen is not None:
                     learn(searcher, seen)
                 searcher.try_all(self._others())
+                searcher.try_all(self.wish.variants_of(searcher.found.values(), searcher.objective))
                 searcher.vary_protocol()
                 searcher.sweep(tuple(ALGORITHMS))
                 rival = searcher.best(*BASELINES)
@@ -305,7 +305,7 @@ class _Quest:
         searcher.vary_protocol()
 
     def _look_ahead(self) -> Seen:
-        return look_ahead(self.searcher, self._others())
+        return look_ahead(self.searcher, self._others(), self.wish)
 
 
 def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,8 @@ from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.profile import Profile
 from colsynth.search.levels import DEFAULT_LEVEL, HEAVY, OWN, VARIANTS
+from colsynth.search.measured import Measured
+from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 
 
@@ -64,6 +66,13 @@ class Wish:
         if not values or not known or values.keys() & self.settings.keys():
             return ()
         return (self.start(algorithm, **values),)
+
+    def variants_of(
+        self, found: Iterable[Measured], objective: Objective
+    ) -> list[tuple[Plan, ...]]:
+        """Return the variants of all algorithms with a plan that was not too slow to simulate."""
+        algorithms = (m.plan.algorithm for m in found if m.seconds[objective.main] is not None)
+        return [(x,) for name in dict.fromkeys(algorithms) for x in self.variants(name)]
 
     def check(self) -> None:
         """Raise if no algorithm has all options (CS217), or if a value is wrong (CS210)."""
