@@ -17,6 +17,7 @@ _WALKS: tuple[tuple[str, int | None, str, str, dict[str, str]], ...] = (
     ("dgx-a100", 2, "allgather", "ten", {"policy": "rarest"}),
     ("ring:4", None, "reduce-scatter", "ten", {"policy": "oldest"}),
     ("ring:4", None, "allgather", "bfb", {}),
+    ("ring:4", None, "allreduce", "ring", {}),
 )
 """Topology, boxes, collective, algorithm and options; together they call every kernel."""
 

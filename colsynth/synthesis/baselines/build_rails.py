@@ -103,12 +103,14 @@ class BuildRails:
 
     def _numbers(self, boxes: Boxes, profile: Profile, scatters: bool) -> tuple[int, int]:
         """Return channels and pieces, powers of two by default: these divide most messages."""
-        blocks, places = profile.usable_threadblocks, len(boxes[0])
-        ends, sums = 2 * (places + len(boxes) - 2), min(2, len(boxes)) if self.spare else 0
-        channels = self.instances or max(1, power_of_two(blocks // (ends + sums)))
-        most = min(places, (blocks - channels * ends) // (channels * max(1, sums)))
-        if not self.spare:  # all sums of a phase at once, half the threadblocks for each
-            most = blocks // (2 * channels * (len(boxes) if scatters else 1))
+        blocks, places, count = profile.usable_threadblocks, len(boxes[0]), len(boxes)
+        ends, sums = 2 * (places + count - 2), min(2, count)
+        if self.spare:
+            channels = self.instances or max(1, power_of_two(blocks // (ends + sums)))
+            most = min(places, (blocks - channels * ends) // (channels * sums))
+        else:  # pieces of all sums of a phase for half the threadblocks: more take many steps
+            channels = self.instances or max(1, power_of_two(blocks // ends))
+            most = blocks // (2 * channels * (count if scatters else 1))
         return channels, self.pieces or max(1, power_of_two(max(0, most)))
 
 
