@@ -153,10 +153,10 @@ def test_where_no_worker_is_left_it_waits_for_one(dask, whole, at_row, tmp_path,
             dask.join("three")
 
     monkeypatch.setattr(cluster._LOG, "warning", warn)
-    told = at_row(2, lambda: dask.kill("two"))
+    told = at_row(0, lambda: dask.kill("two"))  # later, a busy machine may see all rows done
     assert run([*SURVEY, str(tmp_path / "out"), "--scheduler", dask.address]) == 0
     assert contents(tmp_path / "out") == whole
-    assert any(what.endswith("(no worker left, waiting for one, 1 lost)") for what in told)
+    assert any("(no worker left, waiting for one, " in what for what in told)
     assert warned
 
 
