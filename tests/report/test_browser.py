@@ -130,6 +130,9 @@ def test_a_page_works(name, folder, browser):
     visit.page.set_viewport_size({"width": 390, "height": 844})
     visit.page.wait_for_timeout(100)
     assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visit.page.emulate_media(color_scheme="dark")
+    visit.page.set_viewport_size({"width": 1920, "height": 1080})
+    visit.page.wait_for_timeout(100)
     if name in CHECKED:
         _accessible(visit)
     visit.close()
