@@ -12,7 +12,7 @@ def sort_after(waiters: Ints, others: Ints, place: Ints) -> Ints | None:
 
     Of several that may come next, the one of least `place` does, then of least number.
     `networkx.lexicographical_topological_sort` gives the same; every lowering sorts, and it
-    takes ten to thirty times as long.
+    takes some 30 times as long (20,000 numbers of 40,000 pairs: 0.16 s against 0.005 s).
 
     Parameters
     ----------
