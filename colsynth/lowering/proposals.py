@@ -20,7 +20,7 @@ from colsynth.lowering.orders import ORDERS
 from colsynth.lowering.paired import is_round
 from colsynth.lowering.segment_sizes import CHUNKS, ones_and_twos, sizes_of
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal
-from colsynth.runtimes.selection import power_of_two
+from colsynth.runtimes.selection import dividing
 
 ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
 STRATEGY, MERGE = "assign-threadblocks.strategy", "coalesce-chunks.merge"
@@ -149,29 +149,39 @@ def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
     yield ({SUMS: "joined"},)
     if shape.height != 1 or profile.plans:  # plans fold sums (`colsynth.lowering.fold_sums`)
         return
-    blocks = profile.usable_threadblocks
     if profile.fuses:
-        yield from _spread_sums(shape.ranks, blocks, shape.ranks if shape.falls else blocks)
-        return
-    # Threadblocks serve both directions of a pair, and all of a channel share its sums.
-    plan = {SUMS: "by-chunk", STRATEGY: "paired", SEGMENTS: str(shape.ranks)}
-    yield tuple({**plan, INSTANCES: number} for number in range(blocks // shape.ranks, 0, -1))
+        yield from _spread_sums(basis)
+    else:
+        yield tuple(_paired_sums(basis))
 
 
-def _spread_sums(ranks: int, blocks: int, most: int) -> Iterator[Proposal]:
+def _spread_sums(basis: Basis) -> Iterator[Proposal]:
     """Yield as many channels as fit, and half as many with more threadblocks for sums.
 
-    A channel has a threadblock for each direction of each peer, and one for each of its sums, at
-    most `most`: where sums are sent on, each is a call of its own. Powers of two divide the
-    messages of most calls.
+    A channel has a threadblock for each direction of each peer, and one for each of its sums. Where
+    sums are sent on, each is a call of its own, so there is one a rank at most.
     """
-    peers = 2 * (ranks - 1)
-    number = power_of_two(blocks // (peers + 2))
-    for channels in (number, number // 2):
+    ranks, blocks = basis.shape.ranks, basis.profile.usable_threadblocks
+    peers, most = 2 * (ranks - 1), ranks if basis.shape.falls else blocks
+    number = dividing(basis.parts, blocks // (peers + 2))
+    for channels in (number, dividing(basis.parts, number // 2)):
         if channels:
-            segments = power_of_two(min(most, blocks // channels - peers))
+            segments = dividing(basis.parts // channels, min(most, blocks // channels - peers))
             plan = {SUMS: "by-chunk", STRATEGY: "spread", SEGMENTS: str(segments)}
             yield ({**plan, INSTANCES: channels},)
+
+
+def _paired_sums(basis: Basis) -> Iterator[Changes]:
+    """Yield ever fewer channels whose threadblocks share their sums.
+
+    A threadblock serves both directions of a pair, so that a channel has one a rank, and each has
+    as many of its sums. Numbers with which calls of the size use the file come first.
+    """
+    ranks, parts = basis.shape.ranks, basis.parts
+    most = basis.profile.usable_threadblocks // ranks
+    plan = {SUMS: "by-chunk", STRATEGY: "paired", SEGMENTS: str(ranks)}
+    for channels in sorted(range(most, 0, -1), key=lambda number: parts % (number * ranks) > 0):
+        yield {**plan, INSTANCES: channels}
 
 
 def spreads(basis: Basis) -> Iterator[Proposal]:
@@ -216,7 +226,7 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     strategy = "pooled" if both else "balanced"
     fixed = {**ALONE, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
-        sizes = sizes_of(number, rises=shape.rises, falls=shape.falls)
+        sizes = sizes_of(number, basis.parts, rises=shape.rises, falls=shape.falls)
         yield {**fixed, SEGMENTS: sizes}
         number = number * 7 // 8
 
@@ -239,7 +249,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
             return
         lag = number if shape.falls else 0
         fixed = {**ALONE, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW}
-        yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: ones_and_twos(number)}
+        yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: ones_and_twos(number, basis.parts)}
 
 
 def strategies(basis: Basis) -> Iterator[Proposal]:
@@ -261,7 +271,7 @@ def _scheduled(basis: Basis) -> Iterator[Changes]:
     """Yield ever fewer segments with threadblocks by time, with the protocol that moves most.
 
     Trees move one chunk at a time. Data waits at each GPU for a whole chunk, so the more there are
-    the better; all their steps have to fit. Powers of two divide the messages of most calls.
+    the better; all their steps have to fit.
     """
     from colsynth.cost import model_of
 
@@ -272,11 +282,11 @@ def _scheduled(basis: Basis) -> Iterator[Changes]:
     steps = shape.trees * (2 * phases + shape.rises) * (shape.ranks - 1) / shape.ranks
     room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
     bytes_each = _segment_bytes(replace(basis, protocol=protocol), _SEGMENT_SECONDS)
-    number = power_of_two(min(room, int(basis.size / (bytes_each * shape.trees))))
+    number = dividing(basis.parts, min(room, int(basis.size / (bytes_each * shape.trees))))
     while number >= _LEAST:
         fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: 1, MERGE: 1, INSTANCES: 1}
         yield {**fixed, ORDER: "chains", SEGMENTS: "-".join(["1"] * number), PROTOCOL: protocol}
-        number //= 2
+        number = dividing(basis.parts, number // 2)
 
 
 def _gpu_steps(basis: Basis) -> int:

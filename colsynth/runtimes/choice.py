@@ -13,6 +13,7 @@ from typing import Any
 
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import parts_of_chunks
 
 PROTOCOL = "protocol"
 """What stands for the protocol among changes."""
@@ -90,6 +91,13 @@ class Basis:
     values: Mapping[str, Any]
     thorough: bool = False
     model: Any = None
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the forest's chunks can be cut at this size (`parts_of_chunks`)."""
+        problem, trees = self.problem, self.shape.trees
+        ranks = problem.topology.size
+        return parts_of_chunks(self.size, trees, problem.collective, ranks, self.profile)
 
 
 Proposal = tuple[Changes, ...]

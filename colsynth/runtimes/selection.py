@@ -68,8 +68,12 @@ class TakenSizes:
 
     def divide(self, size: int) -> bool:
         """Whether the chunks divide a message of `size` bytes, whatever the byte range."""
+        return self.parts(size) > 0
+
+    def parts(self, size: int) -> int:
+        """Return how many times a message has what the chunks need at least; 0 if not exactly."""
         message = self._message(size)
-        return message > 0 and message % self.multiple == 0
+        return 0 if message % self.multiple else message // self.multiple
 
     def takes_usual(self) -> bool:
         """Whether powers of two (times an odd factor of the ranks) are multiples."""
@@ -116,9 +120,7 @@ def taken_sizes(header: Header, profile: Profile, element_bytes: int = ELEMENT_B
         Of the numbers in a message.
     """
     shared = header.collective in _PARTS
-    counted = 1 if header.collective in profile.counts_bytes else element_bytes
-    if profile.plans:
-        counted = lcm(_ALIGNED, element_bytes)  # chunks are multiples of 16 bytes
+    counted = _least_chunk(header.collective, profile, element_bytes)
     least = element_bytes * (header.ranks if shared else 1)
     return TakenSizes(
         multiple=lcm(max(1, header.chunks) * counted, least),
@@ -128,6 +130,36 @@ def taken_sizes(header: Header, profile: Profile, element_bytes: int = ELEMENT_B
         min_bytes=header.min_bytes,
         max_bytes=header.max_bytes,
     )
+
+
+def parts_of_chunks(
+    size: int, chunks: int, collective: Collective, ranks: int, profile: Profile
+) -> int:
+    """Return into how many parts a file's chunks can be cut at most, as a message has elements.
+
+    Every divisor of it is a number of parts with which calls of this size use the file; 0 where
+    they do not even use it uncut.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the message, as nccl-tests counts them.
+    chunks : int
+    collective : Collective
+    ranks : int
+    profile : Profile
+    """
+    shared = collective in _PARTS
+    multiple = max(1, chunks) * _least_chunk(collective, profile, ELEMENT_BYTES)
+    law = TakenSizes(multiple, ELEMENT_BYTES, ranks, shared, min_bytes=0, max_bytes=None)
+    return law.parts(size)
+
+
+def _least_chunk(collective: Collective, profile: Profile, element_bytes: int) -> int:
+    """Return the bytes of which chunks are multiples."""
+    if profile.plans:
+        return lcm(_ALIGNED, element_bytes)
+    return 1 if collective in profile.counts_bytes else element_bytes
 
 
 def never_usual(taken: TakenSizes) -> str | None:
@@ -151,6 +183,16 @@ def usual_size(most: int, ranks: int) -> int:
 
 def _odd(number: int) -> int:
     return number // (number & -number)
+
+
+def dividing(parts: int, most: int) -> int:
+    """Return the largest divisor of a number of parts that is `most` or less.
+
+    Without parts (0), it is the largest power of two, which divides other messages.
+    """
+    if not parts:
+        return power_of_two(most)
+    return next((number for number in range(most, 0, -1) if parts % number == 0), 0)
 
 
 def power_of_two(most: int) -> int:

@@ -18,6 +18,7 @@ from colsynth.lowering.proposals import (
 from colsynth.lowering.segment_sizes import sizes_of
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
+from colsynth.runtimes.selection import usual_size
 from colsynth.search.case import Case
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
@@ -73,6 +74,15 @@ def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
             counts.append(len(sizes))
         assert counts == sorted(set(counts), reverse=True)
         assert counts
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+def test_segments_divide_the_message(runtime):
+    """Of 10^9 bytes too, which are 2^7 x 5^9 numbers: powers of two alone are soon too many."""
+    seen = basis("allreduce", runtime, 2, 10**9)
+    assert seen.parts % 2**5
+    for changes in (c for proposal in segmentations(seen) for c in proposal):
+        assert seen.parts % sum(numbers(changes[SEGMENTS])) == 0
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
@@ -153,9 +163,9 @@ def test_spread_sums_fit_the_resident_threadblocks(name):
     preset, _, gpus = name.partition(":")
     machine = api.load_topology(preset, settings={"gpus": gpus} if gpus else {})
     problem = api.make_problem(machine, "reduce-scatter")
-    shape = Shape(1, machine.size, 1, 1, 1, 1, 1, height=1, rises=True)
-    runtime = profile("msccl")
-    seen = Basis(problem, runtime, "Simple", 2**20, shape, {SUMS: "running"})
+    shape = Shape(1, machine.size, 1, 1, 1, 1, 1, trees=machine.size, height=1, rises=True)
+    runtime, size = profile("msccl"), usual_size(2**20, machine.size)
+    seen = Basis(problem, runtime, "Simple", size, shape, {SUMS: "running"})
     plans = [plan for (plan,) in sums_in_one_go(seen) if plan[SUMS] == "by-chunk"]
     for plan in plans:
         channels, sums = plan["lower-forest.instances"], int(plan["lower-forest.segments"])

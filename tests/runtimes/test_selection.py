@@ -6,7 +6,7 @@ import pytest
 
 from colsynth.model import Collective, Header
 from colsynth.runtimes import profile, taken_sizes
-from colsynth.runtimes.selection import never_usual, usual_size
+from colsynth.runtimes.selection import dividing, never_usual, parts_of_chunks, usual_size
 
 PER_RANK = (Collective.ALLGATHER, Collective.REDUCE_SCATTER, Collective.ALLTOALL)
 
@@ -38,6 +38,22 @@ def test_calls_use_a_file_where_the_contract_says_so(runtime):
         elements = shards * random.randint(1, 200)
         law = taken_sizes(head, profile(runtime), width)
         assert law.takes(elements * width) == selected(runtime, head, elements, width)
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl", "mscclpp"])
+def test_chunks_may_be_cut_into_the_divisors_of_their_parts(runtime):
+    target = profile(runtime)
+    for collective in (Collective.ALLGATHER, Collective.ALLREDUCE):
+        for size, chunks, ranks in ((2**20, 16, 16), (10**9, 32, 16), (10**6, 8, 8), (2**20, 7, 7)):
+            parts = parts_of_chunks(size, chunks, collective, ranks, target)
+            for number in range(1, 100):
+                law = taken_sizes(header(collective, ranks, chunks * number), target)
+                assert law.takes(size) == (parts > 0 and parts % number == 0)
+
+
+def test_the_largest_divisor():
+    assert [dividing(20, most) for most in (0, 1, 3, 9, 19, 50)] == [0, 1, 2, 5, 10, 20]
+    assert [dividing(0, most) for most in (0, 1, 3, 9)] == [0, 1, 2, 8]
 
 
 def test_sizes_that_ranks_cannot_share_are_those_of_nccl_tests():
