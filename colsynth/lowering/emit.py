@@ -79,7 +79,8 @@ def emit(
         own.sort(key=place_of)
     channels = {c: n for n, c in enumerate(sorted({block.channel for block in blocks}))}
     steps = _steps(spelling, by_rank)
-    parts = steps.parts([len(block.steps) for own in by_rank for block in own])
+    lengths = [len(block.steps) for own in by_rank for block in own]
+    parts = steps.parts(lengths)
     gpus = tuple(
         Gpu(
             rank,
@@ -99,7 +100,8 @@ def emit(
         )
         for rank, own in enumerate(by_rank)
     )
-    return ThreadblockProgram(header_of(program, len(channels), target), gpus)
+    header = header_of(program, len(channels), target)
+    return ThreadblockProgram.of(header, gpus, steps, np.array(lengths, dtype=np.int64))
 
 
 def _steps(spelling: Spelling, by_rank: list[list[PlacedThreadblock]]) -> StepTable:

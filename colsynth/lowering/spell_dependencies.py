@@ -10,7 +10,7 @@ import numpy as np
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.lowering.columns import Ints, spread
 from colsynth.lowering.refusals import over_limit
-from colsynth.model import StepTable, ThreadblockProgram
+from colsynth.model import StepTable, Threadblock, ThreadblockProgram
 from colsynth.model.step_table import (
     BUFFERS,
     COUNT,
@@ -77,15 +77,18 @@ def _spelt(program: ThreadblockProgram) -> ThreadblockProgram:
     whole = replace(program.steps, numbers=numbers)
     steps, lengths = _with_nops(whole, lengths, _first_blocks(program))
     parts = steps.parts(lengths.tolist())
-    gpus = (
+    gpus = tuple(
         replace(
             gpu,
             scratch_chunks=chunks,
-            threadblocks=tuple(replace(block, steps=next(parts)) for block in gpu.threadblocks),
+            threadblocks=tuple(
+                Threadblock(block.id, block.send, block.recv, block.channel, next(parts))
+                for block in gpu.threadblocks
+            ),
         )
         for gpu, chunks in zip(program.gpus, scratch, strict=True)
     )
-    return replace(program, gpus=tuple(gpus))
+    return ThreadblockProgram.of(program.header, gpus, steps, lengths)
 
 
 def _first_blocks(program: ThreadblockProgram) -> Ints:

@@ -95,6 +95,47 @@ class ThreadblockProgram:
     header: Header
     gpus: tuple[Gpu, ...]
 
+    @classmethod
+    def of(
+        cls, header: Header, gpus: tuple[Gpu, ...], steps: StepTable, lengths: NDArray[np.int64]
+    ) -> ThreadblockProgram:
+        """Return a program whose threadblocks hold rows of a table, one after the other.
+
+        Parameters
+        ----------
+        header : Header
+        gpus : tuple of Gpu
+        steps : StepTable
+        lengths : int64 (B,)
+            Number of steps of every threadblock.
+        """
+        program = cls(header, gpus)
+        vars(program).update(steps=steps, lengths=lengths)  # what the properties would find
+        return program
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both do the same; tables are compared as a whole, since most differ early."""
+        import numpy as np
+
+        if not isinstance(other, ThreadblockProgram):
+            return NotImplemented
+        return (
+            self.header == other.header
+            and np.array_equal(self.lengths, other.lengths)
+            and self.steps.same(other.steps)
+            and self._outline() == other._outline()
+        )
+
+    def _outline(self) -> list[tuple[int | None, ...]]:
+        """Return everything but the header and the steps."""
+        found: list[tuple[int | None, ...]] = []
+        for gpu in self.gpus:
+            blocks = gpu.threadblocks
+            sizes = gpu.input_chunks, gpu.output_chunks, gpu.scratch_chunks
+            found.append((gpu.rank, *sizes, len(blocks)))
+            found += ((block.id, block.send, block.recv, block.channel) for block in blocks)
+        return found
+
     @cached_property
     def steps(self) -> StepTable:
         """The steps of all threadblocks, one after the other."""
@@ -126,4 +167,4 @@ class ThreadblockProgram:
     @property
     def max_steps(self) -> int:
         """Most steps in any threadblock."""
-        return max(len(tb.steps) for gpu in self.gpus for tb in gpu.threadblocks)
+        return int(self.lengths.max())

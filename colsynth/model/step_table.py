@@ -167,6 +167,15 @@ class StepTable:
         lists = self.numbers[:, rows], first, self.wait_block[kept], self.wait_step[kept]
         return StepTable(*lists, folds if self.folds else {}, self.words, self.buffers)
 
+    def same(self, other: StepTable) -> bool:
+        """Whether another table has the same steps."""
+        import numpy as np
+
+        if (self.words, self.buffers, self.folds) != (other.words, other.buffers, other.folds):
+            return self.steps(0, len(self)) == other.steps(0, len(other))
+        names = ("numbers", "wait_first", "wait_block", "wait_step")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
     def steps(self, first: int, last: int) -> tuple[Step, ...]:
         """Return steps one by one."""
         ends = self.wait_first[first : last + 1].tolist()

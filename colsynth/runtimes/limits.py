@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from colsynth.model import Gpu, Program, RoundProgram, ThreadblockProgram
@@ -73,7 +74,7 @@ def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
         Usage(
             "xml_nodes",
             "XML nodes",
-            len(gpus) + max(map(_elements, gpus)),
+            len(gpus) + _elements(program),
             profile.max_xml_nodes,
         ),
         Usage("input_chunks", "input chunks", max(g.input_chunks for g in gpus), chunks),
@@ -137,6 +138,8 @@ def _on_a_channel(gpu: Gpu) -> int:
     return max(Counter(block.channel for block in gpu.threadblocks).values(), default=0)
 
 
-def _elements(gpu: Gpu) -> int:
-    """Return the elements of a rank: its threadblocks and their steps."""
-    return sum(1 + len(block.steps) for block in gpu.threadblocks)
+def _elements(program: ThreadblockProgram) -> int:
+    """Return the most elements of a rank: its threadblocks and their steps."""
+    left = iter(program.lengths.tolist())
+    many = [len(gpu.threadblocks) for gpu in program.gpus]
+    return max(number + sum(islice(left, number)) for number in many)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -147,7 +148,8 @@ def chains(table: Table) -> list[list[int]]:
     for column in same:
         joins &= column[does[1:]] == column[does[:-1]]
     opens = adds & ~np.concatenate([[False], joins])
-    return [part.tolist() for part in np.split(does[adds], np.flatnonzero(opens[adds])[1:])]
+    steps, ends = does[adds].tolist(), [*np.flatnonzero(opens[adds]).tolist(), int(adds.sum())]
+    return [steps[begin:end] for begin, end in pairwise(ends)]
 
 
 def _chain(table: Table, profile: Profile, findings: Findings, chain: list[int]) -> None:

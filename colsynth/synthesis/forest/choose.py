@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,11 +48,11 @@ def pack_best(graph: Digraph, roots: Ints, trees: Ints, prefer: str = "low") -> 
         trees, then the least height. ``"plain"``: no other orders are tried, and nothing is
         merged. Graphs beyond `_MOST_WORK` are packed once, and made lower.
     """
-    ways = (lowered(graph, packed) for packed in packings(graph, roots, trees))
     work = graph.size**3
     if work > _MOST_WORK:
-        return next(ways, None)
-    found = list(islice(ways, _MOST_WORK // work))
+        return next(_lowered_packings(graph, roots, trees), None)
+    question = _Question.of(graph, roots, trees)
+    found = [*_packings(question, _MOST_WORK // work)]
     if not found:
         return None
     if prefer == "plain":
@@ -60,12 +62,44 @@ def pack_best(graph: Digraph, roots: Ints, trees: Ints, prefer: str = "low") -> 
     orders = min(_MOST_ORDERS, _WORK // work)
     fewer = prefer == "few" and not single
     if orders and (fewer or _height(graph, first) > _least_height(graph, roots)):
-        others = _in_other_orders(graph, roots, trees, orders)
-        found += (lowered(graph, packed) for packed in others)
+        found += _other_packings(question, orders)
     if fewer:
         return _fewest(graph, found)
     lowest = min(found, key=lambda packed: _low(graph, packed))
     return lowest if _height(graph, lowest) < _height(graph, first) else first
+
+
+class _Question(NamedTuple):
+    """What to pack, as a key: a search packs the same graph with several preferences."""
+
+    size: int
+    arrays: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, graph: Digraph, roots: Ints, trees: Ints) -> _Question:
+        size, *arrays = *graph, roots, trees
+        return cls(size, tuple(array.tobytes() for array in arrays))
+
+    def asked(self) -> tuple[Digraph, Ints, Ints]:
+        """Return graph, roots and trees."""
+        *arcs, roots, trees = (np.frombuffer(array, np.int64).copy() for array in self.arrays)
+        return Digraph(self.size, *arcs), roots, trees
+
+
+@lru_cache(maxsize=4)
+def _packings(question: _Question, most: int) -> tuple[list[Packed], ...]:
+    return tuple(islice(_lowered_packings(*question.asked()), most))
+
+
+@lru_cache(maxsize=4)
+def _other_packings(question: _Question, orders: int) -> tuple[list[Packed], ...]:
+    graph, roots, trees = question.asked()
+    others = _in_other_orders(graph, roots, trees, orders)
+    return tuple(lowered(graph, packed) for packed in others)
+
+
+def _lowered_packings(graph: Digraph, roots: Ints, trees: Ints) -> Iterator[list[Packed]]:
+    return (lowered(graph, packed) for packed in packings(graph, roots, trees))
 
 
 def _low(graph: Digraph, packed: list[Packed]) -> tuple[int, int, int]:
