@@ -6,7 +6,7 @@ bytes are verified as they would lie on disk before they are returned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -166,11 +166,13 @@ def _links(schedule: Schedule, program: Program, problem: Problem, found: Found)
     return link_rate(program, problem.topology, found.bound)
 
 
-def _limits(measured: Measured, found: Found) -> tuple[tuple[Prediction, ...], dict[str, float]]:
-    """Return the predictions for the first program, and what limits the last of them."""
+def _limits(
+    measured: Measured, found: Found
+) -> Iterator[tuple[tuple[Prediction, ...], dict[str, float]]]:
+    """Yield the predictions for the first program, and what limits the last of them."""
     _, program = found.workshop.make(measured.plan)
     predicted = _predictions(measured, found, (program,))
-    return predicted, _limited_by(program, found.workshop.case, predicted)
+    yield predicted, _limited_by(program, found.workshop.case, predicted)
 
 
 def _multicasts(artefacts: tuple[Artefact, ...]) -> bool:

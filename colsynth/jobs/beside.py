@@ -11,10 +11,10 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import IO, Any, Generic, NoReturn, TypeVar
 
 _PACKAGE = logging.getLogger("colsynth")
 _DEATH_SIGNAL = 1
@@ -29,26 +29,26 @@ def is_possible() -> bool:
 
 
 class Beside(Generic[Result]):
-    """A function without arguments that a copy of this process calls.
+    """Results that a copy of this process makes, one after the other.
 
-    No other thread of this process may hold a lock that the function needs. Use it as a context:
-    at the end of the block the copy is killed, whether or not its result was taken.
+    No other thread of this process may hold a lock that the work needs. Use it as a context:
+    at the end of the block the copy is killed, whether or not its results were taken.
 
     Parameters
     ----------
     work : callable
-        Its result must allow pickling.
+        Takes nothing and returns the results, which must allow pickling.
     wanted : bool
         Whether to start at all.
     """
 
-    def __init__(self, work: Callable[[], Result], *, wanted: bool = True) -> None:
+    def __init__(self, work: Callable[[], Iterable[Result]], *, wanted: bool = True) -> None:
         self._process = 0
-        self._reader = -1
+        self._stream: IO[bytes] | None = None
         if wanted and is_possible():
             self._start(work)
 
-    def _start(self, work: Callable[[], Result]) -> None:
+    def _start(self, work: Callable[[], Iterable[Result]]) -> None:
         reader, writer = os.pipe()
         try:
             process = os.fork()
@@ -60,22 +60,19 @@ class Beside(Generic[Result]):
             os.close(reader)
             _work(work, writer)
         os.close(writer)
-        self._process, self._reader = process, reader
+        self._process, self._stream = process, os.fdopen(reader, "rb")
 
     def result(self) -> Result | None:
-        """Wait for the result and return it; None without a copy, or where it failed.
+        """Wait for the next result and return it; None where there is none, or the copy failed.
 
         The caller then does the work itself, and meets the same error.
         """
-        if self._reader < 0:
+        if self._stream is None:
             return None
-        with os.fdopen(self._reader, "rb") as stream:
-            self._reader = -1
-            data = stream.read()
         result: Result
         try:
-            result, records = pickle.loads(data)  # noqa: S301 - this program wrote it
-        except (EOFError, pickle.UnpicklingError):  # the copy was killed before it was through
+            result, records = pickle.load(self._stream)  # noqa: S301 - this program wrote it
+        except (EOFError, pickle.UnpicklingError):  # the copy was through, or killed before
             return None
         for record in records:
             logging.getLogger(record.name).handle(record)
@@ -90,9 +87,9 @@ class Beside(Generic[Result]):
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        if self._reader >= 0:
-            os.close(self._reader)
-            self._reader = -1
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
         if self._process:
             with suppress(ProcessLookupError, ChildProcessError):  # who ignores SIGCHLD has neither
                 os.kill(self._process, signal.SIGKILL)
@@ -100,8 +97,8 @@ class Beside(Generic[Result]):
             self._process = 0
 
 
-def _work(work: Callable[[], Any], writer: int) -> NoReturn:
-    """Do the work in the copy, write its result and end, without the parent's cleanup."""
+def _work(work: Callable[[], Iterable[Any]], writer: int) -> NoReturn:
+    """Do the work in the copy, write its results and end, without the parent's cleanup."""
     try:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -111,9 +108,11 @@ def _work(work: Callable[[], Any], writer: int) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         told = _Told()
         _PACKAGE.handlers[:], _PACKAGE.propagate = [told], False
-        data = pickle.dumps((work(), told.records), pickle.HIGHEST_PROTOCOL)
         with os.fdopen(writer, "wb") as stream:
-            stream.write(data)
+            for result in work():
+                stream.write(pickle.dumps((result, told.records), pickle.HIGHEST_PROTOCOL))
+                stream.flush()
+                told.records.clear()
     finally:
         os._exit(0)
 

@@ -126,6 +126,9 @@ class ThreadblockProgram:
             and self._outline() == other._outline()
         )
 
+    def __hash__(self) -> int:
+        return hash((self.header, self.lengths.tobytes()))
+
     def _outline(self) -> list[tuple[int | None, ...]]:
         """Return everything but the header and the steps."""
         found: list[tuple[int | None, ...]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -140,6 +140,6 @@ def _on_a_channel(gpu: Gpu) -> int:
 
 def _elements(program: ThreadblockProgram) -> int:
     """Return the most elements of a rank: its threadblocks and their steps."""
-    left = iter(program.lengths.tolist())
+    left: Iterator[int] = iter(program.lengths.tolist())
     many = [len(gpu.threadblocks) for gpu in program.gpus]
     return max(number + sum(islice(left, number)) for number in many)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,24 +31,29 @@ class Seen:
     spent: Mapping[str, float]
 
 
-def look_ahead(searcher: Searcher, batch: Sequence[Alternatives], wish: Wish) -> Seen:
-    """Measure plans and then their variants in a copy of this process.
-
-    What the searcher knows there is lost.
-    """
-    workshop, limits = searcher.workshop, searcher.limits()
+def seen_by(searcher: Searcher, work: Callable[[], Sequence[Measured]]) -> Seen:
+    """Return what some work finds in a copy of this process, where it is all that is kept."""
+    workshop = searcher.workshop
     before = workshop.clock.seconds()
-    first = [m for row in batch for m in workshop.measure(row, limits)]
-    variants = wish.variants_of(first, searcher.objective)
-    found = (*first, *(m for row in variants for m in workshop.measure(row, limits)))
+    found = tuple(work())
     after = workshop.clock.seconds()
     spent = {name: seconds - before.get(name, 0) for name, seconds in after.items()}
     best = searcher.objective.best(found)
     return Seen(found, best, () if best is None else workshop.made_of(best.plan), spent)
 
 
-def learn(searcher: Searcher, seen: Seen) -> None:
-    """Take over what was measured ahead; the best of all is not made again."""
+def measured_ahead(searcher: Searcher, batch: Sequence[Alternatives], wish: Wish) -> list[Measured]:
+    """Measure plans and then their variants."""
+    workshop, limits = searcher.workshop, searcher.limits()
+    first = [m for row in batch for m in workshop.measure(row, limits)]
+    variants = wish.variants_of(first, searcher.objective)
+    return [*first, *(m for row in variants for m in workshop.measure(row, limits))]
+
+
+def learn(searcher: Searcher, seen: Seen | None) -> None:
+    """Take over what was measured ahead, if anything; the best of all is not made again."""
+    if seen is None:
+        return
     searcher.known = {**searcher.known, **{m.plan: m for m in seen.found}}
     searcher.workshop.clock.add(seen.spent)
     best, rival = searcher.best(), seen.best

@@ -22,10 +22,20 @@ pytestmark = [
 
 def test_the_copy_has_what_was_made_and_gives_its_result():
     made = {"numbers": list(range(1000)), "lock": Lock()}  # a lock cannot be sent to a process
-    with Beside(lambda: (os.getpid(), sum(made["numbers"]))) as beside:
+    with Beside(lambda: [(os.getpid(), sum(made["numbers"]))]) as beside:
         process, total = beside.result()
     assert total == sum(range(1000))
     assert process != os.getpid()
+
+
+def test_results_come_one_after_the_other_until_the_copy_fails():
+    def work():
+        yield "first"
+        yield "second"
+        raise KeyError("lost")
+
+    with Beside(work) as beside:
+        assert [beside.result() for _ in range(4)] == ["first", "second", None, None]
 
 
 def test_a_copy_that_fails_gives_nothing(capfd):
@@ -34,11 +44,11 @@ def test_a_copy_that_fails_gives_nothing(capfd):
 
     with Beside(fail) as beside:
         assert beside.result() is None
-    with Beside(lambda: os._exit(3)) as beside:
+    with Beside(lambda: [os._exit(3)]) as beside:
         assert beside.result() is None
-    with Beside(lambda: os.write(2, b"why") and os._exit(3)) as beside:
+    with Beside(lambda: [os.write(2, b"why") and os._exit(3)]) as beside:
         assert beside.result() is None
-    with Beside(Lock) as beside:  # not to be pickled
+    with Beside(lambda: [Lock()]) as beside:  # not to be pickled
         assert beside.result() is None
     assert capfd.readouterr() == ("", "")
 
@@ -46,7 +56,7 @@ def test_a_copy_that_fails_gives_nothing(capfd):
 def test_a_copy_that_is_killed_while_it_tells_gives_nothing(monkeypatch):
     whole = pickle.dumps
     monkeypatch.setattr(pickle, "dumps", lambda *given: whole(*given)[:-2])
-    with Beside(lambda: list(range(1000))) as beside:
+    with Beside(lambda: [list(range(1000))]) as beside:
         assert beside.result() is None
 
 
@@ -54,7 +64,7 @@ def test_a_copy_may_be_gone_before_it_is_ended():
     """Where a parent process ignores SIGCHLD, so does this one, and copies leave nothing."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        with Beside(os.getpid) as beside:
+        with Beside(lambda: [os.getpid()]) as beside:
             assert beside.result()
             sleep(0.1)
     finally:
@@ -63,18 +73,18 @@ def test_a_copy_may_be_gone_before_it_is_ended():
 
 def test_a_closed_standard_output_does_not_matter(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
-    with Beside(os.getpid) as beside:
+    with Beside(lambda: [os.getpid()]) as beside:
         assert beside.result()
 
 
 def test_without_a_copy_there_is_no_result():
-    with Beside(os.getpid, wanted=False) as beside:
+    with Beside(lambda: [os.getpid()], wanted=False) as beside:
         assert beside.result() is None
 
 
 def test_no_copy_outlives_its_block():
     reader, writer = os.pipe()
-    with suppress(ZeroDivisionError), Beside(lambda: sleep(600)):
+    with suppress(ZeroDivisionError), Beside(lambda: [sleep(600)]):
         os.close(writer)
         raise ZeroDivisionError
     assert os.read(reader, 1) == b""  # nobody holds the other end any more
@@ -82,13 +92,14 @@ def test_no_copy_outlives_its_block():
 
 
 def test_a_large_result_does_not_block_the_copy():
-    with Beside(lambda: bytes(10**7)) as beside:
+    with Beside(lambda: [bytes(10**7)]) as beside:
         assert beside.result() == bytes(10**7)
 
 
 def test_notices_of_the_copy_appear_here_once_its_result_is_taken(caplog):
     def work():
         logging.getLogger("colsynth.jobs").info("%d kernels", 2)
+        return [None]
 
     with caplog.at_level(logging.INFO, "colsynth"), Beside(work) as beside:
         assert not caplog.records

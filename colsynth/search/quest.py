@@ -1,0 +1,283 @@
+"""A search in progress: where it begins, and which work it does in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from colsynth.bounds.runtime import Optimum, runtime_bounds
+from colsynth.jobs.beside import Beside
+from colsynth.model import AllreduceBound, Problem
+from colsynth.model.problem import PHASES
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.search.ahead import Seen, learn, measured_ahead, seen_by
+from colsynth.search.case import Case, usable_protocols
+from colsynth.search.exact import try_exact
+from colsynth.search.found import refusals
+from colsynth.search.levels import (
+    BASELINES,
+    CLOSE,
+    LEVELS,
+    OWN,
+    Level,
+    first_algorithms,
+    other_algorithms,
+)
+from colsynth.search.means import Means
+from colsynth.search.measured import Measured
+from colsynth.search.objective import Objective
+from colsynth.search.plan import Plan
+from colsynth.search.searcher import Alternatives, Searcher
+from colsynth.search.wish import Wish, algorithm_names
+from colsynth.search.workshop import Workshop
+from colsynth.synthesis.baselines.pipelined_numbers import least_seconds
+
+_TREES, _GRID = "pack-trees.trees", "pack-trees.grid"
+
+
+def is_fabric(problem: Problem) -> bool:
+    """Whether shortest-path trees are worth a search: equal direct links, not between all GPUs."""
+    from colsynth.bounds.direct import is_direct
+
+    topology = problem.topology
+    return (
+        problem.collective in PHASES
+        and not problem.groups
+        and is_direct(topology)
+        and len({link.bandwidth for link in topology.links}) == 1
+        and len(topology.links) < topology.size * (topology.size - 1)
+    )
+
+
+@dataclass(frozen=True)
+class Quest:
+    """A search in progress for the best plan of a wish.
+
+    Parameters
+    ----------
+    wish : Wish
+    searcher : Searcher
+    free_roots : bool
+        Whether the bound of an allreduce is better with free roots.
+    """
+
+    wish: Wish
+    searcher: Searcher
+    free_roots: bool
+
+    @classmethod
+    def of(
+        cls, workshop: Workshop, objective: Objective, wish: Wish, means: Means, optimum: Optimum
+    ) -> Quest:
+        """Return a search that has not begun, given the bound of the links."""
+        from colsynth.synthesis.forest.rate import TOLERANCE
+
+        case = workshop.case
+        protocols: tuple[str, ...] = (wish.protocol or "Simple",)
+        if LEVELS[wish.level].sweep and wish.protocol is None:
+            protocols = usable_protocols(case)
+        gain = optimum.gain if isinstance(optimum, AllreduceBound) else 0
+        least = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
+        pinned = frozenset(wish.settings)
+        searcher = Searcher(workshop, objective, means, protocols, pinned, least)
+        return cls(wish, searcher, gain > TOLERANCE)
+
+    @property
+    def _case(self) -> Case:
+        return self.searcher.workshop.case
+
+    def begin(self) -> None:
+        """Try the first algorithms until one gives a program."""
+        names = self._first()
+        for name in names:
+            self.searcher.try_all([tuple(self.starts(name))])
+            if self.searcher.best() is not None:
+                return
+        if self.wish.algorithm is None:
+            self.searcher.try_all(self._others())
+
+    def _first(self) -> tuple[str, ...]:
+        if self.wish.algorithm is not None:
+            return (self.wish.algorithm,)
+        names = first_algorithms(self._case.problem.collective)
+        allowed = tuple(name for name in names if self.wish.allows(name))
+        return allowed or tuple(filter(self.wish.allows, ALGORITHMS))[:1] or names
+
+    def starts(self, name: str) -> Iterator[Plan]:
+        """Yield the plans of an algorithm in order of preference; the first that fits is taken."""
+        start = self.wish.start(name)
+        free = self.free_roots and name == "forest" and self.wish.allows("roots")
+        if free and not str(self.wish.settings.get("trees", "auto")).isdigit():
+            yield self.wish.start("roots")
+        plans = tuple(self.counted(start))
+        yield from plans
+        for grid in self._grids(start):
+            changed = (plan.changed({_GRID: grid}) for plan in plans)
+            yield from (plan for plan in changed if plan is not None)
+
+    def _grids(self, plan: Plan) -> Iterator[str]:
+        """Yield grids with fewer neighbours for each GPU behind a switch, if that is open."""
+        problem = self._case.problem
+        is_open = plan.values().get(_GRID) == "all" and "grid" not in self.wish.settings
+        if is_open and not problem.groups and problem.collective in PHASES:
+            from colsynth.synthesis.forest.grid import few_neighbours
+
+            yield from few_neighbours(problem.topology)
+
+    def counted(self, plan: Plan) -> Iterator[Plan]:
+        """Yield a plan once for each number of trees worth trying, if it leaves the number open."""
+        if plan.values().get(_TREES) != "auto" or self._case.problem.groups:
+            yield plan
+            return
+        from colsynth.synthesis.forest.rate import candidates
+
+        if self._case.problem.collective not in PHASES:
+            yield plan  # making it raises the error
+            return
+        with self.searcher.workshop.clock.measure("choose-trees"):
+            counts = candidates(self._case.problem)
+        for count in counts:
+            changed = plan.changed({_TREES: str(count)})
+            if changed is not None:
+                yield changed
+
+    def _others(self) -> list[Alternatives]:
+        """Return the defaults of the algorithms that were not tried, but for hopeless ones."""
+        case = self._case
+        known = algorithm_names(case.problem, profile=case.profile)
+        if "pipelined" in known:
+            least = least_seconds(case.problem, case)
+            known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
+        others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
+        allowed = (name for name in others if self.wish.allows(name) and name in known)
+        return [(self.wish.start(name),) for name in allowed]
+
+    def improve(self, level: Level) -> None:
+        """Do the additional work of a level."""
+        searcher = self.searcher
+        searcher.most_work = level.work * self._case.problem.topology.size
+        anything = self.wish.algorithm is None
+        if level.sweep:
+            wanted = anything and searcher.means.beside and not searcher.is_near()
+            with Beside(self._ahead, wanted=wanted) as ahead:
+                self.sweep(ahead, anything=anything)
+                if anything and not searcher.is_near():
+                    self._try_rivals(ahead)
+                elif anything and is_fabric(self._case.problem):
+                    self._try_rivals()
+        if level.everything and anything:
+            searcher.most_evaluations = searcher.means.budget
+            try_exact(searcher, self.wish)
+        if level.evaluations:
+            limits = searcher.means.budget, searcher.evaluations + level.evaluations
+            searcher.most_evaluations = min(limit for limit in limits if limit is not None)
+            if level.everything and anything:
+                self._compare_all(searcher.most_evaluations - searcher.evaluations)
+            searcher.climb()
+
+    def _ahead(self) -> Iterator[Seen]:
+        """Yield what `sweep`, then `_try_rivals` will need: the work of a copy of this process."""
+        searcher = self.searcher
+        searcher.means = replace(searcher.means, progress=None, beside=False)
+        others = partial(measured_ahead, searcher, self._others(), self.wish)
+        yield seen_by(searcher, others)
+        if searcher.most_evaluations is None:
+            yield seen_by(searcher, self._tried_rivals)
+
+    def _tried_rivals(self) -> list[Measured]:
+        known = set(self.searcher.found)
+        self._try_rivals()
+        return [m for plan, m in self.searcher.found.items() if plan not in known]
+
+    def _try_rivals(self, ahead: Beside[Seen] | None = None) -> None:
+        """Search among other trees, each for itself: choices that suit many trees mislead few."""
+        searcher = self.searcher
+        rivals = tuple(self._rivals())
+        if rivals and ahead is not None:
+            learn(searcher, ahead.result())
+        for plan, pinned in rivals:
+            budget = searcher.most_evaluations
+            left = None if budget is None else budget - searcher.evaluations
+            if left == 0:
+                return
+            other = Searcher(
+                *(searcher.workshop, searcher.objective, replace(searcher.means, budget=left)),
+                searcher.protocols,
+                *(searcher.pinned | pinned, searcher.floors),
+                known={**searcher.known, **searcher.found},
+            )
+            other.most_work = searcher.most_work
+            other.try_all([(plan,)])
+            if other.best() is not None:
+                Quest(self.wish, other, free_roots=False).sweep(anything=False)
+            searcher.take([m for found, m in other.found.items() if found not in searcher.found])
+
+    def _rivals(self) -> Iterator[tuple[Plan, frozenset[str]]]:
+        """Yield plans to start from, and options that are not varied from there.
+
+        On direct-connect fabrics shortest-path trees or one tree per GPU may win, elsewhere the
+        fewest trees, at some size or other.
+        """
+        from colsynth.synthesis.forest.rate import FARTHEST, fewest_trees
+
+        problem, trees = self._case.problem, None
+        if is_fabric(problem):
+            trees = 1
+            if self.wish.allows("bfb"):
+                yield self.wish.start("bfb"), frozenset()
+        elif problem.collective in PHASES and not problem.groups:
+            trees = fewest_trees(problem, FARTHEST)
+            best = self.searcher.best("forest")
+            if best is not None and best.plan.option("trees") == str(trees):
+                return
+        if trees and "trees" not in self.wish.settings and self.wish.allows("forest"):
+            yield self.wish.start("forest", trees=str(trees)), frozenset({"trees"})
+
+    def _compare_all(self, most: int) -> None:
+        """Search as `find_each` does, as if nothing were known; what is new counts once.
+
+        So the highest level is never slower than what `compare` finds at a size.
+        """
+        searcher = self.searcher
+        known = algorithm_names(self._case.problem, profile=self._case.profile)
+        names = tuple(filter(self.wish.allows, known))
+        if most < 1:
+            return
+        apart = replace(searcher.means, budget=most)
+        other = Searcher(
+            *(searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned),
+            known=searcher.found,
+        )
+        Quest(self.wish, other, free_roots=False).explore(names)
+        searcher.take([m for plan, m in other.found.items() if plan not in searcher.found])
+
+    def explore(self, names: tuple[str, ...]) -> None:
+        """Begin with algorithms, each with all protocols; then try neighbours of the best."""
+        searcher, serving = self.searcher, names
+        searcher.most_work = LEVELS[-1].work * self._case.problem.topology.size
+        for protocol in searcher.protocols:
+            starts = [tuple(self.starts(name)) for name in serving]
+            starts += [(plan,) for name in serving for plan in self.wish.variants(name)]
+            searcher.try_all([tuple(replace(x, protocol=protocol) for x in row) for row in starts])
+            left_out = refusals(searcher.found.values())
+            serving = tuple(name for name in serving if name not in left_out)
+        searcher.sweep(names)
+        searcher.climb()
+
+    def sweep(self, ahead: Beside[Seen] | None = None, *, anything: bool) -> None:
+        """Vary the first algorithm; try the others too if the best is far from the floor."""
+        searcher = self.searcher
+        searcher.vary_protocol()
+        searcher.sweep(OWN)
+        best = searcher.best()
+        if anything and best is not None and not searcher.is_near():
+            learn(searcher, None if ahead is None else ahead.result())
+            searcher.try_all(self._others())
+            searcher.try_all(self.wish.variants_of(searcher.found.values(), searcher.objective))
+            searcher.vary_protocol()
+            searcher.sweep(tuple(ALGORITHMS))
+            rival = searcher.best(*BASELINES)
+            if rival and searcher.ratio(rival, searcher.best() or rival) <= CLOSE:
+                searcher.sweep(BASELINES)
+        searcher.vary_protocol()
