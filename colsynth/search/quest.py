@@ -20,6 +20,7 @@ from colsynth.search.levels import (
     CLOSE,
     LEVELS,
     OWN,
+    WAITING,
     Level,
     first_algorithms,
     other_algorithms,
@@ -216,23 +217,31 @@ class Quest:
     def _rivals(self) -> Iterator[tuple[Plan, frozenset[str]]]:
         """Yield plans to start from, and options that are not varied from there.
 
-        On direct-connect fabrics shortest-path trees or one tree per GPU may win, elsewhere the
-        fewest trees, at some size or other.
+        On direct-connect fabrics, and where links are not what takes the time, shortest-path trees
+        or one tree per GPU may win; elsewhere the fewest trees, at some size or other.
         """
         from colsynth.synthesis.forest.rate import FARTHEST, fewest_trees
 
-        problem, trees = self._case.problem, None
-        if is_fabric(problem):
-            trees = 1
-            if self.wish.allows("bfb"):
-                yield self.wish.start("bfb"), frozenset()
-        elif problem.collective in PHASES and not problem.groups:
-            trees = fewest_trees(problem, FARTHEST)
-            best = self.searcher.best("forest")
-            if best is not None and best.plan.option("trees") == str(trees):
-                return
-        if trees and "trees" not in self.wish.settings and self.wish.allows("forest"):
-            yield self.wish.start("forest", trees=str(trees)), frozenset({"trees"})
+        problem = self._case.problem
+        if problem.collective not in PHASES or problem.groups:
+            return
+        low = is_fabric(problem) or self._waits()
+        if low and self.wish.allows("bfb"):
+            yield self.wish.start("bfb"), frozenset()
+        if "trees" in self.wish.settings or not self.wish.allows("forest"):
+            return
+        best = self.searcher.best("forest")
+        fewest = None if is_fabric(problem) else fewest_trees(problem, FARTHEST)
+        for trees in dict.fromkeys((1 if low else None, fewest)):
+            if trees and not (best and best.plan.option("trees") == str(trees)):
+                yield self.wish.start("forest", trees=str(trees)), frozenset({"trees"})
+
+    def _waits(self) -> bool:
+        """Whether the best program takes far longer than its data takes on links (`WAITING`)."""
+        searcher = self.searcher
+        best, place = searcher.best(), searcher.objective.main
+        seconds = None if best is None else best.seconds[place]
+        return bool(seconds and seconds > WAITING * searcher.floors[place].links)
 
     def _compare_all(self, most: int) -> None:
         """Search as `find_each` does, as if nothing were known; what is new counts once.

@@ -140,6 +140,14 @@ def test_the_fewest_trees_get_a_search_of_their_own():
     assert tried["2"].seconds[0] <= two.seconds[0] * 1.0001
 
 
+def test_where_links_are_idle_shortest_path_trees_get_a_search_of_their_own():
+    """The optimum on the links of an MI250 has two trees per GPU, higher ones than the shortest."""
+    case = case_of("mi250", 1, "reduce-scatter", "msccl", (2**16,))
+    low = found(case, algorithm="bfb").best
+    assert found(case).best.seconds[0] <= low.seconds[0] * 1.0001
+    assert found(case, algorithm="forest").best.seconds[0] > 1.1 * low.seconds[0]
+
+
 def test_an_alltoall_needs_no_algorithm_by_name():
     done = made("dgx-a100", 1, "alltoall", "rccl")
     assert done.verified
