@@ -123,7 +123,7 @@ def _compiled(
 ) -> Compilation:
     """Return the files of one plan."""
     plan = measured.plan
-    target = replace(target, protocol=plan.protocol)
+    target = replace(target, protocol=plan.protocol, size=found.workshop.case.size)
     ours = request.passes is None
     maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
     known = None if watch is not None else found.workshop.make(plan)

@@ -61,7 +61,7 @@ class LowerForest:
     takes: ClassVar[type] = Forest
     gives: ClassVar[type] = ChunkProgram
     choices: ClassVar[tuple[Choice, ...]] = (
-        Choice("instances", (1, 2, 4, 8, 16, 32), ladder=True),
+        Choice("instances", (1, 2, 4, 8, 16, 32), ladder=True, cuts=True),
         Choice("most", propose=smaller_transfers),
         Choice("segments", propose=segmentations, anchor=ALONE),
     )

@@ -1,8 +1,9 @@
-"""Pass round-weights: Forest -> Forest whose weights add up to a power of two.
+"""Pass round-weights: Forest -> Forest whose weights add up to what divides messages.
 
 A runtime selects a file only for messages whose elements its chunks divide (contract 1.4), and
-people send powers of two. Three trees of weight 1 make a file that no such message uses; with
-weights 11, 11 and 10 it has 32 chunks, and all of them do. Rounding makes some trees heavier
+most people send powers of two. Three trees of weight 1 make a file that no such message uses; with
+weights 11, 11 and 10 it has 32 chunks, and all of them do. For a message of 25 MB, weights add up
+to a divisor of it. Rounding makes some trees heavier
 than links have room for, so the forest gets slower. The finer the weights, the less.
 """
 
@@ -19,6 +20,7 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.lowering.proposals import coarser_weights
 from colsynth.model import Forest, Phase, Topology, Tree
 from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.selection import divides, dividing
 from colsynth.runtimes.target import Target
 
 TOLERANCE = Fraction(2, 100)
@@ -32,7 +34,10 @@ AUTO, KEEP = "auto", "keep"
 
 @dataclass(frozen=True, slots=True)
 class RoundWeights:
-    """Round the weights of trees so that they add up to a power of two.
+    """Round the weights of trees so that they add up to what divides messages: a power of two.
+
+    Where the program is for a message of another size, it is a divisor of its parts
+    (`Target.parts`).
 
     The weights of every root do, or those of all roots where these have shares of their own.
     The gap that is printed afterwards is that of the rounded forest.
@@ -40,7 +45,7 @@ class RoundWeights:
     Parameters
     ----------
     parts : str or int
-        What weights add up to. ``"auto"``: the least power of two at which the forest loses at
+        What weights add up to. ``"auto"``: the least such number at which the forest loses at
         most 2 % of its bandwidth, else the best of those up to 1024. ``"keep"``: leave the
         weights as they are. A number: this one.
     """
@@ -63,27 +68,34 @@ class RoundWeights:
             return value
         if isinstance(self.parts, int):
             return rounded(value, self.parts)
-        return roundings(value, TOLERANCE)[-1]
+        roots = 1 if value.shares else len(value.problem.roots)
+        return roundings(value, TOLERANCE, target.parts(value.problem, roots))[-1]
 
 
-def roundings(forest: Forest, tolerance: Fraction) -> tuple[Forest, ...]:
-    """Return a forest rounded to powers of two, each finer and faster than the one before.
+def roundings(forest: Forest, tolerance: Fraction, parts: int = 0) -> tuple[Forest, ...]:
+    """Return a forest rounded to some numbers, each finer and faster than the one before.
 
     The last loses at most `tolerance` of the bandwidth where any does. Only the forest itself
-    where its weights add up to a power of two.
+    where its weights add up to what divides `parts`, or to a power of two without parts (0).
     """
     whole = parts_of(forest)
-    if _is_power(whole):
+    if divides(whole, parts):
         return (forest,)
     least = forest.algbw * (1 - tolerance)
     found: list[Forest] = []
-    parts = 1 << (whole // _divisor(forest) - 1).bit_length()
-    while parts <= MOST_PARTS and not (found and found[-1].algbw >= least):
-        candidate = rounded(forest, parts)
+    for number in _numbers(whole // _divisor(forest), parts):
+        candidate = rounded(forest, number)
         if not found or candidate.algbw > found[-1].algbw:
             found.append(candidate)
-        parts *= 2
+        if found[-1].algbw >= least:
+            break
     return tuple(found) or (forest,)
+
+
+def _numbers(least: int, parts: int) -> Sequence[int]:
+    """Return what weights may add up to; below `least` only if nothing else divides `parts`."""
+    found = [number for number in range(least, MOST_PARTS + 1) if divides(number, parts)]
+    return found or ([dividing(parts, least)] if parts else [])
 
 
 def parts_of(forest: Forest) -> int:
@@ -182,7 +194,3 @@ def _apportioned(weights: Sequence[int], parts: int) -> tuple[int, ...]:
     for place in order[: parts - sum(given)]:
         given[place] += 1
     return tuple(given)
-
-
-def _is_power(number: int) -> bool:
-    return number & (number - 1) == 0

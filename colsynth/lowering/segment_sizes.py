@@ -17,15 +17,10 @@ def ones_and_twos(number: int, parts: int = 0) -> str:
     for messages whose elements its chunks divide (contract 1.4). Where there is none, it is a power
     of two, which divides most messages.
     """
-    total = _total(number, 2 * number - 2, parts)
+    total = dividing(parts, 2 * number - 2, number)
     small = 2 * number - total
     sizes = [1] * (small // 2) + [2] * (number - small) + [1] * (small - small // 2)
     return "-".join(map(str, sizes))
-
-
-def _total(least: int, most: int, parts: int) -> int:
-    found = dividing(parts, most)
-    return found if found >= least else dividing(0, most)
 
 
 def sizes_of(number: int, parts: int = 0, *, rises: bool, falls: bool) -> str:
@@ -55,6 +50,6 @@ def sizes_of(number: int, parts: int = 0, *, rises: bool, falls: bool) -> str:
     def claim(place: int) -> tuple[Fraction, int, int]:
         return Fraction(sizes[place] + 1, 2 * inside[place] + number), -inside[place], place
 
-    for _ in range(_total(number, CHUNKS * number, parts) - number):
+    for _ in range(dividing(parts, CHUNKS * number, number) - number):
         sizes[min(range(number), key=claim)] += 1
     return "-".join(map(str, sizes))

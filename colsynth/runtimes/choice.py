@@ -13,7 +13,7 @@ from typing import Any
 
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import parts_of_chunks
+from colsynth.runtimes.selection import dividing, parts_of_chunks
 
 PROTOCOL = "protocol"
 """What stands for the protocol among changes."""
@@ -94,10 +94,14 @@ class Basis:
 
     @property
     def parts(self) -> int:
-        """Into how many parts the forest's chunks can be cut at this size (`parts_of_chunks`)."""
-        problem, trees = self.problem, self.shape.trees
+        """Into how many parts the forest's chunks can be cut at this size (`parts_of`)."""
+        return self.parts_of(self.shape.trees)
+
+    def parts_of(self, chunks: int) -> int:
+        """Return into how many parts chunks can be cut at this size (`parts_of_chunks`)."""
+        problem = self.problem
         ranks = problem.topology.size
-        return parts_of_chunks(self.size, trees, problem.collective, ranks, self.profile)
+        return parts_of_chunks(self.size, chunks, problem.collective, ranks, self.profile)
 
 
 Proposal = tuple[Changes, ...]
@@ -116,6 +120,9 @@ class Choice:
         What makes sense for it.
     ladder : bool
         Whether only values beside the present one are worth trying next.
+    cuts : bool
+        Whether chunks are cut into so many parts. Where these do not divide a message, the next
+        smaller number that does is tried instead.
     propose : callable, optional
         Computes proposals instead: `Basis` -> proposals, which may change options of other
         passes too.
@@ -126,12 +133,24 @@ class Choice:
     option: str
     values: tuple[Any, ...] = ()
     ladder: bool = False
+    cuts: bool = False
     propose: Callable[[Basis], Iterable[Proposal]] | None = None
     anchor: Changes = field(default_factory=dict)
 
-    def beside(self, value: Any) -> tuple[Any, ...]:
-        """Return the values to try next to `value`."""
-        if not self.ladder or value not in self.values:
-            return tuple(other for other in self.values if other != value)
-        place = self.values.index(value)
-        return self.values[max(place - 1, 0) : place] + self.values[place + 1 : place + 2]
+    def proposals(self, name: str, basis: Basis) -> Iterable[Proposal]:
+        """Return what to try next, given the choice's name and a program."""
+        if self.propose is not None:
+            return self.propose(basis)
+        value = basis.values[name]
+        parts = basis.parts_of(basis.shape.chunks // value) if self.cuts else 0
+        return [({name: other},) for other in self.beside(value, parts)]
+
+    def beside(self, value: Any, parts: int = 0) -> tuple[Any, ...]:
+        """Return the values to try next to `value`; `parts` are those of uncut chunks."""
+        values = self.values
+        if self.cuts and parts:
+            values = tuple(dict.fromkeys(dividing(parts, number) for number in values))
+        if not self.ladder or value not in values:
+            return tuple(other for other in values if other != value)
+        place = values.index(value)
+        return values[max(place - 1, 0) : place] + values[place + 1 : place + 2]

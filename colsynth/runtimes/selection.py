@@ -185,14 +185,19 @@ def _odd(number: int) -> int:
     return number // (number & -number)
 
 
-def dividing(parts: int, most: int) -> int:
-    """Return the largest divisor of a number of parts that is `most` or less.
+def dividing(parts: int, most: int, least: int = 1) -> int:
+    """Return the largest divisor of a number of parts from `least` to `most`.
 
-    Without parts (0), it is the largest power of two, which divides other messages.
+    Where there is none, or no parts (0), it is the largest power of two up to `most`, which divides
+    other messages.
     """
-    if not parts:
-        return power_of_two(most)
-    return next((number for number in range(most, 0, -1) if parts % number == 0), 0)
+    found = (number for number in range(most, least - 1, -1) if divides(number, parts))
+    return next(found, power_of_two(most))
+
+
+def divides(number: int, parts: int) -> bool:
+    """Whether messages of so many parts can be cut into a number of chunks; 0 parts: usual ones."""
+    return parts % number == 0 if parts else number & (number - 1) == 0
 
 
 def power_of_two(most: int) -> int:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import parts_of_chunks
 
 
 def _silent(_message: str, _done: int, _total: int) -> None:
@@ -48,6 +50,8 @@ class Target(Context):
         Inclusive.
     max_bytes : int or None
         Inclusive; None is as large as the runtime can count (`Profile.largest_message`).
+    size : int or None
+        Bytes of the message that the program is for; None: of several, usual ones.
     model : Model, optional
         The constants that decisions follow (`colsynth.cost`); None: those of the runtime.
     seed, progress
@@ -60,7 +64,18 @@ class Target(Context):
     out_of_place: bool = True
     min_bytes: int = 0
     max_bytes: int | None = None
+    size: int | None = None
     model: Any = None
+
+    def parts(self, problem: Problem, chunks: int) -> int:
+        """Return into how many parts each of a file's chunks can be cut (`parts_of_chunks`).
+
+        0 where powers of two are best: for usual sizes, and where no call uses even whole chunks.
+        """
+        if self.size is None:
+            return 0
+        ranks = problem.topology.size
+        return parts_of_chunks(self.size, chunks, problem.collective, ranks, self.profile)
 
     @property
     def sends_read_late(self) -> bool:

@@ -52,6 +52,11 @@ class Case:
     limited: bool = False
 
     @property
+    def size(self) -> int | None:
+        """The size, if there is only one."""
+        return self.sizes[0] if len(self.sizes) == 1 else None
+
+    @property
     def profile(self) -> Profile:
         """The runtime."""
         return profile(self.runtime)
@@ -61,9 +66,8 @@ class Case:
         limits = self.max_bytes, self.limit(protocol)
         most = min((limit for limit in limits if limit is not None), default=None)
         found = aim(self.problem, self.profile, protocol, self.min_bytes, most, seed=self.seed)
-        return replace(
-            found, in_place=self.in_place, out_of_place=self.out_of_place, model=self.model
-        )
+        found = replace(found, in_place=self.in_place, out_of_place=self.out_of_place)
+        return replace(found, size=self.size, model=self.model)
 
     def limit(self, protocol: str) -> int | None:
         """Return the largest message, in bytes, that a protocol is tried at; None: no limit."""

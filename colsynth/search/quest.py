@@ -148,7 +148,7 @@ class Quest:
         case = self._case
         known = algorithm_names(case.problem, profile=case.profile)
         if "pipelined" in known:
-            least = least_seconds(case.problem, case)
+            least = least_seconds(case.problem, case.target("Simple"))
             known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
         others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
         allowed = (name for name in others if self.wish.allows(name) and name in known)

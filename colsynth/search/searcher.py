@@ -289,13 +289,8 @@ class Searcher:
         plan = parent.plan
         if plan.algorithm not in OWN and choice.option not in LIBRARY:
             return
-        if choice.propose is None:
-            name = f"{owner}.{choice.option}"
-            beside = choice.beside(plan.values()[name])
-            proposals: Iterator[tuple[Changes, ...]] = (({name: value},) for value in beside)
-        else:
-            proposals = iter(choice.propose(self._basis(parent, choice.anchor, thorough)))
-        for proposal in proposals:
+        basis = self._basis(parent, choice.anchor, thorough)
+        for proposal in choice.proposals(f"{owner}.{choice.option}", basis):
             allowed = (c for c in proposal if not self._is_pinned(c))
             plans = [(plan.changed(changes), PROTOCOL in changes) for changes in allowed]
             known = [(x, y) for x, y in plans if x is not None and x.protocol in self.protocols]

@@ -257,6 +257,7 @@ class _Maker:
     ) -> list[TunedFile]:
         case, plan = self.case, measured.plan
         target = aim(case.problem, self.runtime, plan.protocol, least, most, seed=case.seed)
+        target = replace(target, size=case.size, model=case.model)
         _, artefacts = Maker(case.problem, target, self.modes, plan.pipeline).make()
         sizes = case.sizes[segment.first : segment.last + 1]
         shape = measured.shape

@@ -55,6 +55,15 @@ def test_every_rounding_proves_itself(machine, collective, packer, _):
     assert rates == sorted(rates)
 
 
+@pytest.mark.parametrize(("parts", "expected"), [(3, 3), (20, 4), (50, 5), (2, 2), (7, 7), (0, 4)])
+def test_weights_add_up_to_what_divides_a_message(parts, expected):
+    """Three trees do where they can; of fewer parts, one tree is left out."""
+    three = packed("mi250", "allgather", "pack-trees{trees=3}")
+    found = roundings(three, Fraction(1), parts)[-1]
+    check_forest(found)
+    assert parts_of(found) == expected
+
+
 def test_no_weight_is_further_than_one_from_its_share():
     forest = packed("mi300x", "broadcast", "pack-trees{trees=7}")
     weights = [tree.weight for tree in rounded(forest, 32).phases[0].trees]

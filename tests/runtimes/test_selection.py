@@ -54,6 +54,7 @@ def test_chunks_may_be_cut_into_the_divisors_of_their_parts(runtime):
 def test_the_largest_divisor():
     assert [dividing(20, most) for most in (0, 1, 3, 9, 19, 50)] == [0, 1, 2, 5, 10, 20]
     assert [dividing(0, most) for most in (0, 1, 3, 9)] == [0, 1, 2, 8]
+    assert [dividing(25, 9, least) for least in (1, 5, 6)] == [5, 5, 8]
 
 
 def test_sizes_that_ranks_cannot_share_are_those_of_nccl_tests():

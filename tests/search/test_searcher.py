@@ -147,6 +147,13 @@ def test_a_ladder_is_climbed_step_by_step():
     assert Choice("channels", (0, 1, 2)).beside(1) == (0, 2)
 
 
+def test_cuts_divide_messages():
+    copies = Choice("instances", (1, 2, 4, 8, 16), ladder=True, cuts=True)
+    assert copies.beside(2, parts=0) == copies.beside(2, parts=2**20) == (1, 4)
+    assert copies.beside(2, parts=2 * 5**8) == (1, 5)
+    assert copies.beside(5, parts=2 * 5**8) == (2, 10)
+
+
 def test_a_plan_tells_what_differs_from_its_algorithm():
     plan = FOREST.changed({"lower-forest.instances": 4, "order-transfers.order": "round-robin"})
     assert plan.settings() == {"instances": 4, "order": "round-robin"}

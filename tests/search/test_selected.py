@@ -54,6 +54,31 @@ def test_other_algorithms_are_used_too(machine, algorithm):
     assert done.taken().takes_usual()
 
 
+@pytest.mark.parametrize(
+    ("machine", "collective", "runtime", "algorithm"),
+    [
+        *(("mi300x", "reduce-scatter", "msccl", name) for name in (None, "ring", "forest")),
+        *(("dgx-1v", "allreduce", "rccl", name) for name in (None, "ring", "tree", "bfb")),
+        *(("mi250", "allgather", "rccl", name) for name in (None, "forest", "bfb")),
+        *(("mi300x", "allreduce", "rccl", name) for name in ("rails", "pipelined")),
+    ],
+)
+def test_decimal_sizes_use_files_that_are_made_for_them(machine, collective, runtime, algorithm):
+    """25 MB are 2^6 5^8 bytes, so of powers of two only few divide them."""
+    done = compiled(machine, collective, runtime, algorithm=algorithm, size=25_000_000)
+    assert done.taken().takes(25_000_000)
+
+
+def test_decimal_sizes_take_about_as_long_as_powers_of_two():
+    """An allreduce of 25 MB took longer than one of 32 MiB, with the few chunks that fitted."""
+    for runtime in ("msccl", "rccl"):
+        seconds = [
+            compiled("mi300x", "allreduce", runtime, size=size).predicted[-1].seconds
+            for size in (25_000_000, 2**25)
+        ]
+        assert seconds[0] < 1.1 * seconds[1]
+
+
 def test_the_exact_optimum_is_kept_and_told():
     done = compiled("mi250", "allgather", "rccl", trees="optimal")
     assert done.schedule.gap == 0

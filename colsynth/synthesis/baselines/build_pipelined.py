@@ -60,7 +60,7 @@ class BuildPipelined:
     within, between : int
         Channels within boxes and between them. 0: as many as share the work best.
     pieces : int
-        Segments of a shard. 0: as many as fit, a power of two.
+        Segments of a shard. 0: as many as fit and divide messages.
     """
 
     within: int = 0
@@ -96,7 +96,7 @@ class BuildPipelined:
         groups = (*boxes, *zip(*boxes, strict=True))
         pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
         require_ways("pipelined", topology, pairs, profile=profile)
-        found = numbers(value.collective, len(boxes[0]), len(boxes), profile)
+        found = numbers(value, len(boxes[0]), len(boxes), target)
         if found is None:
             reason = f"{profile.usable_threadblocks} threadblocks per GPU do not suffice"
             raise unfit("pipelined", topology, reason)

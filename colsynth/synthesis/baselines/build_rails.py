@@ -19,8 +19,8 @@ from colsynth.model import (
     Transfer,
 )
 from colsynth.runtimes.choice import Choice
-from colsynth.runtimes.profile import LONGEST, Profile
-from colsynth.runtimes.selection import power_of_two
+from colsynth.runtimes.profile import LONGEST
+from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.refusals import (
     equal_boxes,
@@ -90,7 +90,7 @@ class BuildRails:
         pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
         require_ways("rails", topology, pairs, profile=profile)
         scatters = value.collective is Collective.REDUCE_SCATTER
-        channels, pieces = self._numbers(boxes, profile, scatters)
+        channels, pieces = self._numbers(value, boxes, target)
         writer = _Writer(boxes, pieces, channels * pieces, profile.fuses)
         for channel in range(channels):
             (writer.scatter if scatters else writer.add_channel)(channel)
@@ -101,17 +101,19 @@ class BuildRails:
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )
 
-    def _numbers(self, boxes: Boxes, profile: Profile, scatters: bool) -> tuple[int, int]:
-        """Return channels and pieces, powers of two by default: these divide most messages."""
-        blocks, places, count = profile.usable_threadblocks, len(boxes[0]), len(boxes)
+    def _numbers(self, problem: Problem, boxes: Boxes, target: Target) -> tuple[int, int]:
+        """Return channels and pieces, by default such that they divide messages."""
+        blocks, places, count = target.profile.usable_threadblocks, len(boxes[0]), len(boxes)
+        scatters = problem.collective is Collective.REDUCE_SCATTER
+        parts = target.parts(problem, len(problem.topology.ranks) if scatters else places)
         ends, sums = 2 * (places + count - 2), min(2, count)
         if self.spare:
-            channels = self.instances or max(1, power_of_two(blocks // (ends + sums)))
+            channels = self.instances or max(1, dividing(parts, blocks // (ends + sums)))
             most = min(places, (blocks - channels * ends) // (channels * sums))
         else:  # pieces of all sums of a phase for half the threadblocks: more take many steps
-            channels = self.instances or max(1, power_of_two(blocks // ends))
+            channels = self.instances or max(1, dividing(parts, blocks // ends))
             most = blocks // (2 * channels * (count if scatters else 1))
-        return channels, self.pieces or max(1, power_of_two(max(0, most)))
+        return channels, self.pieces or max(1, dividing(parts // channels, max(0, most)))
 
 
 Ends = tuple[int, ...]

@@ -59,7 +59,8 @@ class BuildRing:
         # Steps of several chunks may wait for each other in a circle, so shares differ only where
         # files have no room for as many rings as would be equal.
         chunks = (profile.max_offset + 1) // size if crowded else 1
-        rings = find_rings(value.topology, self.channels, channel_rate(target), most, chunks)
+        rate, parts = channel_rate(target), target.parts(value, len(value.roots))
+        rings = find_rings(value.topology, self.channels, rate, most, chunks, parts)
         if not rings:
             note = "every GPU must have a way to the next one through no third"
             raise unfit("ring", value.topology, "no ring through all GPUs was found", note)

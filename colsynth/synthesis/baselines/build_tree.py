@@ -10,6 +10,7 @@ from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.channel_rate import (
     channel_rate,
@@ -72,8 +73,8 @@ class BuildTree:
         if trees is None:
             note = "every box must have a chain of its GPUs and ways to and from every other box"
             raise unfit("tree", value.topology, "no binary tree of boxes was found", note)
-        # A power of two, since its chunks divide more messages: some trees carry one more.
-        script = Script(value, 1 << (len(trees) * self.chunks - 1).bit_length())
+        parts, least = target.parts(value, 1), len(trees) * self.chunks
+        script = Script(value, dividing(parts, 2 * least - 1, least))  # some trees carry one more
         for chunk in range(script.chunks):
             tree = chunk * len(trees) // script.chunks
             arrived: dict[int, list[int]] = {}

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import power_of_two
+from colsynth.runtimes.selection import divides, dividing
 from colsynth.runtimes.target import Target
 
 _ENOUGH = Fraction(95, 100)
@@ -93,35 +93,37 @@ def most_trees(profile: Profile) -> int:
     return max(1, min(profile.max_channels // 2, threadblocks // blocks))
 
 
-def fewest(speeds: Sequence[Fraction]) -> int:
+def fewest(speeds: Sequence[Fraction], parts: int = 0) -> int:
     """Return how many channels are enough, given the speed of 1, 2, ... of them.
 
-    A power of two, even where other numbers are faster: runtimes take a file only for messages
-    that its chunks divide, and people send powers of two.
+    A divisor of `parts`, or a power of two, even where other numbers are faster: runtimes take a
+    file only for messages that its chunks divide, and most people send powers of two.
     """
-    powers = {n: speed for n, speed in enumerate(speeds, 1) if n & (n - 1) == 0}
-    return next(n for n, speed in powers.items() if speed >= _ENOUGH * max(powers.values()))
+    known = {n: speed for n, speed in enumerate(speeds, 1) if divides(n, parts)}
+    return next(n for n, speed in known.items() if speed >= _ENOUGH * max(known.values()))
 
 
-def shares(speeds: Sequence[Fraction], most: int) -> tuple[int, ...]:
+def shares(speeds: Sequence[Fraction], most: int, parts: int = 0) -> tuple[int, ...]:
     """Return the chunks of each channel, given the speed of 1, 2, ... of them.
 
     Equal ones as `fewest` has them, unless another number of channels is faster by more than
-    `_ENOUGH` allows: their shares, which differ by one, also add up to a power of two.
+    `_ENOUGH` allows: their shares, which differ by one, add up to such a number.
 
     Parameters
     ----------
     speeds : sequence of Fraction
     most : int
         Largest sum of shares.
+    parts : int
+        Of a message, into which chunks can be cut (`Target.parts`).
     """
-    few = fewest(speeds)
-    parts = min(_FINE << (len(speeds) - 1).bit_length(), power_of_two(most))
+    few = fewest(speeds, parts)
+    whole = dividing(parts, min(_FINE << (len(speeds) - 1).bit_length(), most))
     uneven = {
-        n: speed * parts / (n * -(-parts // n)) for n, speed in enumerate(speeds, 1) if n <= parts
+        n: speed * whole / (n * -(-whole // n)) for n, speed in enumerate(speeds, 1) if n <= whole
     }
     best = max(uneven.values())
     if speeds[few - 1] >= _ENOUGH * best:
         return (1,) * few
     number = next(n for n, speed in uneven.items() if speed == best)
-    return tuple(parts // number + (place < parts % number) for place in range(number))
+    return tuple(whole // number + (place < whole % number) for place in range(number))

@@ -7,10 +7,9 @@ from itertools import product
 from typing import NamedTuple
 
 from colsynth.cost import model_of
-from colsynth.cost.model import Judge
 from colsynth.model import Collective, Problem
-from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import power_of_two
+from colsynth.runtimes.selection import dividing
+from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 
 _SPARE = Fraction(19, 20)
@@ -57,20 +56,22 @@ def _work(collective: Collective, places: int, boxes: int) -> _Work:
     return _Work(2, several, local, places + boxes * several, places)
 
 
-def numbers(collective: Collective, places: int, boxes: int, profile: Profile) -> Numbers | None:
+def numbers(problem: Problem, places: int, boxes: int, target: Target) -> Numbers | None:
     """Return the numbers with which the most loaded threadblock has least to do, if there are any.
 
     Among equals, the next threadblock has least to do, and so on.
 
     Parameters
     ----------
-    collective : Collective
+    problem : Problem
     places : int
         GPUs of a box.
     boxes : int
-    profile : Profile
+    target : Target
     """
+    profile, collective = target.profile, problem.collective
     blocks, work = profile.usable_threadblocks, _work(collective, places, boxes)
+    parts = target.parts(problem, work.shards)
     found: list[tuple[list[Fraction], Numbers]] = []
     for within, between in product(range(1, blocks), range(1, blocks) if boxes > 1 else (1,)):
         left = blocks - 2 * within * (places - 1) - 2 * between * (boxes - 1)
@@ -87,13 +88,13 @@ def numbers(collective: Collective, places: int, boxes: int, profile: Profile) -
             room // (work.local + 2 * ends),
             profile.max_offset // max(work.rooms, work.shards),
         )
-        segments = power_of_two(most)
+        segments = dividing(parts, most)
         if segments:
             found.append((sorted(loads, reverse=True), Numbers(within, between, segments)))
     return min(found)[1] if found else None
 
 
-def least_seconds(problem: Problem, judge: Judge) -> float:
+def least_seconds(problem: Problem, target: Target) -> float:
     """Return seconds that the program takes at least, whatever the size of the message.
 
     A threadblock that only sends does as many steps as its share of the segments has.
@@ -101,15 +102,14 @@ def least_seconds(problem: Problem, judge: Judge) -> float:
     Parameters
     ----------
     problem : Problem
-    judge : Judge
-        Profile and model.
+    target : Target
     """
     boxes = ranks_by_box(problem.topology)
     places = len(boxes[0])
-    found = numbers(problem.collective, places, len(boxes), judge.profile)
+    found = numbers(problem, places, len(boxes), target)
     if found is None:
         return 0.0
     work = _work(problem.collective, places, len(boxes))
     shares = Fraction(work.within, found.within), Fraction(work.between, found.between)
     steps = int(found.segments * max(shares))
-    return steps * min(model_of(judge).step.values()) / 1e6
+    return steps * min(model_of(target).step.values()) / 1e6

@@ -43,6 +43,7 @@ def find_rings(
     rate: ChannelRate = UNLIMITED,
     most: int = MOST,
     chunks: int = 1,
+    parts: int = 0,
 ) -> tuple[tuple[Ring, int], ...]:
     """Return rings and their shares, each along the ways that those before it use least.
 
@@ -51,12 +52,14 @@ def find_rings(
     topology : Topology
     count : int
         Number of rings; 0 takes as few as come within 5 % of the best of up to `most`, with
-        shares that add up to a power of two, since its chunks divide more messages.
+        shares that add up to a number of chunks that divides messages.
     rate : ChannelRate
         How fast one ring can be whatever its links.
     most : int
     chunks : int
         Largest sum of shares.
+    parts : int
+        What their sum is to divide; 0: a power of two (`Target.parts`).
 
     Returns
     -------
@@ -72,7 +75,7 @@ def find_rings(
             return ()
         rings.append(Ring(ranks, ways.take(zip(ranks, (*ranks[1:], ranks[0]), strict=True))))
         speeds.append(rate.of(len(rings), len(rings) / ways.fullest))
-    found = (1,) * count or shares(speeds, chunks)
+    found = (1,) * count or shares(speeds, chunks, parts)
     return tuple(zip(rings, found, strict=False))
 
 

@@ -15,6 +15,7 @@ from colsynth.errors import ColsynthError
 from colsynth.model import Collective
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes import profile
+from colsynth.runtimes.selection import taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
 from colsynth.synthesis.baselines.build_pipelined import BuildPipelined
@@ -123,7 +124,8 @@ def test_sums_pass_while_segments_follow():
 def test_numbers_fit_the_runtime():
     kinds = (Collective.ALLREDUCE, 2), (Collective.REDUCE_SCATTER, 1), (Collective.ALLGATHER, 0)
     for (collective, sends), places, boxes in product(kinds, (2, 4, 8, 16, 24), (1, 2, 4)):
-        found = numbers(collective, places, boxes, RCCL)
+        problem = problem_of(boxes, places, collective)
+        found = numbers(problem, places, boxes, Target(RCCL))
         if found is None:
             continue
         ends = 2 * found.within * (places - 1)
@@ -131,7 +133,20 @@ def test_numbers_fit_the_runtime():
         assert ends < RCCL.usable_threadblocks
         assert (sends or boxes) * found.segments <= RCCL.max_steps * found.within
     few = replace(RCCL, max_threadblocks=16, resident_threadblocks=16)
-    assert numbers(Collective.ALLREDUCE, 8, 2, few) is None
+    assert numbers(problem_of(2, 8), 8, 2, Target(few)) is None
+
+
+@pytest.mark.parametrize("algorithm", ["pipelined", "rails"])
+@pytest.mark.parametrize("size", [25_000_000, 10**9, 3 * 2**28])
+def test_calls_of_the_size_use_the_file(algorithm, size):
+    """Decimal sizes are cut into other numbers of segments than powers of two, and hardly fewer."""
+    passes = f"build-{algorithm},assign-threadblocks{{strategy=spread}},spell-dependencies"
+    problem, target = problem_of(1, 8), Target(RCCL)
+    usual, sized = (
+        Pipeline.from_text(passes).run(problem, at) for at in (target, replace(target, size=size))
+    )
+    assert taken_sizes(sized.header, RCCL).takes(size)
+    assert sized.header.chunks > usual.header.chunks / 2
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "mscclpp"])
