@@ -53,8 +53,12 @@ Half of an LL line is flags (contract 4.6), so LL is faster only where latency d
 LL128 or Simple above 1 MiB on every preset.
 """
 
-NEAR = 1.02
-"""A program within this factor of the floor is not improved, and no other algorithm is tried."""
+NEAR = 1.01
+"""A program within this factor of the floor is not improved, and no other algorithm is tried.
+
+With 1.02, an allreduce of 1 GB by msccl on two NDv2 was 0.8 % slower than with a tree of 16
+channels. Of 120 cases, 4 are 0.3 to 0.8 % faster with 1.01; all together take 4 % more work.
+"""
 
 CLOSE = 1.1
 """A baseline within this factor of the best is varied too.
