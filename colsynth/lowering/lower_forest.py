@@ -15,6 +15,7 @@ from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.proposals import ALONE, segmentations, smaller_transfers
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.replicas import replicas
+from colsynth.lowering.uneven import chunks_of_weight, left_out
 from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
@@ -46,6 +47,8 @@ class LowerForest:
         in chunks per unit of its weight: ``"1-1-2"`` cuts a shard into four times as many chunks
         and sends a quarter, a quarter, a half. A GPU that passes data on begins when it has the
         first segment and ends soon after the last. Small segments shorten both, and cost steps.
+        Where equal shares do not divide the message that the program is for, some roots have a
+        chunk less in the largest segment (`uneven`), and ``"1"`` stands for several chunks.
     most : int
         Chunks of a tree in one transfer; a tree of a larger weight, or a larger segment, is cut
         into segments of so many. 0 takes the runtime's largest ``cnt``.
@@ -86,7 +89,12 @@ class LowerForest:
         if self.fill and self.instances == 1:
             return replace(self, instances=replicas(value, target), fill=False).run(value, target)
         sizes = tuple(map(int, self.segments.split("-")))
-        chunks = value.chunks * self.instances * sum(sizes)
+        less = 0
+        if not self.lockstep:
+            if sizes == (1,):
+                sizes = (chunks_of_weight(value, target, self.instances),)
+            less = left_out(value, target, self.instances, value.chunks * sum(sizes))
+        chunks = (value.chunks * sum(sizes) - less) * self.instances
         room = target.profile.max_offset + 1
         if chunks > room:
             raise over_limit("chunks per buffer", chunks, room, target.profile)
@@ -96,7 +104,7 @@ class LowerForest:
         for number, phase in enumerate(value.phases):
             ready, arrived = arrived, {}
             cuts = _cuts(phase, sizes, most)
-            for segment in self._segments(value, phase, number, sizes):
+            for segment in self._segments(value, phase, number, sizes, less):
                 for part in _cut(segment, most, cuts):
                     _lower_tree(part, moves, ready, arrived)
         order = _by_level(moves)
@@ -104,13 +112,18 @@ class LowerForest:
         return ChunkProgram(value.problem, chunks, order, ordering=ordering)
 
     def _segments(
-        self, forest: Forest, phase: Phase, number: int, sizes: tuple[int, ...]
+        self, forest: Forest, phase: Phase, number: int, sizes: tuple[int, ...], less: int
     ) -> Iterator[_Segment]:
-        """Yield every tree with the chunks of every segment, segment by segment."""
+        """Yield every tree with the chunks of every segment, segment by segment.
+
+        The last `less` roots have a chunk less in the largest segment, of their last tree.
+        """
         weight = dict(zip(forest.problem.roots, forest.weights, strict=True))
-        before = accumulate(weight.values(), initial=0)
-        cut = self.instances * sum(sizes)
-        first = {root: at * cut for root, at in zip(weight, before, strict=False)}
+        short = set(forest.problem.roots[len(weight) - less :])
+        largest = sizes.index(max(sizes))
+        own_chunks = (weight[root] * sum(sizes) - (root in short) for root in weight)
+        before = accumulate(own_chunks, initial=0)
+        first = {root: at * self.instances for root, at in zip(weight, before, strict=False)}
         of_root = Counter(tree.root for tree in phase.trees)
         for instance in range(self.instances):
             for part, size in enumerate(sizes):
@@ -124,9 +137,15 @@ class LowerForest:
                     origin = Origin(
                         number, phase.direction, tree_id, own if self.lockstep else instance, part
                     )
-                    chunk = first[tree.root] + place * size
-                    yield _Segment(tree, origin, chunk, tree.weight * size)
-                first = {root: at + weight[root] * size for root, at in first.items()}
+                    chunk, count = first[tree.root] + place * size, tree.weight * size
+                    last = used[tree.root] == weight[tree.root]
+                    count -= last and part == largest and tree.root in short
+                    if count:
+                        yield _Segment(tree, origin, chunk, count)
+                first = {
+                    root: at + weight[root] * size - (part == largest and root in short)
+                    for root, at in first.items()
+                }
 
 
 def _unspeakable(runtime: str) -> LimitError:

@@ -226,7 +226,8 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     strategy = "pooled" if both else "balanced"
     fixed = {**ALONE, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
-        sizes = sizes_of(number, basis.parts, rises=shape.rises, falls=shape.falls)
+        total = basis.cut(CHUNKS * number, number)
+        sizes = sizes_of(number, total, rises=shape.rises, falls=shape.falls)
         yield {**fixed, SEGMENTS: sizes}
         number = number * 7 // 8
 
@@ -249,7 +250,8 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
             return
         lag = number if shape.falls else 0
         fixed = {**ALONE, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW}
-        yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: ones_and_twos(number, basis.parts)}
+        sizes = ones_and_twos(number, basis.cut(2 * number - 2, number))
+        yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: sizes}
 
 
 def strategies(basis: Basis) -> Iterator[Proposal]:
@@ -282,11 +284,11 @@ def _scheduled(basis: Basis) -> Iterator[Changes]:
     steps = shape.trees * (2 * phases + shape.rises) * (shape.ranks - 1) / shape.ranks
     room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
     bytes_each = _segment_bytes(replace(basis, protocol=protocol), _SEGMENT_SECONDS)
-    number = dividing(basis.parts, min(room, int(basis.size / (bytes_each * shape.trees))))
+    number = basis.cut(min(room, int(basis.size / (bytes_each * shape.trees))))
     while number >= _LEAST:
         fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: 1, MERGE: 1, INSTANCES: 1}
         yield {**fixed, ORDER: "chains", SEGMENTS: "-".join(["1"] * number), PROTOCOL: protocol}
-        number = dividing(basis.parts, number // 2)
+        number = basis.cut(number // 2)
 
 
 def _gpu_steps(basis: Basis) -> int:

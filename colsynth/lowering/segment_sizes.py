@@ -1,43 +1,38 @@
-"""Sizes of segments: as many chunks in all as messages can be cut into, and small at the ends."""
+"""Sizes of segments: small at the ends, and as many chunks in all as suits messages."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from colsynth.runtimes.selection import dividing
-
 CHUNKS = 7
 """Chunks of a segment at most, on average: enough that sizes can differ by less than half."""
 
 
-def ones_and_twos(number: int, parts: int = 0) -> str:
+def ones_and_twos(number: int, total: int) -> str:
     """Return the sizes of two segments or more, those at both ends half as large as the others.
 
-    Their sum is the largest that leaves some small and divides `parts`: runtimes take a file only
-    for messages whose elements its chunks divide (contract 1.4). Where there is none, it is a power
-    of two, which divides most messages.
+    Their sum, from `number` to twice that less two, is given: runtimes take a file only for
+    messages whose elements its chunks divide (contract 1.4, `Basis.cut`).
     """
-    total = dividing(parts, 2 * number - 2, number)
     small = 2 * number - total
     sizes = [1] * (small // 2) + [2] * (number - small) + [1] * (small - small // 2)
     return "-".join(map(str, sizes))
 
 
-def sizes_of(number: int, parts: int = 0, *, rises: bool, falls: bool) -> str:
+def sizes_of(number: int, total: int, *, rises: bool, falls: bool) -> str:
     """Return the sizes of segments as `lower-forest{segments}` has them.
 
     They grow steadily with the distance from the ends that are to be small, where they are a
     third to half as large as at the other end or in the middle. Larger differences make
     threadblocks wait: where a small segment and a large one are on their way at once, all take as
-    long as the large one. Chunks are divided as d'Hondt divides seats. Their sum divides `parts`
-    or is a power of two, as that of `ones_and_twos`.
+    long as the large one. Chunks are divided as d'Hondt divides seats.
 
     Parameters
     ----------
     number : int
         One or more.
-    parts : int
-        Into how many a message can be cut (`colsynth.runtimes.selection.parts_of_chunks`).
+    total : int
+        Their sum.
     rises, falls : bool
         Whether the first, the last are small.
     """
@@ -50,6 +45,6 @@ def sizes_of(number: int, parts: int = 0, *, rises: bool, falls: bool) -> str:
     def claim(place: int) -> tuple[Fraction, int, int]:
         return Fraction(sizes[place] + 1, 2 * inside[place] + number), -inside[place], place
 
-    for _ in range(dividing(parts, CHUNKS * number, number) - number):
+    for _ in range(total - number):
         sizes[min(range(number), key=claim)] += 1
     return "-".join(map(str, sizes))

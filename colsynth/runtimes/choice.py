@@ -13,7 +13,7 @@ from typing import Any
 
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import dividing, parts_of_chunks
+from colsynth.runtimes.selection import divided_by_ranks, dividing, parts_of_chunks, trimmed
 
 PROTOCOL = "protocol"
 """What stands for the protocol among changes."""
@@ -96,6 +96,19 @@ class Basis:
     def parts(self) -> int:
         """Into how many parts the forest's chunks can be cut at this size (`parts_of`)."""
         return self.parts_of(self.shape.trees)
+
+    def cut(self, most: int, least: int = 1) -> int:
+        """Return the largest number of parts for the forest's chunks that suits messages.
+
+        Calls of the size use the file, if there is such a number; one root may have a chunk less
+        than others where equal ones do not divide the message. Else it is a power of two.
+        """
+        problem, trees, parts = self.problem, self.shape.trees, self.parts
+        if parts or divided_by_ranks(problem.collective):
+            return dividing(parts, most, least)
+        parts, roots = self.parts_of(1), len(problem.roots)
+        found = (n for n in range(most, least - 1, -1) if trimmed(parts, trees * n, roots))
+        return next(found, dividing(0, most))
 
     def parts_of(self, chunks: int) -> int:
         """Return into how many parts chunks can be cut at this size (`parts_of_chunks`)."""

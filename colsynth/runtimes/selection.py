@@ -195,6 +195,20 @@ def dividing(parts: int, most: int, least: int = 1) -> int:
     return next(found, power_of_two(most))
 
 
+def trimmed(parts: int, most: int, roots: int) -> int:
+    """Return the largest divisor of some parts up to `most` that is at most `roots` smaller, or 0.
+
+    So many chunks are left if some of the roots carry one less than others.
+    """
+    numbers = range(most, max(0, most - roots - 1), -1) if parts else ()
+    return next((number for number in numbers if parts % number == 0), 0)
+
+
+def divided_by_ranks(collective: Collective) -> bool:
+    """Whether a message is divided among the ranks; else every rank has a whole one."""
+    return collective in _PARTS
+
+
 def divides(number: int, parts: int) -> bool:
     """Whether messages of so many parts can be cut into a number of chunks; 0 parts: usual ones."""
     return parts % number == 0 if parts else number & (number - 1) == 0

@@ -1,0 +1,61 @@
+"""Roots that carry a chunk less than others, so that chunks divide a message that ranks do not.
+
+A runtime selects a file only for messages whose elements its chunks divide (contract 1.4). An
+allreduce of a power of two bytes on 24 GPUs has no 24 equal shards. With 43 chunks for 16 of the
+roots and 42 for 8, there are 1024, and the busiest root carries 1 % more than its share.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from colsynth.model import Forest
+from colsynth.runtimes.selection import divided_by_ranks, trimmed
+from colsynth.runtimes.target import Target
+
+_ENOUGH = Fraction(98, 100)
+"""The share of the chunks of equal roots that is enough, as `round-weights` has it."""
+
+
+def left_out(forest: Forest, target: Target, instances: int, chunks: int) -> int:
+    """Return how many roots carry a chunk less in each instance; 0 where that is of no use.
+
+    Parameters
+    ----------
+    forest : Forest
+    target : Target
+    instances, chunks : int
+        Copies of the program, and chunks of each, while roots are equal.
+    """
+    parts = _parts(forest, target, instances)
+    whole = trimmed(parts, chunks, len(forest.problem.roots))
+    return chunks - whole if whole else 0
+
+
+def chunks_of_weight(forest: Forest, target: Target, instances: int) -> int:
+    """Return the fewest chunks per unit of weight with which roots hardly differ, 1 if they do not.
+
+    Parameters
+    ----------
+    forest : Forest
+    target : Target
+    instances : int
+    """
+    parts, best = _parts(forest, target, instances), (Fraction(0), 1)
+    for number in range(1, target.profile.max_count + 1 if parts else 1):
+        whole = trimmed(parts, forest.chunks * number, len(forest.problem.roots))
+        share = Fraction(whole, forest.chunks * number)
+        if share > best[0]:
+            best = share, number
+        if share >= _ENOUGH:
+            break
+    return best[1]
+
+
+def _parts(forest: Forest, target: Target, instances: int) -> int:
+    """Return into how many parts a message can be cut in each instance; 0 if equal roots do."""
+    problem = forest.problem
+    alike = divided_by_ranks(problem.collective) or len(problem.roots) < 2
+    if alike or target.parts(problem, forest.chunks * instances):
+        return 0
+    return target.parts(problem, instances)
