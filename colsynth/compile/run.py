@@ -23,7 +23,7 @@ from colsynth.jobs.beside import Beside
 from colsynth.model import Problem, Program, RoundProgram, ThreadblockProgram
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
-from colsynth.runtimes.selection import never_usual, taken_sizes
+from colsynth.runtimes.selection import taken_sizes, unused
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.found import Found
@@ -250,9 +250,9 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
 
 
 def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[str, ...]:
-    """Return a note if only unusual message sizes select the files."""
+    """Return a note if calls of the size, or else of usual sizes, do not use the files."""
     laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
-    found = dict.fromkeys(text for law in laws if (text := never_usual(law)))
+    found = dict.fromkeys(text for law in laws if (text := unused(law, target.size)))
     return tuple(f"{text}; the library's own algorithm serves the others" for text in found)
 
 

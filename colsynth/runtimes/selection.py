@@ -171,6 +171,23 @@ def never_usual(taken: TakenSizes) -> str | None:
     return f"no message of {sizes} uses the file; it is for {taken}"
 
 
+def unused(taken: TakenSizes, size: int | None = None) -> str | None:
+    """Return what to tell of a file that calls of a size do not use, or without one, usual calls.
+
+    Powers of two are usual too, but where every rank has a whole message, chunks that are shared
+    among 24 ranks do not divide one.
+    """
+    if size is not None:
+        named = f"no message of {format_size(size)} uses the file; it is for {taken}"
+        return None if taken.takes(size) else named
+    if taken.shared or _odd(taken.multiple) == 1 or not taken.takes_usual():
+        return never_usual(taken)
+    return (
+        f"no message of a power of two bytes uses the file, as {taken.ranks} ranks do not divide "
+        f"it: --size {format_size(LARGE).replace(' ', '')} makes a file for it"
+    )
+
+
 def usual_size(most: int, ranks: int) -> int:
     """Return the largest size up to `most` bytes that people send to so many ranks.
 

@@ -6,7 +6,13 @@ import pytest
 
 from colsynth.model import Collective, Header
 from colsynth.runtimes import profile, taken_sizes
-from colsynth.runtimes.selection import dividing, never_usual, parts_of_chunks, usual_size
+from colsynth.runtimes.selection import (
+    dividing,
+    never_usual,
+    parts_of_chunks,
+    unused,
+    usual_size,
+)
 
 PER_RANK = (Collective.ALLGATHER, Collective.REDUCE_SCATTER, Collective.ALLTOALL)
 
@@ -72,6 +78,16 @@ def test_chunks_with_other_odd_factors_are_never_used():
         assert any(law.takes(2**k) for k in range(40)) == usual
         assert (never_usual(law) is None) == usual
     assert taken_sizes(header(Collective.ALLREDUCE, 6, 48), profile("rccl")).takes_usual()
+
+
+def test_it_is_told_which_calls_do_not_use_a_file():
+    law = taken_sizes(header(Collective.ALLREDUCE, 6, 48), profile("rccl"))
+    assert "as 6 ranks do not divide it: --size 1GiB makes" in unused(law)
+    assert unused(law, 3 * 2**20) is None
+    assert unused(law, 2**20).startswith("no message of 1 MiB uses the file; it is for multiples")
+    assert unused(taken_sizes(header(Collective.ALLGATHER, 6, 48), profile("rccl"))) is None
+    odd = taken_sizes(header(Collective.ALLREDUCE, 6, 7), profile("rccl"))
+    assert unused(odd) == never_usual(odd)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 6, 8, 12, 24, 56])
