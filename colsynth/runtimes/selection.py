@@ -13,7 +13,8 @@ it, rounded down to 16 bytes per rank.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lcm
+from itertools import chain
+from math import isqrt, lcm
 
 from colsynth.model import Collective, Header
 from colsynth.runtimes.profile import Profile
@@ -208,8 +209,19 @@ def dividing(parts: int, most: int, least: int = 1) -> int:
     Where there is none, or no parts (0), it is the largest power of two up to `most`, which divides
     other messages.
     """
-    found = (number for number in range(most, least - 1, -1) if divides(number, parts))
-    return next(found, power_of_two(most))
+    found = _divisor_up_to(parts, most) if parts and most > 0 else 0
+    return found if found >= least else power_of_two(most)
+
+
+def _divisor_up_to(parts: int, most: int) -> int:
+    """Return the largest divisor of a number of parts up to `most`.
+
+    Those above the root are found by what they leave, so that `most` may be any number.
+    """
+    root = isqrt(parts)
+    large = (parts // left for left in range(-(-parts // most), root + 1) if parts % left == 0)
+    small = (number for number in range(min(most, root), 0, -1) if parts % number == 0)
+    return next(chain(large, small))
 
 
 def trimmed(parts: int, most: int, roots: int) -> int:

@@ -1,5 +1,6 @@
 """Which messages use a file: what the module says against the contract, call by call."""
 
+from itertools import product
 from random import Random
 
 import pytest
@@ -61,6 +62,9 @@ def test_the_largest_divisor():
     assert [dividing(20, most) for most in (0, 1, 3, 9, 19, 50)] == [0, 1, 2, 5, 10, 20]
     assert [dividing(0, most) for most in (0, 1, 3, 9)] == [0, 1, 2, 8]
     assert [dividing(25, 9, least) for least in (1, 5, 6)] == [5, 5, 8]
+    for parts, most in product(range(1, 100), range(1, 120)):
+        assert dividing(parts, most) == max(n for n in range(1, most + 1) if parts % n == 0)
+    assert [dividing(3 << 40, 2**most) for most in (39, 41, 62)] == [2**39, 3 << 39, 3 << 40]
 
 
 def test_sizes_that_ranks_cannot_share_are_those_of_nccl_tests():
