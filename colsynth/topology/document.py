@@ -155,6 +155,8 @@ def parse_document(
     return Document(file, data, reader.values, reader.keys, reader.quotes)
 
 
+_TOO_DEEP = "the YAML is nested too deeply"
+
 _SHAPES = (
     (yaml.ScalarEvent, "a single value"),
     (yaml.SequenceStartEvent, "a list"),
@@ -188,7 +190,10 @@ def _syntax_error(file: str, error: yaml.MarkedYAMLError) -> InputError:
     mark = error.problem_mark or error.context_mark
     span = Span(file) if mark is None else Span(file, mark.line + 1, mark.column + 1)
     notes = [text for text in (error.problem, error.context) if text]
-    return InputError(Diagnostic("CS103", "the file is not valid YAML", span, tuple(notes)))
+    # Newer versions of libyaml have a limit of their own, and may meet it before this module does.
+    is_deep = "nesting depth" in (error.problem or "")
+    phrase = _TOO_DEEP if is_deep else "the file is not valid YAML"
+    return InputError(Diagnostic("CS103", phrase, span, tuple(notes)))
 
 
 class _Reader:
@@ -256,7 +261,7 @@ class _Reader:
                 self.quotes[path] = 1 if more == 2 else None
             return self._scalar(event)
         if len(path) == _MAX_DEPTH:
-            raise self._error("CS103", "the YAML is nested too deeply", event)
+            raise self._error("CS103", _TOO_DEEP, event)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
         return self._sequence(path)

@@ -50,6 +50,13 @@ def test_diagnostic_without_libyaml(case, monkeypatch):
     assert str(complaint(case)).splitlines()[0] == expected(case)[0]
 
 
+@pytest.mark.parametrize("loader", [document._LOADER, yaml.SafeLoader])
+def test_brackets_beyond_the_limits_of_parsers(loader, monkeypatch):
+    monkeypatch.setattr(document, "_LOADER", loader)
+    with pytest.raises(InputError, match=r"^deep:2:\d+: error\[CS103\]: .* nested too deeply"):
+        document.parse_document("version: 1\nname: " + "[" * 100_000, "deep")
+
+
 def test_every_code_is_explained():
     told = {line.split("error[")[1][:5] for case in CASES for line in expected(case)[:1]}
     pages = yaml.safe_load(EXPLANATIONS.read_text(encoding="utf-8"))
