@@ -66,6 +66,9 @@ CLOSE = 1.1
 Copies of a ring gain 5 % in a reduce-scatter of 1 GiB on one DGX A100; no more was seen.
 """
 
+FAR = 1.2
+"""A program so many times slower than the floor may leave threadblocks behind a big switch idle."""
+
 WAITING = 2
 """A program that takes so many times as long as links ask for may gain by lower trees.
 

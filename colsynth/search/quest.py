@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from colsynth.bounds.runtime import Optimum, runtime_bounds
 from colsynth.jobs.beside import Beside
@@ -18,6 +19,7 @@ from colsynth.search.found import refusals
 from colsynth.search.levels import (
     BASELINES,
     CLOSE,
+    FAR,
     LEVELS,
     OWN,
     WAITING,
@@ -235,6 +237,30 @@ class Quest:
         for trees in dict.fromkeys((1 if low else None, fewest)):
             if trees and not (best and best.plan.option("trees") == str(trees)):
                 yield self.wish.start("forest", trees=str(trees)), frozenset({"trees"})
+        yield from self._gridded(best)
+
+    def _gridded(self, best: Measured | None) -> Iterator[tuple[Plan, frozenset[str]]]:
+        """Yield grids behind a big switch, where the best program is far from the floor (`FAR`).
+
+        A grid seldom wins before its trees carry segments, or before a GPU adds up all arrivals in
+        one go, so it needs a sweep of its own. Where latency is half of the floor, a flat one too.
+        """
+        from colsynth.synthesis.forest.grid import flat_grid, roomy_grids
+
+        searcher, problem, profile = self.searcher, self._case.problem, self._case.profile
+        overall, floor = searcher.best(), searcher.floors[searcher.objective.main]
+        if best is None or overall is None or "grid" in self.wish.settings:
+            return
+        if searcher.behind(overall) <= FAR:
+            return
+        phases, trees = len(PHASES[problem.collective]), best.plan.option("trees")
+        grids = roomy_grids(problem.topology, phases, profile)
+        if 2 * floor.latency > floor.seconds:
+            more = islice(grids, floor.binds != "latency")
+            grids = (*flat_grid(problem.topology, phases, profile), *more)
+        for grid in dict.fromkeys(grids):
+            start = self.wish.start("forest", trees=trees, grid=grid)
+            yield start, frozenset({"trees", "grid"})
 
     def _waits(self) -> bool:
         """Whether the best program takes far longer than its data takes on links (`WAITING`)."""

@@ -14,7 +14,7 @@ from colsynth.jobs.workers import Workers
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
-from colsynth.runtimes.selection import LARGE
+from colsynth.runtimes.selection import LARGE, usual_size
 from colsynth.search.case import Case
 from colsynth.search.levels import HEAVY
 from colsynth.search.means import Means
@@ -146,6 +146,20 @@ def test_where_links_are_idle_shortest_path_trees_get_a_search_of_their_own():
     low = found(case, algorithm="bfb").best
     assert found(case).best.seconds[0] <= low.seconds[0] * 1.0001
     assert found(case, algorithm="forest").best.seconds[0] > 1.1 * low.seconds[0]
+
+
+def test_grids_behind_a_big_switch_get_a_search_of_their_own():
+    """A sweep that begins with all GPUs as neighbours does not get there, one without rivals."""
+    topology = api.load_topology("gb200-nvl72", settings={"gpus": "18"})
+    problem = api.make_problem(topology, "allgather")
+    size = usual_size(LARGE, 18)
+    alone, all_of_them = (
+        api.compile(problem, "rccl", algorithm=name, size=size, several=False)
+        for name in ("forest", None)
+    )
+    assert "grid" not in alone.summary()["settings"]
+    assert "grid" in all_of_them.summary()["settings"]
+    assert all_of_them.predicted[-1].seconds < 0.9 * alone.predicted[-1].seconds
 
 
 def test_an_alltoall_needs_no_algorithm_by_name():

@@ -21,6 +21,7 @@ from math import prod
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Topology
 from colsynth.runtimes.choice import Basis, Changes, Proposal
+from colsynth.runtimes.profile import Profile
 from colsynth.synthesis.forest.circulant import single_switch
 
 Grid = tuple[int, ...]
@@ -80,11 +81,12 @@ def grids(basis: Basis) -> Iterator[Proposal]:
     if basis.problem.groups or isinstance(taken, Distances):
         return
     ports = _most_ports(basis.problem.topology)
-    if not (taken or basis.thorough) and _fits(ports - 1, 1, basis):
+    phases = basis.shape.rises + basis.shape.falls
+    if not (taken or basis.thorough) and _fits(ports - 1, 1, phases, basis.profile):
         return
     single = single_switch(basis.problem.topology) is not None
     for grid in () if taken else _factorings(ports):
-        if _fits(sum(grid) - len(grid), 2 if single else 1, basis):
+        if _fits(_neighbours(grid), 2 if single else 1, phases, basis.profile):
             yield ({"pack-trees.grid": _spelt(grid)},)
     if single:
         yield from _distances(ports, basis)
@@ -102,10 +104,44 @@ def few_neighbours(topology: Topology) -> Iterator[str]:
         yield from _on_a_ring(ports)
 
 
-def _fits(neighbours: int, threadblocks: int, basis: Basis) -> bool:
+def roomy_grids(topology: Topology, phases: int, profile: Profile) -> tuple[str, ...]:
+    """Return grids that leave each connection two threadblocks, where all neighbours do not.
+
+    Up to half of all threadblocks are idle there, and connections have one, whatever their load.
+    The two smallest prime factors are made one, which saves a level. Small messages are faster
+    where the first extent is the shortest; large ones sometimes are where it is the longest.
+    """
+    ports = _crowded_ports(topology, phases, profile)
+    factors = tuple(_merged(_primes(ports)))
+    grids = dict.fromkeys((factors, factors[::-1])) if len(factors) > 1 else ()
+    return tuple(_spelt(x) for x in grids if _fits(_neighbours(x), 2, phases, profile))
+
+
+def flat_grid(topology: Topology, phases: int, profile: Profile) -> tuple[str, ...]:
+    """Return the grid with the fewest levels, where all neighbours leave connections no room.
+
+    One threadblock for each connection is enough for small messages. Of those with as few levels,
+    that with the fewest neighbours; the longest extent is first, as data takes it last.
+    """
+    ports = _crowded_ports(topology, phases, profile)
+    grids = (x for x in _products(ports, ports) if _fits(_neighbours(x), 1, phases, profile))
+    found = min(grids, key=lambda grid: (len(grid), sum(grid), grid), default=())
+    return (_spelt(found),) if len(found) > 1 else ()
+
+
+def _crowded_ports(topology: Topology, phases: int, profile: Profile) -> int:
+    """Return the ports of the largest switch, 1 where connections may have two threadblocks."""
+    ports = _most_ports(topology)
+    return 1 if ports > _MOST_PORTS or _fits(ports - 1, 2, phases, profile) else ports
+
+
+def _neighbours(grid: Grid) -> int:
+    return sum(grid) - len(grid)
+
+
+def _fits(neighbours: int, threadblocks: int, phases: int, profile: Profile) -> bool:
     """Whether each connection, in each direction and phase, can have so many threadblocks."""
-    ends = 2 * (basis.shape.rises + basis.shape.falls) * neighbours
-    return ends * threadblocks <= basis.profile.usable_threadblocks
+    return 2 * phases * neighbours * threadblocks <= profile.usable_threadblocks
 
 
 def _most_ports(topology: Topology) -> int:
@@ -172,6 +208,21 @@ def _on_a_ring(ports: int) -> Iterator[str]:
 
 def _spelt(grid: Grid) -> str:
     return "x".join(map(str, grid))
+
+
+def _merged(factors: list[int]) -> list[int]:
+    """Return factors, ascending, with the two smallest made one if there are more than two."""
+    first, rest = factors[:2], factors[2:]
+    return sorted([prod(first), *rest]) if rest else factors
+
+
+def _products(number: int, most: int) -> Iterator[Grid]:
+    """Yield the factorings of a number into factors from 2 to `most`, each descending."""
+    if number == 1:
+        yield ()
+    for factor in range(min(number, most), 1, -1):
+        if number % factor == 0:
+            yield from ((factor, *rest) for rest in _products(number // factor, factor))
 
 
 def _primes(number: int) -> list[int]:

@@ -13,7 +13,13 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
 from colsynth.synthesis.forest.circulant import hops_by_digits
-from colsynth.synthesis.forest.grid import few_neighbours, grid_of, grid_rounds
+from colsynth.synthesis.forest.grid import (
+    few_neighbours,
+    flat_grid,
+    grid_of,
+    grid_rounds,
+    roomy_grids,
+)
 
 BOX = """
 version: 1
@@ -112,6 +118,20 @@ def test_a_big_switch_is_searched_with_grids(tmp_path):
     assert "grid" in found.summary()["settings"]
     assert found.predicted[-1].seconds < 0.5 * plain.predicted[-1].seconds
     assert found.predicted[0].seconds < plain.predicted[0].seconds
+
+
+@pytest.mark.parametrize(
+    ("gpus", "roomy", "flat"),
+    [
+        *((8, (), ()), (16, (), ()), (23, (), ()), (18, ("3x6", "6x3"), ()), (25, ("5x5",), ())),
+        *((72, ("2x3x3x4", "4x3x3x2"), ("9x8",)), (360, ("2x3x3x4x5", "5x4x3x3x2"), ("9x8x5",))),
+    ],
+)
+def test_grids_stand_where_two_threadblocks_for_each_neighbour_are_too_many(gpus, roomy, flat):
+    """RCCL has 64: 60 for two in each direction of 15 neighbours; 18 GPUs would ask for 68."""
+    topology = api.load_topology("gb200-nvl72", settings={"gpus": str(gpus)})
+    assert roomy_grids(topology, 1, profile("rccl")) == roomy
+    assert flat_grid(topology, 1, profile("rccl")) == flat
 
 
 @pytest.mark.parametrize(("gpus", "grid"), [(17, "1+4"), (34, "1+4+16"), (7, "1+3"), (2, "1+1")])
