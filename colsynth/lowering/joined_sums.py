@@ -21,12 +21,10 @@ from colsynth.lowering.columns import Bools, Columns
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, behind
 from colsynth.model import Slot, Transfer
+from colsynth.runtimes.long_sums import additions
 
 _SUM = -1
 """In place of the rank that gives a contribution: a sum that has a place of its own."""
-
-Arrived = tuple[Slot, int]
-"""Where a contribution landed, and the transfer that brought it."""
 
 
 class LandedSums:
@@ -100,28 +98,12 @@ class LandedSums:
                 steps.append(behind(piece, arrival, kept, into))
         last = number + len(steps) - 1
         arrived = [(slot, arrival) for _, slot, arrival in landed]
-        for place, (slot, arrival, sums) in enumerate(self._additions(arrived, into), last):
+        added = additions(arrived, (into, last), self._longest)
+        for place, ((slot, arrival), (sums, _)) in enumerate(added, last):
             step = behind(piece, place, slot, sums, sums)
             after = tuple(sorted({arrival, place}))
             steps.append(structs.replace(step, after=after))
         return into, steps
-
-    def _additions(self, arrived: list[Arrived], into: Slot) -> Iterator[tuple[Slot, int, Slot]]:
-        """Yield what is added, behind which transfer, and to what.
-
-        Where there are too many for one chain, the others are added up where the first of them
-        landed.
-        """
-        most = self._longest or len(arrived)
-        first = most - (len(arrived) == most + 1)  # one alone would only make the chain longer
-        yield from ((*one, into) for one in arrived[:first])
-        heads = []
-        for begin in range(first, len(arrived), most + 1):
-            (head, arrival), *others = arrived[begin : begin + most + 1]
-            heads.append((head, arrival))
-            yield from ((*one, head) for one in others)
-        if heads:
-            yield from self._additions(heads, into)
 
     def slot(self, rank: int, giver: int, chunk: int) -> Slot:
         """Return where a rank keeps the contribution of another to a chunk."""

@@ -6,10 +6,10 @@ import pytest
 
 from colsynth import runtimes, topology
 from colsynth.lowering.allocation import PlacedThreadblock
-from colsynth.lowering.joined_sums import LandedSums
 from colsynth.lowering.paired_order import receivers_first
-from colsynth.model import Collective, Problem, Slot
+from colsynth.model import Collective, Problem
 from colsynth.pipeline.manager import Pipeline
+from colsynth.runtimes.long_sums import additions
 from colsynth.runtimes.profile import LONGEST
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
@@ -130,14 +130,12 @@ def test_some_receive_first_and_some_do_not_on_every_circle(size):
 @pytest.mark.parametrize("arrivals", [1, 15, 16, 17, 255, 256, 300, 5000])
 def test_no_chain_is_longer_than_a_runtime_joins(arrivals):
     """Every contribution is added once, however many chains that takes."""
-    sums = LandedSums(None, None, LONGEST)
-    landed = [(Slot("s", number), number) for number in range(arrivals)]
-    kept = {slot: {number} for slot, number in landed} | {Slot("o", 0): {-1}}
+    kept = {number: {number} for number in range(-1, arrivals)}
     length, before = 0, None
-    for slot, _, into in sums._additions(landed, Slot("o", 0)):
-        assert not kept[slot] & kept[into]
-        kept[into] |= kept.pop(slot)
+    for part, into in additions(range(arrivals), -1, LONGEST):
+        assert not kept[part] & kept[into]
+        kept[into] |= kept.pop(part)
         length = length + 1 if into == before else 1
         assert length <= LONGEST
         before = into
-    assert kept == {Slot("o", 0): {-1, *range(arrivals)}}
+    assert kept == {-1: {-1, *range(arrivals)}}

@@ -19,6 +19,7 @@ from colsynth.model import (
     Transfer,
 )
 from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.long_sums import additions
 from colsynth.runtimes.profile import LONGEST
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
@@ -26,7 +27,6 @@ from colsynth.synthesis.baselines.refusals import (
     equal_boxes,
     require_collective,
     require_ways,
-    unfit,
 )
 
 Boxes = tuple[tuple[int, ...], ...]
@@ -75,18 +75,12 @@ class BuildRails:
         Raises
         ------
         InputError
-            CS311: it sums up nothing for all. CS312: boxes differ in size, pairs are not joined, or
-            there are more arrivals than the runtime adds in one go.
+            CS311: it sums up nothing for all. CS312: boxes differ in size, or pairs are not joined.
         """
         require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
         topology, profile = value.topology, target.profile
         boxes = equal_boxes("rails", topology)
         groups = (*boxes, *zip(*boxes, strict=True))
-        most = max(map(len, (boxes, *boxes))) - 1
-        if profile.fuses and most > LONGEST:
-            raise unfit(
-                "rails", topology, f"{most} arrivals are more than {LONGEST} to add at once"
-            )
         pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
         require_ways("rails", topology, pairs, profile=profile)
         scatters = value.collective is Collective.REDUCE_SCATTER
@@ -272,21 +266,38 @@ class _Writer:
         """
         found: list[int] = []
         count = 1 if origin.phase == 0 else self.pieces
+        (first, _), *others = parts.items()
+        added = list(additions(others, (into, ()), LONGEST if self.fuses else None))
         for piece in range(0, self.pieces, count):
-            last: tuple[int, ...] = ()
-            write = Slot(into.buffer, into.offset + piece)
-            for number, (part, ends) in enumerate(parts.items()):
-                after = (*last, *ends[piece : piece + count])
-                if part == into:
-                    last = after
-                    continue
-                read, operand = Slot(part.buffer, part.offset + piece), write if number else None
-                where = rank, rank, chunk + piece, count
-                adds, needed = number > 0, tuple(sorted(set(after)))
-                last = (len(self.transfers),)
-                self.transfers.append(Transfer(*where, adds, needed, origin, read, write, operand))
+            own = slice(piece, piece + count)
+            where = rank, chunk, origin, own
+            last = parts[first][own]
+            if first != into:
+                last = self._local(*where, first, into, last, adds=False)
+            for (part, ends), (total, before) in added:
+                after = (*last, *ends[own], *before[own])
+                last = self._local(*where, part, total, after, adds=True)
             found += last
         return tuple(found)
+
+    def _local(
+        self,
+        rank: int,
+        chunk: int,
+        origin: Origin,
+        own: slice,
+        part: Slot,
+        into: Slot,
+        after: Ends,
+        *,
+        adds: bool,
+    ) -> Ends:
+        """Append a copy of some pieces within a GPU, or their addition; return its number."""
+        read, write = (Slot(slot.buffer, slot.offset + own.start) for slot in (part, into))
+        where = rank, rank, chunk + own.start, own.stop - own.start
+        needed, operand = tuple(sorted(set(after))), write if adds else None
+        self.transfers.append(Transfer(*where, adds, needed, origin, read, write, operand))
+        return (len(self.transfers) - 1,)
 
     def _send(
         self,

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from colsynth import api
-from colsynth.errors import ColsynthError
 from colsynth.runtimes import profile
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_rails import BuildRails
@@ -80,7 +79,14 @@ def test_it_is_the_search_that_finds_it():
     assert done.algorithm == "rails"
 
 
-def test_too_many_arrivals_are_refused():
-    with pytest.raises(ColsynthError) as refused:
-        BuildRails().run(problem_of(1, 24), Target(profile("msccl")))
-    assert refused.value.diagnostic.code == "CS312"
+@pytest.mark.parametrize(("boxes", "collective"), [(1, "reduce-scatter"), (2, "allreduce")])
+def test_more_arrivals_than_a_runtime_adds_in_one_go_take_several_chains(boxes, collective):
+    """A box of 18 GPUs has 17 for each sum; MSCCL adds 15."""
+    problem = problem_of(boxes, 18, collective)
+    done = api.compile(problem, "msccl", algorithm="rails", level=0, protocol="LL", several=False)
+    assert done.verified
+
+
+def test_small_messages_among_many_gpus_are_added_up_at_once():
+    done = api.compile(problem_of(1, 18, "reduce-scatter"), "msccl", size=18 << 16, several=False)
+    assert done.algorithm == "rails"
