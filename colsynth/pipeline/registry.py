@@ -65,7 +65,7 @@ ALGORITHMS = {
     "hierarchical": f"build-hierarchical,lower-forest,{_LOWERING}",
     "allpairs": f"build-all-pairs,{_JOINED}",
     "allpairs2": f"build-stars,lower-forest,{_LOWERING}",
-    "rails": f"build-rails,{_SPREAD.partition('place-slots,')[2]}",
+    "rails": "build-rails,assign-threadblocks{strategy=paired},spell-dependencies",
     "pipelined": f"build-pipelined,{_SPREAD.partition('place-slots,')[2]}",
     "pairwise": f"build-pairwise,{_LOWERING}",
     "two-level": f"build-two-level,{_BALANCED}",

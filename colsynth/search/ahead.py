@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from colsynth.search.measured import Measured
-from colsynth.search.searcher import Alternatives, Searcher
-from colsynth.search.wish import Wish
+from colsynth.search.searcher import Searcher
 
 
 @dataclass(frozen=True)
@@ -31,23 +30,16 @@ class Seen:
     spent: Mapping[str, float]
 
 
-def seen_by(searcher: Searcher, work: Callable[[], Sequence[Measured]]) -> Seen:
+def seen_by(searcher: Searcher, work: Callable[[], None]) -> Seen:
     """Return what some work finds in a copy of this process, where it is all that is kept."""
-    workshop = searcher.workshop
+    workshop, known = searcher.workshop, set(searcher.found)
     before = workshop.clock.seconds()
-    found = tuple(work())
+    work()
+    found = tuple(m for plan, m in searcher.found.items() if plan not in known)
     after = workshop.clock.seconds()
     spent = {name: seconds - before.get(name, 0) for name, seconds in after.items()}
     best = searcher.objective.best(found)
     return Seen(found, best, () if best is None else workshop.made_of(best.plan), spent)
-
-
-def measured_ahead(searcher: Searcher, batch: Sequence[Alternatives], wish: Wish) -> list[Measured]:
-    """Measure plans and then their variants."""
-    workshop, limits = searcher.workshop, searcher.limits()
-    first = [m for row in batch for m in workshop.measure(row, limits)]
-    variants = wish.variants_of(first, searcher.objective)
-    return [*first, *(m for row in variants for m in workshop.measure(row, limits))]
 
 
 def learn(searcher: Searcher, seen: Seen | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 
 from colsynth.bounds.runtime import Optimum, runtime_bounds
@@ -12,7 +11,7 @@ from colsynth.jobs.beside import Beside
 from colsynth.model import AllreduceBound, Problem
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.registry import ALGORITHMS
-from colsynth.search.ahead import Seen, learn, measured_ahead, seen_by
+from colsynth.search.ahead import Seen, learn, seen_by
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
@@ -156,6 +155,14 @@ class Quest:
         allowed = (name for name in others if self.wish.allows(name) and name in known)
         return [(self.wish.start(name),) for name in allowed]
 
+    def _try_others(self) -> None:
+        """Try all other algorithms, with all protocols, then variants with the best of these."""
+        searcher, others = self.searcher, self._others()
+        searcher.try_all(others)
+        searcher.vary_protocol({plan.algorithm for row in others for plan in row})
+        if not searcher.is_near():
+            searcher.try_all(self.wish.variants_of(searcher.found.values(), searcher.objective))
+
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""
         searcher = self.searcher
@@ -183,15 +190,9 @@ class Quest:
         """Yield what `sweep`, then `_try_rivals` will need: the work of a copy of this process."""
         searcher = self.searcher
         searcher.means = replace(searcher.means, progress=None, beside=False)
-        others = partial(measured_ahead, searcher, self._others(), self.wish)
-        yield seen_by(searcher, others)
+        yield seen_by(searcher, self._try_others)
         if searcher.most_evaluations is None:
-            yield seen_by(searcher, self._tried_rivals)
-
-    def _tried_rivals(self) -> list[Measured]:
-        known = set(self.searcher.found)
-        self._try_rivals()
-        return [m for plan, m in self.searcher.found.items() if plan not in known]
+            yield seen_by(searcher, self._try_rivals)
 
     def _try_rivals(self, ahead: Beside[Seen] | None = None) -> None:
         """Search among other trees, each for itself: choices that suit many trees mislead few."""
@@ -308,8 +309,7 @@ class Quest:
         best = searcher.best()
         if anything and best is not None and not searcher.is_near():
             learn(searcher, None if ahead is None else ahead.result())
-            searcher.try_all(self._others())
-            searcher.try_all(self.wish.variants_of(searcher.found.values(), searcher.objective))
+            self._try_others()
             searcher.vary_protocol()
             searcher.sweep(tuple(ALGORITHMS))
             rival = searcher.best(*BASELINES)

@@ -8,7 +8,7 @@ the clock, so equal inputs try equal plans with any number of processes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,6 +16,7 @@ from itertools import chain, zip_longest
 from math import exp, log, prod
 
 from colsynth.bounds.runtime import RuntimeBound
+from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Choice
 from colsynth.search.levels import LIBRARY, NEAR, OWN, PROMISING, SWEEP
 from colsynth.search.means import Means
@@ -212,13 +213,13 @@ class Searcher:
                 if len(self.found) == before or not again:
                     break
 
-    def vary_protocol(self) -> None:
+    def vary_protocol(self, algorithms: Collection[str] = ALGORITHMS) -> None:
         """Try the best plan of promising algorithms with all protocols, unless one is near."""
         if len(self.protocols) > 1 and not self.is_near():
             plans = [
                 replace(plan, protocol=protocol)
                 for plan in self._promising()
-                if plan.passes not in self._tied
+                if plan.algorithm in algorithms and plan.passes not in self._tied
                 for protocol in self.protocols
             ]
             self.try_all([(plan,) for plan in dict.fromkeys(plans)])

@@ -61,18 +61,27 @@ class Wish:
 
     def variants(self, algorithm: str) -> tuple[Plan, ...]:
         """Return further plans of an algorithm to start from (`VARIANTS`), where they are open."""
-        values = VARIANTS.get(algorithm, {})
-        known = values.keys() <= _fields(algorithm, self.rounds)
-        if not values or not known or values.keys() & self.settings.keys():
-            return ()
-        return (self.start(algorithm, **values),)
+        known = _fields(algorithm, self.rounds) - self.settings.keys()
+        open_ = (values for values in VARIANTS.get(algorithm, ()) if values.keys() <= known)
+        return tuple(self.start(algorithm, **values) for values in open_)
 
     def variants_of(
         self, found: Iterable[Measured], objective: Objective
     ) -> list[tuple[Plan, ...]]:
-        """Return the variants of all algorithms with a plan that was not too slow to simulate."""
-        algorithms = (m.plan.algorithm for m in found if m.seconds[objective.main] is not None)
-        return [(x,) for name in dict.fromkeys(algorithms) for x in self.variants(name)]
+        """Return the variants of all algorithms with a plan that was not too slow to simulate.
+
+        Each has the protocol of the best plan of its algorithm.
+        """
+        plans: dict[str, list[Measured]] = {}
+        for measured in found:
+            if measured.seconds[objective.main] is not None:
+                plans.setdefault(measured.plan.algorithm, []).append(measured)
+        return [
+            (replace(variant, protocol=best.plan.protocol),)
+            for name, own in plans.items()
+            if (best := objective.best(own)) is not None
+            for variant in self.variants(name)
+        ]
 
     def check(self) -> None:
         """Raise if no algorithm has all options (CS217), or if a value is wrong (CS210)."""

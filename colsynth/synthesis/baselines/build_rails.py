@@ -51,14 +51,17 @@ class BuildRails:
         Channels, each with its own part of every shard. 0: as many as threadblocks suffice for.
     pieces : int
         Pieces in which a channel's part is added up. 0: as many as there are threadblocks for.
-    spare : bool
-        Whether to count on threadblocks for sums alone. Else there are more channels, and
-        all threadblocks share the sums; that needs the strategy ``"shared"``.
+    strategy : str
+        The strategy of `assign-threadblocks` that channels and pieces are counted for. With
+        ``"paired"``, a threadblock serves a peer in each direction, so there may be the most
+        channels, and as many pieces as a FIFO holds calls: no send then waits for a receive.
+        ``"paired"`` and ``"shared"`` have threadblocks with peers share the sums; any other
+        leaves some for sums alone.
     """
 
     instances: int = 0
     pieces: int = 0
-    spare: bool = True
+    strategy: str = "paired"
 
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
@@ -100,13 +103,16 @@ class BuildRails:
         blocks, places, count = target.profile.usable_threadblocks, len(boxes[0]), len(boxes)
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else places)
-        ends, sums = 2 * (places + count - 2), min(2, count)
-        if self.spare:
-            channels = self.instances or max(1, dividing(parts, blocks // (ends + sums)))
+        shares = count if scatters else 1  # what a GPU sends to another of its box
+        ends = (1 if self.strategy == "paired" else 2) * (places - 1) + 2 * (count - 1)
+        sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
+        channels = self.instances or max(1, dividing(parts, blocks // (ends + sums)))
+        if self.strategy == "paired":
+            most = min(places, target.profile.fifo_calls[target.protocol] // shares)
+        elif self.strategy == "shared":  # sums of a phase for half of them: more take many steps
+            most = blocks // (2 * channels * shares)
+        else:
             most = min(places, (blocks - channels * ends) // (channels * sums))
-        else:  # pieces of all sums of a phase for half the threadblocks: more take many steps
-            channels = self.instances or max(1, dividing(parts, blocks // ends))
-            most = blocks // (2 * channels * (count if scatters else 1))
         return channels, self.pieces or max(1, dividing(parts // channels, max(0, most)))
 
 
@@ -179,8 +185,8 @@ class _Writer:
         ]
         arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
         targets = [(place, box) for place in range(places) for box in range(count)]
-        for box, a, b in self._within():
-            for index, other in enumerate(self.boxes):
+        for index, other in enumerate(self.boxes):
+            for box, a, b in self._within():
                 chunk, landing = other[b] * self.shard + begin, room[index][a]
                 origin = Origin(0, Direction.IN, other[b], channel)
                 number = self._send(box[a], box[b], chunk, origin, Slot("i", chunk), landing)

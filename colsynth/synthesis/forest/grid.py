@@ -112,8 +112,9 @@ def roomy_grids(topology: Topology, phases: int, profile: Profile) -> tuple[str,
     where the first extent is the shortest; large ones sometimes are where it is the longest.
     """
     ports = _crowded_ports(topology, phases, profile)
-    factors = tuple(_merged(_primes(ports)))
-    grids = dict.fromkeys((factors, factors[::-1])) if len(factors) > 1 else ()
+    factors = _primes(ports)
+    merged = tuple(_merged(factors) if len(factors) > 2 else factors)
+    grids = dict.fromkeys((merged, merged[::-1])) if len(merged) > 1 else ()
     return tuple(_spelt(x) for x in grids if _fits(_neighbours(x), 2, phases, profile))
 
 
@@ -179,7 +180,7 @@ def _factorings(number: int) -> Iterator[Grid]:
     orders = [tuple(factors), tuple(reversed(factors))]
     while len(factors) > 1:
         orders.append(tuple(factors))
-        factors = sorted([factors[0] * factors[1], *factors[2:]])
+        factors = _merged(factors)
     yield from dict.fromkeys(grid for grid in orders if len(grid) > 1)
 
 
@@ -211,9 +212,8 @@ def _spelt(grid: Grid) -> str:
 
 
 def _merged(factors: list[int]) -> list[int]:
-    """Return factors, ascending, with the two smallest made one if there are more than two."""
-    first, rest = factors[:2], factors[2:]
-    return sorted([prod(first), *rest]) if rest else factors
+    """Return factors, ascending, with the two smallest made one."""
+    return sorted([prod(factors[:2]), *factors[2:]])
 
 
 def _products(number: int, most: int) -> Iterator[Grid]:

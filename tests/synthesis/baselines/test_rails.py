@@ -44,7 +44,8 @@ def test_every_shard_changes_boxes_once(runtime, boxes, collective):
 def test_threadblocks_with_peers_may_add_up_as_well(runtime, boxes, collective):
     """None is left for sums alone."""
     problem = problem_of(boxes, collective=collective)
-    passes = "build-rails{spare=false},assign-threadblocks{strategy=shared},spell-dependencies"
+    lowering = "assign-threadblocks{strategy=shared},spell-dependencies"
+    passes = f"build-rails{{strategy=shared}},{lowering}"
     done = api.compile(problem, runtime, passes=passes, protocol="LL", several=False)
     assert done.verified
     for gpu in done.artefacts[0].program.gpus:
@@ -52,10 +53,32 @@ def test_threadblocks_with_peers_may_add_up_as_well(runtime, boxes, collective):
         assert all(block.send is not None or block.recv is not None for block in gpu.threadblocks)
 
 
-def test_the_search_finds_shared_sums_for_middle_sizes():
-    done = api.compile(problem_of(2, 8), "msccl", size=1 << 20, several=False)
+def test_the_search_finds_shared_sums_where_pairs_have_too_few_pieces():
+    """A threadblock of a pair sends the shards of all boxes before it receives."""
+    problem = problem_of(4, 8, "reduce-scatter")
+    done = api.compile(problem, "msccl", size=1 << 20, several=False)
     assert (done.algorithm, done.summary()["settings"].get("strategy")) == ("rails", "shared")
     assert done.verified
+
+
+def test_a_pair_sends_no_more_pieces_than_a_fifo_holds_calls():
+    """Else all would wait for somebody to receive first, and take turns on the links."""
+    machine = profile("msccl")
+    for protocol, calls in machine.fifo_calls.items():
+        program = BuildRails().run(problem_of(1, 12), Target(machine, protocol))
+        assert {one.count for one in program.transfers if not one.is_local} == {calls}
+
+
+def test_pairs_fit_more_gpus_than_a_file_has_threadblocks_for_both_directions():
+    problem = problem_of(1, 40)
+    assert profile("msccl").usable_threadblocks < 2 * 39
+    done = api.compile(problem, "msccl", algorithm="rails", level=0, protocol="LL", several=False)
+    assert done.verified
+    assert all(
+        (block.send is None) == (block.recv is None)
+        for gpu in done.artefacts[0].program.gpus
+        for block in gpu.threadblocks
+    )
 
 
 def test_sums_of_more_than_two_boxes_are_added_in_one_order():
