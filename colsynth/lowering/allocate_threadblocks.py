@@ -71,10 +71,16 @@ class Allocator:
         size = program.problem.topology.size
         self._operations = Operations(columns, ops, needed, size)
         self._chains: dict[tuple[bool, bool], Chains] = {}
-        self._refused: set[tuple[Limits, bool, bool, bytes]] = set()
+        self._refused: set[tuple[Limits, bool, bool, bool, bytes]] = set()
 
     def allocate(
-        self, limits: Limits, *, fuse: bool = False, separate: bool = False, spare: int = 0
+        self,
+        limits: Limits,
+        *,
+        fuse: bool = False,
+        separate: bool = False,
+        spare: int = 0,
+        between: bool = False,
     ) -> list[PlacedThreadblock] | None:
         """Return the threadblocks of all ranks; None where the limits do not allow it.
 
@@ -87,13 +93,15 @@ class Allocator:
             Whether phases have threadblocks of their own.
         spare : int
             Of a quota of ``PAIRS``: threadblocks that are left for local steps.
+        between : bool
+            Whether that pairs connections between boxes as well.
         """
         from colsynth.kernels.allocation import fill
 
         chains = self._chains_of(fuse, separate)
-        rules = self._rules(limits, chains, spare)
+        rules = self._rules(limits, chains, spare, between)
         size = self.program.problem.topology.size
-        question = limits, fuse, separate, rules.needs.tobytes()
+        question = limits, fuse, separate, between, rules.needs.tobytes()
         if question in self._refused:
             return None
         found, fits = fill(chains.work, rules, size, len(chains.pairs), len(chains.ways))
@@ -121,7 +129,7 @@ class Allocator:
             self._chains[fuse, separate] = operations.chains(departure, separate)
         return self._chains[fuse, separate]
 
-    def _rules(self, limits: Limits, chains: Chains, spare: int) -> Rules:
+    def _rules(self, limits: Limits, chains: Chains, spare: int, between: bool) -> Rules:
         from colsynth.kernels.threadblocks import (
             ANYBODY,
             APART,
@@ -137,7 +145,7 @@ class Allocator:
         mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
         topology = self.program.problem.topology
         if self._strategy.quota is Quota.PAIRS:
-            pairs, mode = partners(topology), PAIRED
+            pairs, mode = partners(topology, between=between), PAIRED
             blocks = limits.threadblocks - spare
             needs = chains.needs(paired_threadblocks(chains.chunks, pairs, blocks))
             back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]

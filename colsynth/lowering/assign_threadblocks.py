@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import product
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_least
@@ -43,15 +44,16 @@ class AssignThreadblocks:
     Parameters
     ----------
     strategy : str
-        ``"fewest"``: as few threadblocks as suffice. ``"spread"``: as many as may be resident,
-        each for as few chunks. ``"shared"``: as few as suffice, and all of them share local steps.
-        ``"balanced"``: each connection gets threadblocks in proportion
-        to its load. ``"pooled"``: balanced, and phases share threadblocks. ``"paired"``: by load
-        as well, and within a box each threadblock also serves the opposite connection, in
-        rounds; nothing is fused. ``"duplex"``: as few as suffice, each with one connection in
-        each direction, as on a ring, and more for copies. ``"scheduled"``: each connection and the
-        local steps of each GPU have their own, in proportion to the time that these take, and a
-        simulation of a large message orders them (`colsynth.lowering.scheduled`); nothing is fused.
+        ``"fewest"``: as few threadblocks as suffice. ``"spread"``: as many as may be resident, each
+        for as few chunks. ``"shared"``: as few as suffice, and all of them share local steps.
+        ``"balanced"``: each connection gets threadblocks in proportion to its load. ``"pooled"``:
+        balanced, and phases share threadblocks. ``"paired"``: by load as well, and within a box
+        each threadblock also serves the opposite connection, in rounds, between boxes too if
+        threadblocks run out otherwise; nothing is fused. ``"duplex"``: as few as suffice, each with
+        one connection in each direction, as on a ring, and more for copies. ``"scheduled"``: each
+        connection and the local steps of each GPU have their own, in proportion to the time that
+        these take, and a simulation of a large message orders them (`colsynth.lowering.scheduled`);
+        nothing is fused.
     nic_window : int
         Sends in flight on each link that leaves a box, in multiples of as many as fill it;
         the others wait (`colsynth.lowering.nic_window`). 0: no limit.
@@ -140,10 +142,11 @@ class AssignThreadblocks:
         """Return the preferred allocation among those that fit."""
         strategy = STRATEGIES[self.strategy]
         if strategy.quota is Quota.PAIRS:
-            found = allocator.allocate(limits) or allocator.allocate(limits, spare=1)
-            if found is None:
-                raise _too_many(allocator.program, limits, target)
-            return found
+            for between, spare in product((False, True), (0, 1)):
+                found = allocator.allocate(limits, spare=spare, between=between)
+                if found is not None:
+                    return found
+            raise _too_many(allocator.program, limits, target)
         for separate in (True, False) if strategy.separates else (False,):
             found = self._lightest(allocator, limits, target.profile, separate)
             if found is not None:

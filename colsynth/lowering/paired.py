@@ -5,7 +5,7 @@ one that sends. A threadblock that does both, and reduces, has as much as any ot
 it sends as far round the box as its data comes from. All GPUs then do the same at a time, and
 sums pass from threadblock to threadblock at the same beat. Data that leaves a box shares a NIC,
 and a send that waits for it would delay the other work of its threadblock, so such sends have
-threadblocks of their own.
+threadblocks of their own where these suffice.
 """
 
 from __future__ import annotations
@@ -25,14 +25,20 @@ Partners = Mapping[tuple[int, int], int]
 """By rank and the peer it sends to: the peer that the same threadblock receives from."""
 
 
-def partners(topology: Topology) -> Partners:
-    """Return for all pairs of ranks in a box who is as far away in the other direction."""
+def partners(topology: Topology, *, between: bool = False) -> Partners:
+    """Return for all pairs of ranks in a box who is as far away in the other direction.
+
+    With `between`, also for those in the same place of their boxes, if boxes are of equal size.
+    """
     members: defaultdict[int, list[int]] = defaultdict(list)
     for rank, box in enumerate(box_numbers(topology)):
         members[box].append(rank)
+    groups = list(members.values())
+    if between and len({len(ranks) for ranks in groups}) == 1:
+        groups += map(list, zip(*groups, strict=True))
     return {
         (rank, ranks[(place + away) % len(ranks)]): ranks[(place - away) % len(ranks)]
-        for ranks in members.values()
+        for ranks in groups
         for place, rank in enumerate(ranks)
         for away in range(1, len(ranks))
     }

@@ -90,6 +90,22 @@ def test_a_box_is_served_in_pairs_and_the_rest_alone(ordered):
     assert seen["pairs"] == 32 * 49
 
 
+def test_pairs_serve_rails_too_where_threadblocks_run_out(ordered):
+    """7 peers in the box and 3 on the rail: 13 threadblocks, or 10."""
+    pairs = partners(topology.load("dgx-a100", nodes=4), between=True)
+    assert (pairs[0, 8], pairs[0, 16], pairs[5, 13]) == (24, 16, 29)
+    program = allocated(ordered("reduce-scatter"), max_threadblocks=12)
+    assert verify_program(program, runtimes.profile("rccl"), subject="test").ok
+    rails = Counter()
+    for gpu in program.gpus:
+        assert len(gpu.threadblocks) <= 12
+        for block in gpu.threadblocks:
+            if block.send is not None and block.recv is not None:
+                assert pairs[gpu.rank, block.send] == block.recv
+                rails[gpu.rank] += block.send // 8 != gpu.rank // 8
+    assert set(rails.values()) == {3}
+
+
 def test_threadblocks_send_before_they_receive(ordered):
     """In a reduce-scatter nothing that stays in a box waits for arrivals."""
     program = allocated(ordered("reduce-scatter"))

@@ -104,7 +104,7 @@ class BuildRails:
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else places)
         shares = count if scatters else 1  # what a GPU sends to another of its box
-        ends = (1 if self.strategy == "paired" else 2) * (places - 1) + 2 * (count - 1)
+        ends = (1 if self.strategy == "paired" else 2) * (places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
         channels = self.instances or max(1, dividing(parts, blocks // (ends + sums)))
         if self.strategy == "paired":

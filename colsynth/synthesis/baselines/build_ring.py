@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 from colsynth.errors import require_least
 from colsynth.model import Direction, Forest, Problem, Tree, TreeEdge
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.selection import divided_by_ranks, dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.channel_rate import channel_rate, most_rings, require_channels
 from colsynth.synthesis.baselines.forests import forest_of
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.rings import Ring, find_rings
+
+_MOST = 2
+"""Chunks of a GPU on a ring where shares differ. FIFOs must hold so many calls, or no send ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,8 @@ class BuildRing:
 
     Rings lead through each box along its least busy ways and from box to box in their order,
     each through other NICs than those before it: the rings of NCCL (Patarasuk and Yuan 2009).
-    A root's shard walks all of each ring, a part of it on every one.
+    A root's shard walks all of each ring, a part of it on every one. Where ranks do not divide the
+    message of an allreduce that the program is for, these parts differ by a chunk.
 
     Parameters
     ----------
@@ -60,31 +66,55 @@ class BuildRing:
         # files have no room for as many rings as would be equal.
         chunks = (profile.max_offset + 1) // size if crowded else 1
         rate, parts = channel_rate(target), target.parts(value, len(value.roots))
-        rings = find_rings(value.topology, self.channels, rate, most, chunks, parts)
+        loose = 0 if parts else _loose_parts(value, target)
+        wanted = None if loose else parts
+        rings = find_rings(value.topology, self.channels, rate, most, chunks, wanted)
         if not rings:
             note = "every GPU must have a way to the next one through no third"
             raise unfit("ring", value.topology, "no ring through all GPUs was found", note)
-        return forest_of(
-            value,
-            {direction: tuple(_paths(rings, value.roots, direction)) for direction in phases},
-        )
+        shares = [(share,) * size for _, share in rings]
+        if loose:
+            whole = dividing(loose, min(profile.max_offset + 1, _MOST * size * len(rings)), size)
+            rings = rings[: max(1, whole // size)]
+            shares = _spread(whole, len(rings), size)
+        known = [ring for ring, _ in rings]
+        grown = {way: tuple(_paths(known, shares, value.roots, way)) for way in phases}
+        return forest_of(value, grown)
+
+
+def _loose_parts(problem: Problem, target: Target) -> int:
+    """Return the parts of a message that ranks do not divide, 0 where shares may not differ."""
+    short = target.profile.fifo_calls[target.protocol] < _MOST
+    alike = short or problem.groups or divided_by_ranks(problem.collective)
+    return 0 if alike else target.parts(problem, 1)
+
+
+def _spread(chunks: int, rings: int, size: int) -> list[tuple[int, ...]]:
+    """Return the chunks of each place of each ring, as evenly as can be: they differ by one."""
+    cells = rings * size
+    ends = [number * chunks // cells for number in range(cells + 1)]
+    each = [after - before for before, after in pairwise(ends)]
+    return [tuple(each[begin : begin + size]) for begin in range(0, cells, size)]
 
 
 def _paths(
-    rings: Sequence[tuple[Ring, int]], roots: Sequence[int], direction: Direction
+    rings: Sequence[Ring],
+    shares: Sequence[Sequence[int]],
+    roots: Sequence[int],
+    direction: Direction,
 ) -> Iterator[Tree]:
     """Yield every ring as a path from each root; data takes it in the same sense either way.
 
     The paths of a ring share its edges.
     """
-    known = [_edges(ring, direction) for ring, _ in rings]
+    known = [_edges(ring, direction) for ring in rings]
     for root in roots:
-        for (ring, share), edges in zip(rings, known, strict=True):
+        for ring, share, edges in zip(rings, shares, known, strict=True):
             place = ring.ranks.index(root)
             whole = edges[place:] + edges[:place]
             if direction is Direction.IN:
                 whole.reverse()
-            yield Tree(root, share, tuple(whole[:-1]))  # the last edge leads back
+            yield Tree(root, share[place], tuple(whole[:-1]))  # the last edge leads back
 
 
 def _edges(ring: Ring, direction: Direction) -> list[TreeEdge]:

@@ -103,7 +103,7 @@ def fewest(speeds: Sequence[Fraction], parts: int = 0) -> int:
     return next(n for n, speed in known.items() if speed >= _ENOUGH * max(known.values()))
 
 
-def shares(speeds: Sequence[Fraction], most: int, parts: int = 0) -> tuple[int, ...]:
+def shares(speeds: Sequence[Fraction], most: int, parts: int | None = 0) -> tuple[int, ...]:
     """Return the chunks of each channel, given the speed of 1, 2, ... of them.
 
     Equal ones as `fewest` has them, unless another number of channels is faster by more than
@@ -115,8 +115,10 @@ def shares(speeds: Sequence[Fraction], most: int, parts: int = 0) -> tuple[int, 
     most : int
         Largest sum of shares.
     parts : int
-        Of a message, into which chunks can be cut (`Target.parts`).
+        Of a message, into which chunks can be cut (`Target.parts`); None: any number will do.
     """
+    if parts is None:
+        return (1,) * next(n for n, v in enumerate(speeds, 1) if v >= _ENOUGH * max(speeds))
     few = fewest(speeds, parts)
     whole = dividing(parts, min(_FINE << (len(speeds) - 1).bit_length(), most))
     uneven = {

@@ -17,15 +17,19 @@ def forest_of(problem: Problem, trees: dict[Direction, tuple[Tree, ...]]) -> For
     ----------
     problem : Problem
     trees : dict
-        Of every phase in order. Every root's trees weigh the same.
+        Of every phase in order. A root's trees weigh the same in each.
     """
     phases = tuple(
         Phase(direction, grown, _unit_bandwidth(problem, grown))
         for direction, grown in trees.items()
     )
     first = phases[0].trees
-    share = sum(tree.weight for tree in first if tree.root == first[0].root)
-    return Forest(problem, bound(problem), share, phases)
+    carried: Counter[int] = Counter()
+    for tree in first:
+        carried[tree.root] += tree.weight
+    alike = len(set(carried.values())) == 1
+    shares = () if alike else tuple(carried[root] for root in problem.roots)
+    return Forest(problem, bound(problem), carried[first[0].root] if alike else 0, phases, shares)
 
 
 def _unit_bandwidth(problem: Problem, trees: Iterable[Tree]) -> Fraction:

@@ -43,7 +43,7 @@ def find_rings(
     rate: ChannelRate = UNLIMITED,
     most: int = MOST,
     chunks: int = 1,
-    parts: int = 0,
+    parts: int | None = 0,
 ) -> tuple[tuple[Ring, int], ...]:
     """Return rings and their shares, each along the ways that those before it use least.
 
@@ -59,7 +59,7 @@ def find_rings(
     chunks : int
         Largest sum of shares.
     parts : int
-        What their sum is to divide; 0: a power of two (`Target.parts`).
+        What their sum is to divide; 0: a power of two (`Target.parts`). None: nothing.
 
     Returns
     -------

@@ -190,3 +190,21 @@ def test_rings_serve_no_alltoall(schedule):
     with pytest.raises(InputError) as refused:
         schedule("ring", "ring:4", "alltoall")
     assert refused.value.diagnostic.code == "CS311"
+
+
+@pytest.mark.parametrize(("gpus", "runtime"), [(6, "msccl"), (11, "msccl"), (6, "rccl")])
+@pytest.mark.parametrize("size", [2**30, 10**9])
+def test_ranks_need_not_divide_the_message_of_an_allreduce(size, gpus, runtime):
+    """GPUs have one chunk or two on each ring, and all rings about as many."""
+    topology = api.load_topology("gb200-nvl72", settings={"gpus": str(gpus)})
+    problem = Problem(topology, Collective.ALLREDUCE)
+    forest = BuildRing().run(problem, Target(runtimes.profile(runtime), size=size))
+    found = forest.phases[0].trees
+    rings = len(found) // gpus
+    each = [sum(tree.weight for tree in found[ring::rings]) for ring in range(rings)]
+    assert {tree.weight for tree in found} == {1, 2}
+    assert max(each) - min(each) <= 1
+    assert size // 4 % forest.chunks == 0
+    done = api.compile(problem, runtime, algorithm="ring", level=0, size=size, several=False)
+    assert done.verified
+    assert done.artefacts[0].program.header.chunks == forest.chunks
