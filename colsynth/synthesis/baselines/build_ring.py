@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 from colsynth.errors import require_least
 from colsynth.model import Direction, Forest, Problem, Tree, TreeEdge
 from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Choice
-from colsynth.runtimes.selection import divided_by_ranks, dividing
+from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.channel_rate import channel_rate, most_rings, require_channels
 from colsynth.synthesis.baselines.forests import forest_of
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.rings import Ring, find_rings
+from colsynth.synthesis.baselines.unequal import loose_parts, spread
 
 _MOST = 2
 """Chunks of a GPU on a ring where shares differ. FIFOs must hold so many calls, or no send ends."""
@@ -66,7 +66,8 @@ class BuildRing:
         # files have no room for as many rings as would be equal.
         chunks = (profile.max_offset + 1) // size if crowded else 1
         rate, parts = channel_rate(target), target.parts(value, len(value.roots))
-        loose = 0 if parts else _loose_parts(value, target)
+        short = profile.fifo_calls[target.protocol] < _MOST
+        loose = 0 if short else loose_parts(value, len(value.roots), target)
         wanted = None if loose else parts
         rings = find_rings(value.topology, self.channels, rate, most, chunks, wanted)
         if not rings:
@@ -76,25 +77,10 @@ class BuildRing:
         if loose:
             whole = dividing(loose, min(profile.max_offset + 1, _MOST * size * len(rings)), size)
             rings = rings[: max(1, whole // size)]
-            shares = _spread(whole, len(rings), size)
+            shares = spread(whole, len(rings), size)
         known = [ring for ring, _ in rings]
         grown = {way: tuple(_paths(known, shares, value.roots, way)) for way in phases}
         return forest_of(value, grown)
-
-
-def _loose_parts(problem: Problem, target: Target) -> int:
-    """Return the parts of a message that ranks do not divide, 0 where shares may not differ."""
-    short = target.profile.fifo_calls[target.protocol] < _MOST
-    alike = short or problem.groups or divided_by_ranks(problem.collective)
-    return 0 if alike else target.parts(problem, 1)
-
-
-def _spread(chunks: int, rings: int, size: int) -> list[tuple[int, ...]]:
-    """Return the chunks of each place of each ring, as evenly as can be: they differ by one."""
-    cells = rings * size
-    ends = [number * chunks // cells for number in range(cells + 1)]
-    each = [after - before for before, after in pairwise(ends)]
-    return [tuple(each[begin : begin + size]) for begin in range(0, cells, size)]
 
 
 def _paths(

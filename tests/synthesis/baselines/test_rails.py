@@ -113,3 +113,22 @@ def test_more_arrivals_than_a_runtime_adds_in_one_go_take_several_chains(boxes, 
 def test_small_messages_among_many_gpus_are_added_up_at_once():
     done = api.compile(problem_of(1, 18, "reduce-scatter"), "msccl", size=18 << 16, several=False)
     assert done.algorithm == "rails"
+
+
+@pytest.mark.parametrize(("runtime", "boxes", "gpus"), [("msccl", 1, 12), ("rccl", 2, 6)])
+@pytest.mark.parametrize("size", [2**20, 10**6])
+def test_ranks_need_not_divide_the_message_of_an_allreduce(size, runtime, boxes, gpus):
+    """What places of a channel add up differs by a piece, and the whole divides the message."""
+    problem = problem_of(boxes, gpus)
+    program = BuildRails().run(problem, Target(profile(runtime), "LL", size=size))
+    counts = {t.count for t in program.transfers if not t.is_local and t.origin.phase == 0}
+    assert len(counts) == 2
+    assert max(counts) - min(counts) == 1
+    assert size // 4 % program.chunks == 0
+    few = BuildRails(pieces=1).run(problem, Target(profile(runtime), "LL", size=size))
+    assert {t.count for t in few.transfers} <= {1, 2}
+    assert size // 4 % few.chunks == 0
+    given = {"algorithm": "rails", "level": 0, "protocol": "LL", "several": False}
+    done = api.compile(problem, runtime, size=size, **given)
+    assert done.verified
+    assert done.taken().takes(size)

@@ -1,0 +1,244 @@
+"""The transfers and sums of `build-rails`, channel by channel, with their slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from colsynth.model import Direction, Origin, Slot, Transfer
+from colsynth.runtimes.long_sums import additions
+from colsynth.runtimes.profile import LONGEST
+
+Boxes = tuple[tuple[int, ...], ...]
+"""The ranks of each box, by their places."""
+
+Ends = tuple[int, ...]
+"""The last step of each piece of a sum, by its number."""
+
+
+@dataclass(slots=True)
+class RailsWriter:
+    """Transfers of `build-rails` so far.
+
+    In its scratch, a GPU has room for its shard from each place of its box, and from each box: its
+    own sum, and those that arrive. Sums of boxes are added by box, in the room of its own place,
+    so that all get the same bits. The sum of two is the same either way: the GPU's own is added
+    to what arrived.
+
+    Parameters
+    ----------
+    boxes : tuple of tuple of int
+    pieces : list of tuple of int
+        By channel, of each place of a box.
+    fuses : bool
+        Whether the runtime adds while it receives.
+    """
+
+    boxes: Boxes
+    pieces: list[tuple[int, ...]]
+    fuses: bool
+    transfers: list[Transfer] = field(default_factory=list)
+
+    @property
+    def room(self) -> int:
+        """Chunks of scratch for a shard, of all channels."""
+        return sum(map(max, self.pieces))
+
+    def _slot(self, room: int, channel: int) -> Slot:
+        """Return where a channel begins in a room of the scratch."""
+        return Slot("s", room * self.room + sum(map(max, self.pieces[:channel])))
+
+    def _shards(self, channel: int) -> list[range]:
+        """Return the chunks of each place in a channel; those of a place lie side by side."""
+        each = list(zip(*self.pieces, strict=True))
+        before = [sum(map(sum, each[:place])) for place in range(len(each))]
+        begins = [first + sum(own[:channel]) for first, own in zip(before, each, strict=True)]
+        return [range(at, at + own[channel]) for at, own in zip(begins, each, strict=True)]
+
+    def add_channel(self, channel: int) -> None:
+        """Write down a channel."""
+        places, count = len(self.boxes[0]), len(self.boxes)
+        shards = self._shards(channel)
+        landing = [self._slot(place, channel) for place in range(places)]
+        sums = [self._slot(places + box, channel) for box in range(count)]
+        arrived: dict[int, dict[Slot, Ends]] = {rank: {} for box in self.boxes for rank in box}
+        for box, a, b in self._within():
+            origin = Origin(0, Direction.IN, box[b], channel)
+            ways = Slot("i", shards[b].start), landing[a]
+            number = self._send(box[a], box[b], shards[b], origin, *ways)
+            arrived[box[b]][landing[a]] = (number,) * len(shards[b])
+        ends: dict[int, Ends] = {}
+        total: dict[int, Slot] = {}
+        for index, box in enumerate(self.boxes):
+            for place, rank in enumerate(box):
+                first = shards[place].start
+                parts = {Slot("i", first): (), **dict(sorted(arrived[rank].items()))}
+                total[rank] = sums[index] if count > 1 else Slot("o", first)
+                origin = Origin(0, Direction.IN, rank, channel)
+                ends[rank] = self._sum(rank, shards[place], origin, parts, total[rank])
+        for place, rail in enumerate(zip(*self.boxes, strict=True) if count > 1 else ()):
+            self._exchange(rail, shards[place], landing[place], sums, ends, total, channel)
+        for box, a, b in self._within():
+            origin = Origin(2, Direction.OUT, box[a], channel)
+            ways = total[box[a]], Slot("o", shards[a].start)
+            self._send(box[a], box[b], shards[a], origin, *ways, ends[box[a]])
+
+    def scatter(self, channel: int) -> None:
+        """Write down a channel of a reduce-scatter.
+
+        A GPU has room for what arrives for each box from each place; in the room of its own place
+        are its sums. What arrives from other boxes has the rooms behind.
+        """
+        places, count = len(self.boxes[0]), len(self.boxes)
+        begin, pieces = channel * self.pieces[channel][0], self.pieces[channel][0]
+        room = [
+            [self._slot(box * places + place, channel) for place in range(places)]
+            for box in range(count)
+        ]
+
+        def shard(rank: int) -> range:
+            return range(rank * self.room + begin, rank * self.room + begin + pieces)
+
+        arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
+        targets = [(place, box) for place in range(places) for box in range(count)]
+        for index, other in enumerate(self.boxes):
+            for box, a, b in self._within():
+                chunks, landing = shard(other[b]), room[index][a]
+                origin, read = Origin(0, Direction.IN, other[b], channel), Slot("i", chunks.start)
+                number = self._send(box[a], box[b], chunks, origin, read, landing)
+                arrived.setdefault((box[b], index), {})[landing] = (number,) * pieces
+        ends: dict[tuple[int, int], Ends] = {}
+        for box in self.boxes:
+            for place, index in targets:
+                chunks = shard(self.boxes[index][place])
+                parts = {Slot("i", chunks.start): (), **arrived.get((box[place], index), {})}
+                into = room[index][place] if count > 1 else Slot("o", begin)
+                origin = Origin(0, Direction.IN, self.boxes[index][place], channel)
+                ends[box[place], index] = self._sum(box[place], chunks, origin, parts, into)
+        for place, index in targets if count > 1 else ():
+            rail = [box[place] for box in self.boxes]
+            rank, chunks = rail[index], shard(rail[index])
+            origin, into = Origin(1, Direction.IN, rank, channel), Slot("o", begin)
+            read = room[index][place]
+            landed = {read: ends[rank, index]}
+            for distance in range(1, count):
+                far = (index + distance) % count
+                source, adds = rail[far], self.fuses and count == 2
+                lands = self._slot(count * places + far, channel)
+                ways = (read, into) if adds else (read, lands)
+                needed, own = ends[source, index], read if adds else None
+                number = self._send(source, rank, chunks, origin, *ways, needed, own)
+                if not adds:
+                    landed[lands] = (number,) * pieces
+            if len(landed) > 1:
+                self._sum(rank, chunks, origin, landed, into)
+
+    def _within(self) -> Iterator[tuple[tuple[int, ...], int, int]]:
+        """Yield boxes and two places, in rounds in which everyone sends to one place."""
+        places = len(self.boxes[0])
+        for distance in range(1, places):
+            for place in range(places):
+                for box in self.boxes:
+                    yield box, place, (place + distance) % places
+
+    def _exchange(
+        self,
+        rail: Sequence[int],
+        chunks: range,
+        spare: Slot,
+        sums: Sequence[Slot],
+        ends: dict[int, Ends],
+        total: dict[int, Slot],
+        channel: int,
+    ) -> None:
+        """Exchange the sums of boxes, add them, and note where and when they are there."""
+        count, within = len(rail), dict(ends)
+        adds = self.fuses and count == 2
+        for index, rank in enumerate(rail):  # the sum stands behind the last arrival
+            origin = Origin(1, Direction.IN, rank, channel)
+            parts = {sums[index]: within[rank]}
+            for distance in range(1, count):
+                box = (index + distance) % count
+                source, ways = rail[box], (sums[box], sums[box])
+                own = sums[index] if adds else None
+                number = self._send(source, rank, chunks, origin, *ways, within[source], own)
+                parts[sums[box]] = (number,) * len(chunks)
+            total[rank] = sums[1 - index] if count == 2 else spare
+            first = 0 if count > 2 else 1 - index
+            ordered = {slot: parts[slot] for slot in (*sums[first:], *sums[:first])}
+            if adds:
+                ordered = {total[rank]: parts[total[rank]]}
+            ends[rank] = self._sum(rank, chunks, origin, ordered, total[rank])
+            if count == 2:
+                self._publish(rank, chunks, origin, total[rank], ends[rank])
+        for rank in rail if count > 2 else ():  # a copy right behind a chain would be part of it
+            origin = Origin(1, Direction.IN, rank, channel)
+            self._publish(rank, chunks, origin, total[rank], ends[rank])
+
+    def _publish(self, rank: int, chunks: range, origin: Origin, total: Slot, ends: Ends) -> None:
+        """Append the copy of a sum to the output."""
+        self._sum(rank, chunks, origin, {total: ends}, Slot("o", chunks.start))
+
+    def _sum(
+        self, rank: int, chunks: range, origin: Origin, parts: dict[Slot, Ends], into: Slot
+    ) -> Ends:
+        """Add up parts, each there behind some steps; the first is copied unless it is in place.
+
+        Within a box there are many parts, so each piece is added up by itself.
+        """
+        found: list[int] = []
+        count = 1 if origin.phase == 0 else len(chunks)
+        (first, _), *others = parts.items()
+        added = list(additions(others, (into, ()), LONGEST if self.fuses else None))
+        for piece in range(0, len(chunks), count):
+            own = slice(piece, piece + count)
+            where = rank, chunks.start, origin, own
+            last = parts[first][own]
+            if first != into:
+                last = self._local(*where, first, into, last, adds=False)
+            for (part, ends), (total, before) in added:
+                after = (*last, *ends[own], *before[own])
+                last = self._local(*where, part, total, after, adds=True)
+            found += last
+        return tuple(found)
+
+    def _local(
+        self,
+        rank: int,
+        chunk: int,
+        origin: Origin,
+        own: slice,
+        part: Slot,
+        into: Slot,
+        after: Ends,
+        *,
+        adds: bool,
+    ) -> Ends:
+        """Append a copy of some pieces within a GPU, or their addition; return its number."""
+        read, write = (Slot(slot.buffer, slot.offset + own.start) for slot in (part, into))
+        where = rank, rank, chunk + own.start, own.stop - own.start
+        needed, operand = tuple(sorted(set(after))), write if adds else None
+        self.transfers.append(Transfer(*where, adds, needed, origin, read, write, operand))
+        return (len(self.transfers) - 1,)
+
+    def _send(
+        self,
+        source: int,
+        target: int,
+        chunks: range,
+        origin: Origin,
+        read: Slot,
+        write: Slot,
+        after: Ends = (),
+        operand: Slot | None = None,
+    ) -> int:
+        """Append a transfer of all pieces, which may add to an operand; return its number."""
+        where, adds, needed = (
+            (source, target, chunks.start),
+            operand is not None,
+            tuple(sorted(set(after))),
+        )
+        self.transfers.append(
+            Transfer(*where, len(chunks), adds, needed, origin, read, write, operand)
+        )
+        return len(self.transfers) - 1
