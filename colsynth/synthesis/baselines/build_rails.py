@@ -73,8 +73,11 @@ class BuildRails:
         scatters = value.collective is Collective.REDUCE_SCATTER
         pieces = self._pieces(value, boxes, target)
         writer = RailsWriter(boxes, pieces, profile.fuses)
-        for channel in range(len(pieces)):
-            (writer.scatter if scatters else writer.add_channel)(channel)
+        if scatters:
+            for channel in range(len(pieces)):
+                writer.scatter(channel)
+        else:
+            writer.add_channels()
         rooms = len(boxes) * (len(boxes[0]) + 1) if scatters else len(boxes[0]) + len(boxes)
         scratch = (rooms * writer.room,) * topology.size
         chunks = (len(boxes) if scatters else 1) * sum(map(sum, pieces))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 
 from colsynth.model import Direction, Origin, Slot, Transfer
 from colsynth.runtimes.long_sums import additions
@@ -55,8 +56,20 @@ class RailsWriter:
         begins = [first + sum(own[:channel]) for first, own in zip(before, each, strict=True)]
         return [range(at, at + own[channel]) for at, own in zip(begins, each, strict=True)]
 
-    def add_channel(self, channel: int) -> None:
-        """Write down a channel."""
+    def add_channels(self) -> None:
+        """Write down an allreduce.
+
+        In one box, all channels send before any adds up, and so on: threadblocks also add up for
+        other channels, which must not wait for what they send on themselves. Between boxes, the
+        exchange of a channel takes so long that the sums of the next come in between.
+        """
+        parts = [self._add_channel(channel) for channel in range(len(self.pieces))]
+        order = zip_longest(*parts) if len(self.boxes) == 1 else chain.from_iterable(parts)
+        for _ in order:
+            pass
+
+    def _add_channel(self, channel: int) -> Iterator[None]:
+        """Write down a channel, a part at a time."""
         places, count = len(self.boxes[0]), len(self.boxes)
         shards = self._shards(channel)
         landing = [self._slot(place, channel) for place in range(places)]
@@ -67,6 +80,7 @@ class RailsWriter:
             ways = Slot("i", shards[b].start), landing[a]
             number = self._send(box[a], box[b], shards[b], origin, *ways)
             arrived[box[b]][landing[a]] = (number,) * len(shards[b])
+        yield
         ends: dict[int, Ends] = {}
         total: dict[int, Slot] = {}
         for index, box in enumerate(self.boxes):
@@ -78,6 +92,7 @@ class RailsWriter:
                 ends[rank] = self._sum(rank, shards[place], origin, parts, total[rank])
         for place, rail in enumerate(zip(*self.boxes, strict=True) if count > 1 else ()):
             self._exchange(rail, shards[place], landing[place], sums, ends, total, channel)
+        yield
         for box, a, b in self._within():
             origin = Origin(2, Direction.OUT, box[a], channel)
             ways = total[box[a]], Slot("o", shards[a].start)

@@ -42,7 +42,6 @@ def test_every_shard_changes_boxes_once(runtime, boxes, collective):
 @pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
 @pytest.mark.parametrize(("runtime", "boxes"), [("msccl", 1), ("rccl", 2), ("msccl", 3)])
 def test_threadblocks_with_peers_may_add_up_as_well(runtime, boxes, collective):
-    """None is left for sums alone."""
     problem = problem_of(boxes, collective=collective)
     lowering = "assign-threadblocks{strategy=shared},spell-dependencies"
     passes = f"build-rails{{strategy=shared}},{lowering}"
@@ -50,7 +49,8 @@ def test_threadblocks_with_peers_may_add_up_as_well(runtime, boxes, collective):
     assert done.verified
     for gpu in done.artefacts[0].program.gpus:
         assert len(gpu.threadblocks) <= profile(runtime).usable_threadblocks
-        assert all(block.send is not None or block.recv is not None for block in gpu.threadblocks)
+        peers = [b for b in gpu.threadblocks if b.send is not None or b.recv is not None]
+        assert any(step.op == "re" for block in peers for step in block.steps)
 
 
 def test_the_search_finds_shared_sums_where_pairs_have_too_few_pieces():
@@ -132,3 +132,11 @@ def test_ranks_need_not_divide_the_message_of_an_allreduce(size, runtime, boxes,
     done = api.compile(problem, runtime, size=size, **given)
     assert done.verified
     assert done.taken().takes(size)
+
+
+def test_no_sum_waits_for_what_another_channel_sends_on():
+    """Threadblocks of one channel add up for another too, in the order of transfers."""
+    program = BuildRails(instances=2).run(problem_of(1, 6), Target(profile("msccl"), "LL"))
+    phases = [t.origin.phase for t in program.transfers]
+    assert phases == sorted(phases)
+    assert {t.origin.instance for t in program.transfers} == {0, 1}
