@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from colsynth.model import Forest
-from colsynth.runtimes.selection import divided_by_ranks, trimmed
+from colsynth.runtimes.selection import trimmed
 from colsynth.runtimes.target import Target
 
 _ENOUGH = Fraction(98, 100)
@@ -27,7 +27,7 @@ def left_out(forest: Forest, target: Target, instances: int, chunks: int) -> int
     instances, chunks : int
         Copies of the program, and chunks of each, while roots are equal.
     """
-    parts = _parts(forest, target, instances)
+    parts = target.loose_parts(forest.problem, forest.chunks, instances)
     whole = trimmed(parts, chunks, len(forest.problem.roots))
     return chunks - whole if whole else 0
 
@@ -41,7 +41,8 @@ def chunks_of_weight(forest: Forest, target: Target, instances: int) -> int:
     target : Target
     instances : int
     """
-    parts, best = _parts(forest, target, instances), (Fraction(0), 1)
+    parts = target.loose_parts(forest.problem, forest.chunks, instances)
+    best = Fraction(0), 1
     for number in range(1, target.profile.max_count + 1 if parts else 1):
         whole = trimmed(parts, forest.chunks * number, len(forest.problem.roots))
         share = Fraction(whole, forest.chunks * number)
@@ -50,12 +51,3 @@ def chunks_of_weight(forest: Forest, target: Target, instances: int) -> int:
         if share >= _ENOUGH:
             break
     return best[1]
-
-
-def _parts(forest: Forest, target: Target, instances: int) -> int:
-    """Return into how many parts a message can be cut in each instance; 0 if equal roots do."""
-    problem = forest.problem
-    alike = divided_by_ranks(problem.collective) or len(problem.roots) < 2
-    if alike or target.parts(problem, forest.chunks * instances):
-        return 0
-    return target.parts(problem, instances)

@@ -12,7 +12,7 @@ from typing import Any
 
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import parts_of_chunks
+from colsynth.runtimes.selection import divided_by_ranks, parts_of_chunks
 
 
 def _silent(_message: str, _done: int, _total: int) -> None:
@@ -66,6 +66,23 @@ class Target(Context):
     max_bytes: int | None = None
     size: int | None = None
     model: Any = None
+
+    def loose_parts(self, problem: Problem, shares: int, copies: int = 1) -> int:
+        """Return into how many parts a message can be cut, in each copy, that equal shares do not.
+
+        0 where they divide it, or where shares may not differ: each rank has its own, or there is
+        one root.
+
+        Parameters
+        ----------
+        problem : Problem
+        shares, copies : int
+            Chunks of all roots in a copy of the program while they are equal, and copies.
+        """
+        alike = divided_by_ranks(problem.collective) or len(problem.roots) < 2
+        if alike or self.parts(problem, shares * copies):
+            return 0
+        return self.parts(problem, copies)
 
     def parts(self, problem: Problem, chunks: int) -> int:
         """Return into how many parts each of a file's chunks can be cut (`parts_of_chunks`).

@@ -13,7 +13,7 @@ from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails_writer import Boxes, RailsWriter
 from colsynth.synthesis.baselines.refusals import equal_boxes, require_collective, require_ways
-from colsynth.synthesis.baselines.unequal import loose_parts, spread
+from colsynth.synthesis.baselines.unequal import spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class BuildRails:
         shares = count if scatters else 1  # what a GPU sends to another of its box
         ends = (1 if self.strategy == "paired" else 2) * (places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
-        loose = loose_parts(problem, places, target)
+        loose = target.loose_parts(problem, places)
         room = blocks // (ends + sums)
         channels = self.instances or max(1, room if loose else dividing(parts, room))
         if self.strategy == "paired":

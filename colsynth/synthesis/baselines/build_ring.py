@@ -16,7 +16,7 @@ from colsynth.synthesis.baselines.channel_rate import channel_rate, most_rings, 
 from colsynth.synthesis.baselines.forests import forest_of
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.rings import Ring, find_rings
-from colsynth.synthesis.baselines.unequal import loose_parts, spread
+from colsynth.synthesis.baselines.unequal import spread
 
 _MOST = 2
 """Chunks of a GPU on a ring where shares differ. FIFOs must hold so many calls, or no send ends."""
@@ -67,7 +67,7 @@ class BuildRing:
         chunks = (profile.max_offset + 1) // size if crowded else 1
         rate, parts = channel_rate(target), target.parts(value, len(value.roots))
         short = profile.fifo_calls[target.protocol] < _MOST
-        loose = 0 if short else loose_parts(value, len(value.roots), target)
+        loose = 0 if short else target.loose_parts(value, len(value.roots))
         wanted = None if loose else parts
         rings = find_rings(value.topology, self.channels, rate, most, chunks, wanted)
         if not rings:

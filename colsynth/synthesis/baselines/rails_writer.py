@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, zip_longest
+from itertools import accumulate, chain, zip_longest
 
 from colsynth.model import Direction, Origin, Slot, Transfer
 from colsynth.runtimes.long_sums import additions
@@ -39,22 +39,27 @@ class RailsWriter:
     pieces: list[tuple[int, ...]]
     fuses: bool
     transfers: list[Transfer] = field(default_factory=list)
+    _begins: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begins = list(accumulate(map(max, self.pieces), initial=0))
 
     @property
     def room(self) -> int:
         """Chunks of scratch for a shard, of all channels."""
-        return sum(map(max, self.pieces))
+        return self._begins[-1]
 
     def _slot(self, room: int, channel: int) -> Slot:
         """Return where a channel begins in a room of the scratch."""
-        return Slot("s", room * self.room + sum(map(max, self.pieces[:channel])))
+        return Slot("s", room * self.room + self._begins[channel])
 
-    def _shards(self, channel: int) -> list[range]:
-        """Return the chunks of each place in a channel; those of a place lie side by side."""
-        each = list(zip(*self.pieces, strict=True))
-        before = [sum(map(sum, each[:place])) for place in range(len(each))]
-        begins = [first + sum(own[:channel]) for first, own in zip(before, each, strict=True)]
-        return [range(at, at + own[channel]) for at, own in zip(begins, each, strict=True)]
+    def _shards(self) -> list[tuple[range, ...]]:
+        """Return by channel the chunks of each place; those of a place lie side by side."""
+        counts = [count for own in zip(*self.pieces, strict=True) for count in own]
+        ends = accumulate(counts, initial=0)
+        cells = [range(begin, begin + count) for begin, count in zip(ends, counts, strict=False)]
+        channels = len(self.pieces)
+        return [tuple(cells[channel::channels]) for channel in range(channels)]
 
     def add_channels(self) -> None:
         """Write down an allreduce.
@@ -63,15 +68,14 @@ class RailsWriter:
         other channels, which must not wait for what they send on themselves. Between boxes, the
         exchange of a channel takes so long that the sums of the next come in between.
         """
-        parts = [self._add_channel(channel) for channel in range(len(self.pieces))]
+        parts = [self._add_channel(*numbered) for numbered in enumerate(self._shards())]
         order = zip_longest(*parts) if len(self.boxes) == 1 else chain.from_iterable(parts)
         for _ in order:
             pass
 
-    def _add_channel(self, channel: int) -> Iterator[None]:
-        """Write down a channel, a part at a time."""
+    def _add_channel(self, channel: int, shards: Sequence[range]) -> Iterator[None]:
+        """Write down a channel with the chunks of each place, a part at a time."""
         places, count = len(self.boxes[0]), len(self.boxes)
-        shards = self._shards(channel)
         landing = [self._slot(place, channel) for place in range(places)]
         sums = [self._slot(places + box, channel) for box in range(count)]
         arrived: dict[int, dict[Slot, Ends]] = {rank: {} for box in self.boxes for rank in box}
@@ -105,7 +109,7 @@ class RailsWriter:
         are its sums. What arrives from other boxes has the rooms behind.
         """
         places, count = len(self.boxes[0]), len(self.boxes)
-        begin, pieces = channel * self.pieces[channel][0], self.pieces[channel][0]
+        begin, pieces = self._begins[channel], self.pieces[channel][0]
         room = [
             [self._slot(box * places + place, channel) for place in range(places)]
             for box in range(count)
