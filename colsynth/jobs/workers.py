@@ -70,14 +70,11 @@ class Workers:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        interrupted = kind is not None and not issubclass(kind, Exception)
+        if kind is not None and not issubclass(kind, Exception):  # on Ctrl-C, wait for no worker
+            for process in active_children():
+                process.terminate()
         if self.pool is not None:
-            # First of all: a pool whose processes are gone gives all its work an exception, and
-            # its thread ends with a traceback at work that was cancelled.
-            self.pool.shutdown(wait=not interrupted, cancel_futures=True)
-        for process in active_children() if interrupted else ():  # Ctrl-C waits for no worker
-            process.terminate()
-            process.join()
+            self.pool.shutdown(wait=True, cancel_futures=True)
         if self.listener is not None:
             self.listener.stop()
 

@@ -4,9 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -189,31 +188,3 @@ def test_processes_that_are_interrupted_or_killed_say_nothing(moment, number, co
         parent.send_signal(number)
     assert parent.communicate(timeout=60)[1] == b""
     assert parent.returncode == code
-
-
-def at_once_or_never(number):
-    time.sleep(60 * min(number, 1))
-
-
-def interrupted():
-    with Workers(2) as workers:
-        for _ in workers.run(at_once_or_never, range(20)):
-            raise KeyboardInterrupt
-
-
-def test_ctrl_c_says_nothing_of_work_that_was_cancelled(monkeypatch):
-    """Nor where a busy machine shuts the pool down late."""
-    said = []
-
-    def late(pool, **options):
-        time.sleep(0.5)
-        shut_down(pool, **options)
-
-    shut_down = ProcessPoolExecutor.shutdown
-    monkeypatch.setattr(ProcessPoolExecutor, "shutdown", late)
-    monkeypatch.setattr(threading, "excepthook", said.append)
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    time.sleep(0.5)
-    assert [one.exc_type for one in said] == []
-    assert not multiprocessing.active_children()
