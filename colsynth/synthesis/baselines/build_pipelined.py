@@ -20,13 +20,14 @@ from colsynth.model import (
     Transfer,
 )
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.pipelined_numbers import Numbers, numbers
+from colsynth.synthesis.baselines.pipelined_numbers import Numbers, cells_of, numbers
 from colsynth.synthesis.baselines.refusals import (
     equal_boxes,
     require_collective,
     require_ways,
     unfit,
 )
+from colsynth.synthesis.baselines.unequal import Cells
 
 _SERVED = Collective.ALLREDUCE, Collective.REDUCE_SCATTER, Collective.ALLGATHER
 
@@ -60,7 +61,8 @@ class BuildPipelined:
     within, between : int
         Channels within boxes and between them. 0: as many as share the work best.
     pieces : int
-        Segments of a shard. 0: as many as fit and divide messages.
+        Segments of a shard. 0: as many as fit and divide messages, or where ranks do not divide
+        the message of an allreduce, as many as fit: they differ by a chunk then, of many.
     """
 
     within: int = 0
@@ -102,13 +104,12 @@ class BuildPipelined:
             raise unfit("pipelined", topology, reason)
         asked = self.within, self.between, self.pieces
         chosen = Numbers(*(mine or most for mine, most in zip(asked, found, strict=True)))
-        writer = _Writer(value.collective, boxes, chosen)
+        cells = cells_of(value, len(boxes[0]), len(boxes), chosen.segments, target)
+        writer = _Writer(value.collective, boxes, chosen, cells)
         writer.write()
-        scratch = (writer.rooms * chosen.segments,) * topology.size
-        alike = value.collective is Collective.ALLREDUCE
-        chunks = (len(boxes[0]) if alike else topology.size) * chosen.segments
+        scratch = (writer.rooms * cells.room,) * topology.size
         return ChunkProgram(
-            value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
+            value, cells.chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )
 
 
@@ -124,6 +125,8 @@ class _Writer:
     collective : Collective
     boxes : tuple of tuple of int
     numbers : Numbers
+    cells : Cells
+        By segment.
     transfers : list of Transfer
     arrivals : dict
         Numbers of transfers, by slot, that brought sums of boxes, by rank and segment.
@@ -135,6 +138,7 @@ class _Writer:
     collective: Collective
     boxes: Sequence[Sequence[int]]
     numbers: Numbers
+    cells: Cells
     transfers: list[Transfer] = field(default_factory=list)
     arrivals: dict[tuple[int, int], dict[Slot, int]] = field(default_factory=dict)
     sums: dict[tuple[int, int, int], tuple[int, Slot]] = field(default_factory=dict)
@@ -150,10 +154,10 @@ class _Writer:
     def write(self) -> None:
         """Write down all segments, each of their parts some segments behind the one before."""
         if self.collective is Collective.ALLGATHER:
-            for segment in range(self.numbers.segments):
+            for segment in range(len(self.cells.counts)):
                 self._gather(segment)
             return
-        number, several = self.numbers.segments, len(self.boxes) > 1
+        number, several = len(self.cells.counts), len(self.boxes) > 1
         spreads = self.collective is Collective.ALLREDUCE
         late, copied = int(number * _LATE) * several, int(number * _COPIED) * spreads
         for beat in range(number + copied):
@@ -181,13 +185,14 @@ class _Writer:
             return (place,)
         return [box[place] for box in self.boxes]
 
-    def _chunk(self, shard: int, segment: int) -> int:
-        return shard * self.numbers.segments + segment
+    def _place(self, buffer: str, shard: int, segment: int) -> Slot:
+        """Return where a part of the whole message is."""
+        return Slot(buffer, self.cells.ranges[segment][shard].start)
 
     def _output(self, shard: int, segment: int) -> Slot:
-        """Return where a GPU leaves a chunk of the result."""
+        """Return where a GPU leaves a part of the result."""
         scatters = self.collective is Collective.REDUCE_SCATTER
-        return Slot("o", segment if scatters else self._chunk(shard, segment))
+        return Slot("o", segment) if scatters else self._place("o", shard, segment)
 
     def _reduce(self, segment: int) -> None:
         """Add up a segment of every shard in every box."""
@@ -195,15 +200,14 @@ class _Writer:
         for number, a, b in self._pairs():
             box = self.boxes[number]
             shard = self._shards(b)[0]
-            chunk = self._chunk(shard, segment)
             origin = Origin(0, Direction.IN, shard, segment % self.numbers.within, segment)
-            landing = Slot("s", self._chunk(a, segment))
-            sent = self._move(box[a], box[b], chunk, origin, Slot("i", chunk), landing)
+            read, landing = self._place("i", shard, segment), self.cells.slot(a, segment)
+            sent = self._move(box[a], box[b], origin, read, landing)
             arrived.setdefault(box[b], {})[landing] = sent
         for box in self.boxes:
             for place, rank in enumerate(box):
                 shard = self._shards(place)[0]
-                own = {Slot("i", self._chunk(shard, segment)): -1}
+                own = {self._place("i", shard, segment): -1}
                 first, *others = arrived[rank].items()
                 if len(self.boxes) == 1:
                     into, parts = self._output(shard, segment), {**own, **arrived[rank]}
@@ -220,25 +224,28 @@ class _Writer:
                 source, target = rail[box], rail[(box + distance) % count]
                 shard = source if gathers else place
                 last, read = self.sums[source, shard, segment]
-                landing = read if gathers else Slot("s", self._chunk(places + box, segment))
+                landing = read if gathers else self.cells.slot(places + box, segment)
                 origin = Origin(1, Direction.IN, shard, segment % self.numbers.between, segment)
-                chunk = self._chunk(shard, segment)
-                number = self._move(source, target, chunk, origin, read, landing, (last,))
+                number = self._move(source, target, origin, read, landing, (last,))
                 if gathers:
                     self.sums[target, shard, segment] = number, landing
                 else:
                     self.arrivals.setdefault((target, segment), {})[landing] = number
 
     def _join(self, segment: int) -> None:
-        """Add up the sums of all boxes in their order, so that all get the same bits."""
+        """Add up the sums of all boxes in their order, so that all get the same bits.
+
+        The second box begins with its own, which gives the same bits and waits for less.
+        """
         places = len(self.boxes[0])
         for index, box in enumerate(self.boxes):
             for place, rank in enumerate(box):
                 arrivals = self.arrivals.pop((rank, segment))
                 last, own = self.sums[rank, place, segment]
                 parts: dict[Slot, int] = {}
-                for other in range(len(self.boxes)):
-                    landing = Slot("s", self._chunk(places + other, segment))
+                order = (1, 0, *range(2, len(self.boxes))) if index == 1 else range(len(self.boxes))
+                for other in order:
+                    landing = self.cells.slot(places + other, segment)
                     mine = other == index
                     parts[own if mine else landing] = last if mine else arrivals[landing]
                 output = self._output(place, segment)
@@ -251,10 +258,9 @@ class _Writer:
             box = self.boxes[number]
             shards = self._shards(a)
             shard = shards[(number + distance) % count if len(shards) > 1 else 0]
-            chunk = self._chunk(shard, segment)
             origin = Origin(2, Direction.OUT, shard, segment % self.numbers.within, segment)
             last, slot = self.sums[box[a], shard, segment]
-            self._move(box[a], box[b], chunk, origin, slot, slot, (last,))
+            self._move(box[a], box[b], origin, slot, slot, (last,))
 
     def _pairs(self) -> Iterator[tuple[int, int, int]]:
         """Yield boxes and two places, in rounds in which everyone sends to one place."""
@@ -272,7 +278,7 @@ class _Writer:
         The first part is copied unless it is in place. Instances alternate, so that runtimes do not
         add all parts in one go: each waits for its own arrival, which takes no nop.
         """
-        chunk = self._chunk(shard, segment)
+        chunks = self.cells.ranges[segment][shard]
         last: tuple[int, ...] = ()
         for number, (part, arrival) in enumerate(parts.items()):
             after = (*last, arrival) if arrival >= 0 else last
@@ -281,8 +287,8 @@ class _Writer:
                 continue
             origin = Origin(phase, Direction.IN, shard, number % 2, segment)
             needed, operand = tuple(sorted(set(after))), into if number else None
-            fields = rank, rank, chunk, 1, number > 0, needed, origin, part, into, operand
-            self.transfers.append(Transfer(*fields))
+            where = rank, rank, chunks.start, len(chunks)
+            self.transfers.append(Transfer(*where, number > 0, needed, origin, part, into, operand))
             last = (len(self.transfers) - 1,)
         return last[0], into
 
@@ -290,12 +296,13 @@ class _Writer:
         self,
         source: int,
         target: int,
-        chunk: int,
         origin: Origin,
         read: Slot,
         write: Slot,
         after: tuple[int, ...] = (),
     ) -> int:
-        """Append a transfer and return its number."""
-        self.transfers.append(Transfer(source, target, chunk, 1, False, after, origin, read, write))
+        """Append a transfer of the origin's part and return its number."""
+        chunks = self.cells.ranges[origin.segment][origin.tree]
+        where = source, target, chunks.start, len(chunks)
+        self.transfers.append(Transfer(*where, False, after, origin, read, write))
         return len(self.transfers) - 1

@@ -13,7 +13,7 @@ from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails_writer import Boxes, RailsWriter
 from colsynth.synthesis.baselines.refusals import equal_boxes, require_collective, require_ways
-from colsynth.synthesis.baselines.unequal import spread
+from colsynth.synthesis.baselines.unequal import Cells, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,16 @@ class BuildRails:
         require_ways("rails", topology, pairs, profile=profile)
         scatters = value.collective is Collective.REDUCE_SCATTER
         pieces = self._pieces(value, boxes, target)
-        writer = RailsWriter(boxes, pieces, profile.fuses)
+        cells = Cells(tuple(pieces))
+        writer = RailsWriter(boxes, cells, profile.fuses)
         if scatters:
             for channel in range(len(pieces)):
                 writer.scatter(channel)
         else:
             writer.add_channels()
         rooms = len(boxes) * (len(boxes[0]) + 1) if scatters else len(boxes[0]) + len(boxes)
-        scratch = (rooms * writer.room,) * topology.size
-        chunks = (len(boxes) if scatters else 1) * sum(map(sum, pieces))
+        scratch = (rooms * cells.room,) * topology.size
+        chunks = (len(boxes) if scatters else 1) * cells.chunks
         return ChunkProgram(
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )

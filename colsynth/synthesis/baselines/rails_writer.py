@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, zip_longest
+from itertools import chain, zip_longest
 
 from colsynth.model import Direction, Origin, Slot, Transfer
 from colsynth.runtimes.long_sums import additions
 from colsynth.runtimes.profile import LONGEST
+from colsynth.synthesis.baselines.unequal import Cells
 
 Boxes = tuple[tuple[int, ...], ...]
 """The ranks of each box, by their places."""
@@ -29,37 +30,16 @@ class RailsWriter:
     Parameters
     ----------
     boxes : tuple of tuple of int
-    pieces : list of tuple of int
-        By channel, of each place of a box.
+    cells : Cells
+        By channel, the pieces of each place of a box.
     fuses : bool
         Whether the runtime adds while it receives.
     """
 
     boxes: Boxes
-    pieces: list[tuple[int, ...]]
+    cells: Cells
     fuses: bool
     transfers: list[Transfer] = field(default_factory=list)
-    _begins: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._begins = list(accumulate(map(max, self.pieces), initial=0))
-
-    @property
-    def room(self) -> int:
-        """Chunks of scratch for a shard, of all channels."""
-        return self._begins[-1]
-
-    def _slot(self, room: int, channel: int) -> Slot:
-        """Return where a channel begins in a room of the scratch."""
-        return Slot("s", room * self.room + self._begins[channel])
-
-    def _shards(self) -> list[tuple[range, ...]]:
-        """Return by channel the chunks of each place; those of a place lie side by side."""
-        counts = [count for own in zip(*self.pieces, strict=True) for count in own]
-        ends = accumulate(counts, initial=0)
-        cells = [range(begin, begin + count) for begin, count in zip(ends, counts, strict=False)]
-        channels = len(self.pieces)
-        return [tuple(cells[channel::channels]) for channel in range(channels)]
 
     def add_channels(self) -> None:
         """Write down an allreduce.
@@ -68,7 +48,7 @@ class RailsWriter:
         other channels, which must not wait for what they send on themselves. Between boxes, the
         exchange of a channel takes so long that the sums of the next come in between.
         """
-        parts = [self._add_channel(*numbered) for numbered in enumerate(self._shards())]
+        parts = [self._add_channel(*numbered) for numbered in enumerate(self.cells.ranges)]
         order = zip_longest(*parts) if len(self.boxes) == 1 else chain.from_iterable(parts)
         for _ in order:
             pass
@@ -76,8 +56,8 @@ class RailsWriter:
     def _add_channel(self, channel: int, shards: Sequence[range]) -> Iterator[None]:
         """Write down a channel with the chunks of each place, a part at a time."""
         places, count = len(self.boxes[0]), len(self.boxes)
-        landing = [self._slot(place, channel) for place in range(places)]
-        sums = [self._slot(places + box, channel) for box in range(count)]
+        landing = [self.cells.slot(place, channel) for place in range(places)]
+        sums = [self.cells.slot(places + box, channel) for box in range(count)]
         arrived: dict[int, dict[Slot, Ends]] = {rank: {} for box in self.boxes for rank in box}
         for box, a, b in self._within():
             origin = Origin(0, Direction.IN, box[b], channel)
@@ -109,14 +89,14 @@ class RailsWriter:
         are its sums. What arrives from other boxes has the rooms behind.
         """
         places, count = len(self.boxes[0]), len(self.boxes)
-        begin, pieces = self._begins[channel], self.pieces[channel][0]
+        begin, pieces = self.cells.begins[channel], self.cells.counts[channel][0]
         room = [
-            [self._slot(box * places + place, channel) for place in range(places)]
+            [self.cells.slot(box * places + place, channel) for place in range(places)]
             for box in range(count)
         ]
 
         def shard(rank: int) -> range:
-            return range(rank * self.room + begin, rank * self.room + begin + pieces)
+            return range(rank * self.cells.room + begin, rank * self.cells.room + begin + pieces)
 
         arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
         targets = [(place, box) for place in range(places) for box in range(count)]
@@ -143,7 +123,7 @@ class RailsWriter:
             for distance in range(1, count):
                 far = (index + distance) % count
                 source, adds = rail[far], self.fuses and count == 2
-                lands = self._slot(count * places + far, channel)
+                lands = self.cells.slot(count * places + far, channel)
                 ways = (read, into) if adds else (read, lands)
                 needed, own = ends[source, index], read if adds else None
                 number = self._send(source, rank, chunks, origin, *ways, needed, own)

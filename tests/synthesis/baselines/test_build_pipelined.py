@@ -136,6 +136,34 @@ def test_numbers_fit_the_runtime():
     assert numbers(problem_of(2, 8), 8, 2, Target(few)) is None
 
 
+@pytest.mark.parametrize(
+    ("gpus", "boxes", "size"),
+    [(6, 1, 10**9), (14, 1, 1 << 30), (28, 1, 1 << 30), (3, 2, None), (8, 3, 10**9), (12, 3, None)],
+)
+def test_the_numbers_leave_threadblocks_enough(gpus, boxes, size):
+    """Sums are not divided among threadblocks, and from three boxes on a nop belongs to each."""
+    problem, target = problem_of(boxes, gpus), Target(RCCL, size=size)
+    passes = "build-pipelined,assign-threadblocks{strategy=spread},spell-dependencies"
+    program = Pipeline.from_text(passes).run(problem, target)
+    assert max(len(gpu.threadblocks) for gpu in program.gpus) <= RCCL.resident_threadblocks
+    assert taken_sizes(program.header, RCCL).takes(size or 3 << 28)
+
+
+def test_unequal_shards_are_hardly_slower():
+    """Segments have so many chunks then that one more or less does not matter."""
+    problem = problem_of(1, 12)
+    assert taken_sizes(made(problem).header, RCCL).takes(3 << 28)
+    passes = "build-pipelined,assign-threadblocks{strategy=spread},spell-dependencies"
+    program = Pipeline.from_text(passes).run(problem, Target(RCCL, size=1 << 30))
+    assert taken_sizes(program.header, RCCL).takes(1 << 30)
+    assert verify_program(program, RCCL, subject="test").ok
+    equal, unequal = (
+        simulate(each, problem.topology, RCCL, [size])[0]
+        for each, size in ((made(problem), 3 << 28), (program, 1 << 30))
+    )
+    assert unequal.seconds / (1 << 30) < 1.04 * equal.seconds / (3 << 28)
+
+
 @pytest.mark.parametrize("algorithm", ["pipelined", "rails"])
 @pytest.mark.parametrize("size", [25_000_000, 10**9, 3 * 2**28])
 def test_calls_of_the_size_use_the_file(algorithm, size):
