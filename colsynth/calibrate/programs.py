@@ -84,7 +84,8 @@ def library_program(
     problem = Problem(topology, kind, root=root)
     settings = {} if channels is None else {"channels": channels}
     pipeline = configured(algorithm, settings)
-    target = replace(aim(problem, profile(_FUSES), protocol), model=model)
+    # Libraries cut any message into equal shares, so the program is for one that ranks divide.
+    target = replace(aim(problem, profile(_FUSES), protocol), model=model, size=size << 28)
     found: ThreadblockProgram = pipeline.run(problem, target)
     return found
 

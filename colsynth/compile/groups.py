@@ -69,7 +69,7 @@ def group_notes(problem: Problem, program: Program, target: Target) -> tuple[str
     """
     if len(problem.groups) < 2:
         return ()
-    size = usual_size(LARGE, program.header.ranks)
+    size = usual_size(LARGE, problem.collective, program.header.ranks)
     seconds = _seconds(problem, program, target, size)
     first, *others = (spell_ranks(group) for group in problem.groups)
     notes = []

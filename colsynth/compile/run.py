@@ -88,7 +88,8 @@ def _searched(
     means: Means | None,
     clock: Clock,
 ) -> Found:
-    sizes, objective = usual(target.min_bytes, target.max_bytes, problem.topology.size)
+    limits, ranks = (target.min_bytes, target.max_bytes), problem.topology.size
+    sizes, objective = usual(*limits, problem.collective, ranks)
     if request.size is not None:
         sizes, objective = (request.size,), Objective()
     first = aimed(target, modes[0])

@@ -92,7 +92,8 @@ class LowerForest:
         less = 0
         if not self.lockstep:
             if sizes == (1,):
-                sizes = (chunks_of_weight(value, target, self.instances),)
+                alone = self.most == 1
+                sizes = (chunks_of_weight(value, target, self.instances, alone=alone),)
             less = left_out(value, target, self.instances, value.chunks * sum(sizes))
         chunks = (value.chunks * sum(sizes) - less) * self.instances
         room = target.profile.max_offset + 1

@@ -197,7 +197,10 @@ def spreads(basis: Basis) -> Iterator[Proposal]:
 def segmentations(basis: Basis) -> Iterator[Proposal]:
     """Yield numbers and sizes of segments, where GPUs pass on what they receive."""
     shape = basis.shape
-    if shape.height < 2 or basis.values[SEGMENTS] != "1":
+    if basis.values[SEGMENTS] != "1":
+        return
+    yield from _single_chunks(basis)
+    if shape.height < 2:
         return
     segmented = tuple(_segmented(basis))
     for waits in _WAITS if _leaves_boxes(basis) or not shape.rises else _WAITS[1:]:
@@ -205,6 +208,16 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
         yield tuple(_in_rounds(basis))
     yield from _ordered_by_time(basis)
+
+
+def _single_chunks(basis: Basis) -> Iterator[Proposal]:
+    """Yield steps of one chunk each, where unequal roots carry several.
+
+    A GPU passes on a chunk when it has it, not when it has the last of them.
+    """
+    if basis.shape.trees and basis.is_loose and basis.values[MOST] != 1:
+        for strategy in "balanced", "spread":
+            yield ({ORDER: "round-robin", STRATEGY: strategy, MOST: 1, MERGE: 1},)
 
 
 def _ordered_by_time(basis: Basis) -> Iterator[Proposal]:
@@ -226,7 +239,7 @@ def _segmented(basis: Basis) -> Iterator[Changes]:
     strategy = "pooled" if both else "balanced"
     fixed = {**ALONE, STRATEGY: strategy, NIC_WINDOW: _NIC_WINDOW}
     while number > 1:
-        total = basis.cut(CHUNKS * number, number)
+        total = basis.cut_finely(number, CHUNKS * number)
         sizes = sizes_of(number, total, rises=shape.rises, falls=shape.falls)
         yield {**fixed, SEGMENTS: sizes}
         number = number * 7 // 8
@@ -250,7 +263,8 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
             return
         lag = number if shape.falls else 0
         fixed = {**ALONE, STRATEGY: "paired", NIC_WINDOW: _NIC_WINDOW}
-        sizes = ones_and_twos(number, basis.cut(2 * number - 2, number))
+        ends = 0 if basis.is_loose else 2  # of half the size; unequal roots leave less to choose
+        sizes = ones_and_twos(number, basis.cut(2 * number - ends, number))
         yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: sizes}
 
 
@@ -272,8 +286,8 @@ def strategies(basis: Basis) -> Iterator[Proposal]:
 def _scheduled(basis: Basis) -> Iterator[Changes]:
     """Yield ever fewer segments with threadblocks by time, with the protocol that moves most.
 
-    Trees move one chunk at a time. Data waits at each GPU for a whole chunk, so the more there are
-    the better; all their steps have to fit.
+    Trees move one chunk at a time, or where roots are unequal, one of equal segments. Data waits at
+    each GPU for the whole of it, so the more there are the better; all their steps have to fit.
     """
     from colsynth.cost import model_of
 
@@ -284,11 +298,13 @@ def _scheduled(basis: Basis) -> Iterator[Changes]:
     steps = shape.trees * (2 * phases + shape.rises) * (shape.ranks - 1) / shape.ranks
     room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
     bytes_each = _segment_bytes(replace(basis, protocol=protocol), _SEGMENT_SECONDS)
-    number = basis.cut(min(room, int(basis.size / (bytes_each * shape.trees))))
-    while number >= _LEAST:
-        fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: 1, MERGE: 1, INSTANCES: 1}
-        yield {**fixed, ORDER: "chains", SEGMENTS: "-".join(["1"] * number), PROTOCOL: protocol}
-        number = basis.cut(number // 2)
+    most = min(room, int(basis.size / (bytes_each * shape.trees)))
+    while (number := most if basis.is_loose else basis.cut(most)) >= _LEAST:
+        sizes = sizes_of(number, basis.cut_finely(number, number), rises=False, falls=False)
+        moved = int(sizes.partition("-")[0])
+        fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: moved, MERGE: 1, INSTANCES: 1}
+        yield {**fixed, ORDER: "chains", SEGMENTS: sizes, PROTOCOL: protocol}
+        most = number // 2
 
 
 def _gpu_steps(basis: Basis) -> int:

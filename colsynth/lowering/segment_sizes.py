@@ -11,7 +11,7 @@ CHUNKS = 7
 def ones_and_twos(number: int, total: int) -> str:
     """Return the sizes of two segments or more, those at both ends half as large as the others.
 
-    Their sum, from `number` to twice that less two, is given: runtimes take a file only for
+    Their sum, from `number` to twice that, is given: runtimes take a file only for
     messages whose elements its chunks divide (contract 1.4, `Basis.cut`).
     """
     small = 2 * number - total

@@ -16,6 +16,13 @@ from colsynth.runtimes.target import Target
 _ENOUGH = Fraction(98, 100)
 """The share of the chunks of equal roots that is enough, as `round-weights` has it."""
 
+_FEW = Fraction(94, 100)
+"""The same where each chunk takes a step: fewer chunks make small messages faster.
+
+An allreduce of 1 GiB by msccl on three DGX A100 reaches 123 GB/s with 11 chunks of each root (a
+share of 0.97), 128 with 43 (0.99); 1 MiB takes 159 and 454 us.
+"""
+
 
 def left_out(forest: Forest, target: Target, instances: int, chunks: int) -> int:
     """Return how many roots carry a chunk less in each instance; 0 where that is of no use.
@@ -32,7 +39,7 @@ def left_out(forest: Forest, target: Target, instances: int, chunks: int) -> int
     return chunks - whole if whole else 0
 
 
-def chunks_of_weight(forest: Forest, target: Target, instances: int) -> int:
+def chunks_of_weight(forest: Forest, target: Target, instances: int, *, alone: bool) -> int:
     """Return the fewest chunks per unit of weight with which roots hardly differ, 1 if they do not.
 
     Parameters
@@ -40,6 +47,8 @@ def chunks_of_weight(forest: Forest, target: Target, instances: int) -> int:
     forest : Forest
     target : Target
     instances : int
+    alone : bool
+        Whether each chunk travels by itself.
     """
     parts = target.loose_parts(forest.problem, forest.chunks, instances)
     best = Fraction(0), 1
@@ -48,6 +57,6 @@ def chunks_of_weight(forest: Forest, target: Target, instances: int) -> int:
         share = Fraction(whole, forest.chunks * number)
         if share > best[0]:
             best = share, number
-        if share >= _ENOUGH:
+        if share >= (_FEW if alone else _ENOUGH):
             break
     return best[1]

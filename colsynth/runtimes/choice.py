@@ -18,6 +18,13 @@ from colsynth.runtimes.selection import divided_by_ranks, dividing, parts_of_chu
 PROTOCOL = "protocol"
 """What stands for the protocol among changes."""
 
+FINE = 24
+"""Most chunks of a segment, on average, where roots carry unequal numbers of them.
+
+An allreduce of 1 GiB by msccl on five DGX A100 with 12 segments reaches 91 GB/s with 1 chunk each,
+98 with 4, 99 with 9, and 105 with 17; 640 MiB, which ranks divide, 107 GB/s.
+"""
+
 Changes = Mapping[str, Any]
 """New values of options, by ``"pass-name.field"``, and of the protocol."""
 
@@ -109,6 +116,23 @@ class Basis:
         parts, roots = self.parts_of(1), len(problem.roots)
         found = (n for n in range(most, least - 1, -1) if trimmed(parts, trees * n, roots))
         return next(found, dividing(0, most))
+
+    def cut_finely(self, number: int, most: int) -> int:
+        """Return into how many parts to cut the forest's chunks for a number of segments.
+
+        `most` at most; where equal shares do not divide messages, more: a chunk less of some roots
+        then matters little (`FINE`).
+        """
+        if self.is_loose:
+            room = (self.profile.max_offset + 1) // self.shape.trees
+            most = max(most, min(FINE * number, room))
+        return self.cut(most, number)
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether equal shares do not divide a message, though shares that differ do."""
+        alike = divided_by_ranks(self.problem.collective) or len(self.problem.roots) < 2
+        return not (alike or self.parts) and self.parts_of(1) > 0
 
     def parts_of(self, chunks: int) -> int:
         """Return into how many parts chunks can be cut at this size (`parts_of_chunks`)."""

@@ -77,8 +77,17 @@ class TakenSizes:
         return 0 if message % self.multiple else message // self.multiple
 
     def takes_usual(self) -> bool:
-        """Whether powers of two (times an odd factor of the ranks) are multiples."""
-        return _odd(self.ranks) % _odd(self.multiple) == 0
+        """Whether usual sizes are multiples, if they are large enough (`usual_size`)."""
+        return self.factor % _odd(self.multiple) == 0
+
+    def usual(self, most: int) -> int:
+        """Return the largest usual size up to `most` bytes (`usual_size`)."""
+        return _usual(most, self.factor)
+
+    @property
+    def factor(self) -> int:
+        """The odd factor of usual sizes: that of the ranks, if they share a message."""
+        return _odd(self.ranks) if self.shared else 1
 
     def _message(self, size: int) -> int:
         """Return what nccl-tests makes of a size."""
@@ -167,36 +176,30 @@ def never_usual(taken: TakenSizes) -> str | None:
     """Return what to tell of a file that no message of a usual size uses, None of others."""
     if taken.takes_usual():
         return None
-    odd = _odd(taken.ranks)
+    odd = taken.factor
     sizes = "a power of two bytes" if odd == 1 else f"a power of two times {odd} bytes"
     return f"no message of {sizes} uses the file; it is for {taken}"
 
 
 def unused(taken: TakenSizes, size: int | None = None) -> str | None:
-    """Return what to tell of a file that calls of a size do not use, or without one, usual calls.
-
-    Powers of two are usual too, but where every rank has a whole message, chunks that are shared
-    among 24 ranks do not divide one.
-    """
-    if size is not None:
-        named = f"no message of {format_size(size)} uses the file; it is for {taken}"
-        return None if taken.takes(size) else named
-    if taken.shared or _odd(taken.multiple) == 1 or not taken.takes_usual():
+    """Return what to tell of a file that no call of a size uses; None: that no usual one does."""
+    if size is None:
         return never_usual(taken)
-    return (
-        f"no message of a power of two bytes uses the file, as {taken.ranks} ranks do not divide "
-        f"it: --size {format_size(LARGE).replace(' ', '')} makes a file for it"
-    )
+    named = f"no message of {format_size(size)} uses the file; it is for {taken}"
+    return None if taken.takes(size) else named
 
 
-def usual_size(most: int, ranks: int) -> int:
+def usual_size(most: int, collective: Collective, ranks: int) -> int:
     """Return the largest size up to `most` bytes that people send to so many ranks.
 
-    A power of two times the odd factor of the ranks, which chunks of every rank contain; where
+    A power of two; where the message is divided among the ranks, times their odd factor. Where
     that is more than `most`, `most` itself.
     """
-    odd = _odd(ranks)
-    return odd << (most // odd).bit_length() - 1 if most >= odd else most
+    return _usual(most, _odd(ranks) if divided_by_ranks(collective) else 1)
+
+
+def _usual(most: int, factor: int) -> int:
+    return factor << (most // factor).bit_length() - 1 if most >= factor else most
 
 
 def _odd(number: int) -> int:

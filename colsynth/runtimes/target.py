@@ -12,7 +12,12 @@ from typing import Any
 
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import divided_by_ranks, parts_of_chunks
+from colsynth.runtimes.selection import (
+    LARGE,
+    divided_by_ranks,
+    parts_of_chunks,
+    power_of_two,
+)
 
 
 def _silent(_message: str, _done: int, _total: int) -> None:
@@ -88,11 +93,15 @@ class Target(Context):
         """Return into how many parts each of a file's chunks can be cut (`parts_of_chunks`).
 
         0 where powers of two are best: for usual sizes, and where no call uses even whole chunks.
+        Usual sizes are powers of two. Where a message is not divided among the ranks and they do
+        not divide one, the file is as for a large one: their shares have to differ.
         """
-        if self.size is None:
-            return 0
-        ranks = problem.topology.size
-        return parts_of_chunks(self.size, chunks, problem.collective, ranks, self.profile)
+        size, ranks = self.size, problem.topology.size
+        if size is None:
+            if divided_by_ranks(problem.collective) or ranks == power_of_two(ranks):
+                return 0
+            size = LARGE
+        return parts_of_chunks(size, chunks, problem.collective, ranks, self.profile)
 
     @property
     def sends_read_late(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 
+from colsynth.model import Collective
 from colsynth.runtimes.selection import LARGE, SMALL, usual_size
 from colsynth.search.measured import Measured
 
@@ -99,13 +100,15 @@ class Objective:
         return others.best(ties) or first
 
 
-def usual(min_bytes: int, max_bytes: int | None, ranks: int) -> tuple[tuple[int, ...], Objective]:
+def usual(
+    min_bytes: int, max_bytes: int | None, collective: Collective, ranks: int
+) -> tuple[tuple[int, ...], Objective]:
     """Return sizes and objective for a file that serves a range of messages.
 
-    There is a large size and a small one, both usual for this number of ranks.
+    There is a large size and a small one, both usual for the collective and the ranks.
     """
-    most = usual_size(LARGE if max_bytes is None else min(LARGE, max_bytes), ranks)
-    small = min(usual_size(max(SMALL, min_bytes), ranks), most)
+    most = usual_size(LARGE if max_bytes is None else min(LARGE, max_bytes), collective, ranks)
+    small = min(usual_size(max(SMALL, min_bytes), collective, ranks), most)
     if small == most:
         return (most,), Objective()
     return (small, most), Objective((SMALL_WEIGHT, 1 - SMALL_WEIGHT))

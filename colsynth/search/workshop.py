@@ -20,7 +20,7 @@ from colsynth.model import (
 )
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
-from colsynth.runtimes.selection import TakenSizes, taken_sizes, usual_size
+from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.measured import Measured, shape_of
@@ -210,7 +210,7 @@ def is_usable(size: int, law: TakenSizes) -> bool:
 
     A simulated size stands for all sizes up to the next one, and usual sizes are round numbers.
     """
-    return law.takes(usual_size(2 * size - 1, law.ranks))
+    return law.takes(law.usual(2 * size - 1))
 
 
 def _steps(plan: Plan) -> list[tuple[str, Any]]:

@@ -55,7 +55,9 @@ def sizes():
     rows["one tree"] = {"algorithm": "forest", "trees": "1"}
     for collective, spec, exponent in product(("allgather", "allreduce"), SIZES, EXPONENTS):
         problem = api.make_problem(load(spec), collective)
-        size = usual_size(2**exponent, problem.topology.size)  # others are never selected
+        size = usual_size(
+            2**exponent, problem.collective, problem.topology.size
+        )  # others are never selected
         times = {}
         start = time.process_time()
         for name, options in rows.items():

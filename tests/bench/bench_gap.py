@@ -46,7 +46,7 @@ def measure(case: Case, rivals: bool) -> dict[str, Any]:
     name, _, gpus = machine.partition(":")
     settings = {"gpus": gpus} if gpus else {}
     problem = api.make_problem(api.load_topology(name, nodes=boxes, settings=settings), collective)
-    size = usual_size(parse_size(text), problem.topology.size)
+    size = usual_size(parse_size(text), problem.collective, problem.topology.size)
     begun = time.process_time()
     try:
         done = api.compile(problem, runtime, size=size, several=False)

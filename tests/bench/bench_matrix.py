@@ -47,9 +47,9 @@ def ratio(machine: str, boxes: int, collective: str, runtime: str, size: int) ->
 
     preset, settings = parts(machine)
     topology = api.load_topology(preset, nodes=boxes, settings=settings)
-    size = usual_size(size, topology.size)
     try:
         problem = api.make_problem(topology, collective)
+        size = usual_size(size, problem.collective, topology.size)
         done = api.compile(problem, runtime, size=size, several=False)
     except ColsynthError as refusal:
         return str(refusal.diagnostic.code)

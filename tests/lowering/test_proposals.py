@@ -164,7 +164,7 @@ def test_spread_sums_fit_the_resident_threadblocks(name):
     machine = api.load_topology(preset, settings={"gpus": gpus} if gpus else {})
     problem = api.make_problem(machine, "reduce-scatter")
     shape = Shape(1, machine.size, 1, 1, 1, 1, 1, trees=machine.size, height=1, rises=True)
-    runtime, size = profile("msccl"), usual_size(2**20, machine.size)
+    runtime, size = profile("msccl"), usual_size(2**20, problem.collective, machine.size)
     seen = Basis(problem, runtime, "Simple", size, shape, {SUMS: "running"})
     plans = [plan for (plan,) in sums_in_one_go(seen) if plan[SUMS] == "by-chunk"]
     for plan in plans:

@@ -12,7 +12,7 @@ from colsynth.model import Collective, Problem
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.pack_roots import PackRoots
 
-TARGET = Target(runtimes.profile("msccl"))
+TARGET = Target(runtimes.profile("msccl"), size=9 << 20)
 PACE = default_model(TARGET.profile).rate["Simple"] * 10**9
 
 

@@ -54,9 +54,25 @@ def test_roots_hardly_differ(machine):
 
 
 def test_shards_stay_equal_where_they_may():
-    """A message that ranks divide, one of no named size, and shards that belong to ranks."""
-    for size, collective in ((9 * 2**20, "allreduce"), (None, "allreduce"), (2**30, "allgather")):
+    """A message that ranks divide, and shards that belong to ranks."""
+    for size, collective in ((9 * 2**20, "allreduce"), (None, "allgather"), (2**30, "allgather")):
         assert made("mesh:3x3", "", size, collective).header.chunks % 9 == 0
+
+
+def test_powers_of_two_use_a_file_for_no_named_size():
+    """All that people send to any number of ranks are powers of two, since nccl-tests does."""
+    assert made("mesh:3x3", "", None).header.chunks == made("mesh:3x3", "", 2**30).header.chunks
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+def test_unequal_roots_are_hardly_slower(runtime):
+    """They carry many chunks or single ones, so one more or less costs little."""
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=3), "allreduce")
+    equal, unequal = (
+        api.compile(problem, runtime, several=False, size=size) for size in (3 << 28, 1 << 30)
+    )
+    assert unequal.taken().takes(1 << 30)
+    assert unequal.predicted[-1].algbw > 0.98 * equal.predicted[-1].algbw
 
 
 def test_the_search_finds_such_files():

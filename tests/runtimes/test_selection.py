@@ -72,7 +72,7 @@ def test_sizes_that_ranks_cannot_share_are_those_of_nccl_tests():
     twelve = [header(Collective.ALLGATHER, 12, 12 * n) for n in (1, 4, 8)]
     laws = [taken_sizes(head, profile("rccl")) for head in twelve]
     assert [law.takes(2**30) for law in laws] == [True, True, False]
-    assert all(law.takes(usual_size(2**30, 12)) for law in laws)
+    assert all(law.takes(usual_size(2**30, Collective.ALLGATHER, 12)) for law in laws)
 
 
 def test_chunks_with_other_odd_factors_are_never_used():
@@ -81,24 +81,27 @@ def test_chunks_with_other_odd_factors_are_never_used():
         assert law.takes_usual() == usual
         assert any(law.takes(2**k) for k in range(40)) == usual
         assert (never_usual(law) is None) == usual
-    assert taken_sizes(header(Collective.ALLREDUCE, 6, 48), profile("rccl")).takes_usual()
 
 
 def test_it_is_told_which_calls_do_not_use_a_file():
     law = taken_sizes(header(Collective.ALLREDUCE, 6, 48), profile("rccl"))
-    assert "as 6 ranks do not divide it: --size 1GiB makes" in unused(law)
+    assert unused(law).startswith("no message of a power of two bytes uses the file; it is for")
     assert unused(law, 3 * 2**20) is None
     assert unused(law, 2**20).startswith("no message of 1 MiB uses the file; it is for multiples")
+    assert unused(taken_sizes(header(Collective.ALLREDUCE, 6, 64), profile("rccl"))) is None
     assert unused(taken_sizes(header(Collective.ALLGATHER, 6, 48), profile("rccl"))) is None
-    odd = taken_sizes(header(Collective.ALLREDUCE, 6, 7), profile("rccl"))
-    assert unused(odd) == never_usual(odd)
+    odd = taken_sizes(header(Collective.ALLGATHER, 6, 42), profile("rccl"))
+    assert unused(odd).startswith("no message of a power of two times 3 bytes uses the file")
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 6, 8, 12, 24, 56])
-def test_usual_sizes_are_powers_of_two_times_the_odd_factor_of_the_ranks(ranks):
-    for most in (1, 1000, 2**20, 2**30, 2**30 + 1):
-        found = usual_size(most, ranks)
-        odd = ranks // (ranks & -ranks)
+def test_usual_sizes_are_powers_of_two_times_an_odd_factor_that_ranks_share(ranks):
+    cases = product(
+        (1, 1000, 2**20, 2**30, 2**30 + 1), (Collective.ALLGATHER, Collective.ALLREDUCE)
+    )
+    for most, collective in cases:
+        found = usual_size(most, collective, ranks)
+        odd = ranks // (ranks & -ranks) if collective is Collective.ALLGATHER else 1
         assert found <= most < max(2 * found, odd)
         assert found == most or (found // odd).bit_count() == 1
 

@@ -11,6 +11,7 @@ from colsynth.compile.request import Request
 from colsynth.compile.run import compile_problem
 from colsynth.errors import InputError, NegativeFinding
 from colsynth.jobs.workers import Workers
+from colsynth.model import Collective
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
@@ -39,7 +40,7 @@ def case_of(machine, boxes, collective, runtime, sizes=(LARGE,)):
 
 
 def found(case, **wish):
-    sizes, objective = usual(0, None, 8)
+    sizes, objective = usual(0, None, case.problem.collective, 8)
     if case.sizes != sizes:
         objective = Objective()
     return find_plan(case, objective, Wish(**wish), Means())
@@ -97,7 +98,8 @@ def test_the_answer_does_not_depend_on_the_number_of_processes():
 )
 def test_the_default_is_faster_than_the_pipeline_as_it_stands(machine, boxes, collective, runtime):
     """A schedule that is optimal on links can be many times slower than a ring in threadblocks."""
-    case = case_of(machine, boxes, collective, runtime, usual(0, None, 8)[0])
+    sizes, _ = usual(0, None, Collective(collective), 8)
+    case = case_of(machine, boxes, collective, runtime, sizes)
     plain, best = (found(case, level=level).best for level in (0, 1))
     assert best.seconds[-1] < 0.8 * plain.seconds[-1]
 
@@ -152,7 +154,7 @@ def test_grids_behind_a_big_switch_get_a_search_of_their_own():
     """A sweep that begins with all GPUs as neighbours does not get there, one without rivals."""
     topology = api.load_topology("gb200-nvl72", settings={"gpus": "18"})
     problem = api.make_problem(topology, "allgather")
-    size = usual_size(LARGE, 18)
+    size = usual_size(LARGE, problem.collective, 18)
     alone, all_of_them = (
         api.compile(problem, "rccl", algorithm=name, size=size, several=False)
         for name in ("forest", None)

@@ -33,20 +33,21 @@ def compiled(machine, collective, runtime, **options):
 
 
 @pytest.mark.parametrize(("machine", "collective", "runtime"), [*NEVER_USED, *SOME])
-def test_powers_of_two_times_the_ranks_use_default_files(machine, collective, runtime):
+def test_usual_sizes_use_default_files(machine, collective, runtime):
+    """Powers of two, times the ranks' odd factor where they share a message."""
     done = compiled(machine, collective, runtime)
     header = done.artefacts[0].program.header
     law = taken_sizes(header, profile(runtime))
-    assert all(law.takes(header.ranks << k) for k in range(14, 27))
-    told = any("no message of a power of two" in note for note in done.notes)
-    assert told == (collective == "allreduce" and header.ranks.bit_count() > 1)
+    assert all(law.takes(law.usual(1 << k)) for k in range(19, 31))
+    assert not any("no message of" in note for note in done.notes)
 
 
 @pytest.mark.parametrize(
     ("machine", "algorithm"),
     [
         *(("dgx-1v", name) for name in ("ring", "tree", "hierarchical", "allpairs2", "ten")),
-        *(("mesh:3x3", name) for name in ("roots", "tree", "ten")),
+        *(("mesh:3x3", name) for name in ("roots", "tree")),
+        ("mesh:2x4", "ten"),
         *(("clique:6", name) for name in ("ring", "tree")),
     ],
 )

@@ -29,7 +29,7 @@ def loads(phase):
 
 @pytest.mark.parametrize("size", [2, 3, 8, 17])
 def test_a_ring_of_gpus_is_loaded_evenly(schedule, size):
-    forest = schedule("ring", f"ring:{size}", "allreduce")
+    forest = schedule("ring", f"ring:{size}", "allgather")
     topology = forest.problem.topology
     for phase in forest.phases:
         found = loads(phase)
@@ -117,7 +117,7 @@ def test_files_of_rings_verify(compiled, name, boxes, collective):
 )
 def test_rings_are_as_many_as_fill_the_links_and_fit(runtime, name, boxes, rings):
     problem = Problem(api.load_topology(name, nodes=boxes), Collective.ALLREDUCE)
-    forest = BuildRing().run(problem, Target(runtimes.profile(runtime)))
+    forest = BuildRing().run(problem, Target(runtimes.profile(runtime), size=boxes << 30))
     assert forest.trees_per_root == rings
 
 
@@ -143,7 +143,8 @@ def test_rings_of_many_gpus_fit_the_nodes_of_a_file():
     """16 or 32 equal rings of 68 GPUs would fill half of the links, or not fit."""
     topology = api.load_topology("gb200-nvl72", settings={"gpus": "68"})
     profile = runtimes.profile("msccl")
-    forest = BuildRing().run(Problem(topology, Collective.ALLREDUCE), Target(profile))
+    target = Target(profile, size=17 << 25)
+    forest = BuildRing().run(Problem(topology, Collective.ALLREDUCE), target)
     rings = len(forest.phases[0].trees) // 68
     assert 16 < rings < 32
     assert rings * 2 * 67 <= profile.max_xml_nodes

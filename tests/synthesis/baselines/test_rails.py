@@ -67,14 +67,16 @@ def test_a_pair_sends_no_more_pieces_than_a_fifo_holds_calls():
     """Else all would wait for somebody to receive first, and take turns on the links."""
     machine = profile("msccl")
     for protocol, calls in machine.fifo_calls.items():
-        program = BuildRails().run(problem_of(1, 12), Target(machine, protocol))
+        program = BuildRails().run(problem_of(1, 12), Target(machine, protocol, size=3 << 20))
         assert {one.count for one in program.transfers if not one.is_local} == {calls}
 
 
 def test_pairs_fit_more_gpus_than_a_file_has_threadblocks_for_both_directions():
     problem = problem_of(1, 40)
     assert profile("msccl").usable_threadblocks < 2 * 39
-    done = api.compile(problem, "msccl", algorithm="rails", level=0, protocol="LL", several=False)
+    done = api.compile(
+        problem, "msccl", algorithm="rails", level=0, protocol="LL", several=False, size=5 << 18
+    )
     assert done.verified
     assert all(
         (block.send is None) == (block.recv is None)
