@@ -2,7 +2,7 @@
 
 One row for each machine, collective and runtime. A cell is the predicted time of the file that
 ``compile --size`` makes for that size, over the runtime's bound, and the algorithm. Sizes are
-rounded to what the number of GPUs divides (768 MiB for 24), or no call would use the file.
+rounded to what calls use in collectives that share a message (768 MiB for 24 GPUs).
 ``bench_levels`` compares levels and baselines instead. ``--shell`` adds the seconds from the shell
 to a verified file without ``--size``. ``--output FILE`` keeps rows, so that an interrupted run goes
 on. Takes an hour, so ``make bench`` leaves it out: ``python -m tests.bench.bench_matrix``.
