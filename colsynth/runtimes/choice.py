@@ -13,7 +13,13 @@ from typing import Any
 
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import divided_by_ranks, dividing, parts_of_chunks, trimmed
+from colsynth.runtimes.selection import (
+    divided_by_ranks,
+    dividing,
+    parts_of_chunks,
+    shares_may_differ,
+    trimmed,
+)
 
 PROTOCOL = "protocol"
 """What stands for the protocol among changes."""
@@ -131,8 +137,7 @@ class Basis:
     @property
     def is_loose(self) -> bool:
         """Whether equal shares do not divide a message, though shares that differ do."""
-        alike = divided_by_ranks(self.problem.collective) or len(self.problem.roots) < 2
-        return not (alike or self.parts) and self.parts_of(1) > 0
+        return shares_may_differ(self.problem) and not self.parts and self.parts_of(1) > 0
 
     def parts_of(self, chunks: int) -> int:
         """Return into how many parts chunks can be cut at this size (`parts_of_chunks`)."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 from math import isqrt, lcm
 
-from colsynth.model import Collective, Header
+from colsynth.model import Collective, Header, Problem
 from colsynth.runtimes.profile import Profile
 from colsynth.units import format_size, plural
 
@@ -87,7 +87,7 @@ class TakenSizes:
     @property
     def factor(self) -> int:
         """The odd factor of usual sizes: that of the ranks, if they share a message."""
-        return _odd(self.ranks) if self.shared else 1
+        return _factor(self.ranks, shared=self.shared)
 
     def _message(self, size: int) -> int:
         """Return what nccl-tests makes of a size."""
@@ -195,7 +195,11 @@ def usual_size(most: int, collective: Collective, ranks: int) -> int:
     A power of two; where the message is divided among the ranks, times their odd factor. Where
     that is more than `most`, `most` itself.
     """
-    return _usual(most, _odd(ranks) if divided_by_ranks(collective) else 1)
+    return _usual(most, _factor(ranks, shared=divided_by_ranks(collective)))
+
+
+def _factor(ranks: int, *, shared: bool) -> int:
+    return _odd(ranks) if shared else 1
 
 
 def _usual(most: int, factor: int) -> int:
@@ -239,6 +243,11 @@ def trimmed(parts: int, most: int, roots: int) -> int:
 def divided_by_ranks(collective: Collective) -> bool:
     """Whether a message is divided among the ranks; else every rank has a whole one."""
     return collective in _PARTS
+
+
+def shares_may_differ(problem: Problem) -> bool:
+    """Whether roots may carry unequal shares: several of them, none with a part of its own."""
+    return not divided_by_ranks(problem.collective) and len(problem.roots) > 1
 
 
 def divides(number: int, parts: int) -> bool:

@@ -17,6 +17,7 @@ from colsynth.runtimes.selection import (
     divided_by_ranks,
     parts_of_chunks,
     power_of_two,
+    shares_may_differ,
 )
 
 
@@ -84,8 +85,7 @@ class Target(Context):
         shares, copies : int
             Chunks of all roots in a copy of the program while they are equal, and copies.
         """
-        alike = divided_by_ranks(problem.collective) or len(problem.roots) < 2
-        if alike or self.parts(problem, shares * copies):
+        if not shares_may_differ(problem) or self.parts(problem, shares * copies):
             return 0
         return self.parts(problem, copies)
 
