@@ -94,7 +94,9 @@ def compile(  # noqa: A001 - the verb of this package
     protocol : str, optional
         ``"Simple"`` (the default), ``"LL"`` or ``"LL128"``.
     min_bytes, max_bytes : int, optional
-        Message sizes served, inclusive, counted as the runtime counts them.
+        Message sizes served, inclusive, counted as the runtime counts them. Unless given, a file
+        serves those around `size` at which the library by itself is not predicted to be faster;
+        without a search (level 0, `passes`) all that the runtime counts.
     passes : str, optional
         A pipeline to run instead of the algorithm's.
     model : Model, optional
@@ -134,7 +136,6 @@ def compile(  # noqa: A001 - the verb of this package
     target = aim(
         machine, library, protocol or "Simple", min_bytes, max_bytes, seed=seed, progress=progress
     )
-    target = replace(target, model=model)
     request = Request(
         algorithm=None if algorithm == AUTO or passes is not None else algorithm,
         passes=passes,
@@ -146,8 +147,9 @@ def compile(  # noqa: A001 - the verb of this package
         any_protocol=protocol is None and passes is None and _tries_protocols(level, size),
         evaluations=None if algorithm in _TIMED else budget,
         jobs=jobs,
+        least_given=min_bytes is not None,
     )
-    return _compiled(problem, machine, target, request, watch)
+    return _compiled(problem, machine, replace(target, model=model), request, watch)
 
 
 def _of_sketch(

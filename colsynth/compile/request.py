@@ -43,6 +43,8 @@ class Request:
         Largest number of programs that the search makes; None: that of the level.
     jobs : int
         With more than one, copies of this process may do a part of the work.
+    least_given : bool
+        Whether the smallest message that files serve is given. The largest is in the target.
     """
 
     algorithm: str | None = ANY
@@ -55,6 +57,12 @@ class Request:
     any_protocol: bool = False
     evaluations: int | None = None
     jobs: int = 1
+    least_given: bool = False
+
+    @property
+    def compares(self) -> bool:
+        """Whether sizes at which the library is faster are left to it: not without a search."""
+        return self.level > 0 and self.passes is None
 
     def wish(self, protocol: str, *, rounds: bool = False) -> Wish:
         """Return the wish for the search; `rounds` as in `Wish`."""

@@ -18,6 +18,7 @@ from colsynth.compile.link_rate import LinkRate, link_rate
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction, Schedule
+from colsynth.compile.served import Served, compared, served
 from colsynth.errors import DefectError, NegativeFinding
 from colsynth.jobs.beside import Beside
 from colsynth.model import Problem, Program, RoundProgram, ThreadblockProgram
@@ -27,6 +28,7 @@ from colsynth.runtimes.selection import taken_sizes, unused
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.found import Found
+from colsynth.search.library import Library
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective, usual
@@ -70,24 +72,28 @@ def compile_problem(
     if watch is not None:
         watch("", 0, "problem", problem)
     clock = Clock()
-    found = _searched(problem, target, request, modes, means, clock)
+    case, objective = _case(problem, target, request, modes)
+    beside = request.jobs > 1
+    means = means or Means(request.evaluations, progress=target.progress, beside=beside)
+    wish = request.wish(target.protocol, rounds=target.profile.rounds)
     failure: NegativeFinding | DefectError | None = None
-    for measured in found.ranking:
-        try:
-            return _compiled(problem, target, request, modes, watch, found, measured, clock)
-        except (NegativeFinding, DefectError) as fault:
-            failure = failure or fault  # verification refuses this program: take the next best
+    library, compares = Library(case), request.compares
+    ahead = partial(library.ahead, compared(case) if compares else ())
+    with Beside(ahead, wanted=beside and compares) as others:
+        library.follow(others)
+        found = find_plan(case, objective, wish, means, clock)
+        for measured in found.ranking:
+            try:
+                return _compiled(problem, target, request, modes, watch, found, measured, library)
+            except (NegativeFinding, DefectError) as fault:
+                failure = failure or fault  # verification refuses this program: take the next best
     raise failure or TypeError("a search without a program ends with an error")
 
 
-def _searched(
-    problem: Problem,
-    target: Target,
-    request: Request,
-    modes: tuple[Mode, ...],
-    means: Means | None,
-    clock: Clock,
-) -> Found:
+def _case(
+    problem: Problem, target: Target, request: Request, modes: tuple[Mode, ...]
+) -> tuple[Case, Objective]:
+    """Return the case of the search, and what it minimizes."""
     limits, ranks = (target.min_bytes, target.max_bytes), problem.topology.size
     sizes, objective = usual(*limits, problem.collective, ranks)
     if request.size is not None:
@@ -105,11 +111,7 @@ def _searched(
         seed=target.seed,
         limited=request.any_protocol,
     )
-    beside = request.jobs > 1
-    means = means or Means(request.evaluations, progress=target.progress, beside=beside)
-    return find_plan(
-        case, objective, request.wish(target.protocol, rounds=target.profile.rounds), means, clock
-    )
+    return case, objective
 
 
 def _compiled(
@@ -120,21 +122,26 @@ def _compiled(
     watch: Watch | None,
     found: Found,
     measured: Measured,
-    clock: Clock,
+    library: Library,
 ) -> Compilation:
     """Return the files of one plan."""
-    plan = measured.plan
-    target = replace(target, protocol=plan.protocol, size=found.workshop.case.size)
+    plan, case, clock = measured.plan, found.workshop.case, found.workshop.clock
+    schedule, program = found.workshop.make(plan)
+    sides = not request.least_given, target.max_bytes is None
+    with clock.measure("library"):
+        serves = served(program, case, library, *sides) if request.compares else Served()
+    target = serves.limit(replace(target, protocol=plan.protocol, size=case.size))
     ours = request.passes is None
     maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
-    known = None if watch is not None else found.workshop.make(plan)
+    known = None if watch is not None else (schedule, serves.limited(program))
     wanted = request.jobs > 1 and known is not None
-    with Beside(partial(_limits, measured, found), wanted=wanted) as beside:
+    with Beside(partial(_limits, measured, found, serves), wanted=wanted) as beside:
         schedule, artefacts = maker.make(known)
         limits = beside.result()
     notes = (
         *_given_up(found),
-        *search_notes(found.start, measured, found.workshop.case),
+        *search_notes(found.start, measured, case),
+        *serves.notes,
         *mode_notes(target.profile, request.mode, modes),
         *_selection_notes(artefacts, target),
         *(() if _multicasts(artefacts) else capability_notes(problem, target.profile)),
@@ -168,10 +175,10 @@ def _links(schedule: Schedule, program: Program, problem: Problem, found: Found)
 
 
 def _limits(
-    measured: Measured, found: Found
+    measured: Measured, found: Found, serves: Served
 ) -> Iterator[tuple[tuple[Prediction, ...], dict[str, float]]]:
     """Yield the predictions for the first program, and what limits the last of them."""
-    _, program = found.workshop.make(measured.plan)
+    program = serves.limited(found.workshop.make(measured.plan)[1])
     predicted = _predictions(measured, found, (program,))
     yield predicted, _limited_by(program, found.workshop.case, predicted)
 
@@ -186,12 +193,13 @@ def _predictions(
 ) -> tuple[Prediction, ...]:
     """Return the predicted times of a plan, at the sizes that were simulated and files serve."""
     times = zip(found.workshop.case.sizes, measured.seconds, strict=True)
-    limits = [program.header.max_bytes for program in programs]
-    most = min((limit for limit in limits if limit is not None), default=inf)
+    headers = [program.header for program in programs]
+    least = max((header.min_bytes for header in headers), default=0)
+    most = min((h.max_bytes for h in headers if h.max_bytes is not None), default=inf)
     return tuple(
-        Prediction(size, seconds, least)
-        for (size, seconds), least in zip_longest(times, found.floors)
-        if seconds is not None and size <= most
+        Prediction(size, seconds, floor)
+        for (size, seconds), floor in zip_longest(times, found.floors)
+        if seconds is not None and least <= size <= most
     )
 
 

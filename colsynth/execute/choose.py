@@ -55,11 +55,13 @@ class Choice:
         return taken_sizes(self.header, self.profile, element_bytes)
 
     def usual_size(self, element_bytes: int) -> int:
-        """Return the size of a message where none is named: 1 MiB, or the nearest it takes."""
+        """Return the size of a message where none is named: about 1 MiB, as chunks divide it.
+
+        A file that serves larger messages alone executes the same steps.
+        """
         taken = self.taken(element_bytes)
         most = _USUAL if taken.max_bytes is None else min(_USUAL, taken.max_bytes)
-        size = max(1, most // taken.multiple) * taken.multiple
-        return max(size, -(-taken.min_bytes // taken.multiple) * taken.multiple)
+        return max(1, most // taken.multiple) * taken.multiple
 
     def modes(self) -> tuple[bool, ...]:
         """Return the call modes that the file serves: in place is True."""

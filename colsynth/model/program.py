@@ -113,6 +113,10 @@ class ThreadblockProgram:
         vars(program).update(steps=steps, lengths=lengths)  # what the properties would find
         return program
 
+    def headed(self, header: Header) -> ThreadblockProgram:
+        """Return the program with another header; the steps are the same."""
+        return self.of(header, self.gpus, self.steps, self.lengths)
+
     def __eq__(self, other: object) -> bool:
         """Whether both do the same; tables are compared as a whole, since most differ early."""
         import numpy as np

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from colsynth.model.chunks import Slot
 from colsynth.model.program import Header, ThreadblockProgram
@@ -83,6 +83,10 @@ class RoundProgram:
     header: Header
     scratch: tuple[int, ...]
     rounds: tuple[Round, ...]
+
+    def headed(self, header: Header) -> RoundProgram:
+        """Return the program with another header; the rounds are the same."""
+        return replace(self, header=header)
 
     @property
     def messages(self) -> int:

@@ -16,6 +16,7 @@ from colsynth.runtimes.profile import Profile
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.levels import LEVELS
+from colsynth.search.library import library_algorithms, library_case
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.plan import Plan
@@ -164,12 +165,9 @@ def _modes(case: Case, runtime: Profile) -> tuple[Mode, ...]:
 
 def _library(case: Case, found: tuple[Measured, ...], means: Means) -> tuple[Measured, ...]:
     """Return what the library does by itself: its algorithms, on the runtime that has them."""
-    other = case.profile.library
-    if other is not None:
-        case = replace(case, runtime=other, model=None)
-    own = case.profile.built_in.get(case.problem.collective, ())
-    if other is not None and own:
-        found = find_each(case, own, replace(means, budget=_LIBRARY))
+    own = library_algorithms(case)
+    if case.profile.library is not None and own:
+        found = find_each(library_case(case), own, replace(means, budget=_LIBRARY))
     return tuple(m for m in found if m.plan.algorithm in own)
 
 

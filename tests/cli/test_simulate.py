@@ -129,7 +129,7 @@ def test_a_runtime_that_alone_can_run_a_file_is_taken_and_named(
 def test_sizes_that_do_not_use_the_file_have_no_time(tmp_path, capsys):
     """Of 48 chunks; the library's own algorithm would run, which is not simulated."""
     path = str(tmp_path / "a.xml")
-    asked = ["compile", "dgx-1v", "-c", "allgather", "--trees", "optimal", "-r", "rccl"]
+    asked = ["compile", "dgx-1v", "-c", "allgather", "--trees", "optimal", "-r", "rccl", "-O0"]
     assert run([*asked, "-o", path]) == 0
     shown = capsys.readouterr()
     assert "multiples of 192 bytes (48 elements of 4 bytes)" in shown.out

@@ -113,8 +113,9 @@ def test_a_big_switch_is_searched_with_grids(tmp_path):
     path = tmp_path / "big.yaml"
     path.write_text(BOX.format(gpus=24))
     problem = api.make_problem(api.load_topology(str(path)), "allreduce")
-    plain = api.compile(problem, "msccl", algorithm="forest", level=0, several=False)
-    found = api.compile(problem, "msccl", algorithm="forest", several=False)
+    options = {"algorithm": "forest", "several": False, "min_bytes": 1}
+    plain = api.compile(problem, "msccl", level=0, **options)
+    found = api.compile(problem, "msccl", **options)
     assert "grid" in found.summary()["settings"]
     assert found.predicted[-1].seconds < 0.5 * plain.predicted[-1].seconds
     assert found.predicted[0].seconds < plain.predicted[0].seconds

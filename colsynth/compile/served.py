@@ -1,0 +1,200 @@
+"""Which messages a file serves: those at which the library by itself is not predicted faster.
+
+A file that is fast at one size may be slow at others, and whoever loads it for a job has calls of
+all sizes. So its byte range ends where the library's own algorithms are faster, and the library
+serves those calls. From the size that the file is for, sizes are compared in steps of four, up and
+down. Each stands for all up to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+
+from colsynth.model import Program
+from colsynth.runtimes.selection import LARGE, usual_size
+from colsynth.runtimes.target import Target
+from colsynth.search.case import Case
+from colsynth.search.library import Library
+from colsynth.units import format_size
+
+SLOWER = 1.1
+"""A file that takes so many times as long as the library at a size does not serve it.
+
+Less may be an error of the model. Then the file serves the size if it wins more at those beyond.
+"""
+
+_LEAST = 1024
+"""Bytes of the smallest message that is compared; smaller ones take as long."""
+
+_STEP = 4
+"""Ratio of sizes that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The messages that a file serves.
+
+    Parameters
+    ----------
+    min_bytes, max_bytes : int or None
+        Inclusive; None where the file serves all on that side.
+    notes : tuple of str
+        What is left to the library.
+    """
+
+    min_bytes: int | None = None
+    max_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def limit(self, target: Target) -> Target:
+        """Return a target with these limits; what is None stays."""
+        least, most = self.min_bytes, self.max_bytes
+        return replace(
+            target,
+            min_bytes=target.min_bytes if least is None else least,
+            max_bytes=target.max_bytes if most is None else most,
+        )
+
+    def limited(self, program: Program) -> Program:
+        """Return a program with these limits; what is None stays."""
+        header, least, most = program.header, self.min_bytes, self.max_bytes
+        if least is None and most is None:
+            return program
+        return program.headed(
+            replace(
+                header,
+                min_bytes=header.min_bytes if least is None else least,
+                max_bytes=header.max_bytes if most is None else most,
+            )
+        )
+
+
+def _smaller(case: Case) -> tuple[int, ...]:
+    """Return the sizes below that of the file that are compared, descending."""
+    problem, found = case.problem, []
+    most = case.sizes[-1] // _STEP
+    while most >= _LEAST:
+        found.append(usual_size(most, problem.collective, problem.topology.size))
+        most //= _STEP
+    return tuple(found)
+
+
+def _larger(case: Case) -> tuple[int, ...]:
+    """Return the sizes above that of the file that are compared, ascending."""
+    found = []
+    least = case.sizes[-1] * _STEP
+    while least <= LARGE:
+        found.append(least)
+        least *= _STEP
+    return tuple(found)
+
+
+def compared(case: Case) -> tuple[int, ...]:
+    """Return the sizes at which a file is compared with the library, as far as there is need."""
+    return case.sizes[-1], *_smaller(case), *_larger(case)
+
+
+def served(
+    program: Program, case: Case, library: Library, below: bool = True, above: bool = True
+) -> Served:
+    """Return the messages that a program serves rather than the library does.
+
+    Where the library is faster at the very size that the file is for, nothing is limited.
+
+    Parameters
+    ----------
+    program : Program
+    case : Case
+        Its last size is the one that the file is for.
+    library : Library
+        Of the case.
+    below, above : bool
+        Whether to look for the smallest message, and for the largest.
+    """
+    duel, size = _Duel(program, case, library), case.sizes[-1]
+    lead = duel.lead(size)
+    if lead is None:
+        return Served()
+    if lead < -log(SLOWER):
+        return Served(notes=(duel.lost(size, lead),))
+    found = Served()
+    if below:
+        found = duel.down(found, (size, *_smaller(case)))
+    if above:
+        found = duel.up(found, (size, *_larger(case)))
+    return found
+
+
+@dataclass(frozen=True)
+class _Duel:
+    """A program against the library.
+
+    Parameters
+    ----------
+    program : Program
+    case : Case
+    library : Library
+    """
+
+    program: Program
+    case: Case
+    library: Library
+
+    def down(self, found: Served, sizes: Sequence[int]) -> Served:
+        """Return a range that begins at the last of some descending sizes that is served."""
+        held = self._held(sizes)
+        if held + 1 == len(sizes):
+            return found
+        note = self._left(f"below {format_size(sizes[held])}", sizes[held + 1])
+        return replace(found, min_bytes=sizes[held], notes=(*found.notes, note))
+
+    def up(self, found: Served, sizes: Sequence[int]) -> Served:
+        """Return a range that ends before the first of some ascending sizes that is not served."""
+        held = self._held(sizes)
+        if held + 1 == len(sizes):
+            return found
+        end = sizes[held + 1]
+        note = self._left(f"from {format_size(end)} on", end)
+        return replace(found, max_bytes=end - 1, notes=(*found.notes, note))
+
+    def _held(self, sizes: Sequence[int]) -> int:
+        """Return the place of the last size that is served, if the first one is."""
+        held, lead = 0, 0.0
+        for place, size in enumerate(sizes[1:], 1):
+            more = self.lead(size)
+            if more is None or more < -log(SLOWER):
+                break
+            lead += more
+            if lead >= 0:
+                held, lead = place, 0.0
+        return held
+
+    def lead(self, size: int) -> float | None:
+        """Return the logarithm of the library's time over that of the program.
+
+        None where the library's algorithms are not modelled, or do not fit the machine.
+        """
+        from colsynth.simulate import simulate
+
+        case, fastest = self.case, self.library.fastest(size)
+        if fastest is None:
+            return None
+        topology = case.problem.topology
+        (point,) = simulate(self.program, topology, case.profile, (size,), case.model)
+        return log(fastest[0] / float(point.seconds))
+
+    def lost(self, size: int, lead: float) -> str:
+        """Return a note that the library is faster at the size that the file is for."""
+        told = f"the library's own {self._name(size)} is predicted to be"
+        return f"{told} {exp(-lead):.2f} times as fast at {format_size(size)}"
+
+    def _left(self, where: str, size: int) -> str:
+        """Return a note that messages are left to the library, `size` among them."""
+        told = f"{where} the library's own {self._name(size)} is predicted to be faster and serves"
+        return f"{told} the call; 'colsynth tune' makes files for all sizes"
+
+    def _name(self, size: int) -> str:
+        fastest = self.library.fastest(size)
+        return "algorithm" if fastest is None else fastest[1]

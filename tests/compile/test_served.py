@@ -1,0 +1,138 @@
+"""The byte range of a file: sizes at which the library by itself is not predicted faster."""
+
+import re
+from contextlib import suppress
+from dataclasses import replace
+from math import log
+from random import Random
+
+import pytest
+
+from colsynth import api
+from colsynth.compile.served import SLOWER
+from colsynth.errors import ColsynthError
+from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.selection import LARGE, usual_size
+from colsynth.simulate import simulate
+
+MACHINES = (*(("dgx-a100", 1), ("dgx-a100", 2), ("mi300x", 1), ("ndv2", 2), ("ring:6", None)),)
+COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast")
+RUNTIMES = ("msccl", "msccl-executor", "rccl", "torch")
+SIZES = (None, 1 << 18, 1 << 22, 1 << 26)
+_RANDOM = Random(7)
+CASES = [tuple(map(_RANDOM.choice, (MACHINES, COLLECTIVES, RUNTIMES, SIZES))) for _ in range(8)]
+
+
+def problem_of(machine, boxes, collective):
+    topology = api.load_topology(machine, nodes=boxes)
+    return api.make_problem(topology, collective, 0 if collective == "broadcast" else None)
+
+
+def library_of(problem, runtime):
+    """The slow twin: every algorithm and protocol of the library, compiled without a search."""
+    library = profile(runtime).library or runtime
+    programs = []
+    for name in profile(library).built_in[problem.collective]:
+        for protocol in ("Simple", "LL128", "LL"):
+            options = {"algorithm": name, "protocol": protocol, "level": 0, "several": False}
+            with suppress(ColsynthError):
+                done = api.compile(problem, library, **options)
+                programs.append(done.artefacts[0].program)
+
+    def seconds(size):
+        fit = [p for p in programs if p.header.protocol != "LL" or size <= 1 << 22]
+        points = [simulate(p, problem.topology, profile(library), (size,))[0] for p in fit]
+        return min(float(point.seconds) for point in points)
+
+    return seconds
+
+
+@pytest.mark.parametrize(("machine", "collective", "runtime", "size"), CASES)
+def test_a_file_serves_sizes_at_which_the_library_is_not_faster(machine, collective, runtime, size):
+    problem = problem_of(*machine, collective)
+    done = api.compile(problem, runtime, several=False, size=size)
+    program, law = done.artefacts[0].program, done.taken()
+    library_seconds = library_of(problem, runtime)
+
+    def lead(size):
+        (point,) = simulate(program, problem.topology, profile(runtime), (size,))
+        return log(library_seconds(size) / float(point.seconds))
+
+    main = size or usual_size(LARGE, problem.collective, problem.topology.size)
+    assert law.takes(main)
+    if any("times as fast at" in note for note in done.notes):
+        assert lead(main) < -log(SLOWER) + 1e-3
+        return
+    below, above = [main], [main]
+    while below[-1] // 4 >= 1024:
+        below.append(usual_size(below[-1] // 4, problem.collective, problem.topology.size))
+    while above[-1] * 4 <= LARGE:
+        above.append(above[-1] * 4)
+    for sizes in (below, above):
+        leads = list(map(lead, sizes))
+        count = sum(map(law.takes, sizes))
+        assert all(map(law.takes, sizes[:count]))
+        assert min(leads[:count]) >= -log(SLOWER) - 1e-3
+        assert sum(leads[1:count]) >= -1e-3  # more is won than lost on that side
+        won = 0.0
+        for value in leads[count:]:  # no further part is won before the library is too fast
+            if value < -log(SLOWER):
+                break
+            won += value
+            assert won < 1e-3
+
+
+def compiled(runtime="msccl", **options):
+    return api.compile(problem_of("dgx-a100", 1, "allreduce"), runtime, several=False, **options)
+
+
+def test_what_the_user_says_stays():
+    free = compiled().taken()
+    assert free.min_bytes > 1 << 20
+    assert compiled(min_bytes=1).taken() == replace(free, min_bytes=1)
+    small = compiled(size=1 << 20, algorithm="rails")
+    assert (small.taken().min_bytes, small.taken().max_bytes < 1 << 30) == (1, True)
+    given = compiled(size=1 << 20, algorithm="rails", max_bytes=1 << 30)
+    assert given.taken().max_bytes == 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("runtime", "options"),
+    [
+        ("msccl", {"level": 0}),
+        ("msccl", {"passes": "build-ring,lower-forest,coalesce-chunks,order-transfers,place-slots,"
+                   "assign-threadblocks,spell-dependencies"}),
+        ("mscclpp", {}),
+    ],
+    ids=["no search", "own passes", "library not modelled"],
+)  # fmt: skip
+def test_files_that_are_not_compared_serve_all_sizes(runtime, options):
+    done = compiled(runtime, **options)
+    assert done.taken().takes(1 << 20)
+    assert done.taken().takes(1 << 30)
+    assert not any("the library's own" in note for note in done.notes)
+
+
+def test_a_program_that_is_slower_at_its_own_size_serves_all_sizes_and_says_so():
+    done = compiled(algorithm="allpairs")
+    told = [note for note in done.notes if "the library's own" in note]
+    found = re.fullmatch(
+        r"the library's own \w+ is predicted to be (.*) times as fast at 1 GiB", *told
+    )
+    assert float(found[1]) > SLOWER
+    assert done.taken().takes(1 << 20)
+
+
+def test_a_second_process_changes_nothing():
+    alone, beside = compiled(), compiled(jobs=2)
+    assert [x.data for x in alone.artefacts] == [x.data for x in beside.artefacts]
+    assert alone.notes == beside.notes
+
+
+def test_files_of_all_modes_serve_the_same_sizes():
+    problem = problem_of("dgx-a100", 1, "allreduce")
+    done = api.compile(problem, "msccl")
+    ranges = {(x.program.header.min_bytes, x.program.header.max_bytes) for x in done.artefacts}
+    assert len(done.artefacts) == 2
+    assert len(ranges) == 1
+    assert min(ranges)[0] > 1 << 20
