@@ -105,6 +105,7 @@ class MessagesOptions:
             "--min-bytes",
             metavar="SIZE",
             help="Smallest message that the file serves, e.g. 64KiB.",
+            show_default="where the library is not faster",
         ),
     ] = None
     max_bytes: Annotated[
@@ -113,7 +114,7 @@ class MessagesOptions:
             "--max-bytes",
             metavar="SIZE",
             help="Largest message that the file serves, inclusive, e.g. 1GiB.",
-            show_default="all that the runtime counts",
+            show_default="where the library is not faster, or all",
         ),
     ] = None
 

@@ -33,11 +33,12 @@ def compiled(preset: str, boxes: int, collective: str, runtime: str, level: int)
     topology = api.load_topology(preset, nodes=boxes)
     problem = api.make_problem(topology, collective, 0 if rooted else None)
     protocol = "LL128" if rooted and boxes > 1 and runtime != "mscclpp" else None
+    found = profile(runtime)
+    options = {"level": level, "protocol": protocol, "min_bytes": found.least_min_bytes}
     try:
-        done = api.compile(problem, runtime, level=level, protocol=protocol)
+        done = api.compile(problem, runtime, **options)
     except ColsynthError as refusal:
         return {"refused": str(refusal.diagnostic.phrase)}
-    found = profile(runtime)
     uses = [item for file in done.artefacts for item in usage(file.program, found)]
     return {
         "sizes": [point.size_bytes for point in done.predicted],
