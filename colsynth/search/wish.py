@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
-from colsynth.model import Problem
+from colsynth.model import Collective, Problem
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
@@ -145,7 +145,8 @@ def algorithm_names(
 
     Shortest-path trees are left out where switches would only have them refused, `HEAVY` where
     nobody chose it, `multicast` unless files of `profile` and a switch can do it, and `pipelined`
-    where a runtime adds while it receives.
+    on runtimes of plans. Where a runtime adds while it receives, that is for an allreduce alone: an
+    allgather has nothing to add up, and rings are faster in a reduce-scatter.
 
     Raises
     ------
@@ -163,7 +164,8 @@ def algorithm_names(
     unfit = {HEAVY} if is_direct(problem.topology) else {HEAVY, "bfb"}
     if profile is None or usable_switch(problem, profile) is None:
         unfit.add("multicast")
-    if profile is None or profile.fuses or not profile.xml:
+    adds = problem.collective is Collective.ALLREDUCE
+    if profile is None or not profile.xml or (profile.fuses and not adds):
         unfit.add("pipelined")
     every = [name for name in ALGORITHMS if name not in unfit]
     names = every if chosen is None else dict.fromkeys(chosen)

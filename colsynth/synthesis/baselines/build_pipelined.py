@@ -89,8 +89,8 @@ class BuildPipelined:
         """
         require_collective("pipelined", value, _SERVED)
         topology, profile = value.topology, target.profile
-        if profile.fuses or not profile.xml:
-            reason = f"{profile.name} adds while it receives, which '-a rails' makes use of"
+        if not profile.xml:
+            reason = f"{profile.name} adds up several messages at once, as '-a rails' has it"
             raise unfit("pipelined", topology, reason)
         boxes = equal_boxes("pipelined", topology)
         if value.collective is Collective.REDUCE_SCATTER and len(boxes) > 1:

@@ -177,8 +177,18 @@ def test_calls_of_the_size_use_the_file(algorithm, size):
     assert sized.header.chunks > usual.header.chunks / 2
 
 
-@pytest.mark.parametrize("runtime", ["msccl", "mscclpp"])
-def test_runtimes_that_add_while_they_receive_are_refused(runtime):
+def test_runtimes_of_plans_are_refused():
     with pytest.raises(ColsynthError) as refused:
-        BuildPipelined().run(problem_of(1), Target(profile(runtime)))
+        BuildPipelined().run(problem_of(1), Target(profile("mscclpp")))
     assert refused.value.diagnostic.code == "CS312"
+
+
+@pytest.mark.parametrize("boxes", [1, 2])
+def test_sums_are_steps_of_their_own_where_others_fuse_them(boxes):
+    """Then threadblocks have one task each, and the links of two phases are used at once."""
+    found = profile("msccl")
+    passes = "build-pipelined,assign-threadblocks{strategy=spread},spell-dependencies"
+    program = Pipeline.from_text(passes).run(problem_of(boxes, 8), Target(found))
+    words = {step.op for gpu in program.gpus for block in gpu.threadblocks for step in block.steps}
+    assert words <= {"s", "r", "re", "cpy", "nop"}
+    assert verify_program(program, found, subject="test").ok
