@@ -78,7 +78,8 @@ def compile(  # noqa: A001 - the verb of this package
         the runtime, or fewer where those are predicted to be faster; ``"optimal"``: the exact
         optimum; a number: so many. For forest alone.
     size : int, optional
-        Bytes of the message to be fast at. Unless given, 1 GiB counts, and 1 MiB a little.
+        Bytes of the message to be fast at. Unless given, 1 GiB counts, 64 MiB and 1 MiB a
+        little.
     budget : int, optional
         Most programs that the search makes. For ten as for `synthesize`.
     chunks_per_gpu, policy, gap, tries, steps, work : optional

@@ -36,7 +36,7 @@ class Request:
     level : int
         How hard the search tries, 0 to 3 (`colsynth.search.levels`).
     size : int or None
-        Message size to optimize for, in bytes; None: a large one, and a small one a little.
+        Message size to optimize for, in bytes; None: a large one, and smaller ones a little.
     any_protocol : bool
         Whether the search may take another protocol than that of the target.
     evaluations : int or None

@@ -28,7 +28,7 @@ from colsynth.runtimes.selection import taken_sizes, unused
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.found import Found
-from colsynth.search.library import Library
+from colsynth.search.library import Library, library_algorithms
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective, usual
@@ -94,8 +94,10 @@ def _case(
     problem: Problem, target: Target, request: Request, modes: tuple[Mode, ...]
 ) -> tuple[Case, Objective]:
     """Return the case of the search, and what it minimizes."""
-    limits, ranks = (target.min_bytes, target.max_bytes), problem.topology.size
-    sizes, objective = usual(*limits, problem.collective, ranks)
+    limits, collective = (target.min_bytes, target.max_bytes), problem.collective
+    modelled = bool(library_algorithms(target.profile, collective))
+    beside = request.compares and not request.least_given and modelled
+    sizes, objective = usual(*limits, collective, problem.topology.size, beside=beside)
     if request.size is not None:
         sizes, objective = (request.size,), Objective()
     first = aimed(target, modes[0])

@@ -23,7 +23,7 @@ from colsynth.units import format_size, plural
 ELEMENT_BYTES = 4
 """Bytes of an element where nothing else is said: nccl-tests sends 32-bit floats."""
 
-LARGE, SMALL = 2**30, 2**20
+LARGE, MEDIUM, SMALL = 2**30, 2**26, 2**20
 """Bytes of the messages at which programs are judged where nobody names a size."""
 
 _ALIGNED = 16

@@ -66,7 +66,8 @@ channels. Of 120 cases, 4 are 0.3 to 0.8 % faster with 1.01; all together take 4
 CLOSE = 1.1
 """A baseline within this factor of the best is varied too.
 
-Copies of a ring gain 5 % in a reduce-scatter of 1 GiB on one DGX A100; no more was seen.
+Copies of a ring gain 5 % in a reduce-scatter of 1 GiB on one DGX A100; no more was seen. Also how
+near to the floor a program has to be at sizes beside the main one, for a search to end (`NEAR`).
 """
 
 FAR = 1.2

@@ -10,7 +10,9 @@ from math import inf
 
 from colsynth.errors import ColsynthError
 from colsynth.jobs.beside import Beside
-from colsynth.model import Program
+from colsynth.model import Collective, Program
+from colsynth.runtimes.catalog import profile
+from colsynth.runtimes.profile import Profile
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
@@ -25,9 +27,10 @@ def library_case(case: Case) -> Case:
     return case if other is None else replace(case, runtime=other, model=None)
 
 
-def library_algorithms(case: Case) -> tuple[str, ...]:
-    """Return the algorithms of the library of a case; none where they are not modelled."""
-    return library_case(case).profile.built_in.get(case.problem.collective, ())
+def library_algorithms(runtime: Profile, collective: Collective) -> tuple[str, ...]:
+    """Return the algorithms of a runtime's library; none where they are not modelled."""
+    library = runtime if runtime.library is None else profile(runtime.library)
+    return library.built_in.get(collective, ())
 
 
 class Library:
@@ -73,12 +76,12 @@ class Library:
         from colsynth.simulate import simulate
 
         case, least = self._case, inf
-        topology, profile, model = case.problem.topology, case.profile, case.model
+        topology, model = case.problem.topology, case.model
         tried = [p for p in self._protocols if (limit := case.limit(p)) is None or size <= limit]
         for name, program in self._programs:
             for protocol in tried:
                 other = program.headed(replace(program.header, protocol=protocol))
-                for point in simulate(other, topology, profile, (size,), model, {size: least}):
+                for point in simulate(other, topology, case.profile, (size,), model, {size: least}):
                     if point.seconds < least:
                         least = float(point.seconds)
                         yield least, name
@@ -92,7 +95,9 @@ class Library:
         """The programs of the algorithms that fit the machine."""
         found: list[tuple[str, Program]] = []
         workshop, wish = Workshop(self._case), Wish(rounds=self._case.profile.rounds)
-        for name in library_algorithms(self._case) if self._protocols else ():
+        case = self._case
+        names = library_algorithms(case.profile, case.problem.collective)
+        for name in names if self._protocols else ():
             plan = replace(wish.start(name), protocol=self._protocols[0])
             with suppress(ColsynthError):
                 found.append((name, workshop.make(plan)[1]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log
 
 from colsynth.model import Collective
-from colsynth.runtimes.selection import LARGE, SMALL, usual_size
+from colsynth.runtimes.selection import LARGE, MEDIUM, SMALL, usual_size
 from colsynth.search.measured import Measured
 
 Score = tuple[float, float]
@@ -16,12 +16,18 @@ Score = tuple[float, float]
 The time of a crowded program is longer (`CROWDED`).
 """
 
-SMALL_WEIGHT = 0.02
-"""Weight of the time of the small message.
+ALONE = {SMALL: 0.05, LARGE: 0.95}
+"""Weights of message sizes in bytes, for a file that serves all sizes.
 
-A program that takes twice as long there must be 1.4 % faster at the large size. The library serves
-small messages where a file is slower (`colsynth.compile.served`). With 0.05, an allgather of 1 GiB
-by msccl on two DGX-2 took 9 % longer than a ring, and on eight DGX A100 5 % longer than necessary.
+A program that takes twice as long at the small one must be 3.6 % faster at the large one.
+"""
+
+BESIDE = {SMALL: 0.01, MEDIUM: 0.04, LARGE: 0.95}
+"""Weights for a file beside a library, which serves small messages where the file is slower.
+
+A program that takes twice as long at the medium size must be 2.9 % faster at the large one. With
+the weights of `ALONE`, files by msccl served 1 GiB alone in 10 of 33 cases, with 64 MiB taking up
+to 2.5 times as long, and an allgather of 1 GiB on two DGX-2 took 9 % longer than a ring.
 """
 
 TIE = 1.02
@@ -103,14 +109,25 @@ class Objective:
 
 
 def usual(
-    min_bytes: int, max_bytes: int | None, collective: Collective, ranks: int
+    min_bytes: int, max_bytes: int | None, collective: Collective, ranks: int, *, beside: bool
 ) -> tuple[tuple[int, ...], Objective]:
-    """Return sizes and objective for a file that serves a range of messages.
+    """Return sizes and objective for a file where nobody names a size.
 
-    There is a large size and a small one, both usual for the collective and the ranks.
+    All sizes are usual for the collective and the ranks.
+
+    Parameters
+    ----------
+    min_bytes, max_bytes : int
+        The messages that the file serves at most; None: no limit.
+    collective : Collective
+    ranks : int
+    beside : bool
+        Whether a library serves what the file is too slow for.
     """
+    weights = BESIDE if beside else ALONE
     most = usual_size(LARGE if max_bytes is None else min(LARGE, max_bytes), collective, ranks)
-    small = min(usual_size(max(SMALL, min_bytes), collective, ranks), most)
-    if small == most:
-        return (most,), Objective()
-    return (small, most), Objective((SMALL_WEIGHT, 1 - SMALL_WEIGHT))
+    found: dict[int, float] = {}
+    for size, weight in weights.items():
+        place = most if size == LARGE else usual_size(max(size, min_bytes), collective, ranks)
+        found[min(place, most)] = found.get(min(place, most), 0.0) + weight
+    return tuple(found), Objective(tuple(found.values()))

@@ -18,7 +18,8 @@ from math import exp, log, prod
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Choice
-from colsynth.search.levels import LIBRARY, NEAR, OWN, PROMISING, SWEEP
+from colsynth.runtimes.selection import SMALL
+from colsynth.search.levels import CLOSE, LIBRARY, NEAR, OWN, PROMISING, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
@@ -83,16 +84,14 @@ class Searcher:
             m for m in known if not algorithms or m.plan.algorithm in algorithms
         )
 
-    def behind(self, measured: Measured) -> float:
-        """Return the ratio of a plan's time to the floor, at the size with the largest weight.
+    def behind(self, measured: Measured, place: int | None = None) -> float:
+        """Return the ratio of a plan's time to the floor, infinite where either is unknown.
 
-        The ratio is infinite where either is unknown.
+        It is that at the size with the largest weight, unless another place is given.
         """
-        place = self.objective.main
-        seconds = measured.seconds[place]
-        if seconds is None or not self.floors or not measured.exact[place]:
-            return float("inf")
-        return seconds / self.floors[place].seconds
+        at = self.objective.main if place is None else place
+        seconds, known = measured.seconds[at], bool(self.floors) and measured.exact[at]
+        return seconds / self.floors[at].seconds if seconds and known else float("inf")
 
     def limits(self) -> dict[int, float]:
         """Return the seconds, by size, beyond which a plan need not be simulated.
@@ -118,9 +117,13 @@ class Searcher:
         return sum(w * log(max(floor.seconds, least)) for w, floor in weighted) < score[1]
 
     def is_near(self) -> bool:
-        """Whether some plan is near its floor (`NEAR`)."""
+        """Whether some plan is near its floor (`NEAR`), at medium sizes too (`CLOSE`)."""
         best = self.best()
-        return best is not None and self.behind(best) <= NEAR
+        if best is None or self.behind(best) > NEAR:
+            return False
+        sizes = enumerate(zip(self.workshop.case.sizes, self.objective.weights, strict=True))
+        others = (place for place, (size, weight) in sizes if weight and size > SMALL)
+        return all(self.behind(best, place) <= CLOSE for place in others)
 
     def is_spent(self) -> bool:
         """Whether the budget allows no further evaluation."""

@@ -165,7 +165,7 @@ def _modes(case: Case, runtime: Profile) -> tuple[Mode, ...]:
 
 def _library(case: Case, found: tuple[Measured, ...], means: Means) -> tuple[Measured, ...]:
     """Return what the library does by itself: its algorithms, on the runtime that has them."""
-    own = library_algorithms(case)
+    own = library_algorithms(case.profile, case.problem.collective)
     if case.profile.library is not None and own:
         found = find_each(library_case(case), own, replace(means, budget=_LIBRARY))
     return tuple(m for m in found if m.plan.algorithm in own)

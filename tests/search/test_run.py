@@ -40,7 +40,7 @@ def case_of(machine, boxes, collective, runtime, sizes=(LARGE,)):
 
 
 def found(case, **wish):
-    sizes, objective = usual(0, None, case.problem.collective, 8)
+    sizes, objective = usual(0, None, case.problem.collective, 8, beside=True)
     if case.sizes != sizes:
         objective = Objective()
     return find_plan(case, objective, Wish(**wish), Means())
@@ -98,7 +98,7 @@ def test_the_answer_does_not_depend_on_the_number_of_processes():
 )
 def test_the_default_is_faster_than_the_pipeline_as_it_stands(machine, boxes, collective, runtime):
     """A schedule that is optimal on links can be many times slower than a ring in threadblocks."""
-    sizes, _ = usual(0, None, Collective(collective), 8)
+    sizes, _ = usual(0, None, Collective(collective), 8, beside=True)
     case = case_of(machine, boxes, collective, runtime, sizes)
     plain, best = (found(case, level=level).best for level in (0, 1))
     assert best.seconds[-1] < 0.8 * plain.seconds[-1]
