@@ -28,21 +28,24 @@ def compiled(preset: str, boxes: int, collective: str, runtime: str, level: int)
     from colsynth.errors import ColsynthError
     from colsynth.runtimes import profile
     from colsynth.runtimes.limits import usage
+    from colsynth.runtimes.selection import LARGE, SMALL, usual_size
+    from colsynth.simulate import simulate
 
     rooted = collective in ("broadcast", "reduce")
     topology = api.load_topology(preset, nodes=boxes)
     problem = api.make_problem(topology, collective, 0 if rooted else None)
     protocol = "LL128" if rooted and boxes > 1 and runtime != "mscclpp" else None
-    found = profile(runtime)
-    options = {"level": level, "protocol": protocol, "min_bytes": found.least_min_bytes}
     try:
-        done = api.compile(problem, runtime, **options)
+        done = api.compile(problem, runtime, level=level, protocol=protocol)
     except ColsynthError as refusal:
         return {"refused": str(refusal.diagnostic.phrase)}
+    found = profile(runtime)
+    sizes = [usual_size(most, problem.collective, topology.size) for most in (SMALL, LARGE)]
+    points = simulate(done.artefacts[0].program, topology, found, sizes)
     uses = [item for file in done.artefacts for item in usage(file.program, found)]
     return {
-        "sizes": [point.size_bytes for point in done.predicted],
-        "seconds": [point.seconds for point in done.predicted],
+        "sizes": sizes,
+        "seconds": [float(point.seconds) for point in points],
         "verified": all(file.report.ok for file in done.artefacts),
         "limits": sorted({item.title for item in uses if item.exceeded}),
         "operations": max((item.used for item in uses if item.title == "operations"), default=0),
