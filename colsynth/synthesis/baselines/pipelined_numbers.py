@@ -30,7 +30,7 @@ class Numbers(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """What a GPU does for a segment of all shards.
+    """What a GPU does for a turn of segments of all shards.
 
     Parameters
     ----------
@@ -39,9 +39,11 @@ class _Work(NamedTuple):
     sums : tuple of int
         Steps of each sum or copy, which one threadblock does.
     rooms : int
-        Chunks of scratch.
+        Chunks of scratch for a segment.
     shards : int
         Of the message.
+    turn : int
+        Segments of a turn.
     """
 
     within: int
@@ -49,6 +51,7 @@ class _Work(NamedTuple):
     sums: tuple[int, ...]
     rooms: int
     shards: int
+    turn: int = 1
 
     @property
     def local(self) -> int:
@@ -56,7 +59,7 @@ class _Work(NamedTuple):
         return sum(self.sums)
 
     def most_sums(self, blocks: int, steps: int) -> int:
-        """Return for how many segments some threadblocks of so many steps do the sums.
+        """Return for how many turns some threadblocks of so many steps do the sums.
 
         Each sum goes to the one with the least to do, so none has more than their mean and a sum.
         """
@@ -66,14 +69,26 @@ class _Work(NamedTuple):
         return ((steps - longest) * blocks + longest) // self.local
 
 
+def owners(boxes: int, segment: int) -> range:
+    """Return the boxes that add up a segment of an allreduce.
+
+    Of two boxes, each adds up what the other sends. Three or more would send every sum to all
+    others, so they take turns, and send the result back: 2 (B - 1) / B of a shard instead of B - 1.
+    """
+    return range(boxes) if boxes < 3 else range(segment % boxes, segment % boxes + 1)
+
+
 def _work(collective: Collective, places: int, boxes: int) -> _Work:
     several, size = int(boxes > 1), places * boxes
     if collective is Collective.ALLGATHER:
         return _Work(boxes, several, (1,), 0, size)
-    # From three boxes on, the first copy waits for an arrival and for the place it writes to.
-    sums = (places - 1, boxes + (boxes > 2)) if several else (places,)
+    sums: tuple[int, ...] = (places - 1, boxes) if several else (places,)
     if collective is Collective.REDUCE_SCATTER:
         return _Work(1, several, sums, places, places)
+    if boxes > 2:
+        # The first copy waits for an arrival and for the place it writes to.
+        sums = *(places - 1,) * boxes, boxes + 1
+        return _Work(2 * boxes, 2, sums, places + boxes, places, boxes)
     return _Work(2, several, sums, places + boxes * several, places)
 
 
@@ -102,13 +117,13 @@ def numbers(problem: Problem, places: int, boxes: int, target: Target) -> Number
         loads = [Fraction(*pair) for pair in pairs]
         ends = work.within * (places - 1) + work.between * (boxes - 1)
         room = profile.max_xml_nodes - places * boxes - profile.usable_threadblocks
-        most = min(
+        turns = min(
             profile.max_steps // work.within * within,
-            profile.max_steps * between if work.between else profile.max_xml_nodes,
+            profile.max_steps // work.between * between if work.between else profile.max_xml_nodes,
             work.most_sums(left, profile.max_steps),
             room // (work.local + 2 * ends),
-            profile.max_offset // max(work.rooms, work.shards),
         )
+        most = min(turns * work.turn, profile.max_offset // max(work.rooms, work.shards))
         segments = min(most, loose // work.shards) or dividing(parts, most)
         if segments:
             found.append((sorted(loads, reverse=True), Numbers(within, between, segments)))
@@ -156,5 +171,5 @@ def least_seconds(problem: Problem, target: Target) -> float:
         return 0.0
     work = _work(problem.collective, places, len(boxes))
     shares = Fraction(work.within, found.within), Fraction(work.between, found.between)
-    steps = int(found.segments * max(shares))
+    steps = int(found.segments * max(shares) / work.turn)
     return steps * min(model_of(target).step.values()) / 1e6
