@@ -72,13 +72,16 @@ def compile_problem(
     if watch is not None:
         watch("", 0, "problem", problem)
     clock = Clock()
-    case, objective = _case(problem, target, request, modes)
-    beside = request.jobs > 1
+    modelled = bool(library_algorithms(target.profile, problem.collective))
+    compares, beside = modelled and request.compares, request.jobs > 1
+    case, objective = _case(
+        problem, target, request, modes, beside=compares and not request.least_given
+    )
     means = means or Means(request.evaluations, progress=target.progress, beside=beside)
     wish = request.wish(target.protocol, rounds=target.profile.rounds)
     failure: NegativeFinding | DefectError | None = None
-    library, compares = Library(case), request.compares
-    ahead = partial(library.ahead, compared(case) if compares else ())
+    library = Library(case)
+    ahead = partial(library.ahead, compared(case))
     with Beside(ahead, wanted=beside and compares) as others:
         library.follow(others)
         found = find_plan(case, objective, wish, means, clock)
@@ -91,13 +94,11 @@ def compile_problem(
 
 
 def _case(
-    problem: Problem, target: Target, request: Request, modes: tuple[Mode, ...]
+    problem: Problem, target: Target, request: Request, modes: tuple[Mode, ...], *, beside: bool
 ) -> tuple[Case, Objective]:
-    """Return the case of the search, and what it minimizes."""
-    limits, collective = (target.min_bytes, target.max_bytes), problem.collective
-    modelled = bool(library_algorithms(target.profile, collective))
-    beside = request.compares and not request.least_given and modelled
-    sizes, objective = usual(*limits, collective, problem.topology.size, beside=beside)
+    """Return the case of the search, and what it minimizes; `beside` as for `usual`."""
+    limits, ranks = (target.min_bytes, target.max_bytes), problem.topology.size
+    sizes, objective = usual(*limits, problem.collective, ranks, beside=beside)
     if request.size is not None:
         sizes, objective = (request.size,), Objective()
     first = aimed(target, modes[0])
@@ -132,7 +133,9 @@ def _compiled(
     sides = not request.least_given, target.max_bytes is None
     with clock.measure("library"):
         serves = served(program, case, library, *sides) if request.compares else Served()
-    target = serves.limit(replace(target, protocol=plan.protocol, size=case.size))
+    most = case.target(plan.protocol).max_bytes
+    target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
+    target = serves.limit(target)
     ours = request.passes is None
     maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
     known = None if watch is not None else (schedule, serves.limited(program))

@@ -49,26 +49,18 @@ class Served:
     notes: tuple[str, ...] = ()
 
     def limit(self, target: Target) -> Target:
-        """Return a target with these limits; what is None stays."""
-        least, most = self.min_bytes, self.max_bytes
-        return replace(
-            target,
-            min_bytes=target.min_bytes if least is None else least,
-            max_bytes=target.max_bytes if most is None else most,
-        )
+        """Return a target that serves no other messages."""
+        least, most = self._within(target.min_bytes, target.max_bytes)
+        return replace(target, min_bytes=least, max_bytes=most)
 
     def limited(self, program: Program) -> Program:
-        """Return a program with these limits; what is None stays."""
-        header, least, most = program.header, self.min_bytes, self.max_bytes
-        if least is None and most is None:
-            return program
-        return program.headed(
-            replace(
-                header,
-                min_bytes=header.min_bytes if least is None else least,
-                max_bytes=header.max_bytes if most is None else most,
-            )
-        )
+        """Return a program that serves no other messages."""
+        least, most = self._within(program.header.min_bytes, program.header.max_bytes)
+        return program.headed(replace(program.header, min_bytes=least, max_bytes=most))
+
+    def _within(self, least: int, most: int | None) -> tuple[int, int | None]:
+        ends = [end for end in (self.max_bytes, most) if end is not None]
+        return max(least, self.min_bytes or 0), min(ends, default=None)
 
 
 def _smaller(case: Case) -> tuple[int, ...]:
