@@ -98,6 +98,8 @@ class Level:
         Whether to vary the choices of `SWEEP`.
     work : int
         Budget in steps per GPU, summed over all programs. No program starts that would exceed it.
+        Twice that where several protocols are tried: an allreduce of 64 MiB by rccl on two MI250
+        reaches 73 GB/s so instead of 60.
     evaluations : int
         Budget of programs for neighbours of the best plans.
     everything : bool

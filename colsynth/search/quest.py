@@ -166,7 +166,8 @@ class Quest:
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""
         searcher = self.searcher
-        searcher.most_work = level.work * self._case.problem.topology.size
+        several = len(searcher.protocols) > 1
+        searcher.most_work = level.work * self._case.problem.topology.size * (1 + several)
         anything = self.wish.algorithm is None
         if level.sweep:
             wanted = anything and searcher.means.beside and not searcher.is_near()
