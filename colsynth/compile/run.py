@@ -81,13 +81,14 @@ def compile_problem(
     wish = request.wish(target.protocol, rounds=target.profile.rounds)
     failure: NegativeFinding | DefectError | None = None
     library = Library(case)
+    rival = library if compares else None
     ahead = partial(library.ahead, compared(case))
     with Beside(ahead, wanted=beside and compares) as others:
         library.follow(others)
         found = find_plan(case, objective, wish, means, clock)
         for measured in found.ranking:
             try:
-                return _compiled(problem, target, request, modes, watch, found, measured, library)
+                return _compiled(problem, target, request, modes, watch, found, measured, rival)
             except (NegativeFinding, DefectError) as fault:
                 failure = failure or fault  # verification refuses this program: take the next best
     raise failure or TypeError("a search without a program ends with an error")
@@ -125,14 +126,15 @@ def _compiled(
     watch: Watch | None,
     found: Found,
     measured: Measured,
-    library: Library,
+    library: Library | None,
 ) -> Compilation:
-    """Return the files of one plan."""
+    """Return the files of one plan; without a library, they serve all that the target does."""
     plan, case, clock = measured.plan, found.workshop.case, found.workshop.clock
     schedule, program = found.workshop.make(plan)
     sides = not request.least_given, target.max_bytes is None
     with clock.measure("library"):
-        serves = served(program, case, library, *sides) if request.compares else Served()
+        times = dict(zip(case.sizes, measured.seconds, strict=True))
+        serves = Served() if library is None else served(program, case, library, times, *sides)
     most = case.target(plan.protocol).max_bytes
     target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
     target = serves.limit(target)

@@ -8,7 +8,7 @@ down. Each stands for all up to the next one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
@@ -89,7 +89,12 @@ def compared(case: Case) -> tuple[int, ...]:
 
 
 def served(
-    program: Program, case: Case, library: Library, below: bool = True, above: bool = True
+    program: Program,
+    case: Case,
+    library: Library,
+    times: Mapping[int, float | None],
+    below: bool = True,
+    above: bool = True,
 ) -> Served:
     """Return the messages that a program serves rather than the library does.
 
@@ -102,10 +107,12 @@ def served(
         Its last size is the one that the file is for.
     library : Library
         Of the case.
+    times : mapping
+        Seconds of the program by size, as far as they are known.
     below, above : bool
         Whether to look for the smallest message, and for the largest.
     """
-    duel, size = _Duel(program, case, library), case.sizes[-1]
+    duel, size = _Duel(program, case, library, times), case.sizes[-1]
     lead = duel.lead(size)
     if lead is None:
         return Served()
@@ -128,11 +135,14 @@ class _Duel:
     program : Program
     case : Case
     library : Library
+    times : mapping
+        As for `served`.
     """
 
     program: Program
     case: Case
     library: Library
+    times: Mapping[int, float | None]
 
     def down(self, found: Served, sizes: Sequence[int]) -> Served:
         """Return a range that begins at the last of some descending sizes that is served."""
@@ -168,14 +178,19 @@ class _Duel:
 
         None where the library's algorithms are not modelled, or do not fit the machine.
         """
+        fastest = self.library.fastest(size)
+        return None if fastest is None else log(fastest[0] / self._seconds(size))
+
+    def _seconds(self, size: int) -> float:
+        """Return the predicted time of the program."""
         from colsynth.simulate import simulate
 
-        case, fastest = self.case, self.library.fastest(size)
-        if fastest is None:
-            return None
+        known, case = self.times.get(size), self.case
+        if known is not None:
+            return known
         topology = case.problem.topology
         (point,) = simulate(self.program, topology, case.profile, (size,), case.model)
-        return log(fastest[0] / float(point.seconds))
+        return float(point.seconds)
 
     def lost(self, size: int, lead: float) -> str:
         """Return a note that the library is faster at the size that the file is for."""

@@ -15,7 +15,7 @@ from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.selection import LARGE, usual_size
 from colsynth.simulate import simulate
 
-MACHINES = (*(("dgx-a100", 1), ("dgx-a100", 2), ("mi300x", 1), ("ndv2", 2), ("ring:6", None)),)
+MACHINES = ("dgx-a100", 1), ("dgx-a100", 2), ("mi300x", 1), ("ndv2", 2), ("ring:6", None)
 COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast")
 RUNTIMES = ("msccl", "msccl-executor", "rccl", "torch")
 SIZES = (None, 1 << 18, 1 << 22, 1 << 26)

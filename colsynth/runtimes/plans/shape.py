@@ -220,9 +220,7 @@ def fitted(program: ThreadblockProgram) -> ThreadblockProgram:
     most = PlanShape(program).largest_message
     ends = [end for end in (most, header.max_bytes) if end is not None]
     least = max(header.min_bytes, ALIGNED * header.chunks)
-    return replace(
-        program, header=replace(header, min_bytes=least, max_bytes=min(ends, default=None))
-    )
+    return program.headed(replace(header, min_bytes=least, max_bytes=min(ends, default=None)))
 
 
 def tiling(program: ThreadblockProgram, size: int) -> tuple[int, int]:

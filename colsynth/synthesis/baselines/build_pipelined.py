@@ -165,8 +165,7 @@ class _Writer:
         number, several = len(self.cells.counts), len(self.boxes) > 1
         spreads = self.collective is Collective.ALLREDUCE
         lags = _LAGS if len(owners(len(self.boxes), 0)) == len(self.boxes) else _LAGS_OF_TURNS
-        late, copied = (int(number * lag) for lag in lags)
-        late, copied = late * several, copied * spreads
+        late, copied = int(number * lags[0]) * several, int(number * lags[1]) * spreads
         for beat in range(number + copied):
             if beat < number:
                 self._reduce(beat)
