@@ -131,10 +131,12 @@ def _compiled(
     """Return the files of one plan; without a library, they serve all that the target does."""
     plan, case, clock = measured.plan, found.workshop.case, found.workshop.clock
     schedule, program = found.workshop.make(plan)
-    sides = not request.least_given, target.max_bytes is None
     with clock.measure("library"):
-        times = dict(zip(case.sizes, measured.seconds, strict=True))
-        serves = Served() if library is None else served(program, case, library, times, *sides)
+        serves = Served()
+        if library is not None:
+            times = dict(zip(case.sizes, measured.seconds, strict=True))
+            sides = {"below": not request.least_given, "above": target.max_bytes is None}
+            serves = served(program, case, library, times, found.floors[-1], **sides)
     most = case.target(plan.protocol).max_bytes
     target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
     target = serves.limit(target)

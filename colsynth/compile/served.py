@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
+from colsynth.bounds.runtime import RuntimeBound
 from colsynth.model import Program
 from colsynth.runtimes.selection import LARGE, usual_size
 from colsynth.runtimes.target import Target
@@ -84,8 +85,12 @@ def _larger(case: Case) -> tuple[int, ...]:
 
 
 def compared(case: Case) -> tuple[int, ...]:
-    """Return the sizes at which a file is compared with the library, as far as there is need."""
-    return case.sizes[-1], *_smaller(case), *_larger(case)
+    """Return the sizes at which a file is compared with the library, as far as there is need.
+
+    The one that the file is for comes behind the smaller ones: it takes longest, and there is no
+    need where the file is near the floor.
+    """
+    return *_smaller(case), case.sizes[-1], *_larger(case)
 
 
 def served(
@@ -93,6 +98,8 @@ def served(
     case: Case,
     library: Library,
     times: Mapping[int, float | None],
+    floor: RuntimeBound,
+    *,
     below: bool = True,
     above: bool = True,
 ) -> Served:
@@ -109,15 +116,18 @@ def served(
         Of the case.
     times : mapping
         Seconds of the program by size, as far as they are known.
+    floor : RuntimeBound
+        The least time of any file at the size that this one is for.
     below, above : bool
         Whether to look for the smallest message, and for the largest.
     """
     duel, size = _Duel(program, case, library, times), case.sizes[-1]
-    lead = duel.lead(size)
-    if lead is None:
-        return Served()
-    if lead < -log(SLOWER):
-        return Served(notes=(duel.lost(size, lead),))
+    if not duel.is_safe(size, floor):
+        lead = duel.lead(size)
+        if lead is None:
+            return Served()
+        if lead < -log(SLOWER):
+            return Served(notes=(duel.lost(size, lead),))
     found = Served()
     if below:
         found = duel.down(found, (size, *_smaller(case)))
@@ -144,10 +154,18 @@ class _Duel:
     library: Library
     times: Mapping[int, float | None]
 
+    def is_safe(self, size: int, floor: RuntimeBound) -> bool:
+        """Whether no algorithm of the library can be so much faster that the file is left out.
+
+        The floor is that of the file's runtime, which may not be the library.
+        """
+        known = self.times.get(size)
+        return bool(known and known <= SLOWER * floor.seconds and self.case.profile.library is None)
+
     def down(self, found: Served, sizes: Sequence[int]) -> Served:
         """Return a range that begins at the last of some descending sizes that is served."""
         held = self._held(sizes)
-        if held + 1 == len(sizes):
+        if held + 1 == len(sizes) or self.library.fastest(sizes[held + 1]) is None:
             return found
         note = self._left(f"below {format_size(sizes[held])}", sizes[held + 1])
         return replace(found, min_bytes=sizes[held], notes=(*found.notes, note))
@@ -155,7 +173,7 @@ class _Duel:
     def up(self, found: Served, sizes: Sequence[int]) -> Served:
         """Return a range that ends before the first of some ascending sizes that is not served."""
         held = self._held(sizes)
-        if held + 1 == len(sizes):
+        if held + 1 == len(sizes) or self.library.fastest(sizes[held + 1]) is None:
             return found
         end = sizes[held + 1]
         note = self._left(f"from {format_size(end)} on", end)

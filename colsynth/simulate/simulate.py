@@ -71,7 +71,8 @@ def simulate(
     else:
         with gc_paused():
             machine = build(program, topology, model)
-        if any(least_seconds(machine, size) > most for size, most in (limits or {}).items()):
+        limited = (limits or {}).items()
+        if any(least_seconds(machine, profile, size) > most for size, most in limited):
             return ()
         found = (run(machine, profile, size).seconds for size in sizes)
     times = zip(sizes, found, strict=True)
