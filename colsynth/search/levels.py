@@ -43,6 +43,7 @@ SWEEP = (
     *("lower-forest.instances", "lower-timed.instances"),
     *("assign-threadblocks.fold", "pack-trees.trees", "lower-rounds.spread"),
     *("build-rails.instances", "build-all-pairs.instances", "build-two-level.instances"),
+    "build-tree.channels",
 )
 """The choices that -O1 varies, in this order, each from the best plan so far.
 

@@ -245,9 +245,10 @@ class Quest:
         """Yield grids behind a big switch, where the best program is far from the floor (`FAR`).
 
         A grid seldom wins before its trees carry segments, or before a GPU adds up all arrivals in
-        one go, so it needs a sweep of its own. Where latency is half of the floor, a flat one too.
+        one go, so it needs a sweep of its own. Where latency is half of the floor, a flat one too;
+        elsewhere one that needs fewer threadblocks to fill the links.
         """
-        from colsynth.synthesis.forest.grid import flat_grid, roomy_grids
+        from colsynth.synthesis.forest.grid import flat_grid, fused_grid, roomy_grids
 
         searcher, problem, profile = self.searcher, self._case.problem, self._case.profile
         overall, floor = searcher.best(), searcher.floors[searcher.objective.main]
@@ -260,6 +261,9 @@ class Quest:
         if 2 * floor.latency > floor.seconds:
             more = islice(grids, floor.binds != "latency")
             grids = (*flat_grid(problem.topology, phases, profile), *more)
+        else:
+            target = self._case.target("Simple")
+            grids = (*grids, *fused_grid(problem.topology, phases, target))
         for grid in dict.fromkeys(grids):
             start = self.wish.start("forest", trees=trees, grid=grid)
             yield start, frozenset({"trees", "grid"})

@@ -15,13 +15,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from fractions import Fraction
 from itertools import count, islice, takewhile
-from math import prod
+from math import ceil, prod
 
+from colsynth.cost import model_of
+from colsynth.cost.usable import exact
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Topology
 from colsynth.runtimes.choice import Basis, Changes, Proposal
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.target import Target
 from colsynth.synthesis.forest.circulant import single_switch
 
 Grid = tuple[int, ...]
@@ -128,6 +132,31 @@ def flat_grid(topology: Topology, phases: int, profile: Profile) -> tuple[str, .
     grids = (x for x in _products(ports, ports) if _fits(_neighbours(x), 1, phases, profile))
     found = min(grids, key=lambda grid: (len(grid), sum(grid), grid), default=())
     return (_spelt(found),) if len(found) > 1 else ()
+
+
+def fused_grid(topology: Topology, phases: int, target: Target) -> tuple[str, ...]:
+    """Return the grid with the fewest neighbours, where it helps threadblocks to fill the links.
+
+    That is where those for all neighbours of a GPU cannot, and a relay shares the threadblock of
+    its arrival: a grid has relays where direct trees have further sends.
+    """
+    ports = _most_ports(topology)
+    if not target.profile.fuses or ports > _MOST_PORTS or ports < 2:
+        return ()
+    rate = exact(model_of(target).rate["Simple"]) * 10**9
+    wanted = ceil(_port_rate(topology, ports) / (ports - 1) / rate)
+    if _fits(ports - 1, wanted, phases, target.profile):
+        return ()
+    return tuple(map(_spelt, islice(_factorings(ports), 1)))
+
+
+def _port_rate(topology: Topology, ports: int) -> Fraction:
+    """Return the largest bandwidth from a GPU to a switch that joins so many."""
+    into: dict[int, list[Fraction]] = {}
+    for link in topology.links:
+        if topology.nodes[link.target].kind is Kind.SWITCH:
+            into.setdefault(link.target, []).append(link.bandwidth)
+    return max(max(rates) for rates in into.values() if len(rates) >= ports)
 
 
 def _crowded_ports(topology: Topology, phases: int, profile: Profile) -> int:
