@@ -17,8 +17,8 @@ from colsynth.synthesis.forest.rate import numbers_of_trees, require_trees
 from colsynth.synthesis.forest.usable import (
     BANDWIDTHS,
     bandwidths,
+    narrowed,
     on_wires,
-    usable_problem,
 )
 from colsynth.synthesis.groups.pack import forest_of_groups
 
@@ -42,9 +42,9 @@ class PackTrees:
         ring of all, such as ``"1+3+9"``. Machines without a switch of so many ports ignore a
         grid, those that are more than one switch ignore distances.
     bandwidth : str
-        Of links: that of the ``"wire"``, or what protocols leave of it, as the simulator counts
-        (``"usable"``). Rates and bounds are those of wires either way. Process groups and trees of
-        bounded height keep to wires.
+        Of links: that of the ``"wire"``; what protocols leave of it, as the simulator counts
+        (``"usable"``); or of that, no more between boxes than is ``"needed"``. Rates and bounds
+        are those of wires in any case. Process groups and trees of bounded height keep to wires.
     max_height : int
         Most links between a root and a GPU, on direct-connect fabrics; 0 sets no limit. The
         trees are the best of that height, and `prefer` does not matter.
@@ -95,7 +95,7 @@ class PackTrees:
             raise InputError(Diagnostic("CS210", phrase))
         if value.groups:
             return forest_of_groups(value, self.trees, self.prefer, target)
-        if self.bandwidth == "usable":
-            problem = usable_problem(value, target)
+        if self.bandwidth != "wire":
+            problem = narrowed(value, self.bandwidth, target)
             return on_wires(equal_forest(problem, self.trees, self.prefer, target, grid), value)
         return equal_forest(value, self.trees, self.prefer, target, grid)
