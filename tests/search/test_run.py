@@ -164,6 +164,16 @@ def test_grids_behind_a_big_switch_get_a_search_of_their_own():
     assert all_of_them.predicted[-1].seconds < 0.9 * alone.predicted[-1].seconds
 
 
+def test_channels_of_the_best_trees_are_varied():
+    """As many as fill the links of two DGX B200 by Simple are too few for LL128."""
+    problem = api.make_problem(api.load_topology("dgx-b200", nodes=2), "allreduce")
+    options = {"size": 1 << 30, "several": False}
+    found = api.compile(problem, "msccl", **options).predicted[-1].seconds
+    for channels in (8, 16):
+        given = {"algorithm": "tree", "channels": channels, "protocol": "LL128", "level": 0}
+        assert found <= api.compile(problem, "msccl", **options, **given).predicted[-1].seconds
+
+
 def test_an_alltoall_needs_no_algorithm_by_name():
     done = made("dgx-a100", 1, "alltoall", "rccl")
     assert done.verified

@@ -16,6 +16,7 @@ from colsynth.synthesis.forest.circulant import hops_by_digits
 from colsynth.synthesis.forest.grid import (
     few_neighbours,
     flat_grid,
+    fused_grid,
     grid_of,
     grid_rounds,
     roomy_grids,
@@ -163,3 +164,31 @@ def test_distances_that_lead_nowhere_are_refused(tmp_path):
 def test_other_machines_ignore_distances(tmp_path):
     plain, other = (packed(tmp_path, 4, grid, boxes=2) for grid in ("all", "1+2"))
     assert other.phases == plain.phases
+
+
+@pytest.mark.parametrize(
+    ("machine", "runtime", "phases", "grid"),
+    [
+        *(("dgx-b200", "msccl", 1, ("2x2x2",)), ("dgx-h100", "msccl", 1, ())),
+        *(
+            ("dgx-h100", "msccl", 2, ("2x2x2",)),
+            ("dgx-b200", "rccl", 2, ()),
+            ("mi300x", "msccl", 2, ()),
+        ),
+    ],
+)
+def test_relays_save_threadblocks_where_links_want_more_than_there_are(
+    machine, runtime, phases, grid
+):
+    """7 x 7 of 20 GB/s fill an NVLink of a B200, in each direction; 72 are resident."""
+    problem = Problem(api.load_topology(machine), Collective.ALLGATHER)
+    target = aim(problem, profile(runtime), "Simple")
+    assert fused_grid(problem.topology, phases, target) == grid
+
+
+def test_two_boxes_of_fast_links_are_searched_with_a_grid():
+    problem = api.make_problem(api.load_topology("dgx-b200", nodes=2), "reduce-scatter")
+    found = api.compile(problem, "msccl", several=False)
+    assert "grid" in found.summary()["settings"]
+    point = found.predicted[-1]
+    assert point.seconds < 1.25 * point.least.seconds
