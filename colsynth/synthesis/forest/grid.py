@@ -156,7 +156,8 @@ def _port_rate(topology: Topology, ports: int) -> Fraction:
     for link in topology.links:
         if topology.nodes[link.target].kind is Kind.SWITCH:
             into.setdefault(link.target, []).append(link.bandwidth)
-    return max(max(rates) for rates in into.values() if len(rates) >= ports)
+    known = (max(rates) for rates in into.values() if len(rates) >= ports)
+    return max(known, default=Fraction(0))
 
 
 def _crowded_ports(topology: Topology, phases: int, profile: Profile) -> int:

@@ -71,13 +71,17 @@ def narrowed(problem: Problem, bandwidth: str, target: Target) -> Problem:
 def _needed_share(problem: Problem) -> Fraction:
     """Return the share of the network's bandwidth that trees at the best rate must have.
 
-    Every tree enters, or leaves, each box that its root is not in.
+    Every tree enters, or leaves, each box that its root is not in. The share is 1 where the network
+    has a part in the bottleneck.
     """
     topology = problem.topology
     boxes = topology.boxes
     if len(boxes) < 2 or problem.collective not in PHASES:
         return Fraction(1)
-    rate = max(bound(problem).rates) / len(problem.roots)
+    best = bound(problem)
+    if any(is_network(topology, link) for cut in best.cuts for link in cut.links):
+        return Fraction(1)
+    rate = max(best.rates) / len(problem.roots)
     home = Counter(topology.nodes[topology.ranks[root]].box for root in problem.roots)
     shares = []
     for box in boxes:

@@ -109,4 +109,6 @@ def proposed(machine, boxes, collective="allgather", runtime="msccl"):
 def test_they_are_proposed_where_boxes_are_the_bottleneck():
     assert proposed("dgx2", 2) == ["usable", "needed"]
     assert proposed("ndv2", 2) == ["usable"]  # one NIC for eight GPUs
+    assert proposed("dgx-h100", 2) == ["usable"]  # a GPU receives through its NIC too
+    assert "needed" not in proposed("gb200-nvl72", 1)  # NVLinks lead out of boxes
     assert proposed("dgx2", 1) == []
