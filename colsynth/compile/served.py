@@ -165,7 +165,7 @@ class _Duel:
     def down(self, found: Served, sizes: Sequence[int]) -> Served:
         """Return a range that begins at the last of some descending sizes that is served."""
         held = self._held(sizes)
-        if held + 1 == len(sizes) or self.library.fastest(sizes[held + 1]) is None:
+        if held is None:
             return found
         note = self._left(f"below {format_size(sizes[held])}", sizes[held + 1])
         return replace(found, min_bytes=sizes[held], notes=(*found.notes, note))
@@ -173,14 +173,17 @@ class _Duel:
     def up(self, found: Served, sizes: Sequence[int]) -> Served:
         """Return a range that ends before the first of some ascending sizes that is not served."""
         held = self._held(sizes)
-        if held + 1 == len(sizes) or self.library.fastest(sizes[held + 1]) is None:
+        if held is None:
             return found
         end = sizes[held + 1]
         note = self._left(f"from {format_size(end)} on", end)
         return replace(found, max_bytes=end - 1, notes=(*found.notes, note))
 
-    def _held(self, sizes: Sequence[int]) -> int:
-        """Return the place of the last size that is served, if the first one is."""
+    def _held(self, sizes: Sequence[int]) -> int | None:
+        """Return the place of the last size that is served, if the first one is.
+
+        None where all are, or where the library has no algorithm for the one behind it.
+        """
         held, lead = 0, 0.0
         for place, size in enumerate(sizes[1:], 1):
             more = self.lead(size)
@@ -189,7 +192,8 @@ class _Duel:
             lead += more
             if lead >= 0:
                 held, lead = place, 0.0
-        return held
+        left = held + 1 < len(sizes) and self.library.fastest(sizes[held + 1]) is not None
+        return held if left else None
 
     def lead(self, size: int) -> float | None:
         """Return the logarithm of the library's time over that of the program.

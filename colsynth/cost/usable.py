@@ -17,6 +17,11 @@ def exact(decimal: float) -> Fraction:
     return Fraction(decimal).limit_denominator()
 
 
+def pace(model: Model, protocol: str) -> Fraction:
+    """Return the bytes per second that a threadblock moves."""
+    return exact(model.rate[protocol]) * 10**9
+
+
 def share_of(topology: Topology, link: int, model: Model) -> Fraction:
     """Return the share of its bandwidth that protocols leave a link."""
     network = is_network(topology, link)

@@ -9,7 +9,7 @@ from math import ceil, lcm
 
 from colsynth.cost import Model, model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
-from colsynth.cost.usable import bandwidth, exact
+from colsynth.cost.usable import bandwidth, pace
 from colsynth.model import Topology
 from colsynth.runtimes.target import Target
 
@@ -41,7 +41,8 @@ def balanced_threadblocks(
     topology : Topology
     target : Target
     """
-    most = pace(target) * _busiest(chunks, topology, model_of(target))
+    model = model_of(target)
+    most = pace(model, target.protocol) * _busiest(chunks, topology, model)
     return {
         connection: max(ceil(load / most), -(-transfers[connection] // steps))
         for connection, load in sorted(chunks.items())
@@ -81,8 +82,3 @@ def link_loads(
             for link in way:
                 carried[link] += part
     return carried, whole
-
-
-def pace(target: Target) -> Fraction:
-    """Return the bytes per second that a threadblock moves."""
-    return exact(model_of(target).rate[target.protocol]) * 10**9

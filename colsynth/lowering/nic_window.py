@@ -13,8 +13,7 @@ from math import ceil
 
 from colsynth.cost import model_of
 from colsynth.cost.pair_routes import is_network, pair_routes
-from colsynth.cost.usable import bandwidth
-from colsynth.lowering.balanced import pace
+from colsynth.cost.usable import bandwidth, pace
 from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import Waits
 from colsynth.model import ChunkProgram
@@ -65,7 +64,8 @@ def _exits(
     The link is -1 where a way has none. Pairs that never leave a box are left out.
     """
     topology = program.problem.topology
-    model, speed = model_of(target), pace(target)
+    model = model_of(target)
+    speed = pace(model, target.protocol)
     sources, targets = columns.pairs(topology.size)
     pairs = list(zip(sources.tolist(), targets.tolist(), strict=True))
     outside = [is_network(topology, link) for link in range(len(topology.links))]

@@ -22,9 +22,9 @@ import numpy as np
 
 from colsynth.cost import model_of
 from colsynth.cost.pair_routes import pair_routes
-from colsynth.cost.usable import bandwidth, exact
+from colsynth.cost.usable import bandwidth, exact, pace
 from colsynth.lowering.allocation import Limits, PlacedThreadblock
-from colsynth.lowering.balanced import link_loads, pace
+from colsynth.lowering.balanced import link_loads
 from colsynth.lowering.columns import Columns, Ints, rows
 from colsynth.lowering.hazards import Waits
 from colsynth.model import ChunkProgram
@@ -172,7 +172,7 @@ class Timetable:
         pairs = list(zip(*(ends.tolist() for ends in self._pairs), strict=True))
         known = pair_routes(topology, pairs)
         load, whole = link_loads(zip(pairs, self._loads.tolist(), strict=False), known)
-        rate = pace(self.target) / exact(model.payload[self.target.protocol])
+        rate = pace(model, self.target.protocol) / exact(model.payload[self.target.protocol])
         busy = {
             link: rate * Fraction(ticks, whole) / bandwidth(topology, link, model)
             for link, ticks in load.items()

@@ -51,10 +51,10 @@ def channel_rate(target: Target) -> ChannelRate:
     Libraries choose channels once for all protocols, too.
     """
     from colsynth.cost import model_of
-    from colsynth.cost.usable import exact
+    from colsynth.cost.usable import exact, pace
 
     model = model_of(target)
-    rate = exact(model.rate["Simple"]) * 10**9 * _BUSY
+    rate = pace(model, "Simple") * _BUSY
     passes = 1 if target.profile.fuses else 2  # it receives, then adds or sends
     return ChannelRate(rate / passes, exact(model.link_efficiency))
 

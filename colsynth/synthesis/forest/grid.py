@@ -20,7 +20,7 @@ from itertools import count, islice, takewhile
 from math import ceil, prod
 
 from colsynth.cost import model_of
-from colsynth.cost.usable import exact
+from colsynth.cost.usable import pace
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Topology
 from colsynth.runtimes.choice import Basis, Changes, Proposal
@@ -143,7 +143,7 @@ def fused_grid(topology: Topology, phases: int, target: Target) -> tuple[str, ..
     ports = _most_ports(topology)
     if not target.profile.fuses or ports > _MOST_PORTS or ports < 2:
         return ()
-    rate = exact(model_of(target).rate["Simple"]) * 10**9
+    rate = pace(model_of(target), "Simple")
     wanted = ceil(_port_rate(topology, ports) / (ports - 1) / rate)
     if _fits(ports - 1, wanted, phases, target.profile):
         return ()
@@ -154,7 +154,8 @@ def _port_rate(topology: Topology, ports: int) -> Fraction:
     """Return the largest bandwidth from a GPU to a switch that joins so many."""
     into: dict[int, list[Fraction]] = {}
     for link in topology.links:
-        if topology.nodes[link.target].kind is Kind.SWITCH:
+        source, target = (topology.nodes[end].kind for end in (link.source, link.target))
+        if source is Kind.GPU and target is Kind.SWITCH:
             into.setdefault(link.target, []).append(link.bandwidth)
     known = (max(rates) for rates in into.values() if len(rates) >= ports)
     return max(known, default=Fraction(0))

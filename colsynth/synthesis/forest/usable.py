@@ -12,18 +12,17 @@ the network than enters each box in any case, an allgather of 1 GiB by a plan on
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
 from colsynth.bounds.trees import bound
-from colsynth.cost import model_of
+from colsynth.cost import Model, model_of
 from colsynth.cost.pair_routes import is_network
 from colsynth.cost.usable import has_several_shares, usable
 from colsynth.model import Forest, Phase, Problem
-from colsynth.model.problem import PHASES
 from colsynth.runtimes.choice import Basis, Proposal
 from colsynth.runtimes.target import Target
 
@@ -41,7 +40,7 @@ def bandwidths(basis: Basis) -> Iterator[Proposal]:
     values = ["wire"]
     if has_several_shares(problem.topology, model):
         values.append("usable")
-    if _needed_share(replace(problem, topology=usable(problem.topology, model))) < 1:
+    if _needed_share(_usable_problem(problem, model)) < 1:
         values.append("needed")
     for value in values:
         if basis.values[_OPTION] != value:
@@ -55,16 +54,20 @@ def narrowed(problem: Problem, bandwidth: str, target: Target) -> Problem:
     """
     if bandwidth == "wire":
         return problem
-    topology = usable(problem.topology, model_of(target))
-    left = replace(problem, topology=topology)
+    left = _usable_problem(problem, model_of(target))
     share = _needed_share(left) if bandwidth == "needed" else Fraction(1)
     if share >= 1:
         return left
+    topology = left.topology
     links = tuple(
         replace(link, bandwidth=link.bandwidth * share) if is_network(topology, number) else link
         for number, link in enumerate(topology.links)
     )
     return replace(problem, topology=replace(topology, links=links, whole=None))
+
+
+def _usable_problem(problem: Problem, model: Model) -> Problem:
+    return replace(problem, topology=usable(problem.topology, model))
 
 
 @lru_cache(maxsize=4)
@@ -75,23 +78,23 @@ def _needed_share(problem: Problem) -> Fraction:
     has a part in the bottleneck.
     """
     topology = problem.topology
-    boxes = topology.boxes
-    if len(boxes) < 2 or problem.collective not in PHASES:
+    if len(topology.boxes) < 2:
         return Fraction(1)
     best = bound(problem)
     if any(is_network(topology, link) for cut in best.cuts for link in cut.links):
         return Fraction(1)
     rate = max(best.rates) / len(problem.roots)
     home = Counter(topology.nodes[topology.ranks[root]].box for root in problem.roots)
-    shares = []
-    for box in boxes:
-        into, out = Fraction(0), Fraction(0)
-        for link in topology.links:
-            source, target = (topology.nodes[end].box for end in (link.source, link.target))
-            into += link.bandwidth * (source != box == target)
-            out += link.bandwidth * (source == box != target)
-        shares.append((len(problem.roots) - home[box]) * rate / (min(into, out) or 1))
-    return max(shares)
+    into, out = (defaultdict[int | None, Fraction](Fraction) for _ in range(2))
+    for link in topology.links:
+        source, target = (topology.nodes[end].box for end in (link.source, link.target))
+        if source != target:
+            out[source] += link.bandwidth
+            into[target] += link.bandwidth
+    return max(
+        (len(problem.roots) - home[box]) * rate / (min(into[box], out[box]) or 1)
+        for box in topology.boxes
+    )
 
 
 def on_wires(forest: Forest, problem: Problem) -> Forest:
