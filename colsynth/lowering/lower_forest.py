@@ -12,9 +12,10 @@ from typing import ClassVar
 from msgspec import Struct, structs
 
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
-from colsynth.lowering.proposals import ALONE, segmentations, smaller_transfers
+from colsynth.lowering.proposals import smaller_transfers
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.replicas import replicas
+from colsynth.lowering.segmentations import ALONE, segmentations
 from colsynth.lowering.uneven import chunks_of_weight, left_out
 from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice

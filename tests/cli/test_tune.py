@@ -178,7 +178,7 @@ def test_a_log_of_the_machine_decides(tmp_path, capsys):
     log = tmp_path / "log.txt"
     log.write_text("\n".join(lines) + "\n")
     case = ["tune", "dgx-1v", "-c", "allgather", "-r", "msccl", "--algorithms", "forest"]
-    case += ["--sizes", "16MiB", "--budget", "12", "--jobs", "1", "--json"]
+    case += ["--sizes", "4MiB", "--budget", "12", "--jobs", "1", "--json"]
     found = []
     for name, more in (("plain", []), ("told", ["--log", str(log)])):
         assert run([*case, *more, "-o", str(tmp_path / name)]) == 0

@@ -10,12 +10,12 @@ from colsynth.lowering.proposals import (
     BY_LOAD,
     SUMS,
     orders,
-    segmentations,
     strategies,
     sums_in_one_go,
     unmerged,
 )
 from colsynth.lowering.segment_sizes import sizes_of
+from colsynth.lowering.segmentations import segmentations, worthwhile
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.runtimes.selection import usual_size
@@ -92,15 +92,34 @@ def test_scheduled_threadblocks_are_proposed_where_sums_are_steps_of_their_own(c
 
     assert not scheduled(basis(collective, "msccl", 2))
     seen = basis(collective, "rccl", 2)
-    ((first, *others),) = scheduled(seen)
+    found = scheduled(seen)
     rate = default_model(seen.profile).rate
-    assert rate[first["protocol"]] == max(rate.values())
-    counts = [len(numbers(changes[SEGMENTS])) for changes in (first, *others)]
-    assert all(count.bit_count() == 1 for count in counts)
-    assert counts == sorted(set(counts), reverse=True)
+    for row in found:
+        assert {rate[changes["protocol"]] for changes in row} == {max(rate.values())}
+        counts = [len(numbers(changes[SEGMENTS])) for changes in row]
+        assert all(count.bit_count() == 1 for count in counts)
+        assert counts == sorted(set(counts), reverse=True)
     assert not list(strategies(seen))
     cut = replace(seen, values={**seen.values, SEGMENTS: "1-1"}, thorough=True)
-    assert (first, *others) in strategies(cut)
+    assert set(map(str, found)) <= set(map(str, strategies(cut)))
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+def test_worthwhile_numbers_are_near_the_least_time_of_a_pipeline(runtime):
+    """Against a twin that tries all numbers: the first is the fastest along the tallest tree."""
+    for size in (2**20, 2**24, 2**28):
+        seen = basis("allreduce", runtime, 2, size)
+        model, shape = default_model(seen.profile), seen.shape
+        moved = size / shape.trees / (model.rate["Simple"] * 1e3)
+
+        def taken(number, hops=2 * shape.height, moved=moved, step=model.step["Simple"]):
+            return (hops - 1 + number) * (moved / number + step)
+
+        first, *others = worthwhile(seen, "Simple", 10**6)
+        fastest = min(range(1, 4 * first), key=taken)
+        assert first <= fastest <= first + 1
+        assert sorted({first, *others}, reverse=True) == [first, *others]
+        assert next(worthwhile(seen, "Simple", 3)) == min(3, first)
 
 
 def test_where_a_step_moves_one_chunk_no_more_is_proposed_than_threadblocks_hold():

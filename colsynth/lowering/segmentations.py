@@ -1,0 +1,221 @@
+"""What to try so that trees carry a message in segments: how many, how large, in which order.
+
+A GPU passes a segment on as soon as it has it, so with small ones little time is lost until the
+last GPU begins. But each costs a step. `worthwhile` computes numbers to try from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import sqrt
+
+from colsynth.cost import model_of
+from colsynth.cost.pair_routes import is_network
+from colsynth.cost.usable import exact
+from colsynth.lowering.paired import is_round
+from colsynth.lowering.segment_sizes import CHUNKS, ones_and_twos, sizes_of
+from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal
+
+ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
+STRATEGY, MERGE = "assign-threadblocks.strategy", "coalesce-chunks.merge"
+MOST = "lower-forest.most"
+NIC_WINDOW = "assign-threadblocks.nic_window"
+INSTANCES = "lower-forest.instances"
+SUMS = "place-slots.sums"
+LAG, SPACING = "order-transfers.lag", "order-transfers.spacing"
+
+_FEWER = 1, 2, 4
+"""By what the best number of segments is divided (`worthwhile`).
+
+In 144 cases (nine machines of 8 to 32 GPUs, allreduce and allgather, msccl and rccl, 1 to 64 MiB)
+programs take 4.0 % less time so than with one number, of segments that take 20 us each; with 2, 4
+and 8 instead they take 3.5 % less.
+"""
+
+_ROUND_SECONDS = Fraction(8, 10**6)
+"""What a segment takes where threadblocks work in rounds, and arrivals wait for each other.
+
+Reduce-scatter on two boxes of DGX A100 or MI300X, 8 to 64 MiB, of 10 to 81 segments: the fastest
+take 4 to 8 us a segment. With 20 us, 64 MiB take 17 % longer.
+"""
+
+_MOST = 12
+"""Most segments. More cost small messages more than they gain, and leave less of the budget.
+
+An allreduce of 1 GiB on six DGX H100 reaches 192 GB/s with 12, 198 with 16, at 3.0 and 2.4 GB/s for
+768 KiB. On three, with 16 no budget is left for two instances of segments: 187 GB/s, with 12 201.
+"""
+
+_SPARE = Fraction(9, 10)
+"""The share of a threadblock's steps that is planned with; the others are nops."""
+
+_LEAST = 5
+"""Fewer segments are not tried where reductions are steps of their own."""
+
+_TRIES = 4
+"""How many numbers of segments are tried: threadblock allocation decides what fits."""
+
+WINDOW = 2
+"""Sends in flight per NIC. With one, the NIC idles between two; with more, all of them end late."""
+
+_WAITS: tuple[Changes, ...] = ({LAG: 2, SPACING: 1}, {LAG: 1, SPACING: 0})
+"""Beats that data waits before sums are copied, and before it is passed on within a phase.
+
+A step then seldom waits for another threadblock, and holds up what stands behind it. An allreduce
+of 1 GiB reaches 185 GB/s instead of 118 on four DGX H100 boxes, 189 instead of 151 on eight. With
+few segments the beats cost more than they gain: with 7 on 16 boxes, the second are faster, 179 GB/s
+instead of 173. Where GPUs add up within one box, the second alone are tried: they give 319 GB/s
+instead of 309 on a switch of 84 GPUs, 99 instead of 89 on an MI250.
+"""
+
+BY_LOAD: Changes = {ORDER: "round-robin", STRATEGY: "balanced", MOST: 0}
+"""Round-robin with threadblocks by load, and no tree cut."""
+
+ALONE: Changes = {**BY_LOAD, INSTANCES: 1}
+"""The same without instances: the shape from which segments are computed."""
+
+
+def segmentations(basis: Basis) -> Iterator[Proposal]:
+    """Yield numbers and sizes of segments, where GPUs pass on what they receive."""
+    shape = basis.shape
+    if basis.values[SEGMENTS] != "1":
+        return
+    yield from _single_chunks(basis)
+    if shape.height < 2:
+        return
+    every = _WAITS if leaves_boxes(basis) or not shape.rises else _WAITS[1:]
+    several = basis.profile.max_count >= CHUNKS  # else a segment would take several steps
+    for most in worthwhile(basis, basis.protocol, _room(basis)) if several else ():
+        segmented = tuple(_segmented(basis, most))
+        for waits in every:
+            yield tuple({**changes, **waits} for changes in segmented)
+    if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
+        yield tuple(_in_rounds(basis))
+    yield from ordered_by_time(basis)
+
+
+def _single_chunks(basis: Basis) -> Iterator[Proposal]:
+    """Yield steps of one chunk each, where unequal roots carry several.
+
+    A GPU passes on a chunk when it has it, not when it has the last of them.
+    """
+    if basis.shape.trees and basis.is_loose and basis.values[MOST] != 1:
+        for strategy in "balanced", "spread":
+            yield ({ORDER: "round-robin", STRATEGY: strategy, MOST: 1, MERGE: 1},)
+
+
+def ordered_by_time(basis: Basis) -> Iterator[Proposal]:
+    """Yield segments that a simulation orders, where sums are steps of their own.
+
+    They use the protocol that moves most.
+    """
+    shape, profile = basis.shape, basis.profile
+    if shape.height < 2 or profile.fuses:
+        return
+    rate = model_of(basis).rate
+    protocol = max(profile.fifo_calls, key=lambda name: rate[name])
+    phases = shape.rises + shape.falls
+    steps = shape.trees * (2 * phases + shape.rises) * (shape.ranks - 1) / shape.ranks
+    room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
+    for most in worthwhile(basis, protocol, room):
+        yield tuple(_scheduled(basis, protocol, most))
+
+
+def worthwhile(basis: Basis, protocol: str, room: int) -> Iterator[int]:
+    """Yield numbers of segments that may be fastest, most first, up to those that fit.
+
+    Along h hops, s segments of a tree that takes t seconds to send take (h - 1 + s) (t / s + c),
+    where each costs c seconds. That is least for s = sqrt((h - 1) t / c). Threadblocks that serve
+    several trees begin later and pay for more segments, so fewer are worth trying (`_FEWER`). Not
+    if there is room for less than half as many: programs with still fewer only use up the budget.
+    """
+    shape, model = basis.shape, model_of(basis)
+    seconds = basis.size / shape.trees / (model.rate[protocol] * 1e9)
+    hops = shape.height * (shape.rises + shape.falls)
+    step = model.step[protocol] / 1e6
+    best = sqrt((hops - 1) * seconds / step) if step else room * max(_FEWER)
+    if best * shape.trees * basis.profile.tile_bytes[protocol] < basis.size:
+        return  # the runtime cuts chunks into smaller parts itself
+    last = 0
+    for fewer in _FEWER if best < 2 * room else (1,):
+        number = min(room, int(best / fewer))
+        if number > 1 and (not last or 3 * number <= 2 * last):
+            yield number
+            last = number
+
+
+def _segmented(basis: Basis, most: int) -> Iterator[Changes]:
+    """Yield ever fewer segments: the first number that fits is the best."""
+    rises, falls = basis.shape.rises, basis.shape.falls
+    strategy = "pooled" if rises and falls else "balanced"
+    fixed = {**ALONE, STRATEGY: strategy, NIC_WINDOW: WINDOW}
+    while most > 1:
+        total = basis.cut_finely(most, CHUNKS * most)
+        yield {**fixed, SEGMENTS: sizes_of(most, total, rises=rises, falls=falls)}
+        most = most * 7 // 8
+
+
+def _in_rounds(basis: Basis) -> Iterator[Changes]:
+    """Yield ever fewer segments with threadblocks in pairs and rounds.
+
+    Where a runtime reduces in steps of their own, all its threadblocks have to share them
+    (`colsynth.lowering.paired`). Those that also serve the second phase of an allreduce begin
+    with it when all sums are begun: sums take longer than a beat, and copies that wait for
+    them hold up other sums.
+    """
+    shape, profile = basis.shape, basis.profile
+    blocks = profile.usable_threadblocks
+    room = int(profile.max_steps * blocks * _SPARE / _gpu_steps(basis))
+    each = exact(model_of(basis).rate[basis.protocol]) * 10**9 * _ROUND_SECONDS
+    most = min(room, int(basis.size / (each * shape.trees)))
+    for less in range(_TRIES):
+        number = most - less * max(1, most // 16)
+        if number < _LEAST:
+            return
+        lag = number if shape.falls else 0
+        fixed = {**ALONE, STRATEGY: "paired", NIC_WINDOW: WINDOW}
+        ends = 0 if basis.is_loose else 2  # of half the size; unequal roots leave less to choose
+        sizes = ones_and_twos(number, basis.cut(2 * number - ends, number))
+        yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: sizes}
+
+
+def leaves_boxes(basis: Basis) -> bool:
+    """Whether there are sends for a window on the NICs to hold back."""
+    topology = basis.problem.topology
+    return any(is_network(topology, link) for link in range(len(topology.links)))
+
+
+def _scheduled(basis: Basis, protocol: str, most: int) -> Iterator[Changes]:
+    """Yield ever fewer segments with threadblocks by time.
+
+    Trees move one chunk at a time, or where roots are unequal, one of equal segments. Data waits at
+    each GPU for the whole of it, so the more there are the better; all their steps have to fit.
+    """
+    while (number := most if basis.is_loose else basis.cut(most)) >= _LEAST:
+        sizes = sizes_of(number, basis.cut_finely(number, number), rises=False, falls=False)
+        moved = int(sizes.partition("-")[0])
+        fixed = {STRATEGY: "scheduled", NIC_WINDOW: 0, MOST: moved, MERGE: 1, INSTANCES: 1}
+        yield {**fixed, ORDER: "chains", SEGMENTS: sizes, PROTOCOL: protocol}
+        most = number // 2
+
+
+def _gpu_steps(basis: Basis) -> int:
+    """Return the steps of the busiest GPU for one instance; segments begin with one."""
+    instances: int = max(1, basis.values[INSTANCES])
+    return -(-basis.shape.gpu_steps // instances)
+
+
+def _room(basis: Basis) -> int:
+    """Return how many segments a file has room for, `_MOST` at most.
+
+    Where arrivals are reduced by steps of their own, these stay with their threadblocks as
+    long as all of them fit there; elsewhere, they hold up what has nothing to do with them.
+    """
+    profile, shape = basis.profile, basis.shape
+    blocks = profile.usable_threadblocks
+    room = min(profile.max_xml_nodes - shape.ranks - blocks, blocks * profile.max_steps)
+    found = min(_MOST, room // _gpu_steps(basis))
+    if profile.fuses:
+        return found
+    return min(found, profile.max_steps // shape.block_steps)
