@@ -96,7 +96,7 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
         },
         "bound_gb_per_s": gb_per_s(found.bound),
         "best": list(found.best),
-        "over_baseline": [found.over_baseline(i) for i in range(len(case.sizes))],
+        "over_library": [found.over_library(i) for i in range(len(case.sizes))],
         "settings": {
             name: [None if m is None else str(m.plan) for m in row]
             for name, row in found.winners.items()
@@ -110,8 +110,6 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
 def _show(found: Comparison) -> None:
     from rich import box
     from rich.table import Table
-
-    from colsynth.search.wish import is_baseline
 
     case = found.case
     console = answer_console()
@@ -127,8 +125,8 @@ def _show(found: Comparison) -> None:
     if any(any(row) for row in found.unselected.values()):
         text = f"not selected: {case.runtime} uses none of its files for such a message, since"
         console.print(f"{text} their chunks do not divide its 4-byte elements", soft_wrap=True)
-    own = ", ".join(name for name in found.winners if not is_baseline(name))
-    console.print(f"gain: of the best of our own ({own or 'none'}) over the best baseline")
+    theirs = ", ".join(found.library) or "none here"
+    console.print(f"gain: of the best over the library's own algorithms ({theirs})")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
 
@@ -141,7 +139,7 @@ def _cell(found: Comparison, name: str, place: int) -> str:
 
 
 def _gain(found: Comparison, place: int) -> str:
-    gain = found.over_baseline(place)
+    gain = found.over_library(place)
     return "-" if gain is None else f"{100 * gain:+.1f} %"
 
 

@@ -12,10 +12,13 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.units import parse_size
 
 OWN = ("forest", "roots", "bfb", "ten", "exact")
-"""The algorithms of colsynth itself."""
+"""The algorithms that synthesize: they follow from the machine, and all their choices are varied."""
 
 BASELINES = tuple(name for name in ALGORITHMS if name not in OWN)
-"""All others, as libraries have them."""
+"""All others, which follow a fixed pattern."""
+
+UNPUBLISHED = ("rails", "pipelined")
+"""Fixed patterns that no library has: colsynth's own."""
 
 HEAVY = "exact"
 """The algorithm that is tried only where it is asked for, or on the highest level."""

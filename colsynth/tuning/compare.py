@@ -8,11 +8,12 @@ from fractions import Fraction
 
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
+from colsynth.search.library import library_algorithms
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.run import find_each
-from colsynth.search.wish import algorithm_names, is_baseline
+from colsynth.search.wish import algorithm_names
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,19 @@ class Comparison:
         """The fastest algorithm at every size; our own among equals."""
         return tuple(self._best(i, tuple(self.winners)) for i in range(len(self.case.sizes)))
 
-    def over_baseline(self, place: int) -> float | None:
-        """Return best baseline's time over best own time, less one; None without either."""
-        theirs = self._best(place, tuple(filter(is_baseline, self.winners)))
-        ours = self._best(place, tuple(x for x in self.winners if not is_baseline(x)))
-        if ours is None or theirs is None:
+    @property
+    def library(self) -> tuple[str, ...]:
+        """The algorithms that the runtime's library has itself, among those compared."""
+        known = library_algorithms(self.case.profile, self.case.problem.collective)
+        return tuple(name for name in self.winners if name in known)
+
+    def over_library(self, place: int) -> float | None:
+        """Return the library's least time over the least of all, less one; None without either."""
+        theirs, best = self._best(place, self.library), self.best[place]
+        if best is None or theirs is None:
             return None
-        own, other = self.seconds(ours, place), self.seconds(theirs, place)
-        return other / own - 1 if own and other else None
+        least, other = self.seconds(best, place), self.seconds(theirs, place)
+        return other / least - 1 if least and other else None
 
     def _best(self, place: int, names: tuple[str, ...]) -> str | None:
         timed = ((t, name) for name in names if (t := self.seconds(name, place)) is not None)

@@ -104,7 +104,7 @@ def violations(figures: Mapping[str, Any]) -> list[str]:
     """Return the laws that a row breaks; times that rounding tells apart are equal.
 
     A level is never slower than the one below; the highest never slower than an algorithm of
-    `compare`; nothing is faster than the bound; at 1 GB our own algorithms beat baselines.
+    `compare`; nothing is faster than the bound; at 1 GB our own algorithms beat those of libraries.
     """
     times = {name: x.get("seconds") or float("inf") for name, x in figures["levels"].items()}
     faults = [
@@ -123,7 +123,7 @@ def violations(figures: Mapping[str, Any]) -> list[str]:
     own = min(best_of(compared, True), best_of(figures["levels"], True))
     other, name = best_of(compared, False)
     if figures["size"] == GIGABYTE and own[0] > other * (1 + EQUAL):
-        faults.append(f"{name} beats forests and timed schedules")
+        faults.append(f"{name} beats our own algorithms")
     return faults
 
 

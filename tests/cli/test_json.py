@@ -11,7 +11,7 @@ from colsynth.cli.main import run
 README = Path(__file__).parents[2] / "README.md"
 FILE = str(Path(__file__).parents[1] / "corpus" / "xml" / "good-allreduce.xml")
 SHARES = {
-    *("gap", "over_baseline", "simulated_share", "threadblock_time", "prices", "mean_height"),
+    *("gap", "over_library", "simulated_share", "threadblock_time", "prices", "mean_height"),
     "limited_by",
 }
 """Fractional numbers that have no unit."""
