@@ -144,15 +144,13 @@ def spreads(basis: Basis) -> Iterator[Proposal]:
 
 
 def strategies(basis: Basis) -> Iterator[Proposal]:
-    """Yield other strategies, where everything is tried.
+    """Yield segments that a simulation orders, and where everything is tried, other strategies.
 
-    One that orders steps as well comes with segments of its own (`segmentations`); here it is
-    yielded for programs that have segments already.
+    `segmentations` yields the former too. Here they have the trees that were found since.
     """
-    if not basis.thorough:
-        return
-    for other in _PLAIN:
-        if other != basis.values[STRATEGY]:
-            yield ({STRATEGY: other},)
-    if basis.values.get(SEGMENTS, "1") != "1" and basis.values[STRATEGY] != "scheduled":
+    if basis.thorough:
+        for other in _PLAIN:
+            if other != basis.values[STRATEGY]:
+                yield ({STRATEGY: other},)
+    if basis.values[STRATEGY] != "scheduled" and SEGMENTS in basis.values:
         yield from ordered_by_time(basis)

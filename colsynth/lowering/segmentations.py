@@ -53,6 +53,14 @@ _SPARE = Fraction(9, 10)
 _LEAST = 5
 """Fewer segments are not tried where reductions are steps of their own."""
 
+_LIKELY = 1.25
+"""Times the least estimate up to which a protocol is tried where time orders segments (`_likely`).
+
+In 129 cases of RCCL (nine machines of 8 to 32 GPUs, three collectives, 256 KiB to 64 MiB), 23 take
+3 to 32 % less time than with the protocol alone that moves most, and 3 take 5 to 7 % more. Files
+of 1 GiB stay the same.
+"""
+
 _TRIES = 4
 """How many numbers of segments are tried: threadblock allocation decides what fits."""
 
@@ -106,20 +114,41 @@ def _single_chunks(basis: Basis) -> Iterator[Proposal]:
 
 
 def ordered_by_time(basis: Basis) -> Iterator[Proposal]:
-    """Yield segments that a simulation orders, where sums are steps of their own.
-
-    They use the protocol that moves most.
-    """
+    """Yield segments that a simulation orders, where sums are steps of their own."""
     shape, profile = basis.shape, basis.profile
     if shape.height < 2 or profile.fuses:
         return
-    rate = model_of(basis).rate
-    protocol = max(profile.fifo_calls, key=lambda name: rate[name])
-    phases = shape.rises + shape.falls
-    steps = shape.trees * (2 * phases + shape.rises) * (shape.ranks - 1) / shape.ranks
+    steps = _moves(basis) + shape.trees * shape.rises * (shape.ranks - 1) / shape.ranks
     room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
-    for most in worthwhile(basis, protocol, room):
-        yield tuple(_scheduled(basis, protocol, most))
+    for protocol in _likely(basis):
+        for most in worthwhile(basis, protocol, room):
+            yield tuple(_scheduled(basis, protocol, most))
+
+
+def _likely(basis: Basis) -> list[str]:
+    """Return the protocol of the program, and those that may be as fast (`_LIKELY`).
+
+    What a GPU sends and receives keeps all its threadblocks busy, and the last of it takes every
+    hop, with a step at either end and the wait between two.
+    """
+    shape, profile, model = basis.shape, basis.profile, model_of(basis)
+    sent = _moves(basis) * basis.size / shape.trees / profile.usable_threadblocks
+    hops = shape.height * (shape.rises + shape.falls)
+
+    def least(name: str) -> float:
+        hop = model.hop[name] + 2 * model.step[name] + model.wait
+        return (model.launch[name] + hops * hop) / 1e6 + sent / (model.rate[name] * 1e9)
+
+    times = {name: least(name) for name in profile.fifo_calls}
+    most = _LIKELY * min(times.values())
+    found = (name for name in sorted(times, key=times.__getitem__) if times[name] <= most)
+    return list(dict.fromkeys((basis.protocol, *found)))
+
+
+def _moves(basis: Basis) -> float:
+    """Return how often a GPU sends or receives a tree, on average."""
+    shape = basis.shape
+    return 2 * shape.trees * (shape.rises + shape.falls) * (shape.ranks - 1) / shape.ranks
 
 
 def worthwhile(basis: Basis, protocol: str, room: int) -> Iterator[int]:

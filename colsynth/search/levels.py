@@ -12,7 +12,7 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.units import parse_size
 
 OWN = ("forest", "roots", "bfb", "ten", "exact")
-"""The algorithms that synthesize: they follow from the machine, and all their choices are varied."""
+"""The algorithms that follow from the machine. All of their choices are varied."""
 
 BASELINES = tuple(name for name in ALGORITHMS if name not in OWN)
 """All others, which follow a fixed pattern."""
@@ -46,7 +46,7 @@ SWEEP = (
     *("lower-forest.instances", "lower-timed.instances"),
     *("assign-threadblocks.fold", "pack-trees.trees", "lower-rounds.spread"),
     *("build-rails.instances", "build-all-pairs.instances", "build-two-level.instances"),
-    "build-tree.channels",
+    *("build-tree.channels", "assign-threadblocks.strategy"),
 )
 """The choices that -O1 varies, in this order, each from the best plan so far.
 

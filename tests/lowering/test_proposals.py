@@ -15,7 +15,7 @@ from colsynth.lowering.proposals import (
     unmerged,
 )
 from colsynth.lowering.segment_sizes import sizes_of
-from colsynth.lowering.segmentations import segmentations, worthwhile
+from colsynth.lowering.segmentations import ordered_by_time, segmentations, worthwhile
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.runtimes.selection import usual_size
@@ -99,9 +99,24 @@ def test_scheduled_threadblocks_are_proposed_where_sums_are_steps_of_their_own(c
         counts = [len(numbers(changes[SEGMENTS])) for changes in row]
         assert all(count.bit_count() == 1 for count in counts)
         assert counts == sorted(set(counts), reverse=True)
-    assert not list(strategies(seen))
-    cut = replace(seen, values={**seen.values, SEGMENTS: "1-1"}, thorough=True)
-    assert set(map(str, found)) <= set(map(str, strategies(cut)))
+    assert list(strategies(seen)) == found
+    thorough = list(strategies(replace(seen, thorough=True)))
+    assert all(row in thorough for row in found)
+    assert len(thorough) > len(found)
+    known = {**seen.values, STRATEGY: "scheduled"}
+    assert not list(strategies(replace(seen, values=known)))
+
+
+def test_scheduled_threadblocks_take_the_protocols_that_suit_the_size():
+    """The one that moves most for large messages, LL128 where latency counts as much."""
+
+    def protocols(size, own="Simple"):
+        seen = replace(basis("reduce-scatter", "rccl", 2, size), protocol=own)
+        return {c["protocol"] for row in ordered_by_time(seen) for c in row}
+
+    assert protocols(2**30) == {"Simple"}
+    assert protocols(2**23) == {"LL128"}
+    assert protocols(2**30, "LL128") == {"Simple", "LL128"}
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "rccl"])
