@@ -125,8 +125,9 @@ def _show(found: Comparison) -> None:
     if any(any(row) for row in found.unselected.values()):
         text = f"not selected: {case.runtime} uses none of its files for such a message, since"
         console.print(f"{text} their chunks do not divide its 4-byte elements", soft_wrap=True)
-    theirs = ", ".join(found.library) or "none here"
-    console.print(f"gain: of the best over the library's own algorithms ({theirs})")
+    theirs = f"of the best over the library's own algorithms ({', '.join(found.library)})"
+    unknown = "unknown, since no algorithm of the library is among these"
+    console.print(f"gain: {theirs if found.library else unknown}")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
 

@@ -46,6 +46,12 @@ def test_the_table_says_by_how_much_the_best_beats_the_library(capsys):
     assert "gain: of the best over the library's own algorithms (ring)" in shown
 
 
+def test_without_algorithms_of_the_library_the_gain_is_unknown(capsys):
+    case = ["compare", "ring:4", "-c", "allgather", "--sizes", "1MiB", "--budget", "1"]
+    assert run([*case, "--algorithms", "forest"]) == 0
+    assert "gain: unknown, since no algorithm of the library is among" in capsys.readouterr().out
+
+
 def test_equal_runs_show_equal_answers(capsys):
     answers = []
     for jobs in ("1", "2"):
