@@ -15,7 +15,7 @@ from colsynth.cost.pair_routes import is_network
 from colsynth.cost.usable import exact
 from colsynth.lowering.paired import is_round
 from colsynth.lowering.segment_sizes import CHUNKS, ones_and_twos, sizes_of
-from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal
+from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal, Shape
 
 ORDER, SEGMENTS = "order-transfers.order", "lower-forest.segments"
 STRATEGY, MERGE = "assign-threadblocks.strategy", "coalesce-chunks.merge"
@@ -93,8 +93,7 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
     if shape.height < 2:
         return
     every = _WAITS if leaves_boxes(basis) or not shape.rises else _WAITS[1:]
-    several = basis.profile.max_count >= CHUNKS  # else a segment would take several steps
-    for most in worthwhile(basis, basis.protocol, _room(basis)) if several else ():
+    for most in worthwhile(basis, basis.protocol, _room(basis)):
         segmented = tuple(_segmented(basis, most))
         for waits in every:
             yield tuple({**changes, **waits} for changes in segmented)
@@ -118,7 +117,7 @@ def ordered_by_time(basis: Basis) -> Iterator[Proposal]:
     shape, profile = basis.shape, basis.profile
     if shape.height < 2 or profile.fuses:
         return
-    steps = _moves(basis) + shape.trees * shape.rises * (shape.ranks - 1) / shape.ranks
+    steps = shape.trees * (_moves(shape) + shape.rises * (shape.ranks - 1) / shape.ranks)
     room = int(profile.usable_threadblocks * profile.max_steps * _SPARE / steps)
     for protocol in _likely(basis):
         for most in worthwhile(basis, protocol, room):
@@ -132,12 +131,11 @@ def _likely(basis: Basis) -> list[str]:
     hop, with a step at either end and the wait between two.
     """
     shape, profile, model = basis.shape, basis.profile, model_of(basis)
-    sent = _moves(basis) * basis.size / shape.trees / profile.usable_threadblocks
-    hops = shape.height * (shape.rises + shape.falls)
+    moved = _moves(shape) * basis.size / profile.usable_threadblocks
 
     def least(name: str) -> float:
         hop = model.hop[name] + 2 * model.step[name] + model.wait
-        return (model.launch[name] + hops * hop) / 1e6 + sent / (model.rate[name] * 1e9)
+        return (model.launch[name] + shape.hops * hop) / 1e6 + moved / (model.rate[name] * 1e9)
 
     times = {name: least(name) for name in profile.fifo_calls}
     most = _LIKELY * min(times.values())
@@ -145,10 +143,9 @@ def _likely(basis: Basis) -> list[str]:
     return list(dict.fromkeys((basis.protocol, *found)))
 
 
-def _moves(basis: Basis) -> float:
-    """Return how often a GPU sends or receives a tree, on average."""
-    shape = basis.shape
-    return 2 * shape.trees * (shape.rises + shape.falls) * (shape.ranks - 1) / shape.ranks
+def _moves(shape: Shape) -> float:
+    """Return how often a GPU sends or receives the message, on average."""
+    return 2 * (shape.rises + shape.falls) * (shape.ranks - 1) / shape.ranks
 
 
 def worthwhile(basis: Basis, protocol: str, room: int) -> Iterator[int]:
@@ -161,9 +158,8 @@ def worthwhile(basis: Basis, protocol: str, room: int) -> Iterator[int]:
     """
     shape, model = basis.shape, model_of(basis)
     seconds = basis.size / shape.trees / (model.rate[protocol] * 1e9)
-    hops = shape.height * (shape.rises + shape.falls)
     step = model.step[protocol] / 1e6
-    best = sqrt((hops - 1) * seconds / step) if step else room * max(_FEWER)
+    best = sqrt((shape.hops - 1) * seconds / step) if step else room * max(_FEWER)
     if best * shape.trees * basis.profile.tile_bytes[protocol] < basis.size:
         return  # the runtime cuts chunks into smaller parts itself
     last = 0
@@ -238,10 +234,13 @@ def _gpu_steps(basis: Basis) -> int:
 def _room(basis: Basis) -> int:
     """Return how many segments a file has room for, `_MOST` at most.
 
-    Where arrivals are reduced by steps of their own, these stay with their threadblocks as
-    long as all of them fit there; elsewhere, they hold up what has nothing to do with them.
+    For none where a segment would take several steps. Where arrivals are reduced by steps of their
+    own, these stay with their threadblocks as long as all of them fit there; elsewhere, they hold
+    up what has nothing to do with them.
     """
     profile, shape = basis.profile, basis.shape
+    if profile.max_count < CHUNKS:
+        return 0
     blocks = profile.usable_threadblocks
     room = min(profile.max_xml_nodes - shape.ranks - blocks, blocks * profile.max_steps)
     found = min(_MOST, room // _gpu_steps(basis))

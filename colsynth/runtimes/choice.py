@@ -74,6 +74,11 @@ class Shape:
     rises: bool = False
     falls: bool = False
 
+    @property
+    def hops(self) -> int:
+        """The most hops of data, in all phases."""
+        return self.height * (self.rises + self.falls)
+
 
 @dataclass(frozen=True, slots=True)
 class Basis:

@@ -14,11 +14,11 @@ from colsynth.units import parse_size
 OWN = ("forest", "roots", "bfb", "ten", "exact")
 """The algorithms that follow from the machine. All of their choices are varied."""
 
-BASELINES = tuple(name for name in ALGORITHMS if name not in OWN)
+PATTERNS = tuple(name for name in ALGORITHMS if name not in OWN)
 """All others, which follow a fixed pattern."""
 
-UNPUBLISHED = ("rails", "pipelined")
-"""Fixed patterns that no library has: colsynth's own."""
+BASELINES = tuple(name for name in PATTERNS if name not in ("rails", "pipelined"))
+"""The patterns of libraries; the others are colsynth's own."""
 
 HEAVY = "exact"
 """The algorithm that is tried only where it is asked for, or on the highest level."""
@@ -34,7 +34,7 @@ Shared ones are from 16 MiB: an allreduce by rccl on 24 GPUs on a switch takes 1
 """
 
 LIBRARY = ("channels", "instances", "sums")
-"""The choices that are varied for a baseline: those of libraries, and how a GPU adds up."""
+"""The choices that are varied for a fixed pattern: those of libraries, and how a GPU adds up."""
 
 SWEEP = (
     *("pack-trees.trees", "pack-roots.trees", "pack-trees.grid", "pack-trees.bandwidth"),
@@ -68,7 +68,7 @@ channels. Of 120 cases, 4 are 0.3 to 0.8 % faster with 1.01; all together take 4
 """
 
 CLOSE = 1.1
-"""A baseline within this factor of the best is varied too.
+"""A fixed pattern within this factor of the best is varied too.
 
 Copies of a ring gain 5 % in a reduce-scatter of 1 GiB on one DGX A100; no more was seen. Also how
 near to the floor a program has to be at sizes beside the main one, for a search to end (`NEAR`).
@@ -141,6 +141,6 @@ def first_algorithms(collective: Collective) -> tuple[str, ...]:
 
 
 def other_algorithms(first: tuple[str, ...]) -> tuple[str, ...]:
-    """Return all other algorithms; baselines come first, since they are quick to make."""
+    """Return all other algorithms; patterns come first, since they are quick to make."""
     rest = [name for name in ALGORITHMS if name not in first]
     return tuple(sorted(rest, key=lambda name: name in OWN))

@@ -16,11 +16,11 @@ from colsynth.search.case import Case, usable_protocols
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
 from colsynth.search.levels import (
-    BASELINES,
     CLOSE,
     FAR,
     LEVELS,
     OWN,
+    PATTERNS,
     WAITING,
     Level,
     first_algorithms,
@@ -317,7 +317,7 @@ class Quest:
             self._try_others()
             searcher.vary_protocol()
             searcher.sweep(tuple(ALGORITHMS))
-            rival = searcher.best(*BASELINES)
+            rival = searcher.best(*PATTERNS)
             if rival and searcher.ratio(rival, searcher.best() or rival) <= CLOSE:
-                searcher.sweep(BASELINES)
+                searcher.sweep(PATTERNS)
         searcher.vary_protocol()

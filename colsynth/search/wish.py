@@ -12,7 +12,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.profile import Profile
-from colsynth.search.levels import DEFAULT_LEVEL, HEAVY, OWN, UNPUBLISHED, VARIANTS
+from colsynth.search.levels import BASELINES, DEFAULT_LEVEL, HEAVY, OWN, VARIANTS
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -174,4 +174,4 @@ def algorithm_names(
 
 def is_baseline(algorithm: str) -> bool:
     """Whether an algorithm is a baseline, as libraries have."""
-    return algorithm not in (*OWN, *UNPUBLISHED)
+    return algorithm in BASELINES
