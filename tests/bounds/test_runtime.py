@@ -161,17 +161,17 @@ def test_no_algorithm_is_predicted_to_beat_it_at_small_sizes():
 @pytest.mark.parametrize(
     ("runtime", "collective", "size", "most"),
     [
-        # launch 5.6, steps 0.4, hops 0.9 and wires 0.7, and a wait of 0.5 between two sums
-        ("msccl", "allgather", 1 << 10, 5.6 + 0.4 + 1.6 + 0.4),
-        ("msccl", "reduce-scatter", 1 << 10, 5.6 + 0.4 + 1.6 + 0.4 + 0.5 + 0.4),
-        ("msccl", "allreduce", 1 << 10, 5.6 + 0.4 + 1.6 + 0.4 + 0.5 + 0.4),
-        ("msccl", "allreduce", 1 << 16, 5.6 + 0.4 + 1.6 + 0.4 + 1.6 + 0.4),
+        # launch 4.8, steps 0.8, hops 0.5 and wires 0.7, and a wait of 0.5 between two sums
+        ("msccl", "allgather", 1 << 10, 4.8 + 0.8 + 1.2 + 0.8),
+        ("msccl", "reduce-scatter", 1 << 10, 4.8 + 0.8 + 1.2 + 0.8 + 0.5 + 0.8),
+        ("msccl", "allreduce", 1 << 10, 4.8 + 0.8 + 1.2 + 0.8 + 0.5 + 0.8),
+        ("msccl", "allreduce", 1 << 17, 4.8 + 0.8 + 1.2 + 0.8 + 1.2 + 0.8),
         # launch 12; sums are steps of their own
-        ("rccl", "allreduce", 1 << 10, 12 + 0.4 + 1.6 + 0.4 + 0.5 + 0.4),
+        ("rccl", "allreduce", 1 << 10, 12 + 0.8 + 1.2 + 0.8 + 0.5 + 0.8),
     ],
 )
 def test_hops_steps_and_sums_are_counted(runtime, collective, size, most):
-    """On 8 GPUs of one switch; 64 KiB are too many for each GPU to receive seven times."""
+    """On 8 GPUs of one switch; 128 KiB are too many for each GPU to receive seven times."""
     problem = api.make_problem(api.load_topology("dgx-h100"), collective)
     target = profile(runtime)
     ways = Ways(problem, default_model(target))
@@ -216,16 +216,16 @@ def test_all_pairs_of_two_boxes_share_what_joins_them():
     ways = Ways(problem, default_model(profile("msccl")))
     assert ways.crowd_across == pytest.approx(16 / (4 * 50e9 * 0.96))
     latency = Latency(ways, profile("msccl"), ways.model, "LL")
-    across, within = 1.1 + 2.6, 0.9 + 0.7
-    assert latency.least(1 << 17) == pytest.approx((6 + across + 0.4 + within + 0.4) / 1e6)
+    across, within = 0.7 + 2.6, 0.5 + 0.7
+    assert latency.least(1 << 18) == pytest.approx((5.6 + across + 0.8 + within + 0.8) / 1e6)
     latency = Latency(ways, profile("msccl"), ways.model, "LL")
-    late = within * 3 / 4 + (0.5 + 2 * 0.4) * 2 / 4  # one GPU gets it, then two, then four
+    late = within * 3 / 4 + within * 2 / 4  # one GPU gets it, then two, then four
     entering = (1 << 25) / 2 / (4 * 50e9 * 0.96 * 0.5) + late / 1e6
-    assert latency.links(1 << 25) == pytest.approx((6 + across) / 1e6 + entering)
+    assert latency.links(1 << 25) == pytest.approx((5.6 + across) / 1e6 + entering)
     summed = Ways(api.make_problem(TWO_BOXES, "allreduce"), ways.model)
     assert summed.lines_across == pytest.approx(4 / (4 * 50e9 * 0.96))
-    least = Latency(summed, profile("msccl"), ways.model, "LL").least(1 << 17)
-    assert least == pytest.approx((6 + across + 0.4 + 2 * (within + 0.4)) / 1e6)
+    least = Latency(summed, profile("msccl"), ways.model, "LL").least(1 << 18)
+    assert least == pytest.approx((5.6 + across + 0.8 + 2 * (within + 0.8)) / 1e6)
 
 
 def test_latency_counts_the_way_to_another_box():
@@ -239,14 +239,14 @@ def test_latency_counts_the_way_to_another_box():
 @pytest.mark.parametrize(
     ("name", "boxes", "runtime", "most"),
     [
-        # launch 5.6 and a step 0.4; five links of 0.7 in three connections, which pass one GPU each
-        ("mi250", None, "msccl", 6 + 3 * 0.9 + 5 * 0.7 + 2 * 0.4 + 0.4),
-        # launch 12 and a step 0.4; four GPUs are passed on the way
-        ("mi250", None, "rccl", 12.4 + 0.9 + 5 * 0.7 + 0.4),
+        # launch 4.8 and a step 0.8; five links of 0.7 in three connections, which pass one GPU each
+        ("mi250", None, "msccl", 5.6 + 3 * 0.5 + 5 * 0.7 + 2 * 0.8 + 0.8),
+        # launch 12 and a step 0.8; four GPUs are passed on the way
+        ("mi250", None, "rccl", 12.8 + 0.5 + 5 * 0.7 + 0.8),
         # none passes others: four stops
         ("ring:8", None, "mscclpp", 4.8 + 4 * (0.1 + 0.7) + 3 * 0.3 + 0.3),
         # a GPU without a NIC sends over one with it; there, a stop for the GPU behind
-        ("ndv2", 2, "msccl", 6 + 1.1 + 0.9 + 2 * 0.7 + 4 * 0.325 + 0.4 + 0.4),
+        ("ndv2", 2, "msccl", 5.6 + 0.7 + 0.5 + 2 * 0.7 + 4 * 0.325 + 0.8 + 0.8),
     ],
 )
 def test_data_stops_on_long_ways(name, boxes, runtime, most):

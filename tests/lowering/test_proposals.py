@@ -108,14 +108,15 @@ def test_scheduled_threadblocks_are_proposed_where_sums_are_steps_of_their_own(c
 
 
 def test_scheduled_threadblocks_take_the_protocols_that_suit_the_size():
-    """The one that moves most for large messages, LL128 where latency counts as much."""
+    """The one that moves most for large messages, LL for short ones, several between."""
 
     def protocols(size):
-        seen = replace(basis("reduce-scatter", "rccl", 2, size), protocol="LL")
+        seen = replace(basis("allreduce", "rccl", 2, size), protocol="LL")
         return {c["protocol"] for row in ordered_by_time(seen) for c in row}
 
     assert protocols(2**30) == {"Simple"}
-    assert protocols(2**23) == {"LL128"}
+    assert protocols(2**23) == {"Simple", "LL128"}
+    assert protocols(2**20) == {"LL"}
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "rccl"])

@@ -172,14 +172,14 @@ def counted(done):
 def test_a_protocol_for_small_messages_hands_over_to_the_next_file(monkeypatch):
     """It serves the largest message it is for; the next file begins right behind."""
     monkeypatch.delitem(PROTOCOLS, "LL")
-    monkeypatch.setitem(PROTOCOLS, "LL128", 3 * 2**18)
+    monkeypatch.setitem(PROTOCOLS, "LL128", 3 * 2**17)
     value = topology.load("mi300x")
     options = {"algorithms": ("forest",), "budget": 2}
-    bundle = api.tune(value, ["allgather"], "rccl", (2**10, 2**19, 2**30), **options)
+    bundle = api.tune(value, ["allgather"], "rccl", (2**10, 2**18, 2**30), **options)
     told = [(f.plan.protocol, f.min_bytes, f.max_bytes) for f in bundle.files]
     (left,) = bundle.left_to_library
     end = left.min_bytes - 1
-    assert told == [("LL128", 0, 3 * 2**18), ("Simple", 3 * 2**18 + 1, end)]
+    assert told == [("LL128", 0, 3 * 2**17), ("Simple", 3 * 2**17 + 1, end)]
     header = bundle.files[-1].artefact.program.header
     assert end == header.max_bytes == header.chunks * 65536 * 2**21
     assert (left.max_bytes, left.reason) == (None, "rccl counts no more")
