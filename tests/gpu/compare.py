@@ -1,8 +1,8 @@
 """Constants of the interpreter on a GPU, and what the simulator predicts with them.
 
-``python -m tests.gpu.compare FOLDER TIMES`` prints what the small programs say of ``step``, ``wait``,
-``rate`` and ``local_rate``, then measured and predicted times of the files that filled the GPU. FOLDER
-and TIMES are those of `tests.gpu.cases` and `tests.gpu.run_cases`.
+``python -m tests.gpu.compare FOLDER TIMES`` prints what the small programs say of ``step``,
+``wait``, ``rate`` and ``local_rate``, then measured and predicted times of the files that filled
+the GPU. FOLDER and TIMES are those of `tests.gpu.cases` and `tests.gpu.run_cases`.
 """
 
 from __future__ import annotations
