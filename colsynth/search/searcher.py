@@ -216,7 +216,7 @@ class Searcher:
                 if len(self.found) == before or not again:
                     break
 
-    def vary_protocol(self, algorithms: Collection[str] = ALGORITHMS) -> None:
+    def vary_protocol(self, algorithms: Collection[str] = ALGORITHMS, only: str = "") -> None:
         """Try the best plan of promising algorithms with all protocols, unless one is near."""
         if len(self.protocols) > 1 and not self.is_near():
             plans = [
@@ -224,6 +224,7 @@ class Searcher:
                 for plan in self._promising()
                 if plan.algorithm in algorithms and plan.passes not in self._tied
                 for protocol in self.protocols
+                if only in ("", protocol)
             ]
             self.try_all([(plan,) for plan in dict.fromkeys(plans)])
 

@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from colsynth.errors import ColsynthError
+from colsynth.gc_pause import gc_paused
 from colsynth.model import (
     ChunkProgram,
     Forest,
@@ -162,7 +163,8 @@ class Workshop:
         """
         found = []
         for plan in plans:
-            found.append(self._measured(plan, limits))
+            with gc_paused():  # each pass would be followed by a collection, 2 % in all
+                found.append(self._measured(plan, limits))
             if found[-1].refusal is None:
                 break
         return found

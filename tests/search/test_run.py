@@ -22,6 +22,7 @@ from colsynth.search.means import Means
 from colsynth.search.objective import Objective, usual
 from colsynth.search.run import find_each, find_plan
 from colsynth.search.wish import Wish, algorithm_names
+from colsynth.search.workshop import Workshop
 from colsynth.synthesis.forest.rate import fewest_trees
 
 FOUR = {"gpus": "4"}
@@ -219,3 +220,20 @@ def test_wishes_that_no_algorithm_grants_are_refused():
         algorithm_names(problem_of("dgx-a100", 1, "allgather"), ["rong"])
     with pytest.raises(InputError, match="-O4"):
         made("dgx-a100", 1, "allgather", "msccl", level=4)
+
+
+def test_choices_are_varied_with_the_protocol_of_the_floor_first(monkeypatch):
+    """Another one may lead until trees carry segments, and takes far longer to simulate."""
+    tried, measure = [], Workshop.measure
+
+    def note(workshop, plans, limits=None):
+        tried.extend(plan.protocol for plan in plans)
+        return measure(workshop, plans, limits)
+
+    monkeypatch.setattr(Workshop, "measure", note)
+    for size, first in ((2**30, "Simple"), (2**12, "LL")):
+        tried.clear()
+        found(case_of("mi250", 1, "allgather", "msccl", (size,)), algorithm="forest")
+        others = set(tried) - {"Simple", first}
+        assert others
+        assert tried[: min(map(tried.index, others))].count(first) > 5
