@@ -217,7 +217,7 @@ class Searcher:
                     break
 
     def vary_protocol(self, algorithms: Collection[str] = ALGORITHMS, only: str = "") -> None:
-        """Try the best plan of promising algorithms with all protocols, unless one is near."""
+        """Try promising algorithms with all protocols, or with only one, unless a plan is near."""
         if len(self.protocols) > 1 and not self.is_near():
             plans = [
                 replace(plan, protocol=protocol)
