@@ -7,10 +7,12 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from colsynth.lowering.columns import INPUT, OUTPUT, Ints
+from colsynth.lowering.columns import BUFFERS, INPUT, OUTPUT, Ints
 from colsynth.model import Collective, Problem, Slot
 
 _slot = cache(Slot)  # a lookup takes a third of the time
+_APART = 1 << 32
+"""Chunks between the starts of two buffers: more than any holds."""
 
 
 @dataclass(frozen=True)
@@ -114,23 +116,35 @@ class Layout:
             return True
         return rank == self.owner(chunk)
 
-    def in_place_aliases(self, rank: Ints, buffer: Ints, offset: Ints) -> tuple[Ints, Ints]:
-        """Return buffer and offset of slots, for input those of the output it shares memory with.
+    @cached_property
+    def _overlap(self) -> tuple[int, int, int]:
+        """In place, the buffer that lies in another, that one, and chunks in by rank."""
+        if self._scatters:
+            return OUTPUT, INPUT, self.shard
+        return INPUT, OUTPUT, self.shard if self._gathers else 0
 
-        Slots become ``o`` where both buffers meet; an allgather's input lies at the rank's
-        shard of the output, a reduce-scatter's output at its shard of the input.
+    def in_place_aliases(self, rank: Ints, buffer: Ints, offset: Ints) -> tuple[Ints, Ints]:
+        """Return buffer and offset of slots; in place, equal ones are one place in memory.
+
+        An allgather's input lies at the rank's shard of the output, a reduce-scatter's output at
+        its shard of the input, and other buffers are the same.
 
         Parameters
         ----------
         rank, buffer, offset : int arrays
             Buffers numbered as in `colsynth.lowering.columns.BUFFERS`.
         """
-        place = offset
-        if self._scatters:
-            place = offset - rank * self.shard
-        elif self._gathers:
-            place = offset + rank * self.shard
-        meets = buffer == INPUT
-        if self._scatters:
-            meets &= (place >= 0) & (place < self.shard)
-        return np.where(meets, OUTPUT, buffer), np.where(meets, place, offset)
+        inner, outer, shift = self._overlap
+        lies = buffer == inner
+        return np.where(lies, outer, buffer), np.where(lies, offset + rank * shift, offset)
+
+    def memory(self, rank: int, in_place: bool) -> dict[str, int]:
+        """Return where each buffer of a rank begins in a memory that all ranks share.
+
+        Buffers that may be one, or lie in each other, meet there; scratch may have any size.
+        """
+        start = {name: (rank * len(BUFFERS) + k) * _APART for k, name in enumerate(BUFFERS)}
+        if in_place:
+            inner, outer, shift = self._overlap
+            start[BUFFERS[inner]] = start[BUFFERS[outer]] + rank * shift
+        return start

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
-
-import numpy as np
 
 from colsynth.cost.pair_routes import pair_routes
 from colsynth.errors import Diagnostic, InputError, require_least
-from colsynth.lowering.columns import BUFFERS
 from colsynth.lowering.emit import header_of
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.proposals import spreads
@@ -29,8 +27,7 @@ from colsynth.model import (
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
-Cell = tuple[int, str, int]
-"""A rank, a buffer and an offset."""
+_NOTHING = range(0)
 _UNIT = 10**18
 """Picoseconds in a second, times bytes of a megabyte: times of a chunk as whole numbers."""
 
@@ -95,8 +92,8 @@ class _Moves:
         share that round.
         """
         found: list[dict[int, int]] = []
-        wrote: dict[Cell, int] = {}
-        read: defaultdict[Cell, list[int]] = defaultdict(list)
+        wrote: dict[int, int] = {}
+        read: defaultdict[int, list[int]] = defaultdict(list)
         for number, transfer in enumerate(self.transfers):
             reads, writes, adds = self._cells(transfer)
             apart = 0 if transfer.is_local else 1
@@ -117,25 +114,27 @@ class _Moves:
             found.append(mine)
         return found
 
-    def _cells(self, transfer: Transfer) -> tuple[list[Cell], list[Cell], list[Cell]]:
+    def _cells(self, transfer: Transfer) -> tuple[range, range, range]:
         """Return the cells that a transfer reads, writes, and adds to what it moves."""
-        ends = (transfer.source, transfer.target, transfer.target)
-        slots = (transfer.read, transfer.write, transfer.operand)
-        reads, writes, adds = (
-            [] if slot is None else self.cells(rank, slot, transfer.count)
-            for rank, slot in zip(ends, slots, strict=True)
+        source, target, count = transfer.source, transfer.target, transfer.count
+        return (
+            self.cells(source, transfer.read, count),
+            self.cells(target, transfer.write, count),
+            self.cells(target, transfer.operand, count),
         )
-        return reads, writes, adds
 
-    def cells(self, rank: int, slot: Slot, count: int) -> list[Cell]:
+    def cells(self, rank: int, slot: Slot | None, count: int) -> range:
         """Return the cells of adjacent chunks; buffers that may be one memory share cells."""
-        if not self.in_place:
-            return [(rank, slot.buffer, slot.offset + k) for k in range(count)]
-        offsets = slot.offset + np.arange(count)
-        kinds = np.full(count, BUFFERS.index(slot.buffer))
-        buffers, places = self.layout.in_place_aliases(np.full(count, rank), kinds, offsets)
-        pairs = zip(buffers.tolist(), places.tolist(), strict=True)
-        return [(rank, BUFFERS[kind], place) for kind, place in pairs]
+        if slot is None:
+            return _NOTHING
+        first = self._memory[rank][slot.buffer] + slot.offset
+        return range(first, first + count)
+
+    @cached_property
+    def _memory(self) -> tuple[dict[str, int], ...]:
+        """Where the buffers of each rank begin."""
+        ranks = range(self.layout.problem.topology.size)
+        return tuple(self.layout.memory(rank, self.in_place) for rank in ranks)
 
 
 def _join(found: dict[int, int], other: int | None, apart: int) -> None:
@@ -219,11 +218,11 @@ def _merged(messages: list[Message]) -> list[Message]:
 
 def _merged_steps(steps: list[LocalStep], moves: _Moves) -> list[LocalStep]:
     """Sort steps by rank and by what they must follow, and join those that are adjacent."""
-    wrote: dict[Cell, int] = {}
-    read: dict[Cell, int] = {}
+    wrote: dict[int, int] = {}
+    read: dict[int, int] = {}
     keyed = []
     for step in steps:
-        operand = () if step.operand is None else moves.cells(step.rank, step.operand, step.count)
+        operand = moves.cells(step.rank, step.operand, step.count)
         reads = (*moves.cells(step.rank, step.read, step.count), *operand)
         writes = moves.cells(step.rank, step.write, step.count)
         before = [wrote.get(cell, -1) for cell in (*reads, *writes)]

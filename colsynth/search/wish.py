@@ -60,7 +60,12 @@ class Wish:
         return Plan(algorithm, self.protocol or "Simple", str(pipeline))
 
     def variants(self, algorithm: str) -> tuple[Plan, ...]:
-        """Return further plans of an algorithm to start from (`VARIANTS`), where they are open."""
+        """Return further plans of an algorithm to start from (`VARIANTS`), where they are open.
+
+        They differ in their threadblocks, which rounds do not have.
+        """
+        if self.rounds:
+            return ()
         known = _fields(algorithm, self.rounds) - self.settings.keys()
         open_ = (values for values in VARIANTS.get(algorithm, ()) if values.keys() <= known)
         return tuple(self.start(algorithm, **values) for values in open_)

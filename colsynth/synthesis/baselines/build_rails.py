@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
 
 from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Ordering, Problem
-from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.choice import Basis, Choice, Proposal
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails_writer import Boxes, RailsWriter
 from colsynth.synthesis.baselines.refusals import equal_boxes, require_collective, require_ways
 from colsynth.synthesis.baselines.unequal import Cells, spread
+
+_INSTANCES = "build-rails.instances"
+
+
+def _instances(basis: Basis) -> Iterator[Proposal]:
+    """Yield other numbers of channels; in rounds, more so that links are loaded more evenly."""
+    for number in (1, 4, 16) if basis.profile.rounds else (0, 1, 2, 4):
+        if number != basis.values[_INSTANCES]:
+            yield ({_INSTANCES: number},)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,8 @@ class BuildRails:
     Parameters
     ----------
     instances : int
-        Channels, each with its own part of every shard. 0: as many as threadblocks suffice for.
+        Channels, each with its own part of every shard. 0: as many as threadblocks suffice for;
+        in rounds, one.
     pieces : int
         Pieces in which a channel's part is added up. 0: as many as there are threadblocks for.
     strategy : str
@@ -50,7 +61,7 @@ class BuildRails:
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (0, 1, 2, 4)),)
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", propose=_instances),)
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 0)
@@ -92,6 +103,8 @@ class BuildRails:
         By default, they divide messages; where equal shards do not, they differ by one.
         """
         blocks, places, count = target.profile.usable_threadblocks, len(boxes[0]), len(boxes)
+        if target.profile.rounds:
+            return [(self.pieces or 1,) * places] * (self.instances or 1)
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else places)
         shares = count if scatters else 1  # what a GPU sends to another of its box
