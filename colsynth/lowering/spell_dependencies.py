@@ -23,7 +23,7 @@ from colsynth.model.step_table import (
     TARGET,
     TARGET_BUFFER,
 )
-from colsynth.runtimes.limits import usage
+from colsynth.runtimes.limits import first_exceeded
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
@@ -156,6 +156,6 @@ def _without_gaps(program: ThreadblockProgram, lengths: Ints) -> tuple[Ints, lis
 
 def _check_limits(program: ThreadblockProgram, profile: Profile) -> None:
     """Raise LimitError for the first limit of the runtime that the program exceeds."""
-    for item in usage(program, profile):
-        if item.exceeded:
-            raise over_limit(item.title, item.used, item.limit, profile)
+    item = first_exceeded(program, profile)
+    if item is not None:
+        raise over_limit(item.title, item.used, item.limit, profile)

@@ -53,7 +53,7 @@ def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
     if isinstance(program, RoundProgram):
         return _round_usage(program, profile)
     if profile.plans:
-        return _plan_usage(program, profile)
+        return _plan_usage(program, profile, exactly=True)
     gpus = program.gpus
     threadblocks = max(len(gpu.threadblocks) for gpu in gpus)
     channels = program.header.channels
@@ -90,28 +90,49 @@ def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
     )
 
 
-def _plan_usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
-    """Return the limits of a plan."""
-    from colsynth.runtimes.plans.form import operations
-    from colsynth.runtimes.plans.writer import plan_of
+def first_exceeded(program: Program, profile: Profile) -> Usage | None:
+    """Return the first limit that refuses a program, if one does.
 
-    plan = plan_of(program, profile)
-    blocks = [block for gpu in plan.gpus for block in gpu.threadblocks]
-    longest = max(len(operations(block)) for block in blocks)
-    ports = max(
-        sum(len(c.connected_to) for c in gpu.channels if c.channel_type == "port")
-        for gpu in plan.gpus
-    )
-    chunks = max(gpu.scratch_chunks for gpu in plan.gpus)
-    used, limits = program.max_threadblocks, profile.plans
-    resident = profile.usable_threadblocks
+    A plan is written for it only where a quick upper bound of its operations is too high.
+    """
+    found: tuple[Usage, ...]
+    if profile.plans and isinstance(program, ThreadblockProgram):
+        found = _plan_usage(program, profile, exactly=False)
+    else:
+        found = usage(program, profile)
+    return next((item for item in found if item.exceeded), None)
+
+
+def _plan_usage(
+    program: ThreadblockProgram, profile: Profile, *, exactly: bool
+) -> tuple[Usage, ...]:
+    """Return the limits of a plan; unless `exactly`, operations may be a bound that fits."""
+    from colsynth.runtimes.plans.estimate import most_operations
+    from colsynth.runtimes.plans.shape import PlanShape, fitted
+
+    shape = PlanShape(fitted(program))
+    limits = profile.plans
+    longest = None if exactly else most_operations(shape)
+    if longest is None or longest > limits["operations"]:
+        longest = _operations(program, profile)
+    used, resident = program.max_threadblocks, profile.usable_threadblocks
+    chunks = shape.scratch_chunks
     return (
         Usage("threadblocks", "threadblocks", used, profile.max_threadblocks),
         Usage("resident_threadblocks", "resident threadblocks", used, resident, True),
         Usage("operations", "operations", longest, limits["operations"]),
-        Usage("port_channels", "port channels", ports, limits["port_channels"]),
+        Usage("port_channels", "port channels", shape.most_ports, limits["port_channels"]),
         Usage("scratch_chunks", "scratch chunks", chunks, profile.max_offset + 1),
     )
+
+
+def _operations(program: ThreadblockProgram, profile: Profile) -> int:
+    """Return the most operations of a threadblock."""
+    from colsynth.runtimes.plans.form import operations
+    from colsynth.runtimes.plans.writer import plan_of
+
+    plan = plan_of(program, profile)
+    return max(len(operations(block)) for gpu in plan.gpus for block in gpu.threadblocks)
 
 
 def _round_usage(program: RoundProgram, profile: Profile) -> tuple[Usage, ...]:

@@ -17,6 +17,7 @@ from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile
 from colsynth.runtimes.rounds import parse_rounds, write_rounds
+from colsynth.search.wish import configured
 from colsynth.simulate import simulate
 from colsynth.topology import load
 from colsynth.verify import verify_bytes
@@ -188,3 +189,17 @@ def test_times_grow_with_rounds_links_and_chunks():
     share = 7 / 8 * size / 300e9
     latency = sum(float(link.latency) for link in machine.links[:2])
     assert ideal.seconds == pytest.approx(share + latency)
+
+
+def test_channels_of_rails_make_rounds_no_faster_and_are_few():
+    """Rounds have no threadblocks to share, so by default the program is small."""
+    machine = load("dgx-a100", nodes=2)
+    problem = api.make_problem(machine, "allreduce")
+    default, many = (
+        configured("rails", options, rounds=True).run(problem, aim(problem, TORCH))
+        for options in ({}, {"instances": 4})
+    )
+    times = [simulate(p, machine, TORCH, [1 << 20, 1 << 30]) for p in (default, many)]
+    assert default.header.chunks < many.header.chunks
+    for one, other in zip(*times, strict=True):
+        assert one.seconds == pytest.approx(other.seconds, rel=1e-9)

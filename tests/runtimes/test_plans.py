@@ -2,14 +2,20 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from colsynth import api
-from colsynth.errors import DefectError, LimitError
+from colsynth.errors import ColsynthError, DefectError, LimitError
+from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile, read, write
+from colsynth.runtimes.plans.estimate import most_operations
 from colsynth.runtimes.plans.form import Op, operations
 from colsynth.runtimes.plans.sequence import Sequence
+from colsynth.runtimes.plans.shape import PlanShape
+from colsynth.runtimes.plans.writer import plan_of
+from colsynth.search.wish import configured
 from tests.verify.plans.test_execution import PAIRS
 
 MESH = api.load_topology("mesh:2x2")
@@ -84,6 +90,46 @@ def test_small_messages_need_no_pipeline_and_packets_no_channels():
     assert "pipeline" in found["pipeline"]
     assert "pipeline" not in found["flat"]
     assert not found["packets"] & {"pipeline", "signal", "wait", "put"}
+
+
+PROGRAMS = [
+    ("forest", {}),
+    ("forest", {"sums": "joined"}),
+    ("forest", {"fold": 2, "strategy": "spread"}),
+    ("forest", {"strategy": "fewest", "segments": "1-1-1"}),
+    ("ring", {}),
+    ("tree", {"channels": 2}),
+    ("ten", {}),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "options"), PROGRAMS)
+def test_what_is_known_of_a_plan_before_it_is_written(pairs, algorithm, options):
+    """Nothing exceeds the quick bound of operations; ports and scratch are those of the plan."""
+    found = []
+    for topology, collective, fields in product(
+        (MESH, pairs),
+        ("allgather", "reduce-scatter", "allreduce"),
+        ({"max_bytes": 1 << 32}, {"max_bytes": 1 << 20}, {"protocol": "LL"}),
+    ):
+        problem = api.make_problem(topology, collective)
+        target = replace(aim(problem, MSCCLPP), out_of_place=False, **fields)
+        try:
+            program = configured(algorithm, options).run(problem, target)
+        except ColsynthError:
+            continue  # the cycle of the pairs is no ring, and some sums are not safe as packets
+        plan, shape = plan_of(program, MSCCLPP), PlanShape(program)
+        blocks = [block for gpu in plan.gpus for block in gpu.threadblocks]
+        found.append((max(len(operations(block)) for block in blocks), most_operations(shape)))
+        ports = [
+            sum(len(c.connected_to) for c in gpu.channels if c.channel_type == "port")
+            for gpu in plan.gpus
+        ]
+        assert shape.most_ports == max(ports)
+        assert shape.scratch_chunks == max(gpu.scratch_chunks for gpu in plan.gpus)
+    assert len(found) > 3
+    assert all(exact <= quick for exact, quick in found), found
+    assert any(quick < 4 * exact for exact, quick in found), found
 
 
 def test_what_no_plan_can_do_is_refused():

@@ -7,10 +7,15 @@ slots wrap; packets where the protocol is LL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from colsynth.model import RECEIVES, SENDS, Step, Threadblock, ThreadblockProgram
 from colsynth.runtimes.plans.form import SCRATCH_BYTES
@@ -20,6 +25,8 @@ ALIGNED = 16
 LARGEST_UNIT = 1 << 20
 """Most bytes of an iteration: 1 to 2 MiB are a good default (contract 6.4)."""
 CREDITS = 2
+
+Ints = NDArray[np.int64]
 
 Connection = tuple[int, int, int]
 """Source rank, target rank, channel of the program."""
@@ -53,14 +60,40 @@ class PlanShape:
     def connections(self) -> tuple[Connection, ...]:
         """All connections, sorted; both ranks number their channels in this order."""
         found = set()
-        for gpu in self.program.gpus:
-            for block in gpu.threadblocks:
-                if block.send is not None and any(s.op in SENDS for s in block.steps):
-                    found.add((gpu.rank, block.send, block.channel))
-                if block.recv is not None and any(s.op in RECEIVES for s in block.steps):
-                    found.add((block.recv, gpu.rank, block.channel))
-                found |= {(peer, gpu.rank, channel) for peer, channel in folds_of(block)}
+        sent, received = self.chunks_of(SENDS), self.chunks_of(RECEIVES)
+        for (rank, block), sends, receives in zip(self.blocks, sent, received, strict=True):
+            if block.send is not None and sends:
+                found.add((rank, block.send, block.channel))
+            if block.recv is not None and receives:
+                found.add((block.recv, rank, block.channel))
+        for row, folds in self.program.steps.folds.items():
+            rank, _ = self.blocks[self.homes[row]]
+            found |= {(peer, rank, channel) for peer, channel in folds}
         return tuple(sorted(found))
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, Threadblock], ...]:
+        """All threadblocks, with their ranks."""
+        return tuple((gpu.rank, block) for gpu in self.program.gpus for block in gpu.threadblocks)
+
+    @cached_property
+    def homes(self) -> Ints:
+        """The threadblock of every step, by its place in `blocks`."""
+        lengths = self.program.lengths
+        return np.repeat(np.arange(len(lengths)), lengths)
+
+    def chunks_of(self, ops: Container[str]) -> list[int]:
+        """Return the chunks that each threadblock moves in steps of some types."""
+        steps = self.program.steps
+        found = np.zeros(len(self.blocks), dtype=np.int64)
+        np.add.at(found, self.homes, np.where(steps.among(ops), steps.count, 0))
+        return found.tolist()
+
+    @property
+    def most_ports(self) -> int:
+        """The most connections over ports that a rank has; a program that multicasts has none."""
+        ends = ((s, t) for s, t, _ in self.connections if self.is_port(s, t))
+        return max(Counter(chain.from_iterable(ends)).values(), default=0)
 
     @cached_property
     def first_slot(self) -> dict[Connection, int]:
@@ -75,13 +108,12 @@ class PlanShape:
     @cached_property
     def _chunks(self) -> dict[Connection, int]:
         """The chunks that each connection carries."""
-        found: dict[Connection, int] = {}
-        for gpu in self.program.gpus:
-            for block in gpu.threadblocks:
-                if block.send is not None:
-                    key = (gpu.rank, block.send, block.channel)
-                    found[key] = sum(s.count for s in block.steps if s.op in SENDS)
-        return found
+        each = zip(self.blocks, self.chunks_of(SENDS), strict=True)
+        return {
+            (rank, block.send, block.channel): chunks
+            for (rank, block), chunks in each
+            if block.send is not None
+        }
 
     @property
     def messages(self) -> int:
@@ -89,14 +121,19 @@ class PlanShape:
         return max(self._chunks.values(), default=0)
 
     @cached_property
+    def own(self) -> int:
+        """Chunks of scratch that the program itself uses."""
+        return max(gpu.scratch_chunks for gpu in self.program.gpus)
+
+    @cached_property
     def plain(self) -> int:
-        """Chunks of scratch that the program itself uses; slots lie behind them.
+        """Chunks of scratch in front of the slots: those that the program itself uses.
 
         Packets take twice the room, so there plain chunks lie behind slots, see `place`.
         """
         if self.packets:
             return 0
-        return max(gpu.scratch_chunks for gpu in self.program.gpus)
+        return self.own
 
     @property
     def packets(self) -> bool:
@@ -137,25 +174,28 @@ class PlanShape:
     def thrown(self) -> dict[tuple[int, int], int]:
         """By rank and threadblock, the plain chunk for sums that only travel on as packets."""
         found: dict[tuple[int, int], int] = {}
-        first = self.place(max(gpu.scratch_chunks for gpu in self.program.gpus))
-        for gpu in self.program.gpus if self.packets else ():
-            passing = [b.id for b in gpu.threadblocks if any(s.op == "rrs" for s in b.steps)]
-            found |= {(gpu.rank, b): first + k * self.widest for k, b in enumerate(passing)}
+        if not self.packets:
+            return found
+        first = self.place(self.own)
+        passing: Counter[int] = Counter()
+        for (rank, block), chunks in zip(self.blocks, self.chunks_of({"rrs"}), strict=True):
+            if chunks:
+                found[rank, block.id] = first + passing[rank] * self.widest
+                passing[rank] += 1
         return found
 
     @cached_property
     def widest(self) -> int:
         """The most chunks that a step moves."""
-        counts = (s.count for gpu in self.program.gpus for b in gpu.threadblocks for s in b.steps)
-        return max(counts, default=1)
+        count = self.program.steps.count
+        return int(count.max()) if count.size else 1
 
     @cached_property
     def scratch_chunks(self) -> int:
         """Chunks of scratch of every rank: a power of two where slots wrap."""
-        own = max(gpu.scratch_chunks for gpu in self.program.gpus)
         count = self.stages_end
-        if self.packets and (own or self.thrown):
-            count = max([self.place(own), *(at + self.widest for at in self.thrown.values())])
+        if self.packets and (self.own or self.thrown):
+            count = max([self.place(self.own), *(at + self.widest for at in self.thrown.values())])
         count = max(1, count)
         if self.form is not Form.PIPELINE:
             return count

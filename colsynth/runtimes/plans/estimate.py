@@ -1,0 +1,83 @@
+"""How many operations a plan has at most, without writing it."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import numpy as np
+
+from colsynth.model import RECEIVES, SENDS
+from colsynth.model.step_table import BUFFERS
+from colsynth.runtimes.plans.shape import CREDITS, Form, Ints, PlanShape
+
+_FRAME = 3 * CREDITS + 2
+"""Operations of a threadblock outside its steps: signals and waits for credits, those for ports,
+the head of the pipeline, and the nops among them."""
+
+
+def most_operations(shape: PlanShape) -> int | None:
+    """Return a number that the operations of no threadblock exceed; None with multicast.
+
+    Every operation may have a nop before it. What steps, dependencies and chunks used again
+    become is said by `colsynth.runtimes.plans.blocks` and `semaphores`.
+
+    Time O(steps and the chunks of scratch that they touch).
+    """
+    if shape.program.multicasts:
+        return None
+    found = np.zeros(len(shape.blocks), dtype=np.int64)
+    np.add.at(found, shape.homes, _of_steps(shape) + _of_waits(shape))
+    if shape.form is Form.PIPELINE:
+        found += _of_reuse(shape)
+    return _FRAME + 2 * int(found.max(initial=0))
+
+
+def _of_steps(shape: PlanShape) -> Ints:
+    """Return the most operations that move the data of each step: at most three for each part."""
+    steps = shape.program.steps
+
+    def many(ops: Container[str]) -> Ints:
+        return steps.among(ops).astype(np.int64)
+
+    parts: Ints = steps.count if shape.form is Form.PIPELINE else np.ones_like(steps.count)
+    local, sent, received = many({"cpy", "re"}), many(SENDS), many(RECEIVES)
+    once = received + 2 * sent
+    each = local + received + 2 * sent
+    return once + parts * each
+
+
+def _of_waits(shape: PlanShape) -> Ints:
+    """Return the most operations on semaphores of each step: one for each dependency."""
+    program = shape.program
+    steps = program.steps
+    begins = np.cumsum(program.lengths) - program.lengths
+    many = [len(gpu.threadblocks) for gpu in program.gpus]
+    first = np.repeat(np.cumsum(many) - many, many)
+    waiting = np.repeat(shape.homes, steps.waits)
+    awaited = begins[first[waiting] + steps.wait_block] + steps.wait_step
+    return steps.waits + np.bincount(awaited, minlength=len(steps))
+
+
+def _of_reuse(shape: PlanShape) -> Ints:
+    """Return the most operations of each threadblock for chunks of scratch that are used again.
+
+    One for each chunk and each other threadblock that touches it.
+    """
+    rank = np.array([rank for rank, _ in shape.blocks], dtype=np.int64)
+    steps, width = shape.program.steps, shape.own + 1
+    cells = [_cells(shape, operand, width) for operand in (steps.source, steps.target)]
+    block, chunk = np.divmod(np.unique(np.concatenate(cells)), width)
+    _, same, users = np.unique(rank[block] * width + chunk, return_inverse=True, return_counts=True)
+    found = np.zeros(len(rank), dtype=np.int64)
+    np.add.at(found, block, users[same] - 1)
+    return found
+
+
+def _cells(shape: PlanShape, operand: Ints, width: int) -> Ints:
+    """Return threadblock * width + chunk of every chunk of scratch that operands touch."""
+    buffer, offset = operand
+    rows = np.flatnonzero(buffer == BUFFERS.index("s"))
+    count = shape.program.steps.count[rows]
+    part = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    cells: Ints = np.repeat(shape.homes[rows] * width + offset[rows], count) + part
+    return cells
