@@ -49,11 +49,11 @@ class AssignThreadblocks:
         ``"balanced"``: each connection gets threadblocks in proportion to its load. ``"pooled"``:
         balanced, and phases share threadblocks. ``"paired"``: by load as well, and within a box
         each threadblock also serves the opposite connection, in rounds, between boxes too if
-        threadblocks run out otherwise; nothing is fused. ``"duplex"``: as few as suffice, each with
-        one connection in each direction, as on a ring, and more for copies. ``"scheduled"``: each
-        connection and the local steps of each GPU have their own, in proportion to the time that
-        these take, and a simulation of a large message orders them (`colsynth.lowering.scheduled`);
-        nothing is fused.
+        threadblocks run out otherwise; nothing is fused. ``"paired-all"``: as ``"paired"``, and
+        between boxes from the start. ``"duplex"``: as few as suffice, each with one connection in
+        each direction, as on a ring, and more for copies. ``"scheduled"``: each connection and the
+        local steps of each GPU have their own, in proportion to the time that these take, and a
+        simulation of a large message orders them (`colsynth.lowering.scheduled`); nothing is fused.
     nic_window : int
         Sends in flight on each link that leaves a box, in multiples of as many as fill it;
         the others wait (`colsynth.lowering.nic_window`). 0: no limit.
@@ -142,7 +142,8 @@ class AssignThreadblocks:
         """Return the preferred allocation among those that fit."""
         strategy = STRATEGIES[self.strategy]
         if strategy.quota is Quota.PAIRS:
-            for between, spare in product((False, True), (0, 1)):
+            ways = (True,) if strategy.between else (False, True)
+            for between, spare in product(ways, (0, 1)):
                 found = allocator.allocate(limits, spare=spare, between=between)
                 if found is not None:
                     return found

@@ -98,7 +98,9 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
         for waits in every:
             yield tuple({**changes, **waits} for changes in segmented)
     if not basis.profile.fuses and shape.rises and is_round(basis.problem.topology):
-        yield tuple(_in_rounds(basis))
+        yield tuple(_in_rounds(basis, {STRATEGY: "paired", NIC_WINDOW: WINDOW}))
+        if leaves_boxes(basis) and not shape.falls:
+            yield tuple(_in_rounds(basis, {STRATEGY: "paired-all"}))
     yield from ordered_by_time(basis)
 
 
@@ -181,7 +183,7 @@ def _segmented(basis: Basis, most: int) -> Iterator[Changes]:
         most = most * 7 // 8
 
 
-def _in_rounds(basis: Basis) -> Iterator[Changes]:
+def _in_rounds(basis: Basis, pairs: Changes) -> Iterator[Changes]:
     """Yield ever fewer segments with threadblocks in pairs and rounds.
 
     Where a runtime reduces in steps of their own, all its threadblocks have to share them
@@ -199,7 +201,7 @@ def _in_rounds(basis: Basis) -> Iterator[Changes]:
         if number < _LEAST:
             return
         lag = number if shape.falls else 0
-        fixed = {**ALONE, STRATEGY: "paired", NIC_WINDOW: WINDOW}
+        fixed = {**ALONE, **pairs}
         ends = 0 if basis.is_loose else 2  # of half the size; unequal roots leave less to choose
         sizes = ones_and_twos(number, basis.cut(2 * number - ends, number))
         yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: sizes}

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-Name = Literal["fewest", "spread", "shared", "balanced", "pooled", "paired", "duplex", "scheduled"]
+Name = Literal[
+    "fewest",
+    "spread",
+    "shared",
+    "balanced",
+    "pooled",
+    "paired",
+    "paired-all",
+    "duplex",
+    "scheduled",
+]
 
 
 class Quota(Enum):
@@ -39,6 +49,9 @@ class Strategy:
         Whether each phase gets threadblocks of its own where they suffice. A threadblock ends a
         tile before it begins the next (contract 4.3). One that serves both phases of an
         allreduce reduces nothing of a tile while it waits for sums of the tile before.
+    between : bool
+        Of a quota of ``PAIRS``: whether connections between boxes are paired too. Otherwise they
+        are so only where threadblocks do not suffice.
     helps : bool
         Whether threadblocks with peers take local steps too. They are idle while sums of small
         messages are added; of large ones, they send the next tile meanwhile.
@@ -48,6 +61,7 @@ class Strategy:
     spreads: bool = False
     duplex: bool = False
     separates: bool = True
+    between: bool = False
     helps: bool = False
 
     @property
@@ -68,6 +82,7 @@ STRATEGIES: dict[str, Strategy] = {
     "balanced": Strategy(Quota.LOAD),
     "pooled": Strategy(Quota.LOAD, separates=False),
     "paired": Strategy(Quota.PAIRS, duplex=True, separates=False, helps=True),
+    "paired-all": Strategy(Quota.PAIRS, duplex=True, separates=False, between=True, helps=True),
     "duplex": Strategy(duplex=True, separates=False),
     "scheduled": Strategy(Quota.TIME, separates=False),
 }

@@ -165,6 +165,24 @@ def test_sums_are_shared_by_all_threadblocks(ordered):
     assert paired < 0.75 * alone
 
 
+def test_pairs_between_boxes_leave_more_threadblocks_for_boxes(ordered):
+    """Of 1 GB on four boxes that takes less time, for sends to other boxes have little to do."""
+    value = ordered("reduce-scatter", "-".join("1" * 32))
+    machine = topology.load("dgx-a100", nodes=4)
+    within, everywhere = (allocated(value, name) for name in ("paired", "paired-all"))
+    for program, pairs in ((within, False), (everywhere, True)):
+        leaving = [
+            block
+            for gpu in program.gpus
+            for block in gpu.threadblocks
+            if block.send is not None and block.send // 8 != gpu.rank // 8
+        ]
+        assert all((block.recv is not None) == pairs for block in leaving)
+        assert verify_program(program, RCCL.profile, subject="program").ok
+    times = [simulate(p, machine, RCCL.profile, [10**9])[0].seconds for p in (within, everywhere)]
+    assert times[1] < times[0]
+
+
 def test_what_does_not_fit_is_refused(ordered):
     with pytest.raises(LimitError) as caught:
         allocated(ordered("reduce-scatter"), max_steps=3)
