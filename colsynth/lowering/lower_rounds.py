@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from colsynth.cost.pair_routes import pair_routes
 from colsynth.errors import Diagnostic, InputError, require_least
@@ -27,6 +27,7 @@ from colsynth.model import (
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
+_Item = TypeVar("_Item", Message, LocalStep)
 _NOTHING = range(0)
 _UNIT = 10**18
 """Picoseconds in a second, times bytes of a megabyte: times of a chunk as whole numbers."""
@@ -98,19 +99,20 @@ class _Moves:
             reads, writes, adds = self._cells(transfer)
             apart = 0 if transfer.is_local else 1
             mine = dict.fromkeys(transfer.after, apart)
+            late = 0 if adds else apart  # a sum is touched behind the messages
             for cell in reads:
-                _join(mine, wrote.get(cell), apart)
                 read[cell].append(number)
-            for cell in (*adds, *writes):  # touched behind the messages where it is a sum
-                late = 0 if adds else apart
-                _join(mine, wrote.get(cell), late)
-                for other in read[cell] if cell in writes else ():
-                    _join(mine, other if other != number else None, late)
-            for cell in adds:
-                read[cell].append(number)
+            for cells, distance in ((reads, apart), (adds, late), (writes, late)):
+                for other in [wrote[cell] for cell in cells if cell in wrote]:
+                    mine[other] = max(mine.get(other, 0), distance)
             for cell in writes:
+                for other in read.pop(cell, ()):
+                    if other != number:
+                        mine[other] = max(mine.get(other, 0), late)
                 wrote[cell] = number
-                read[cell] = []
+            for cell in adds:
+                if cell not in writes:
+                    read[cell].append(number)
             found.append(mine)
         return found
 
@@ -135,11 +137,6 @@ class _Moves:
         """Where the buffers of each rank begin."""
         ranks = range(self.layout.problem.topology.size)
         return tuple(self.layout.memory(rank, self.in_place) for rank in ranks)
-
-
-def _join(found: dict[int, int], other: int | None, apart: int) -> None:
-    if other is not None:
-        found[other] = max(found.get(other, 0), apart)
 
 
 def _wires(transfers: tuple[Transfer, ...], topology: Topology) -> Wires:
@@ -204,16 +201,21 @@ def _placed(transfer: Transfer) -> tuple[Slot, Slot]:
 def _merged(messages: list[Message]) -> list[Message]:
     """Join messages of a pair that are adjacent on both ends; they come sorted."""
     found: list[Message] = []
+    counts: list[int] = []
     for message in messages:
         if found:
-            last = found[-1]
-            same = (last.source, last.target) == (message.source, message.target)
-            ends = ((last.read, message.read), (last.write, message.write))
-            if same and all(_follows(a, last.count, b) for a, b in ends):
-                found[-1] = replace(last, count=last.count + message.count)
+            last, count = found[-1], counts[-1]
+            same = last.source == message.source and last.target == message.target
+            if (
+                same
+                and _follows(last.read, count, message.read)
+                and _follows(last.write, count, message.write)
+            ):
+                counts[-1] = count + message.count
                 continue
         found.append(message)
-    return found
+        counts.append(message.count)
+    return _counted(found, counts)
 
 
 def _merged_steps(steps: list[LocalStep], moves: _Moves) -> list[LocalStep]:
@@ -232,17 +234,25 @@ def _merged_steps(steps: list[LocalStep], moves: _Moves) -> list[LocalStep]:
             read[cell] = max(level, read.get(cell, -1))
         keyed.append((step.rank, level, step.write, step.read, step))
     found: list[LocalStep] = []
-    levels: list[int] = []
+    counts: list[int] = []
+    place = -1, 0
     for rank, level, *_, step in sorted(keyed, key=lambda key: key[:4]):
-        if found and (found[-1].rank, levels[-1]) == (rank, level):
-            last = found[-1]
+        if place == (rank, level):
+            last, count = found[-1], counts[-1]
             ends = ((last.read, step.read), (last.write, step.write), (last.operand, step.operand))
-            if all(_follows(a, last.count, b) for a, b in ends):
-                found[-1] = replace(last, count=last.count + step.count)
+            if all(_follows(a, count, b) for a, b in ends):
+                counts[-1] = count + step.count
                 continue
+        place = rank, level
         found.append(step)
-        levels.append(level)
-    return found
+        counts.append(step.count)
+    return _counted(found, counts)
+
+
+def _counted(found: list[_Item], counts: list[int]) -> list[_Item]:
+    """Return messages or local steps with other numbers of chunks."""
+    pairs = zip(found, counts, strict=True)
+    return [item if item.count == count else replace(item, count=count) for item, count in pairs]
 
 
 def _follows(one: Slot | None, count: int, other: Slot | None) -> bool:

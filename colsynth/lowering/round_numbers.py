@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from colsynth.lowering.columns import column, rows
 from colsynth.model import Transfer
 
 Wires = dict[tuple[int, int], tuple[tuple[int, int], ...]]
@@ -21,30 +22,20 @@ def fewest(transfers: tuple[Transfer, ...], before: Before, wires: Wires) -> lis
     A transfer takes the round between those that its chain leaves open in which the busiest link
     gains least.
     """
-    first: list[int] = []
-    for needs in before:
-        first.append(max((first[u] + apart for u, apart in needs.items()), default=0))
-    end = max(first, default=0)
-    last = [end] * len(transfers)
-    for number in range(len(transfers) - 1, -1, -1):
-        for u, apart in before[number].items():
-            last[u] = min(last[u], last[number] - apart)
-    most = max((link for ends in wires.values() for link, _ in ends), default=0)
-    load = np.zeros((end + 1, most + 1), np.int64)
-    busiest = np.zeros(end + 1, np.int64)
-    taken: list[int] = []
-    for number, transfer in enumerate(transfers):
-        place = max((taken[u] + apart for u, apart in before[number].items()), default=0)
-        if not transfer.is_local:
-            links, times = np.array(wires[transfer.source, transfer.target]).T
-            window = slice(place, last[number] + 1)
-            after = (load[window, links] + transfer.count * times).max(axis=1)
-            growth = np.maximum(after - busiest[window], 0)
-            place += int(np.lexsort((after, growth))[0])
-            load[place, links] += transfer.count * times
-            busiest[place] = max(busiest[place], load[place, links].max())
-        taken.append(place)
-    return taken
+    from colsynth.kernels.round_numbers import least_loaded
+
+    number = {pair: place for place, pair in enumerate(wires)}
+    pair = [-1 if t.is_local else number[t.source, t.target] for t in transfers]
+    begins, other = rows([list(needs) for needs in before])
+    _, apart = rows([list(needs.values()) for needs in before])
+    wire_begins, link = rows([[link for link, _ in ends] for ends in wires.values()])
+    _, time = rows([[time for _, time in ends] for ends in wires.values()])
+    links = 1 + int(link.max(initial=0))
+    moved = np.array(pair, dtype=np.int64), column(transfers, "count")
+    found: list[int] = least_loaded(
+        *(begins, other, apart), *moved, *(wire_begins, link, time, links)
+    ).tolist()
+    return found
 
 
 def spread_out(

@@ -19,7 +19,7 @@ from colsynth.bounds.runtime import RuntimeBound
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Choice
 from colsynth.runtimes.selection import SMALL
-from colsynth.search.levels import CLOSE, LIBRARY, NEAR, OWN, PROMISING, SWEEP
+from colsynth.search.levels import CLOSE, LIBRARY, NEAR, OWN, PROMISING, REPEATED, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
@@ -212,8 +212,10 @@ class Searcher:
             while not (self.is_spent() or self.is_near()):
                 parent, before = self.best(*algorithms), len(self.found)
                 self.try_all([] if parent is None else list(self._turned(parent, name)))
-                again = self.best(*algorithms) != parent and name in _REPEATED
-                if len(self.found) == before or not again:
+                best, worth = self.best(*algorithms), REPEATED.get(name)
+                if len(self.found) == before or not (worth and parent and best):
+                    break
+                if self.ratio(parent, best) < worth:
                     break
 
     def vary_protocol(self, algorithms: Collection[str] = ALGORITHMS, only: str = "") -> None:
@@ -331,10 +333,6 @@ class Searcher:
             thorough=thorough,
             model=case.model,
         )
-
-
-_REPEATED = ("lower-forest.instances", "lower-timed.instances")
-"""Choices that are raised repeatedly, while that helps."""
 
 
 def _replicas(plan: Plan) -> int:
