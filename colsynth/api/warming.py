@@ -40,6 +40,7 @@ def warm(progress: Callable[[str, int, int], None] | None = None) -> None:
         compile_schedule(problem, "msccl", algorithm=algorithm, **options)  # type: ignore[arg-type]
     problem = make_problem(load_topology("ring:4"), "reduce-scatter")
     compile_schedule(problem, "rccl", algorithm="forest", size=1 << 30)
+    compile_schedule(problem, "torch", algorithm="forest")
     _fabrics()
 
 

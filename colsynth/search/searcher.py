@@ -19,7 +19,7 @@ from colsynth.bounds.runtime import RuntimeBound
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Choice
 from colsynth.runtimes.selection import SMALL
-from colsynth.search.levels import CLOSE, LIBRARY, NEAR, OWN, PROMISING, REPEATED, SWEEP
+from colsynth.search.levels import CLOSE, LIBRARY, NEAR, OWN, PROMISING, REPEATED, SWEEP, WORTH
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
@@ -208,14 +208,13 @@ class Searcher:
 
     def sweep(self, algorithms: Sequence[str]) -> None:
         """Vary the choices of `SWEEP` one after the other, from the best plan so far."""
+        rounds = self.workshop.case.profile.rounds
         for name in SWEEP:
-            while not (self.is_spent() or self.is_near()):
-                parent, before = self.best(*algorithms), len(self.found)
-                self.try_all([] if parent is None else list(self._turned(parent, name)))
-                best, worth = self.best(*algorithms), REPEATED.get(name)
-                if len(self.found) == before or not (worth and parent and best):
-                    break
-                if self.ratio(parent, best) < worth:
+            while not (self.is_spent() or self.is_near()) and (parent := self.best(*algorithms)):
+                self.try_all(list(self._turned(parent, name)))
+                best = self.best(*algorithms) or parent
+                again = name in REPEATED and best != parent
+                if not again or (rounds and self.ratio(parent, best) < WORTH):
                     break
 
     def vary_protocol(self, algorithms: Collection[str] = ALGORITHMS, only: str = "") -> None:
