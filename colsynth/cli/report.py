@@ -124,6 +124,7 @@ def report(
     """Write one self-contained HTML page: topology, schedule, times and limits."""
     from colsynth.cli.report_values import Asked
     from colsynth.report import check_installed, heading, render
+    from colsynth.search.wish import configured
 
     wanted = read_sizes("--sizes", sizes)
     if output is None and not json:
@@ -132,8 +133,10 @@ def report(
     if output is not None:
         check_installed()
         check_file("--output", output, PAGE, force)
+    rivals = {"all": None, "none": ()}.get(against, split(against))
+    for name in rivals or ():
+        configured(name, {})  # refuses unknown algorithms
     with progress() as show, engine.started(show) as started:
-        rivals = {"all": None, "none": ()}.get(against, split(against))
         asked = Asked(wanted, rivals, _BUDGET, started, root, show)
         subjects = (topology, collective, runtime, root, machine, group, search)
         wish = _Wish(*subjects, model, file, asked)

@@ -16,7 +16,7 @@ from colsynth.lowering.proposals import smaller_transfers
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.replicas import replicas
 from colsynth.lowering.segmentations import ALONE, segmentations
-from colsynth.lowering.uneven import chunks_of_weight, left_out
+from colsynth.lowering.uneven import carriers, chunks_of_weight, left_out
 from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
@@ -121,7 +121,8 @@ class LowerForest:
         The last `less` roots have a chunk less in the largest segment, of their last tree.
         """
         weight = dict(zip(forest.problem.roots, forest.weights, strict=True))
-        short = set(forest.problem.roots[len(weight) - less :])
+        with_trees = carriers(forest)
+        short = set(with_trees[len(with_trees) - less :])
         largest = sizes.index(max(sizes))
         own_chunks = (weight[root] * sum(sizes) - (root in short) for root in weight)
         before = accumulate(own_chunks, initial=0)

@@ -55,9 +55,13 @@ def try_exact(searcher: Searcher, wish: Wish) -> None:
 
 
 def _varied(plan: Plan, names: Sequence[str], wish: Wish) -> Iterator[Plan]:
-    """Yield a plan with all combinations of the values of some choices that nobody fixed."""
+    """Yield a plan with all combinations of the values of some choices that nobody fixed.
+
+    Rounds have no threadblocks, so their plans lack some of the choices.
+    """
     values = {f"{owner}.{choice.option}": choice.values for owner, choice in plan.choices()}
-    free = [name for name in names if name.partition(".")[2] not in wish.settings]
+    known = [name for name in names if name in values]
+    free = [name for name in known if name.partition(".")[2] not in wish.settings]
     for row in product(*(values[name] for name in free)):
         changed = plan.changed(dict(zip(free, row, strict=True)))
         if changed is not None:

@@ -2,10 +2,12 @@
 
 import pytest
 
+from colsynth import api
 from colsynth.errors import InputError, LimitError
 from colsynth.lowering.coalesce_chunks import CoalesceChunks
 from colsynth.lowering.lower_forest import LowerForest
 from colsynth.lowering.order_transfers import OrderTransfers
+from colsynth.lowering.uneven import carriers
 
 
 @pytest.mark.parametrize("until", [LowerForest, CoalesceChunks, OrderTransfers])
@@ -99,3 +101,14 @@ def test_segments_are_numbers_of_chunks(segments):
     with pytest.raises(InputError) as caught:
         LowerForest(segments=segments)
     assert caught.value.diagnostic.code == "CS210"
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl", "mscclpp", "torch"])
+def test_roots_without_trees_carry_no_chunk_less(runtime):
+    """Some GPUs are the root of no tree; others may have a chunk less, so that 2^30 is divided."""
+    problem = api.make_problem(api.load_topology("mesh:2x3"), "allreduce")
+    options = {"algorithm": "forest", "trees": "optimal", "level": 0, "size": 1 << 30}
+    done = api.compile(problem, runtime, **options)  # verifies the file
+    weights = done.schedule.weights
+    assert 0 in weights
+    assert len(carriers(done.schedule)) == sum(weight > 0 for weight in weights)

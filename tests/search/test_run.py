@@ -135,6 +135,12 @@ def test_rivals_on_a_fabric_share_the_budget(budget):
     assert len(found.ranking) <= budget
 
 
+def test_all_effort_is_possible_where_programs_have_no_threadblocks():
+    case = case_of("ring:2", None, "allgather", "torch", (2**20,))
+    quick, thorough = (found(case, level=level, rounds=True) for level in (1, 3))
+    assert thorough.best.seconds[0] <= quick.best.seconds[0]
+
+
 def test_the_fewest_trees_get_a_search_of_their_own():
     """Choices that suit the six trees of a DGX-1 lead its two-tree forests to slower programs."""
     case = case_of("dgx-1v", 1, "reduce-scatter", "rccl")
