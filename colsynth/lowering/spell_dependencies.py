@@ -75,7 +75,7 @@ def _spelt(program: ThreadblockProgram) -> ThreadblockProgram:
     lengths = program.lengths
     numbers, scratch = _without_gaps(program, lengths)
     whole = replace(program.steps, numbers=numbers)
-    steps, lengths = _with_nops(whole, lengths, _first_blocks(program))
+    steps, lengths = _with_nops(whole, lengths, program.first_blocks)
     parts = steps.parts(lengths.tolist())
     gpus = tuple(
         replace(
@@ -89,12 +89,6 @@ def _spelt(program: ThreadblockProgram) -> ThreadblockProgram:
         for gpu, chunks in zip(program.gpus, scratch, strict=True)
     )
     return ThreadblockProgram.of(program.header, gpus, steps, lengths)
-
-
-def _first_blocks(program: ThreadblockProgram) -> Ints:
-    """Return, for every threadblock, the number of the first one of its GPU."""
-    many = [len(gpu.threadblocks) for gpu in program.gpus]
-    return np.repeat(np.cumsum(many) - many, many)
 
 
 def _with_nops(steps: StepTable, lengths: Ints, home: Ints) -> tuple[StepTable, Ints]:

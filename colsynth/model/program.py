@@ -157,6 +157,15 @@ class ThreadblockProgram:
         return np.array(found, dtype=np.int64)
 
     @property
+    def first_blocks(self) -> NDArray[np.int64]:
+        """For every threadblock, the number of the first one of its GPU."""
+        import numpy as np
+
+        many = [len(gpu.threadblocks) for gpu in self.gpus]
+        found: NDArray[np.int64] = np.repeat(np.cumsum(many) - many, many)
+        return found
+
+    @property
     def multicasts(self) -> bool:
         """Whether data moves over a switch that multicasts, which only plans can say.
 

@@ -51,10 +51,8 @@ def _of_waits(shape: PlanShape) -> Ints:
     program = shape.program
     steps = program.steps
     begins = np.cumsum(program.lengths) - program.lengths
-    many = [len(gpu.threadblocks) for gpu in program.gpus]
-    first = np.repeat(np.cumsum(many) - many, many)
     waiting = np.repeat(shape.homes, steps.waits)
-    awaited = begins[first[waiting] + steps.wait_block] + steps.wait_step
+    awaited = begins[program.first_blocks[waiting] + steps.wait_block] + steps.wait_step
     return steps.waits + np.bincount(awaited, minlength=len(steps))
 
 
