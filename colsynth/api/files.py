@@ -111,16 +111,21 @@ def executable(source: Source, topology: Topology, *, anyway: bool = False) -> P
     VerificationError
         CS609: the file is bad.
     """
-    from colsynth.verify import verify_reading
-
     if not anyway:
-        refuse_bad(verify_reading(source.reading, source.profile, subject=source.subject))
+        refuse_bad(source.report())
     source.require_fit(topology)
     return source.program
 
 
-def refuse_bad(report: Report) -> None:
-    """Refuse a file whose predicted time would mean nothing (CS609)."""
+def refuse_bad(report: Report, *, anyway: bool = True) -> None:
+    """Refuse a bad file (CS609), of which no more can be said than what is wrong with it.
+
+    Parameters
+    ----------
+    report : Report
+    anyway : bool
+        Whether the command has an option --anyway.
+    """
     if report.ok:
         return
     count = len(report.errors)
@@ -129,7 +134,7 @@ def refuse_bad(report: Report) -> None:
     if count > _NAMED:
         notes.append(f"and {count - _NAMED} more")
     command = f"colsynth verify FILE -r {report.runtime}"
-    advice = f"`{command}` lists them; --anyway goes on all the same"
+    advice = f"`{command}` lists them" + ("; --anyway goes on all the same" if anyway else "")
     span = Span(report.subject, report.errors[0].line)
     raise VerificationError(Diagnostic("CS609", phrase, span, tuple(notes), advice))
 

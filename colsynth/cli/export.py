@@ -93,6 +93,7 @@ def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, lis
 
         schedule = read_npz(file)
         return schedule.problem.collective, of_timed(schedule, size)
+    from colsynth.api.files import refuse_bad
     from colsynth.cli.verify import read_schedule
     from colsynth.runtimes import profile
     from colsynth.simulate import find_runtime, read_source
@@ -101,6 +102,8 @@ def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, lis
     source = (
         find_runtime(data, name) if runtime is None else read_source(data, profile(runtime), name)
     )
+    refuse_bad(source.report(), anyway=False)
+    source.require_executable()
     header = source.program.header
     if size % header.chunks:
         phrase = f"{header.chunks} chunks do not divide {size} bytes"

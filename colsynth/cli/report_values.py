@@ -123,12 +123,11 @@ def _spell(bandwidth: float, rate: str) -> str:
 def of_program(source: Source, topology: Topology, constants: Model, asked: Asked) -> Values:
     """Return the schedule, its times, its limits and what the verifier says."""
     from colsynth.report import describe_machine
-    from colsynth.runtimes.limits import usage
-    from colsynth.verify import verify_reading
 
     header, profile = source.program.header, source.profile
+    source.require_ranks(topology)
     asked.show("verify", 0, 0)
-    report = verify_reading(source.reading, profile, subject=source.subject)
+    report = source.report()
     pages = explanations()
     rules = sorted({finding.rule for finding in report.findings} & set(pages))
     keys = ("title", "meaning", "why", "fix")
@@ -143,15 +142,16 @@ def of_program(source: Source, topology: Topology, constants: Model, asked: Aske
             "channels": header.channels,
         },
         "machine": describe_machine(topology),
-        "limits": [
-            {"title": u.title, "used": u.used, "limit": u.limit, "advisory": u.advisory}
-            for u in usage(source.program, profile)
-        ],
+        "limits": [],
         "verify": report_object(report),
         "explain": {rule: {key: pages[rule][key] for key in keys} for rule in rules},
     }
-    source.require_fit(topology)
     try:
+        source.require_executable()
+        values["limits"] = [
+            {"title": u.title, "used": u.used, "limit": u.limit, "advisory": u.advisory}
+            for u in source.limits()
+        ]
         return {**values, **_times(source, topology, constants, asked)}
     except ColsynthError as fault:
         return {**values, "notes": [f"no times: {fault.diagnostic.phrase}"]}

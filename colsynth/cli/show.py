@@ -66,15 +66,15 @@ def show(
 ) -> None:
     """Draw what a schedule file does: who sends to whom, trees of a rank, steps per rank."""
     from colsynth.api.files import refuse_bad
-    from colsynth.verify import verify_reading
     from colsynth.verify.moves import moves, trees_of
 
     require_one_stdin(file)
     subject, data = read_schedule(file)
     source = _read(data, runtime, subject)
-    report = verify_reading(source.reading, source.profile, subject=subject)
+    report = source.report()
     if not anyway:
         refuse_bad(report)
+    source.require_executable()
     program = source.threadblocks
     root = int(dict(report.facts).get("root", 0)) if root is None else root
     if not 0 <= root < program.header.ranks:

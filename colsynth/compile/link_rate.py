@@ -1,4 +1,4 @@
-"""What links allow a program whose schedule states no rate of its own."""
+"""What links allow a schedule, beside what they allow any schedule of its problem."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from colsynth.model import SENDS, Program, ThreadblockProgram, Topology
 
 @dataclass(frozen=True, slots=True)
 class LinkRate:
-    """The bandwidth that links allow a program, and any.
+    """The bandwidth that links allow a schedule, and any of its problem.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ class Compilation:
         Share of each limit (`colsynth.simulate.breakdown.LIMITS`) in the predicted time of the
         largest of these messages; empty where there are none.
     links : LinkRate or None
-        What links allow the program, where the schedule is plain transfers.
+        What links allow the schedule, beside what they allow any; None of timed schedules.
     """
 
     problem: Problem
@@ -217,12 +217,12 @@ def _least(bound: RuntimeBound | None) -> dict[str, Any]:
 def _figures(schedule: Schedule, links: LinkRate | None) -> dict[str, Any]:
     """Return the figures of a schedule. All algorithms have the same keys."""
     found: dict[str, Any] = {}
-    rated: Forest | TimedSchedule | LinkRate | None
-    if isinstance(schedule, ChunkProgram | Problem):
-        rated, found = links, {} if links is None else {"bound_gb_per_s": gb_per_s(links.bound)}
+    rated: TimedSchedule | LinkRate | None
+    if isinstance(schedule, TimedSchedule):
+        rated, found = schedule, _of_timed(schedule)
     else:
-        rated = schedule
-        found = _of_forest(schedule) if isinstance(schedule, Forest) else _of_timed(schedule)
+        rated, found = links, {} if links is None else {"bound_gb_per_s": gb_per_s(links.bound)}
+        found |= _of_forest(schedule) if isinstance(schedule, Forest) else {}
     if rated is not None:
         found |= {"algbw_gb_per_s": gb_per_s(rated.algbw), "gap": float(rated.gap)}
     return {name: found.get(name) for name in _FIGURES}
@@ -236,7 +236,6 @@ def _of_forest(forest: Forest) -> dict[str, Any]:
         "roots": sum(1 for weight in forest.weights if weight),
         "max_height": forest.max_height,
         "mean_height": float(forest.mean_height),
-        "bound_gb_per_s": gb_per_s(forest.bound.algbw),
     }
 
 

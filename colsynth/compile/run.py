@@ -13,7 +13,7 @@ from itertools import zip_longest
 from math import inf
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
-from colsynth.compile.files import SCHEDULES, Maker, Watch, aimed
+from colsynth.compile.files import Maker, Watch, aimed
 from colsynth.compile.link_rate import LinkRate, link_rate
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
@@ -21,7 +21,14 @@ from colsynth.compile.result import Artefact, Compilation, Prediction, Schedule
 from colsynth.compile.served import Served, compared, served
 from colsynth.errors import DefectError, NegativeFinding
 from colsynth.jobs.beside import Beside
-from colsynth.model import Problem, Program, RoundProgram, ThreadblockProgram
+from colsynth.model import (
+    Forest,
+    Problem,
+    Program,
+    RoundProgram,
+    ThreadblockProgram,
+    TimedSchedule,
+)
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.selection import taken_sizes, unused
@@ -178,8 +185,10 @@ def _compiled(
 
 
 def _links(schedule: Schedule, program: Program, problem: Problem, found: Found) -> LinkRate | None:
-    if isinstance(schedule, SCHEDULES):
-        return None  # it states its rate
+    if isinstance(schedule, TimedSchedule):
+        return None  # it states its time, and the least
+    if isinstance(schedule, Forest):
+        return LinkRate(schedule.algbw, found.bound)
     return link_rate(program, problem.topology, found.bound)
 
 

@@ -183,4 +183,4 @@ class ThreadblockProgram:
     @property
     def max_steps(self) -> int:
         """Most steps in any threadblock."""
-        return int(self.lengths.max())
+        return int(self.lengths.max(initial=0))

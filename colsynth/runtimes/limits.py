@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from colsynth.runtimes.plans.form import Plan
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -53,7 +55,9 @@ def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
     if isinstance(program, RoundProgram):
         return _round_usage(program, profile)
     if profile.plans:
-        return _plan_usage(program, profile, exactly=True)
+        from colsynth.runtimes.plans.writer import plan_of
+
+        return plan_usage(plan_of(program, profile), profile)
     gpus = program.gpus
     threadblocks = max(len(gpu.threadblocks) for gpu in gpus)
     channels = program.header.channels
@@ -97,42 +101,50 @@ def first_exceeded(program: Program, profile: Profile) -> Usage | None:
     """
     found: tuple[Usage, ...]
     if profile.plans and isinstance(program, ThreadblockProgram):
-        found = _plan_usage(program, profile, exactly=False)
+        found = _quick_plan_usage(program, profile)
     else:
         found = usage(program, profile)
     return next((item for item in found if item.exceeded), None)
 
 
-def _plan_usage(
-    program: ThreadblockProgram, profile: Profile, *, exactly: bool
-) -> tuple[Usage, ...]:
-    """Return the limits of a plan; unless `exactly`, operations may be a bound that fits."""
+def _quick_plan_usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
+    """Return the limits of a plan; operations may be an upper bound that fits."""
     from colsynth.runtimes.plans.estimate import most_operations
     from colsynth.runtimes.plans.shape import PlanShape, fitted
 
     shape = PlanShape(fitted(program))
-    limits = profile.plans
-    longest = None if exactly else most_operations(shape)
-    if longest is None or longest > limits["operations"]:
-        longest = _operations(program, profile)
-    used, resident = program.max_threadblocks, profile.usable_threadblocks
-    chunks = shape.scratch_chunks
+    longest = most_operations(shape)
+    if longest is None or longest > profile.plans["operations"]:
+        return usage(program, profile)
+    used, chunks = program.max_threadblocks, shape.scratch_chunks
+    return _of_plans(profile, used, longest, shape.most_ports, chunks)
+
+
+def plan_usage(plan: Plan, profile: Profile) -> tuple[Usage, ...]:
+    """Return every limit of a runtime that depends on what a plan says."""
+    from colsynth.runtimes.plans.form import operations
+
+    gpus = plan.gpus
+    lengths = (len(operations(block)) for gpu in gpus for block in gpu.threadblocks)
+    ports = (
+        sum(len(c.connected_to) for c in gpu.channels if c.channel_type == "port") for gpu in gpus
+    )
+    used = max(len(gpu.threadblocks) for gpu in gpus)
+    chunks = max(gpu.scratch_chunks for gpu in gpus)
+    return _of_plans(profile, used, max(lengths, default=0), max(ports), chunks)
+
+
+def _of_plans(
+    profile: Profile, used: int, longest: int, ports: int, chunks: int
+) -> tuple[Usage, ...]:
+    limits, resident = profile.plans, profile.usable_threadblocks
     return (
         Usage("threadblocks", "threadblocks", used, profile.max_threadblocks),
         Usage("resident_threadblocks", "resident threadblocks", used, resident, True),
         Usage("operations", "operations", longest, limits["operations"]),
-        Usage("port_channels", "port channels", shape.most_ports, limits["port_channels"]),
+        Usage("port_channels", "port channels", ports, limits["port_channels"]),
         Usage("scratch_chunks", "scratch chunks", chunks, profile.max_offset + 1),
     )
-
-
-def _operations(program: ThreadblockProgram, profile: Profile) -> int:
-    """Return the most operations of a threadblock."""
-    from colsynth.runtimes.plans.form import operations
-    from colsynth.runtimes.plans.writer import plan_of
-
-    plan = plan_of(program, profile)
-    return max(len(operations(block)) for gpu in plan.gpus for block in gpu.threadblocks)
 
 
 def _round_usage(program: RoundProgram, profile: Profile) -> tuple[Usage, ...]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.model import RECEIVES, SENDS, ThreadblockProgram, Topology
-from colsynth.simulate.steps import FOLDED, Steps, Unit, check, steps_of
+from colsynth.simulate.executable import check, require_ranks
+from colsynth.simulate.steps import FOLDED, Steps, Unit, steps_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -81,7 +82,8 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     InfeasibleError
         CS601: the program sends where no links lead.
     """
-    check(program, topology)
+    require_ranks(program.header.ranks, topology)
+    check(program)
     protocol = program.header.protocol
     blocks = tuple((gpu.rank, tb.id) for gpu in program.gpus for tb in gpu.threadblocks)
     steps = steps_of(program)

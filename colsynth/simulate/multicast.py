@@ -18,7 +18,7 @@ from colsynth.errors import Diagnostic, InfeasibleError
 from colsynth.model import Step, ThreadblockProgram, Topology
 from colsynth.runtimes.plans.multicast import DEPTH
 from colsynth.runtimes.plans.shape import PlanShape
-from colsynth.simulate.steps import require_ranks
+from colsynth.simulate.executable import require_ranks
 
 
 @dataclass(frozen=True, slots=True)

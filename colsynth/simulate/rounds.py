@@ -16,7 +16,7 @@ from colsynth.cost import Model
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.cost.routes import Route
 from colsynth.model import Round, RoundProgram, Topology
-from colsynth.simulate.steps import require_ranks
+from colsynth.simulate.executable import require_ranks
 
 Pair = tuple[int, int]
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import RoundProgram, Severity, ThreadblockProgram
-from colsynth.simulate.steps import Unfit, check, require_ranks
+from colsynth.simulate.executable import Unfit, check, require_ranks
 
 if TYPE_CHECKING:
-    from colsynth.model import Finding, Program, Topology
+    from colsynth.model import Finding, Program, Report, Topology
+    from colsynth.runtimes.limits import Usage
     from colsynth.runtimes.profile import Profile
     from colsynth.runtimes.reader import Reading
 
@@ -48,19 +50,49 @@ class Source:
             raise InputError(Diagnostic("CS610", phrase, help=advice))
         return self.program
 
+    def limits(self) -> tuple[Usage, ...]:
+        """Return what the file takes of each limit of the runtime."""
+        from colsynth.runtimes.limits import plan_usage, usage
+
+        if self.reading.plan is not None:
+            return plan_usage(self.reading.plan, self.profile)
+        return usage(self.program, self.profile)
+
+    def report(self) -> Report:
+        """Return everything wrong with the file."""
+        from colsynth.verify import verify_reading
+
+        return verify_reading(self.reading, self.profile, subject=self.subject)
+
     def require_fit(self, topology: Topology) -> None:
         """Refuse a program that cannot be executed on a topology, with file and line.
 
         Raises
         ------
         InputError
-            CS600: the ranks of both differ; CS602: the program cannot be executed.
+            CS600: the ranks of both differ; CS602, as `require_executable`.
         """
-        if isinstance(self.program, RoundProgram) or self.program.multicasts:
-            require_ranks(self.program.header.ranks, topology)
-            return
+        self.require_ranks(topology)
+        self.require_executable()
+
+    def require_ranks(self, topology: Topology) -> None:
+        """Refuse a topology of another number of ranks (CS600)."""
+        self._placed(partial(require_ranks, self.program.header.ranks, topology))
+
+    def require_executable(self) -> None:
+        """Refuse a program that no machine can execute, with file and line.
+
+        Raises
+        ------
+        InputError
+            CS602: the program cannot be executed.
+        """
+        self._placed(partial(check, self.program))
+
+    def _placed(self, checks: Callable[[], None]) -> None:
+        """Make a check whose refusal names file and line."""
         try:
-            check(self.program, topology)
+            checks()
         except Unfit as fault:
             line = self.reading.line(fault.rank, fault.block, fault.step)
             span = Span(self.subject, line or self.reading.header_line)
@@ -120,26 +152,27 @@ def find_runtimes(data: bytes, subject: str) -> list[Source]:
         fault = _first_fault(reading)
         if reading.program is None or fault is not None:
             reasons.append(f"{profile.name}: {_spell(fault)}")
-        elif obstacle := _obstacle(reading.program, profile):
+            continue
+        source = Source(subject, profile, reading.program, reading)
+        if obstacle := _obstacle(source):
             reasons.append(f"{profile.name}: {obstacle}")
         else:
-            found.append(Source(subject, profile, reading.program, reading))
+            found.append(source)
     if not found:
         _require_kind(data, subject)
         raise _unreadable(subject, "no runtime can run this file as it is", None, reasons)
     return found
 
 
-def _obstacle(program: Program, profile: Profile) -> str | None:
+def _obstacle(source: Source) -> str | None:
     """Return why a runtime cannot run a program that its parser reads, None where it can."""
-    from colsynth.runtimes.limits import usage
-
+    program = source.program
     if not isinstance(program, ThreadblockProgram):
         return None
-    missing = sorted(set(program.steps.used()) - set(profile.ops))
+    missing = sorted(set(program.steps.used()) - set(source.profile.ops))
     if missing:
         return f"it runs no steps of type {', '.join(missing)}"
-    over = [item for item in usage(program, profile) if item.exceeded]
+    over = [item for item in source.limits() if item.exceeded]
     return f"{over[0].title} {over[0].used} of {over[0].limit}" if over else None
 
 

@@ -300,6 +300,21 @@ def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
 
 
 @each("path", sorted(XML.glob("*.xml")))
+def test_damaged_files_are_drawn_or_refused_and_exported_only_when_right(path, tmp_path, capsys):
+    for runtime in ("msccl", "rccl"):
+        good = run(["verify", str(path), "-r", runtime]) == 0
+        capsys.readouterr()
+        drawn = run(["show", str(path), "-r", runtime, "--anyway"])
+        assert capsys.readouterr().err.count("error[") == (drawn != 0)
+        assert drawn in (0, 2)
+        folder = tmp_path / path.stem / runtime
+        to = ("--to", "chakra", "--size", "96MiB", "-o", str(folder))
+        status = run(["export", str(path), "-r", runtime, *to])
+        assert capsys.readouterr().err.count("error[") == (status != 0)
+        assert (status == 0) == folder.exists() <= good
+
+
+@each("path", sorted(XML.glob("*.xml")))
 def test_no_time_is_predicted_for_what_verify_calls_bad(path, capsys):
     for runtime in ("msccl", "rccl"):
         good = run(["verify", str(path), "-r", runtime]) == 0
@@ -354,6 +369,20 @@ def test_what_cannot_be_executed_is_named_with_its_line(old, new, line, note, tm
     shown = capsys.readouterr()
     assert shown.err.startswith(f"{path}:{line}: error[CS602]")
     assert note in shown.err
+    assert run(["show", str(path), "-r", "rccl", "--anyway"]) == 2
+    assert capsys.readouterr().err == shown.err
+
+
+@pytest.mark.parametrize(("old", "new"), [('[0,1,"i"', '[0,99,"i"'), ('"ranks": 4', '"ranks": -1')])
+def test_rounds_of_ranks_that_do_not_exist_are_refused(old, new, tmp_path, capsys):
+    problem = api.make_problem(api.load_topology("ring:4"), "allgather")
+    text = api.compile(problem, "torch", level=0).artefacts[0].data.decode()
+    assert old in text
+    path = tmp_path / "odd.json"
+    path.write_text(text.replace(old, new, 1))
+    asked = ["simulate", str(path), "-t", "ring:4", "-r", "torch", "--sizes", "1MB", "--anyway"]
+    assert run(asked) == 2
+    assert "error[CS6" in capsys.readouterr().err
 
 
 def test_another_number_of_ranks_is_a_mistake_at_the_header(capsys):

@@ -40,10 +40,23 @@ def test_the_rate_counts_what_the_busiest_link_carries():
     assert done.links.gap == 0
 
 
-def test_a_forest_states_its_own_rate_and_rounds_have_none():
+@pytest.mark.parametrize("machine", ["mesh:4x4", "mesh:2x3"])
+def test_trees_are_compared_with_what_any_schedule_reaches(machine):
+    """Free roots make an allreduce faster than its reduce-scatter and allgather: the larger rate
+    is the bound, also for algorithms with equal roots."""
+    problem = api.make_problem(api.load_topology(machine), "allreduce")
+    done = api.compile(problem, "msccl", algorithm="ring", level=0)
+    figures = done.summary()
+    best = api.allreduce_bound(problem)
+    assert figures["bound_gb_per_s"] == pytest.approx(float(best.algbw) / 1e9)
+    assert done.links.bound == best.algbw > done.schedule.bound.algbw
+    assert figures["gap"] == float(best.algbw / done.schedule.algbw - 1) > 0
+
+
+def test_rounds_and_timed_schedules_have_no_rate_of_links():
     problem = api.make_problem(api.load_topology("ring:4"), "allgather")
-    assert api.compile(problem, "msccl", level=0).links is None
     done = api.compile(problem, "torch", algorithm="allpairs", level=0)
     assert (done.links, done.summary()["gap"]) == (None, None)
+    assert api.compile(problem, "msccl", algorithm="ten", level=0, size=2**20).links is None
     program = api.compile(problem, "msccl", algorithm="ring", level=0).artefacts[0].program
     assert link_rate(program, problem.topology, Fraction(10**12)).gap > 0

@@ -51,16 +51,38 @@ def _document(rng, text):
 
 def _schedule(rng):
     text = pick(rng, samples.schedules())
-    path = _written("case.xml", mutated_text(rng, text))
-    return pick(
+    return _reader(rng, _written("case.xml", mutated_text(rng, text)), pick(rng, RUNTIMES))
+
+
+def _program(rng):
+    """Damage a value, or the text, of a plan of MSCCL++ or of rounds."""
+    runtime, text = pick(rng, sorted(samples.documents().items()))
+    if rng.random() < 0.3:
+        return _reader(rng, _written("case.json", mutated_text(rng, text)), runtime)
+    value = mutated_value(rng, json.loads(text), samples.CHUNKS)
+    return _reader(rng, _written("case.json", json.dumps(value)), runtime)
+
+
+def _reader(rng, path, runtime):
+    """Return a command that reads a schedule file."""
+    place = ["-t", pick(rng, ("clique:2", "clique:2", "ring:4"))]
+    simulate = ["simulate", path, *place, "--sizes", "1KiB", "--anyway"]
+    words = pick(
         rng,
         (
-            ["verify", path, "-r", pick(rng, RUNTIMES)],
-            ["verify", path, "-r", pick(rng, RUNTIMES), "--json"],
-            ["simulate", path, "-t", "clique:2", "--sizes", "1KiB", "--breakdown"],
-            ["env", path, "-r", pick(rng, RUNTIMES)],
+            ["verify", path, "-r", runtime],
+            ["verify", path, "-r", runtime, "--json"],
+            ["simulate", path, *place, "--sizes", "1KiB", "--breakdown"],
+            [*simulate, "--breakdown"],
+            [*simulate, "-r", runtime, "--json"],
+            ["show", path, "--anyway"],
+            ["show", path, "-r", runtime, "--anyway", "--json"],
+            ["export", path, "--to", "chakra", "-o", "traces", "--size", "4MiB", "--force"],
+            ["report", path, "--json", "--sizes", "1MiB", "--against", "none"],
+            ["env", path, "-r", runtime],
         ),
     )
+    return [*words, *place] if words[0] == "report" else words
 
 
 def _topology(rng):
@@ -174,7 +196,19 @@ def _archive(rng):
 
 
 KINDS = (
-    *(_schedule, _schedule, _schedule, _topology, _topology, _topology, _line, _line, _line),
+    *(
+        _schedule,
+        _schedule,
+        _program,
+        _program,
+        _schedule,
+        _topology,
+        _topology,
+        _topology,
+        _line,
+        _line,
+        _line,
+    ),
     *(_line, _custom, _shards, _model, _survey, _tune, _archive, _archive),
 )
 

@@ -66,6 +66,19 @@ def schedules():
     return tuple(path.read_text() for path in sorted(CORPUS.glob("good-*.xml")))
 
 
+CHUNKS = (*(0, 1, -1, 2, 77, 2**31, 2**40, 10**8, 10**40, 0.5, True, None), "i", "s", "x", [], {})
+"""What a value of a schedule may be replaced by: numbers of ranks, chunks and threadblocks."""
+
+
+@cache
+def documents():
+    """Return the texts of good schedules in JSON, by runtime."""
+    problem = api.make_problem(api.load_topology("clique:2"), "allreduce")
+    wanted = {"size": 2**20, "level": 0, "algorithm": "forest"}
+    compiled = {name: api.compile(problem, name, **wanted) for name in ("mscclpp", "torch")}
+    return {name: done.artefacts[0].data.decode() for name, done in compiled.items()}
+
+
 @cache
 def arrays():
     """Return the arrays of two timed schedules, by name."""

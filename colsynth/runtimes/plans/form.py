@@ -142,7 +142,7 @@ UNLIMITED = 2**64 - 1
 def scratch_stride(plan: Plan, gpu: PlanGpu) -> int:
     """Return S, the bytes that a scratch chunk has at most where resources are reused."""
     whole = SCRATCH_BYTES // (2 if plan.use_double_scratch_buffer else 1)
-    align = plan.buffer_alignment
+    align = max(1, plan.buffer_alignment)
     return whole // max(1, gpu.scratch_chunks) // align * align
 
 

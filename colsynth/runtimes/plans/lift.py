@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from colsynth.runtimes.plans.form import Block, Op, Operand, Plan, PlanGpu
 
 _LOCAL = frozenset({"copy", "re", "upkt", "repkt"})
+_MOST = 1 << 16
+"""Chunks of an operand beyond which nothing is lifted; the verifier's limit is lower (P03)."""
 _FUSED = {"r": "rcs", "rrc": "rrcs"}
 
 
@@ -32,9 +34,10 @@ def lift(plan: Plan, header: Header) -> ThreadblockProgram | None:
             return _multicast(plan, header)
         slots = _slots(plan)
         gpus = tuple(_Lifter(gpu, slots).lift() for gpu in plan.gpus)
+        program = ThreadblockProgram(replace(header, boxes=_boxes(plan)), gpus)
     except (LookupError, ValueError, ZeroDivisionError):
         return None
-    return ThreadblockProgram(replace(header, boxes=_boxes(plan)), gpus)
+    return program if PlanShape(program).is_connected else None
 
 
 def _multicast(plan: Plan, header: Header) -> ThreadblockProgram | None:
@@ -54,6 +57,8 @@ def _slots(plan: Plan) -> dict[tuple[int, int], tuple[int, int]]:
                 for operand in op.dst_buff:
                     if operand.buffer_id is not None:
                         owner = _owner(gpu, block, op, operand)
+                        if operand.size > _MOST:
+                            raise ValueError("no plan that can be executed has so many chunks")
                         chunks = range(operand.index, operand.index + operand.size)
                         writer = gpu.id, block.channel or 0
                         found.update(dict.fromkeys(((owner, k) for k in chunks), writer))

@@ -116,6 +116,11 @@ class PlanShape:
         }
 
     @property
+    def is_connected(self) -> bool:
+        """Whether someone sends on every connection on which someone receives."""
+        return self._chunks.keys() >= set(self.connections)
+
+    @property
     def messages(self) -> int:
         """The most chunks that a connection carries in an iteration."""
         return max(self._chunks.values(), default=0)

@@ -166,7 +166,7 @@ class _Gpu:
     def _loop(self, loop: Loop, place: int, number: int) -> None:
         """Check how a pipeline cuts its data."""
         unit, most = loop.unit_size, self.plan.max_message_size
-        if unit % self.plan.buffer_alignment:
+        if unit % max(1, self.plan.buffer_alignment):
             self._add("P12", f"{unit} bytes are no multiple of the alignment", place, number)
         if self.plan.reuse_resources and self.gpu.scratch_chunks:
             stride = scratch_stride(self.plan, self.gpu)

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from colsynth.verify.plans.memory import Clock
 
 
+_MOST_ACQUIRES = 1 << 16
+"""More than any semaphore is acquired: operations, iterations and launches are few (P03, P16)."""
+
 _ALL = -1
 """The thread under which a block keeps what packets told it."""
 
@@ -82,7 +85,7 @@ class Machine:
         ]
         self.memory = Memory(program.locations, self._raced)
         self.queues: list[deque[Clock]] = [deque() for _ in range(program.queues)]
-        self.semaphores = [deque([zero] * n) for n in program.start]
+        self.semaphores = [deque([zero] * min(n, _MOST_ACQUIRES)) for n in program.start]
         self.lane_tick = [0] * program.lanes
         self.barriers: dict[tuple[int, int], list[Block]] = {}
         self.waiting: dict[tuple[str, int], list[int]] = {}
