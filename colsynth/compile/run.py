@@ -143,7 +143,8 @@ def _compiled(
         if library is not None:
             times = dict(zip(case.sizes, measured.seconds, strict=True))
             sides = {"below": not request.least_given, "above": target.max_bytes is None}
-            serves = served(program, case, library, times, found.floors[-1], **sides)
+            asked = request.size is not None
+            serves = served(program, case, library, times, found.floors[-1], asked=asked, **sides)
     most = case.target(plan.protocol).max_bytes
     target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
     target = serves.limit(target)

@@ -100,12 +100,15 @@ def served(
     times: Mapping[int, float | None],
     floor: RuntimeBound,
     *,
+    asked: bool = False,
     below: bool = True,
     above: bool = True,
 ) -> Served:
     """Return the messages that a program serves rather than the library does.
 
-    Where the library is faster at the very size that the file is for, nothing is limited.
+    Where the library is faster at the very size that the file is for, a file that was asked for
+    this size serves it all the same, but nothing at which it loses too. Other files are not
+    limited then: they may win elsewhere.
 
     Parameters
     ----------
@@ -118,17 +121,21 @@ def served(
         Seconds of the program by size, as far as they are known.
     floor : RuntimeBound
         The least time of any file at the size that this one is for.
+    asked : bool
+        Whether the user named the size.
     below, above : bool
         Whether to look for the smallest message, and for the largest.
     """
     duel, size = _Duel(program, case, library, times), case.sizes[-1]
+    found = Served()
     if not duel.is_safe(size, floor):
         lead = duel.lead(size)
         if lead is None:
-            return Served()
+            return found
         if lead < -log(SLOWER):
-            return Served(notes=(duel.lost(size, lead),))
-    found = Served()
+            found = Served(notes=(duel.lost(size, lead),))
+            if not asked:
+                return found
     if below:
         found = duel.down(found, (size, *_smaller(case)))
     if above:
