@@ -125,7 +125,9 @@ def _show(found: Comparison) -> None:
     if any(any(row) for row in found.unselected.values()):
         text = f"not selected: {case.runtime} uses none of its files for such a message, since"
         console.print(f"{text} their chunks do not divide its 4-byte elements", soft_wrap=True)
-    theirs = f"of the best over the library's own algorithms ({', '.join(found.library)})"
+    names = ", ".join(found.library)
+    where = f"; as {case.profile.library} runs them" if found.elsewhere else ""
+    theirs = f"of the best over the library's own algorithms ({names}{where})"
     unknown = "unknown, since no algorithm of the library is among these"
     console.print(f"gain: {theirs if found.library else unknown}")
     for name, reason in found.left_out.items():

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
-from colsynth.search.library import library_algorithms
+from colsynth.search.library import Fastest, Library, library_algorithms
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
@@ -32,6 +32,9 @@ class Comparison:
         Why algorithms gave no program.
     unselected : dict
         By algorithm, at which sizes it has files, of which a call would use none.
+    elsewhere : tuple of (float, str) or None
+        Seconds and name of the library's fastest algorithm at every size, where the library is
+        another runtime (`Profile.library`); empty where it is this one.
     """
 
     case: Case
@@ -39,6 +42,7 @@ class Comparison:
     bound: Fraction
     left_out: dict[str, str]
     unselected: dict[str, tuple[bool, ...]]
+    elsewhere: tuple[Fastest | None, ...] = ()
 
     def seconds(self, algorithm: str, place: int) -> float | None:
         """Return the least time of an algorithm at one size."""
@@ -59,17 +63,25 @@ class Comparison:
 
     @property
     def library(self) -> tuple[str, ...]:
-        """The algorithms that the runtime's library has itself, among those compared."""
+        """The algorithms of the library that gains are measured against."""
         known = library_algorithms(self.case.profile, self.case.problem.collective)
+        if self.elsewhere:
+            return known if any(self.elsewhere) else ()
         return tuple(name for name in self.winners if name in known)
 
     def over_library(self, place: int) -> float | None:
         """Return the library's least time over the least of all, less one; None without either."""
-        theirs, best = self._best(place, self.library), self.best[place]
-        if best is None or theirs is None:
-            return None
-        least, other = self.seconds(best, place), self.seconds(theirs, place)
+        best, other = self.best[place], self._theirs(place)
+        least = None if best is None else self.seconds(best, place)
         return other / least - 1 if least and other else None
+
+    def _theirs(self, place: int) -> float | None:
+        """Return the library's least time at one size."""
+        if self.elsewhere:
+            fastest = self.elsewhere[place]
+            return None if fastest is None else fastest[0]
+        name = self._best(place, self.library)
+        return None if name is None else self.seconds(name, place)
 
     def _best(self, place: int, names: tuple[str, ...]) -> str | None:
         timed = ((t, name) for name in names if (t := self.seconds(name, place)) is not None)
@@ -107,7 +119,15 @@ def compare(
     for name, row in best.items():
         winners[name] = tuple(m if m and m.exact[i] else None for i, m in enumerate(row))
         unselected[name] = tuple(m is not None and not m.exact[i] for i, m in enumerate(row))
-    return Comparison(case, winners, bound, left_out, unselected)
+    return Comparison(case, winners, bound, left_out, unselected, _elsewhere(case))
+
+
+def _elsewhere(case: Case) -> tuple[Fastest | None, ...]:
+    """Return what the library does at every size, where it is another runtime."""
+    if case.profile.library is None:
+        return ()
+    library = Library(case)
+    return tuple(map(library.fastest, case.sizes))
 
 
 def _best(case: Case, found: Sequence[Measured], name: str) -> tuple[Measured | None, ...]:

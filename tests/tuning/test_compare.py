@@ -48,3 +48,15 @@ def test_without_algorithms_of_the_library_there_is_no_gain():
     assert alone.library == ()
     assert alone.over_library(0) is None
     assert alone.best == ("forest",)
+
+
+def test_the_library_beneath_torch_is_not_a_ring_in_rounds():
+    """Rounds cost much at small messages, which the library by itself does without."""
+    topo, sizes = topology.load("ring:4"), (2**10, 2**30)
+    problem = api.make_problem(topo, "allreduce")
+    found = api.compare(problem, sizes, runtime="torch", algorithms=("ring",), budget=2)
+    beneath = api.compare(problem, sizes, runtime="msccl-executor", algorithms=("ring",), budget=1)
+    assert found.library == ("ring", "tree")
+    assert found.over_library(0) < -0.5
+    theirs = found.seconds("ring", 1) * (1 + found.over_library(1))
+    assert theirs <= beneath.seconds("ring", 1) * 1.001
