@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from colsynth.cli._common import JsonOption, emit_json
 from colsynth.cli._options import RuntimeOption
+from colsynth.cli.progress import progress
 from colsynth.cli.verify import FilesArgument
 
+if TYPE_CHECKING:
+    from colsynth.runtimes.profile import Profile
 
-def env(files: FilesArgument, runtime: RuntimeOption, json: JsonOption = False) -> None:
+
+def env(
+    files: FilesArgument,
+    runtime: RuntimeOption,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Print exports also for files that verify calls bad.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
     """Print the shell exports that make a job use the files; pass them to eval."""
-    from colsynth.runtimes import environment, profile, variables
+    from colsynth.runtimes import exports, profile, variables
 
-    target = profile(runtime)
+    target, paths = profile(runtime), tuple(dict.fromkeys(files))
+    values = variables(paths, target)
+    if not anyway:
+        _refuse_bad(paths, target)
     if json:
-        emit_json(dict(variables(files, target)))
+        emit_json(dict(values))
         return
-    for line in environment(files, target):
+    for line in exports(values):
         print(line)
+
+
+def _refuse_bad(paths: Sequence[Path], target: Profile) -> None:
+    """Refuse files with which a job would hang or get wrong results (CS609)."""
+    from colsynth.api.files import refuse_bad
+    from colsynth.runtimes import read_file
+    from colsynth.verify import verify_bytes
+
+    with progress("no exports were printed") as show:
+        for number, path in enumerate(paths):
+            show(f"verify {path.name}", number, len(paths))
+            refuse_bad(verify_bytes(read_file(path), target, subject=str(path)))

@@ -1,12 +1,12 @@
 """The runtimes as data, and what reads and writes their files.
 
 ``profiles.yaml`` says what each runtime accepts; `write` spells a program in its
-dialect, `read` takes a file as the runtime's own parser would, `environment` says which
-variables make a job use it.
+dialect, `read` takes a file as the runtime's own parser would, `variables` says which make a job
+use it.
 """
 
 from colsynth.runtimes.catalog import profile, profiles
-from colsynth.runtimes.environment import environment, require_listable, variables
+from colsynth.runtimes.environment import exports, require_listable, variables
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading
@@ -19,7 +19,7 @@ __all__ = [
     "Reading",
     "TakenSizes",
     "Target",
-    "environment",
+    "exports",
     "profile",
     "profiles",
     "read",

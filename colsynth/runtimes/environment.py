@@ -30,23 +30,6 @@ class _Schedule:
     header: Header
 
 
-def environment(paths: Sequence[Path], profile: Profile) -> tuple[str, ...]:
-    """Return one ``export NAME=value`` line per variable, quoted for a shell.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Schedule files of one job.
-    profile : Profile
-
-    Raises
-    ------
-    InputError
-        As `variables`.
-    """
-    return tuple(f"export {name}={shlex.quote(value)}" for name, value in variables(paths, profile))
-
-
 def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str], ...]:
     """Return the variables and their values.
 
@@ -81,6 +64,11 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     if not profile.directory and any(s.header.protocol == "LL128" for s in schedules):
         values.append(("NCCL_PROTO", _ALL_PROTOCOLS))
     return tuple(values)
+
+
+def exports(values: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return one ``export NAME=value`` line per variable, quoted for a shell."""
+    return tuple(f"export {name}={shlex.quote(value)}" for name, value in values)
 
 
 def _of_plans(

@@ -81,19 +81,6 @@ def test_multi_node_turns_a_warning_into_an_error():
     assert run(["verify", path, "-r", "rccl", "--single-node"]) == 0
 
 
-def test_env(tmp_path, capsys):
-    path = tmp_path / "a.xml"
-    path.write_bytes(Path(GOOD).read_bytes())
-    assert run(["env", str(path), "-r", "rccl"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert f"export MSCCL_ALGO_DIR={tmp_path}" in lines
-    assert run(["env", str(path), "-r", "rccl", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["RCCL_MSCCL_FORCE_ENABLE"] == "1"
-    (tmp_path / "README").write_text("no schedule")
-    assert run(["env", str(path), "-r", "rccl"]) == 2
-    assert capsys.readouterr().out == ""
-
-
 def test_runtimes(capsys):
     assert run(["runtimes"]) == 0
     assert "2.28.3" in capsys.readouterr().out

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from colsynth.errors import InputError
-from colsynth.runtimes import environment, profile, variables, write
+from colsynth.runtimes import exports, profile, variables, write
 from tests.verify.programs import ALL
 
 
@@ -22,7 +22,7 @@ def _file(path, runtime, **header):
 
 def test_msccl_lists_files(tmp_path):
     one, two = (_file(tmp_path / name, "msccl") for name in ("a.xml", "b c.xml"))
-    lines = environment([one, two], profile("msccl"))
+    lines = exports(variables([one, two], profile("msccl")))
     listed = f"{one}:{two}"
     assert lines == (
         f"export NCCL_ALGO_FILE={shlex.quote(listed)}",
@@ -59,27 +59,27 @@ def test_paths_become_absolute(tmp_path, monkeypatch):
 
 def test_missing_files(tmp_path):
     with pytest.raises(InputError, match="CS502"):
-        environment([tmp_path / "none.xml"], profile("rccl"))
+        variables([tmp_path / "none.xml"], profile("rccl"))
 
 
 def test_files_of_another_dialect(tmp_path):
     path = _file(tmp_path / "a.xml", "msccl")
     with pytest.raises(InputError, match="CS503") as caught:
-        environment([path], profile("rccl"))
+        variables([path], profile("rccl"))
     assert any("A01" in note for note in caught.value.diagnostic.notes)
     path.write_text("{")
     with pytest.raises(InputError, match="CS503") as caught:
-        environment([path], profile("mscclpp"))
+        variables([path], profile("mscclpp"))
     assert caught.value.diagnostic.notes[0].startswith("P01: ")
 
 
 @pytest.mark.parametrize("name", ["README.md", ".hidden", "reduce_scatter.xml"])
 def test_directories_that_hold_anything_else(tmp_path, name):
     path = _file(tmp_path / "a.xml", "rccl")
-    environment([path], profile("rccl"))
+    variables([path], profile("rccl"))
     (tmp_path / name).write_text("notes\n")
     with pytest.raises(InputError, match="CS503") as caught:
-        environment([path], profile("rccl"))
+        variables([path], profile("rccl"))
     assert name in caught.value.diagnostic.phrase
 
 
@@ -89,7 +89,7 @@ def test_hidden_files_are_named_even_where_they_hold_a_schedule(tmp_path, runtim
     path = _file(tmp_path / "a.xml", runtime)
     (tmp_path / ".a.xml.123.tmp").write_bytes(path.read_bytes())
     with pytest.raises(InputError, match="CS504") as caught:
-        environment([path], profile(runtime))
+        variables([path], profile(runtime))
     assert ".a.xml.123.tmp" in caught.value.diagnostic.phrase
 
 
@@ -97,33 +97,33 @@ def test_dangling_links_are_found(tmp_path):
     path = _file(tmp_path / "a.xml", "rccl")
     (tmp_path / "b.xml").symlink_to(tmp_path / "gone.xml")
     with pytest.raises(InputError, match="CS502"):
-        environment([path], profile("rccl"))
+        variables([path], profile("rccl"))
 
 
 def test_subdirectories_do_not_matter(tmp_path):
     path = _file(tmp_path / "a.xml", "rccl")
     (tmp_path / "more").mkdir()
-    environment([path], profile("rccl"))
+    variables([path], profile("rccl"))
 
 
 def test_more_than_four_files_on_msccl(tmp_path):
     paths = [_file(tmp_path / f"{n}.xml", "msccl") for n in range(5)]
-    environment(paths[:4], profile("msccl"))
+    variables(paths[:4], profile("msccl"))
     with pytest.raises(InputError, match="5 files"):
-        environment(paths, profile("msccl"))
+        variables(paths, profile("msccl"))
 
 
 def test_colons_in_paths(tmp_path):
     path = _file(tmp_path / "a:b.xml", "msccl")
     with pytest.raises(InputError, match="splits its list"):
-        environment([path], profile("msccl"))
+        variables([path], profile("msccl"))
 
 
 def test_files_in_two_directories(tmp_path):
     (tmp_path / "x").mkdir()
     paths = [_file(tmp_path / "a.xml", "rccl"), _file(tmp_path / "x" / "b.xml", "rccl")]
     with pytest.raises(InputError, match="one directory"):
-        environment(paths, profile("rccl"))
+        variables(paths, profile("rccl"))
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_overlapping_ranges_on_rccl(tmp_path, least, most, in_place, clash):
     two = _file(tmp_path / "b.xml", "rccl", out_of_place=not in_place, **other)
     if clash:
         with pytest.raises(InputError, match="serve the same calls"):
-            environment([one, two], profile("rccl"))
+            variables([one, two], profile("rccl"))
     else:
-        environment([one, two], profile("rccl"))
+        variables([one, two], profile("rccl"))
 
 
 def test_overlapping_ranges_where_the_order_is_fixed(tmp_path):
     paths = [_file(tmp_path / name, "msccl-executor") for name in ("a.xml", "b.xml")]
-    environment(paths, profile("msccl-executor"))
+    variables(paths, profile("msccl-executor"))

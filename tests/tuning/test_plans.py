@@ -10,7 +10,7 @@ import pytest
 from colsynth import api, topology
 from colsynth.cli.main import run
 from colsynth.errors import InputError
-from colsynth.runtimes import environment, profile
+from colsynth.runtimes import profile, variables
 from colsynth.runtimes.plans.register import DEFAULTS, default_names
 from tests.tuning.loading import environment_of
 
@@ -106,7 +106,7 @@ def test_env_refuses_plans_that_serve_the_same_calls(bundles, tmp_path, capsys):
     twin = tmp_path / "twin.json"
     twin.write_bytes(path.read_bytes())
     with pytest.raises(InputError) as caught:
-        environment([path, twin], profile("mscclpp"))
+        variables([path, twin], profile("mscclpp"))
     assert caught.value.diagnostic.code == "CS504"
     assert run(["env", str(twin), "-r", "mscclpp"]) == 0
     assert capsys.readouterr().out == f"export COLSYNTH_PLANS={twin}\n"
