@@ -104,7 +104,7 @@ def compile_(
     names = api.file_names(problem, runtime, mode, several)
     suffix = Path(names[0]).suffix
     for path in destination.paths(names):
-        check_file("--output", path, suffix, force)
+        check_file("--output", path, suffix, force, or_folder=True)
     with progress() as show:
         done = api.compile(
             problem,

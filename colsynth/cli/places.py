@@ -34,7 +34,9 @@ _EXAMPLES = {
 }
 
 
-def check_file(option: str, path: Path, suffix: str, force: bool) -> None:
+def check_file(
+    option: str, path: Path, suffix: str, force: bool, *, or_folder: bool = False
+) -> None:
     """Raise, before any work, if a file of a kind could not or should not be written.
 
     Parameters
@@ -46,6 +48,8 @@ def check_file(option: str, path: Path, suffix: str, force: bool) -> None:
         Suffix of the kind of file; devices and pipes need none.
     force : bool
         Whether to overwrite an existing file.
+    or_folder : bool
+        Whether the option also takes a directory, whose name then ends in a slash.
 
     Raises
     ------
@@ -62,7 +66,7 @@ def check_file(option: str, path: Path, suffix: str, force: bool) -> None:
     if path.suffix.lower() != suffix and not _is_device(path):
         phrase = f"{option} {path}: expected a name that ends in {suffix}"
         advice = f"name it {_named(path, suffix)}"
-        if option == "--output":
+        if or_folder:
             advice += f", or {path}/ for a directory"
         raise InputError(Diagnostic("CS219", phrase, notes=(_KINDS[suffix],), help=advice))
     refuse_to_overwrite((path,), force)
