@@ -29,7 +29,7 @@ def compile(  # noqa: A001 - the verb of this package
     runtime: str,
     *,
     algorithm: str | None = None,
-    level: int = 1,
+    level: int | None = None,
     trees: str | None = None,
     max_height: int | None = None,
     size: int | None = None,
@@ -68,9 +68,9 @@ def compile(  # noqa: A001 - the verb of this package
         ``"forest"`` packs trees, ``"ten"`` assigns chunks to links in time; or a baseline,
         what libraries use: ``"ring"``, ``"tree"``, ... Unless given, what is predicted to be
         fastest of what the level tries. ``"auto"`` is the highest level.
-    level : int
-        How hard the search tries: 0 not at all, 1 quick variants, 2 more of them, 3 all
-        algorithms and protocols.
+    level : int, optional
+        How hard the search tries: 0 not at all, 1 (the default) quick variants, 2 more of them, 3
+        all algorithms and protocols.
     max_height : int, optional
         Most links between a root and a GPU, on direct-connect fabrics. For ``"forest"`` alone.
     trees : str, optional
@@ -169,12 +169,20 @@ def _of_sketch(
     raise InputError(Diagnostic("CS217", phrase, help=advice))
 
 
-def _checked_level(algorithm: str | None, level: int) -> int:
-    """Return the level of the search; raise for one that does not exist (CS210)."""
-    from colsynth.search.levels import LEVELS, check_level
+def _checked_level(algorithm: str | None, given: int | None) -> int:
+    """Return the level of the search; raise for one that does not exist (CS210).
 
+    `AUTO` is a name for the highest one, and does not go with others (CS217).
+    """
+    from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
+
+    highest = len(LEVELS) - 1
+    level = given if given is not None else highest if algorithm == AUTO else DEFAULT_LEVEL
     check_level(level)
-    return len(LEVELS) - 1 if algorithm == AUTO else level
+    if algorithm == AUTO and level != highest:
+        phrase = f"-a {AUTO} is short for -O{highest}, and -O{level} says otherwise"
+        raise InputError(Diagnostic("CS217", phrase, help=f"leave out -a {AUTO} or -O{level}"))
+    return level
 
 
 def _tries_protocols(level: int, size: int | None) -> bool:

@@ -68,8 +68,9 @@ def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
         rows = _of_time(summary)
     if summary["algbw_gb_per_s"] is None:
         return rows
-    figures = f"{summary['algbw_gb_per_s']:.3f} GB/s, {nearness(summary['gap'])} "
-    return {**rows, "links": f"{figures}{summary['bound_gb_per_s']:.3f}"}
+    timed, bound = summary["time_us"] is not None, f"{summary['bound_gb_per_s']:.3f}"
+    reached = f"{summary['algbw_gb_per_s']:.3f} GB/s"
+    return {**rows, "links": f"{reached}, {nearness(summary['gap'], bound, chunking=timed)}"}
 
 
 def _sizes(summary: dict[str, Any]) -> Iterator[str]:

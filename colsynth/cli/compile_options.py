@@ -36,15 +36,16 @@ class SearchOptions:
         ),
     ] = None
     level: Annotated[
-        int,
+        int | None,
         typer.Option(
             "-O",
             metavar="0|1|2|3",
             help="How hard to search for a faster program: 0 compiles as the pipeline stands, "
             "1 tries quick variants, 2 tries more, 3 tries all algorithms and protocols.",
             rich_help_panel=SEARCH,
+            show_default="1",
         ),
-    ] = 1
+    ] = None
     trees: TreesOption = None
     max_height: Annotated[
         int | None,

@@ -130,13 +130,19 @@ def report(
 def _command(subject: str, wish: Wish, sizes: str, against: str) -> str:
     """Return the command that makes the page again; its place is not part of it."""
     words = ["colsynth", "report", subject]
-    short = {"-t": wish.topology, "-c": wish.collective, "-r": wish.runtime}
+    short = {
+        "-t": wish.topology,
+        "-c": wish.collective,
+        "-r": wish.runtime,
+        "-O": wish.search.level,
+    }
     given: dict[str, Any] = {"group": wish.group, "root": wish.root}
     given |= {"file": wish.file, "model": wish.model}
     for bundle in (wish.machine, wish.search):
         given |= {one.name: getattr(bundle, one.name) for one in fields(bundle)}
-    level, settings = given.pop("level"), given.pop("settings")
-    usual = {"-O": (level, 1), "--sizes": (sizes, DEFAULT_SIZES), "--against": (against, "all")}
+    del given["level"]
+    settings = given.pop("settings")
+    usual = {"--sizes": (sizes, DEFAULT_SIZES), "--against": (against, "all")}
     flags = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
     flags |= {name: value for name, (value, default) in usual.items() if value != default}
     for flag, value in {**short, **flags, "--set": settings}.items():

@@ -25,7 +25,8 @@ from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_fiel
 from colsynth.cli.members import MembersOptions, ShardsOption, asked_ranks
 from colsynth.cli.places import TIMED, check_file
 from colsynth.cli.progress import progress
-from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.errors import Diagnostic, InputError, Span, require_least
+from colsynth.pipeline.options import spelt
 from colsynth.units import format_duration, plural
 
 if TYPE_CHECKING:
@@ -93,15 +94,14 @@ def synthesize(
     damage = machine.read(topology)
     problem = members.problem(damage.topology, collective, shards, sketch, algorithm)
     if pareto:
-        if schedule is not None:
-            phrase = "--pareto and --schedule do not go together"
-            raise InputError(Diagnostic("CS214", phrase, help="the walk makes no schedule to keep"))
+        _refuse_beside_pareto({"schedule": schedule, "size": size, "budget": budget}, timed)
         _walk(problem, timed, seed, json)
         return
+    wanted = _size(size, shards, problem)
     with progress() as show:
         done = api.synthesize(
             problem,
-            size=read_size("--size", size),
+            size=wanted,
             **asdict(timed),
             algorithm=algorithm,
             budget=budget,
@@ -115,6 +115,32 @@ def synthesize(
         emit_json({**summary, **failures_field(damage)})
     else:
         _show(done, summary)
+
+
+def _refuse_beside_pareto(given: dict[str, object], timed: TimedOptions) -> None:
+    """Refuse options that say nothing to the walk of the frontier (CS217)."""
+    own = {name: x for name, x in asdict(timed).items() if name not in ("chunks_per_gpu", "work")}
+    for name, value in {**given, **own}.items():
+        if value is not None:
+            phrase = f"--pareto and --{spelt(name)} do not go together"
+            advice = "the walk takes --chunks-per-gpu and --work, and makes no schedule to keep"
+            raise InputError(Diagnostic("CS217", phrase, help=advice))
+
+
+def _size(text: str | None, shards: Path | None, problem: Problem) -> int | None:
+    """Return the bytes of the message, which shards in bytes state too (CS217)."""
+    from colsynth.topology.shards import bytes_of_shards
+
+    size = read_size("--size", text)
+    if shards is None:
+        return size
+    (members,) = problem.members
+    stated = bytes_of_shards(shards, problem.topology, members)
+    if stated is not None and size not in (None, stated):
+        phrase = f"--size {text} differs from the {stated} bytes of all shards"
+        advice = "leave --size out, or give shards a weight instead of bytes"
+        raise InputError(Diagnostic("CS217", phrase, Span(str(shards)), help=advice))
+    return size if stated is None else stated
 
 
 def _walk(problem: Problem, timed: TimedOptions, seed: int, json: bool) -> None:
@@ -162,8 +188,8 @@ def _rows(asked: Problem, schedule: TimedSchedule, summary: dict[str, Any]) -> d
         "schedule": f"{_asked(asked)} on {summary['topology']} ({summary['ranks']} GPUs)",
         "size": f"{plural(schedule.size, 'byte')}, {moved}, "
         f"{plural(schedule.transfers, 'transfer')}",
-        "time": f"{format_duration(schedule.seconds)}, {nearness(summary['gap'])} "
-        f"{format_duration(schedule.bound.seconds)}",
+        "time": f"{format_duration(schedule.seconds)}, "
+        + nearness(summary["gap"], format_duration(schedule.bound.seconds), chunking=True),
         "bound by": summary["bound_reason"],
         **({"sketch": f"kept to {summary['sketch']}"} if "sketch" in summary else {}),
         **({"proven": schedule.claim} if schedule.claim else {}),
@@ -182,9 +208,20 @@ def _asked(problem: Problem) -> str:
     return f"{problem.collective}{parts}{asked_ranks(problem)}"
 
 
-def nearness(gap: float) -> str:
-    """Return text for the distance of a result from its bound, to be followed by the bound."""
-    return f"{100 * gap:.2f} % from the bound" if gap else "proven optimal: the bound"
+def nearness(gap: float, bound: str, *, chunking: bool) -> str:
+    """Return text for the distance of a result from its bound.
+
+    Parameters
+    ----------
+    gap : float
+    bound : str
+        As it is printed.
+    chunking : bool
+        Whether the bound is that of schedules whose chunks are cut in the same way.
+    """
+    if gap:
+        return f"{100 * gap:.2f} % from the bound {bound}{' of this chunking' * chunking}"
+    return f"proven optimal{' for this chunking' * chunking}: the bound {bound}"
 
 
 def _bytes(size: Fraction) -> str:

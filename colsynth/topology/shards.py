@@ -79,6 +79,26 @@ def read_shards(
         CS101 to CS109 for a file that cannot be read, CS130 for GPUs that are not there, CS137
         for GPUs without a shard or with two, and sizes that cannot be; at their place.
     """
+    return _reduced(*_sizes(path, topology, members))
+
+
+def bytes_of_shards(
+    path: Path, topology: Topology, members: Sequence[int] | None = None
+) -> int | None:
+    """Return the bytes of the message that all shards make up; None where they have weights.
+
+    Parameters and errors are those of `read_shards`.
+    """
+    form = convert(read_document(path, WORDING), _Shards)
+    if form.shards[0].weight is not None:
+        return None
+    return sum(_sizes(path, topology, members)[0])
+
+
+def _sizes(
+    path: Path, topology: Topology, members: Sequence[int] | None
+) -> tuple[list[int], Sequence[int]]:
+    """Return weights or bytes by rank, and the ranks that take part."""
     document = read_document(path, WORDING)
     form = convert(document, _Shards)
     names = GpuNames(document, topology)
@@ -102,7 +122,7 @@ def read_shards(
         raise _wrong(phrase, document.at("shards"))
     everybody = [sizes.get(rank, 0) for rank in range(topology.size)]
     _refuse_strangers(everybody, topology, members, spans)
-    return _reduced(everybody, members)
+    return everybody, members
 
 
 def _size(document: Document, first: _Entry, entry: _Entry, place: int) -> int:

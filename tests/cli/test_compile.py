@@ -133,6 +133,7 @@ ONE = ["-r", "msccl"]
         ([*ONE, "-a", "forest", "--chunks-per-gpu", "2"], 2, "CS217"),
         ([*ONE, "--policy", "rarest", "--trees", "1"], 2, "CS217"),
         ([*ONE, "-a", "ten", "--trees", "2"], 2, "CS217"),
+        ([*ONE, "-a", "auto", "-O0"], 2, "CS217"),
         ([*ONE, "-a", "ten", "--size", "much"], 2, "CS212"),
         ([*ONE, "-a", "ten", "--chunks-per-gpu", "0"], 2, "CS210"),
         ([*ONE, "-a", "ten", "-c", "scatter"], 1, "CS220"),

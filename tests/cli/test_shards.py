@@ -78,6 +78,19 @@ def test_shards_of_a_message_with_several_roots(collective, tmp_path, capsys):
     assert (found["groups"], found["root"]) == ([[0, 1, 2, 3]], None)
 
 
+def test_shards_in_bytes_state_the_size_of_the_message(tmp_path, capsys):
+    path = tmp_path / "shards.yaml"
+    path.write_text("version: 1\nshards: [{gpus: [0], bytes: 6MB}, {gpus: [1-3], bytes: 3MB}]\n")
+    options = ["synthesize", "ring:4", "-c", "allgather", "--shards", str(path), "--json"]
+    assert run(options) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["size_bytes"] == 15 * 10**6
+    assert run([*options, "--size", "15MB"]) == 0
+    assert json.loads(capsys.readouterr().out)["time_us"] == found["time_us"]
+    assert run([*options, "--size", "1GB"]) == 2
+    assert "CS217" in capsys.readouterr().err
+
+
 def test_timed_schedules_are_called_what_was_asked_for(tmp_path, capsys):
     options = ["ring:4", "-c", "reduce", "--root", "0,2"]
     assert run(["synthesize", *options]) == 0
