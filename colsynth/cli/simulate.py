@@ -165,21 +165,28 @@ def _played(
     constants: Model,
     follow: bool,
 ) -> tuple[tuple[Point, ...], Trace | None]:
-    """Return the time at every size and, on request, the trace of the largest size."""
+    """Return the time at every size and, on request, the trace of the largest that is selected."""
     from colsynth.model import RoundProgram
+    from colsynth.runtimes import taken_sizes
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.trace import trace
 
     points = execute(program, place, target, wanted, constants)
     if not follow:
         return points, None
+    law = taken_sizes(program.header, target)
+    largest = max(filter(law.takes, wanted), default=None)
+    if largest is None:
+        phrase = "--breakdown and --timeline follow the largest of --sizes that uses the file"
+        notes = (f"none does; it is for {law}",)
+        raise InputError(Diagnostic("CS212", phrase, notes=notes))
     rounds = isinstance(program, RoundProgram)
     if isinstance(program, RoundProgram) or program.multicasts:
         what = "rounds have none" if rounds else "data over a switch takes no steps between two"
         phrase = f"--breakdown and --timeline follow threadblocks, and {what}"
         advice = "'colsynth compile' says what limits such a schedule"
         raise InputError(Diagnostic("CS610", phrase, help=advice))
-    return points, trace(program, place, target, wanted[-1], constants)
+    return points, trace(program, place, target, largest, constants)
 
 
 def simulation_object(answer: Simulation) -> dict[str, Any]:

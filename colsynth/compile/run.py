@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from math import inf
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
 from colsynth.compile.files import Maker, Watch, aimed
@@ -19,7 +18,7 @@ from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction, Schedule
 from colsynth.compile.served import Served, compared, served
-from colsynth.errors import DefectError, NegativeFinding
+from colsynth.errors import DefectError, Diagnostic, InputError, NegativeFinding
 from colsynth.jobs.beside import Beside
 from colsynth.model import (
     Forest,
@@ -108,6 +107,8 @@ def _case(
     limits, ranks = (target.min_bytes, target.max_bytes), problem.topology.size
     sizes, objective = usual(*limits, problem.collective, ranks, beside=beside)
     if request.size is not None:
+        most = target.profile.default_max_bytes if limits[1] is None else limits[1]
+        _require_within(request.size, target.min_bytes, most)
         sizes, objective = (request.size,), Objective()
     first = aimed(target, modes[0])
     case = Case(
@@ -123,6 +124,16 @@ def _case(
         limited=request.any_protocol,
     )
     return case, objective
+
+
+def _require_within(size: int, least: int, most: int | None) -> None:
+    """Refuse a size for which no call may use the file (CS212)."""
+    if size < least or (most is not None and size > most):
+        end = "" if most is None else f" to {most}"
+        phrase = f"--size {size} is not among the messages that the file serves"
+        notes = (f"they have from {least}{end} bytes",)
+        advice = "change --size, or --min-bytes and --max-bytes"
+        raise InputError(Diagnostic("CS212", phrase, notes=notes, help=advice))
 
 
 def _compiled(
@@ -211,14 +222,13 @@ def _predictions(
     measured: Measured, found: Found, programs: Sequence[Program]
 ) -> tuple[Prediction, ...]:
     """Return the predicted times of a plan, at the sizes that were simulated and files serve."""
-    times = zip(found.workshop.case.sizes, measured.seconds, strict=True)
-    headers = [program.header for program in programs]
-    least = max((header.min_bytes for header in headers), default=0)
-    most = min((h.max_bytes for h in headers if h.max_bytes is not None), default=inf)
+    case = found.workshop.case
+    times = zip(case.sizes, measured.seconds, strict=True)
+    laws = [taken_sizes(program.header, case.profile) for program in programs]
     return tuple(
         Prediction(size, seconds, floor)
         for (size, seconds), floor in zip_longest(times, found.floors)
-        if seconds is not None and least <= size <= most
+        if seconds is not None and all(law.takes(size) for law in laws)
     )
 
 
@@ -278,8 +288,19 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
 
 
 def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[str, ...]:
-    """Return a note if calls of the size, or else of usual sizes, do not use the files."""
-    laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
+    """Return a note if calls of the size, or else of usual sizes, do not use the files.
+
+    Raises
+    ------
+    InputError
+        CS212: no call of any size uses one of them.
+    """
+    laws = [taken_sizes(artefact.program.header, target.profile) for artefact in artefacts]
+    for law in laws:
+        if law.max_bytes is not None and law.max_bytes < law.multiple:
+            phrase = f"no message up to {law.max_bytes} bytes can use the file"
+            notes = (f"its chunks need multiples of {law.multiple} bytes",)
+            raise InputError(Diagnostic("CS212", phrase, notes=notes, help="raise --max-bytes"))
     found = dict.fromkeys(text for law in laws if (text := unused(law, target.size)))
     return tuple(f"{text}; the library's own algorithm serves the others" for text in found)
 

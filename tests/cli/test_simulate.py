@@ -165,6 +165,18 @@ def test_a_breakdown_names_links_threadblocks_and_dependencies(file, capsys):
     assert sum(found["legs_by_cause"].values()) > 0
 
 
+def test_the_largest_size_that_uses_the_file_is_broken_down(tmp_path, capsys):
+    path = tmp_path / "small.xml"
+    made = ("ring:2", "-c", "allgather", "-r", "msccl", "--max-bytes", "1MiB", "-O0")
+    assert run(["compile", *made, "-o", str(path)]) == 0
+    capsys.readouterr()
+    asked = ["simulate", str(path), "-t", "ring:2", "-r", "msccl", "--breakdown", "--sizes"]
+    assert run([*asked, "1MiB,1GiB"]) == 0
+    assert "critical path of 1 MiB" in capsys.readouterr().out
+    assert run([*asked, "1GiB"]) == 2
+    assert "CS212" in capsys.readouterr().err
+
+
 def test_a_timeline_is_written_once(file, tmp_path, capsys):
     path = tmp_path / "out.json"
     command = ["simulate", file, *ON, "-r", "rccl", "--sizes", "1KB,100KB", "--timeline", str(path)]

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from colsynth import api
 from colsynth.api import load_topology, make_problem
 from colsynth.compile.modes import Mode
 from colsynth.compile.result import file_name
@@ -24,3 +25,11 @@ TOPOLOGY = load_topology("ring:4")
 def test_names_are_made_of_safe_letters(name, collective, mode, expected):
     problem = make_problem(replace(TOPOLOGY, name=name), collective)
     assert file_name(problem, "rccl", mode) == expected
+
+
+def test_times_are_predicted_only_of_sizes_that_use_the_file():
+    problem = api.make_problem(api.load_topology("ring:4"), "allreduce")
+    for channels, count in ((2, 3), (3, 0)):  # thirds of powers of two are no elements
+        done = api.compile(problem, "rccl", algorithm="ring", channels=channels, min_bytes=1)
+        assert len(done.predicted) == count
+        assert all(done.taken().takes(point.size_bytes) for point in done.predicted)
