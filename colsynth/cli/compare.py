@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,8 @@ from colsynth.cli.members import OneGroupOptions, grouped
 from colsynth.cli.places import check_plot
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.units import format_bandwidth, format_size, gb_per_s
+from colsynth.runtimes.selection import ELEMENT_BYTES
+from colsynth.units import format_bandwidth, format_size, gb_per_s, plural
 from colsynth.writing import write_files
 
 if TYPE_CHECKING:
@@ -103,6 +105,8 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
         },
         "not_selected": {name: list(row) for name, row in found.unselected.items()},
         "left_out": found.left_out,
+        "untried": list(found.untried),
+        "budget_spent": list(found.spent),
         "runtime": case.runtime,
     }
 
@@ -122,16 +126,34 @@ def _show(found: Comparison) -> None:
         cells = (_cell(found, name, place) for name in found.winners)
         table.add_row(format_size(size), *cells, found.best[place] or "-", _gain(found, place))
     console.print(table)
-    if any(any(row) for row in found.unselected.values()):
-        text = f"not selected: {case.runtime} uses none of its files for such a message, since"
-        console.print(f"{text} their chunks do not divide its 4-byte elements", soft_wrap=True)
+    for text in _unselected(found):
+        console.print(text, soft_wrap=True)
     names = ", ".join(found.library)
     where = f"; as {case.profile.library} runs them" if found.elsewhere else ""
     theirs = f"of the best over the library's own algorithms ({names}{where})"
     unknown = "unknown, since no algorithm of the library is among these"
     console.print(f"gain: {theirs if found.library else unknown}")
+    if any(found.spent):
+        where = f"{sum(found.spent)} of {plural(len(found.spent), 'size')}"
+        console.print(f"budget: it ended the search at {where}; --budget N sets another")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
+    if found.untried:
+        names = ", ".join(found.untried)
+        console.print(f"not tried unless named by --algorithms: {names}", soft_wrap=True)
+
+
+def _unselected(found: Comparison) -> Iterator[str]:
+    """Yield why no call of some sizes would use a file."""
+    case = found.case
+    most = case.profile.default_max_bytes
+    beyond = [most is not None and size > most for size in case.sizes]
+    rows = list(zip(*found.unselected.values(), strict=True))
+    if any(beyond):
+        yield f"not selected: {case.runtime} uses files for messages up to {most} bytes"
+    if any(any(row) and not far for row, far in zip(rows, beyond, strict=True)):
+        text = f"not selected: {case.runtime} uses none of its files for such a message, since"
+        yield f"{text} their chunks do not divide its {ELEMENT_BYTES}-byte elements"
 
 
 def _cell(found: Comparison, name: str, place: int) -> str:

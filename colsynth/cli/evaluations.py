@@ -50,7 +50,7 @@ class EvaluationOptions:
             autocompletion=complete.several(complete.algorithms),
             help="Algorithms to try, e.g. forest,ring.",
             rich_help_panel=SEARCH,
-            show_default="all",
+            show_default="all that fit but exact",
         ),
     ] = None
     budget: Annotated[

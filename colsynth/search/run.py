@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
@@ -58,7 +58,23 @@ def find_plan(
     return found_by(quest.searcher, optimum.algbw)
 
 
-def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Measured, ...]:
+@dataclass(frozen=True)
+class Explored:
+    """What searches for the best plan at every size found.
+
+    Parameters
+    ----------
+    measured : tuple of Measured
+        All plans that were tried.
+    spent : tuple of bool
+        For every size, whether the budget ended the search.
+    """
+
+    measured: tuple[Measured, ...]
+    spent: tuple[bool, ...]
+
+
+def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     """Return all results of a search for the best plan at every size.
 
     Every size is searched for as if it were the only one, so its best plan does not depend on
@@ -82,7 +98,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
     budget = LEVELS[-1].evaluations if means.budget is None else means.budget
     require_least("--budget", budget, 1)
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
-    workshop, found = Workshop(case), dict[Plan, Measured]()
+    workshop, found, spent = Workshop(case), dict[Plan, Measured](), list[bool]()
     wish = Wish(rounds=case.profile.rounds)
     for place, objective in enumerate(Objective.each(case.sizes)):
         own = replace(means, budget=budget, progress=_part(means.progress, place, len(case.sizes)))
@@ -90,7 +106,8 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> tuple[Meas
         searcher = Searcher(workshop, objective, own, protocols, known=found, shows_all=True)
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
-    return tuple(found.values())
+        spent.append(searcher.is_spent())
+    return Explored(tuple(found.values()), tuple(spent))
 
 
 def _part(told: Progress | None, place: int, parts: int) -> Progress | None:

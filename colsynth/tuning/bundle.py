@@ -133,7 +133,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     require_least("--budget", budget, len(cases))
     share = replace(means, budget=budget // len(cases))
     names = algorithm_names(cases[0].problem, algorithms, cases[0].profile)
-    found = [find_each(case, names, share) for case in cases]
+    found = [find_each(case, names, share).measured for case in cases]
     for case, measured in zip(cases, found, strict=True):
         if all(m.refusal is not None for m in measured):
             raise nothing_fits(case, measured)
@@ -167,7 +167,8 @@ def _library(case: Case, found: tuple[Measured, ...], means: Means) -> tuple[Mea
     """Return what the library does by itself: its algorithms, on the runtime that has them."""
     own = library_algorithms(case.profile, case.problem.collective)
     if case.profile.library is not None and own:
-        found = find_each(library_case(case), own, replace(means, budget=_LIBRARY))
+        explored = find_each(library_case(case), own, replace(means, budget=_LIBRARY))
+        found = explored.measured
     return tuple(m for m in found if m.plan.algorithm in own)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.library import Fastest, Library, library_algorithms
@@ -32,6 +33,10 @@ class Comparison:
         Why algorithms gave no program.
     unselected : dict
         By algorithm, at which sizes it has files, of which a call would use none.
+    spent : tuple of bool
+        For every size, whether the budget ended the search.
+    untried : tuple of str
+        Algorithms that are tried only where somebody names them, or that do not fit the machine.
     elsewhere : tuple of (float, str) or None
         Seconds and name of the library's fastest algorithm at every size, where the library is
         another runtime (`Profile.library`); empty where it is this one.
@@ -42,6 +47,8 @@ class Comparison:
     bound: Fraction
     left_out: dict[str, str]
     unselected: dict[str, tuple[bool, ...]]
+    spent: tuple[bool, ...]
+    untried: tuple[str, ...]
     elsewhere: tuple[Fastest | None, ...] = ()
 
     def seconds(self, algorithm: str, place: int) -> float | None:
@@ -109,7 +116,9 @@ def compare(
     LimitError
         CS611 where no algorithm gives a program.
     """
-    found = find_each(case, algorithm_names(case.problem, algorithms, case.profile), means)
+    tried = algorithm_names(case.problem, algorithms, case.profile)
+    explored = find_each(case, tried, means)
+    found = explored.measured
     left_out = refusals(found)
     names = dict.fromkeys(m.plan.algorithm for m in found)
     best = {name: _best(case, found, name) for name in names if name not in left_out}
@@ -119,7 +128,9 @@ def compare(
     for name, row in best.items():
         winners[name] = tuple(m if m and m.exact[i] else None for i, m in enumerate(row))
         unselected[name] = tuple(m is not None and not m.exact[i] for i, m in enumerate(row))
-    return Comparison(case, winners, bound, left_out, unselected, _elsewhere(case))
+    more = () if algorithms else tuple(name for name in ALGORITHMS if name not in tried)
+    told = (left_out, unselected, explored.spent, more, _elsewhere(case))
+    return Comparison(case, winners, bound, *told)
 
 
 def _elsewhere(case: Case) -> tuple[Fastest | None, ...]:

@@ -41,7 +41,7 @@ def measured(found, plan):
 
 @pytest.mark.parametrize("budget", [1, 2, 7, 30])
 def test_the_budget_is_what_is_spent_at_most(budget):
-    found = find_each(case(), ("forest", "ring"), Means(budget))
+    found = find_each(case(), ("forest", "ring"), Means(budget)).measured
     assert len(found) <= budget * len(SIZES)
     assert len({m.plan for m in found}) == len(found)
 
@@ -49,9 +49,9 @@ def test_the_budget_is_what_is_spent_at_most(budget):
 def test_no_size_is_slower_beside_others_than_alone():
     """Every size has a search of its own, and segments are cut for it."""
     names, budget = ("forest", "ring"), Means(16)
-    together = find_each(case(), names, budget)
+    together = find_each(case(), names, budget).measured
     for row, size in enumerate(SIZES):
-        alone = find_each(case(sizes=(size,)), names, budget)
+        alone = find_each(case(sizes=(size,)), names, budget).measured
         for name in names:
             times = [m.seconds[0] for m in alone if m.plan.algorithm == name and m.shape]
             beside = [m.seconds[row] for m in together if m.plan.algorithm == name and m.shape]
@@ -62,7 +62,7 @@ def test_no_size_is_slower_beside_others_than_alone():
 def test_more_evaluations_never_find_less():
     best = None
     for budget in (2, 6, 12, 24):
-        found = find_each(case(), ("forest", "ring"), Means(budget))
+        found = find_each(case(), ("forest", "ring"), Means(budget)).measured
         scores = [each.score(each.best(found)) for each in Objective.each(SIZES)]
         assert best is None or all(a <= b for a, b in zip(scores, best, strict=True))
         best = scores
@@ -106,7 +106,7 @@ def test_the_pinned_program_and_forests_are_kept_whatever_else_is_made(monkeypat
 
 def test_every_algorithm_starts_and_what_does_not_serve_is_left():
     names = algorithm_names(case().problem)
-    found = find_each(case(), names, Means(60))
+    found = find_each(case(), names, Means(60)).measured
     assert {m.plan.algorithm for m in found} == set(names)
     # Shortest paths are refused where there are switches, exact schedules tried where asked for,
     # only plans tell a switch to multicast, and msccl adds while it receives.
@@ -255,7 +255,7 @@ def test_broadcasts_between_boxes_are_tried_with_protocols_that_do_not_hang():
     boxes = topology.load("dgx-a100", nodes=2)
     (pair,) = api.communicators(api.make_problem(boxes, "broadcast", groups=[[0, 8]]), "rccl")
     two = Case(pair.problem, "rccl", (2**20, 2**26), limited=True)
-    found = find_each(two, ("forest", "ring"), Means(20))
+    found = find_each(two, ("forest", "ring"), Means(20)).measured
     assert {m.plan.protocol for m in found} == {"LL", "LL128"}
     assert any(m.refusal is None for m in found)
 
