@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -70,19 +70,30 @@ class Quest:
 
     @classmethod
     def of(
-        cls, workshop: Workshop, objective: Objective, wish: Wish, means: Means, optimum: Optimum
+        cls,
+        workshop: Workshop,
+        objective: Objective,
+        wish: Wish,
+        means: Means,
+        optimum: Optimum,
+        protocols: tuple[str, ...] | None = None,
+        known: Mapping[Plan, Measured] | None = None,
     ) -> Quest:
-        """Return a search that has not begun, given the bound of the links."""
+        """Return a search that has not begun, given the bound of the links.
+
+        Protocols are all that are usable, unless given; `known` is as for `Searcher`.
+        """
         from colsynth.synthesis.forest.rate import TOLERANCE
 
         case = workshop.case
-        protocols: tuple[str, ...] = (wish.protocol or "Simple",)
-        if LEVELS[wish.level].sweep and wish.protocol is None:
+        if wish.protocol is not None or not LEVELS[wish.level].sweep:
+            protocols = (wish.protocol or "Simple",)
+        elif protocols is None:
             protocols = usable_protocols(case)
         gain = optimum.gain if isinstance(optimum, AllreduceBound) else 0
         least = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
         pinned = frozenset(wish.settings)
-        searcher = Searcher(workshop, objective, means, protocols, pinned, least)
+        searcher = Searcher(workshop, objective, means, protocols, pinned, least, known)
         return cls(wish, searcher, gain > TOLERANCE)
 
     @property

@@ -9,14 +9,14 @@ from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.found import Found, found_by
-from colsynth.search.levels import LEVELS, check_level
+from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
 from colsynth.search.means import Means, Progress
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.quest import Quest
 from colsynth.search.searcher import Searcher
-from colsynth.search.wish import Wish
+from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 
 
@@ -79,6 +79,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
 
     Every size is searched for as if it were the only one, so its best plan does not depend on
     the other sizes. What a search finds is not made again by the next one, but counts as if.
+    Where all algorithms are tried, what the default level finds for the size is among the results.
 
     Parameters
     ----------
@@ -95,11 +96,14 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     LimitError
         The runtime serves no such problem.
     """
+    from colsynth.bounds.optimum import best_optimum
+
     budget = LEVELS[-1].evaluations if means.budget is None else means.budget
     require_least("--budget", budget, 1)
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
     workshop, found, spent = Workshop(case), dict[Plan, Measured](), list[bool]()
-    wish = Wish(rounds=case.profile.rounds)
+    wish, optimum = Wish(rounds=case.profile.rounds), best_optimum(case.problem)
+    every = set(algorithms) >= set(algorithm_names(case.problem, profile=case.profile))
     for place, objective in enumerate(Objective.each(case.sizes)):
         own = replace(means, budget=budget, progress=_part(means.progress, place, len(case.sizes)))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
@@ -107,6 +111,11 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
         spent.append(searcher.is_spent())
+        if every:
+            quest = Quest.of(workshop, objective, wish, own, optimum, protocols, found)
+            quest.begin()
+            quest.improve(LEVELS[DEFAULT_LEVEL])
+            found = found | quest.searcher.found
     return Explored(tuple(found.values()), tuple(spent))
 
 

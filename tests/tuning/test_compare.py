@@ -60,3 +60,10 @@ def test_the_library_beneath_torch_is_not_a_ring_in_rounds():
     assert found.over_library(0) < -0.5
     theirs = found.seconds("ring", 1) * (1 + found.over_library(1))
     assert theirs <= beneath.seconds("ring", 1) * 1.001
+
+
+def test_all_algorithms_together_are_no_slower_than_what_compile_finds_for_a_size():
+    problem, size = api.make_problem(topology.load("mesh:2x3"), "allreduce"), 2**20
+    found = api.compare(problem, (size,), runtime="rccl")
+    ours = api.compile(problem, "rccl", size=size, several=False).predicted[-1].seconds
+    assert found.seconds(found.best[0], 0) <= ours * (1 + 1e-9)
