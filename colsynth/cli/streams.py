@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import sys
@@ -93,9 +94,27 @@ def prepare_streams() -> None:
     """
     sys.stdout = sys.stdout or _null(os.O_RDONLY)
     sys.stderr = sys.stderr or _null(os.O_WRONLY)
+    codecs.register_error(_ERRORS, _spelt_otherwise)
     if isinstance(sys.stdout, TextIOWrapper):
-        # A name that is not UTF-8 is held as surrogates: `env` must print its bytes.
-        sys.stdout.reconfigure(errors="surrogateescape")
+        sys.stdout.reconfigure(errors=_ERRORS)
+
+
+_ERRORS = "colsynth"
+_ASCII = {"·": ".", "░": "-", "▒": "+", "▓": "%", "█": "#", "→": ">", "≤": "<=", "÷": "/", "×": "x"}
+"""What stands for a character where the encoding of the terminal has none; else ``?``."""
+
+
+def _spelt_otherwise(fault: UnicodeError) -> tuple[str | bytes, int]:
+    """Return what is written for a character that the encoding lacks, and the place behind it.
+
+    A name that is not UTF-8 is held as surrogates: `env` must print its bytes.
+    """
+    if not isinstance(fault, UnicodeEncodeError):
+        raise fault
+    character = fault.object[fault.start]
+    if 0xDC80 <= ord(character) <= 0xDCFF:
+        return bytes([ord(character) - 0xDC00]), fault.start + 1
+    return _ASCII.get(character, "?"), fault.start + 1
 
 
 def settle_streams() -> None:

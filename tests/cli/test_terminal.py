@@ -10,6 +10,7 @@ import pytest
 
 from colsynth.cli.main import run
 from colsynth.cli.progress import progress
+from colsynth.cli.streams import prepare_streams
 
 GOOD = Path(__file__).parents[1] / "corpus" / "xml" / "good-allreduce.xml"
 EVIL = "a\x1b[31m\x07\u202eb\x7f\udc9bc"
@@ -105,3 +106,14 @@ def test_progress_shows_names_as_they_are(monkeypatch):
     with progress() as show:
         show(f"verify {EVIL}[/red]", 0, 1)
     assert r"a\x1b[31m\x07\u202eb\x7f\x9bc[/red]" in screen.getvalue()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_characters_that_a_terminal_lacks_are_spelt_otherwise(encoding, monkeypatch):
+    for words in (["show", str(GOOD), "-r", "rccl"], ["guide", "bounds"]):
+        out = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding))
+        prepare_streams()
+        assert run(words) == 0
+        sys.stdout.flush()
+        assert out.getvalue().decode(encoding)
