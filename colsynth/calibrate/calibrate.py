@@ -102,9 +102,13 @@ def calibrate(
     Raises
     ------
     InputError
-        CS623: a log is of another machine. CS624: no row of any log can be fitted. CS626: scipy
-        is not installed.
+        CS623: a log is of another machine. CS624: no row of any log can be fitted. CS625: the
+        runtime's files are not programs of threadblocks. CS626: scipy is not installed.
     """
+    if profile.rounds:
+        phrase = f"{profile.name} has no programs of threadblocks whose constants could be fitted"
+        advice = f"calibrate the library underneath: -r {profile.library}"
+        raise InputError(Diagnostic("CS625", phrase, help=advice))
     trials = tuple(trial_of(log, profile, topology) for log in logs)
     used = _without_copies([trial for trial in trials if len(trial.measured)])
     if not used:

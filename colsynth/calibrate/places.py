@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from colsynth.errors import Diagnostic, InputError
-from colsynth.logs import Device
+from colsynth.logs import Log
 from colsynth.model import Collective, Problem, Topology
 from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 from colsynth.topology.communicator import communicators
 from colsynth.units import plural
 
 
-def members_of(devices: Sequence[Device], topology: Topology, name: str) -> tuple[int, ...]:
+def members_of(log: Log, topology: Topology) -> tuple[int, ...]:
     """Return the rank of the topology that each rank of a run had; all where none is known.
 
     Raises
@@ -20,6 +18,10 @@ def members_of(devices: Sequence[Device], topology: Topology, name: str) -> tupl
     InputError
         CS623: the run had hosts or devices that the topology does not have.
     """
+    devices, name = log.devices, log.name
+    if not devices and log.least_ranks > topology.size:
+        found = f"{plural(log.least_ranks, 'GPU')} at least; {topology.name} has {topology.size}"
+        raise _elsewhere(name, found, "choose the topology of that machine")
     if not devices:
         return tuple(range(topology.size))
     boxes = ranks_by_box(topology)

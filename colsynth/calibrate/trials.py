@@ -122,7 +122,7 @@ def trial_of(log: Log, profile: Profile, topology: Topology) -> Trial:
     """
     if log.tool != "nccl-tests":
         return _of_links(log, profile, topology)
-    members = members_of(log.devices, topology, log.name)
+    members = members_of(log, topology)
     place = machine_of(topology, members)
     pinned, notes = log.pinned, list(log.notes)
     if not log.devices:

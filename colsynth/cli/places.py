@@ -95,6 +95,9 @@ def check_folder(option: str, path: Path) -> None:
         CS207: the place is a file. CS219: the name of a new directory looks like that of a
         file. CS208: files cannot be written there.
     """
+    if str(path) == "-":
+        phrase = f"{option} -: a directory is written here, which no stream can hold"
+        raise InputError(Diagnostic("CS219", phrase, help="name a directory"))
     if path.is_file():
         advice = "it is a file; name another place"
         raise InputError(Diagnostic("CS207", f"{path} exists", help=advice))

@@ -101,6 +101,8 @@ class Log:
     pinned : Pinned
     devices : tuple of Device
         By rank; empty where the log does not say.
+    least_ranks : int
+        The ranks of one process; there were more where several ran.
     rows : tuple of Row
         By size, ascending: one for each, the median of what was kept.
     wires : tuple of Wire
@@ -113,6 +115,7 @@ class Log:
     tool: str
     pinned: Pinned = Pinned()
     devices: tuple[Device, ...] = ()
+    least_ranks: int = 1
     rows: tuple[Row, ...] = ()
     wires: tuple[Wire, ...] = ()
     notes: tuple[str, ...] = ()

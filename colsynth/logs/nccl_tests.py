@@ -18,6 +18,7 @@ _DEVICE = re.compile(
     r"\bRank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[[^]]*\]\s*(.*)"
 )
 _TEST = re.compile(r"\b([a-z_]+)_perf(?:_mpi)?\b")
+_GPUS = re.compile(r"\bnThread\s+(\d+)\s+nGpus\s+(\d+)\b")
 _SET = re.compile(r"NCCL_(ALGO|PROTO)(?: set by environment to |=)[\"']?([^\s\"']+)")
 _CHANNELS = re.compile(r"\b(\d+) coll channels")
 _PER_PEER = re.compile(r"\b(\d+) p2p channels per peer")
@@ -44,6 +45,7 @@ class Found:
     measured: list[Measured] = field(default_factory=list)
     devices: dict[int, Device] = field(default_factory=dict)
     twice: int = 0
+    least_ranks: int = 1
     tables: int = 0
     collective: str | None = None
     algorithm: str | None = None
@@ -81,6 +83,8 @@ def note_settings(found: Found, line: str) -> None:
     """Take note of what a line says about test, algorithm, protocol and channels."""
     for name in _TEST.findall(line):
         found.collective = TESTS.get(name, found.collective)
+    for threads, gpus in _GPUS.findall(line):
+        found.least_ranks = max(found.least_ranks, int(threads) * int(gpus))
     for what, value in _SET.findall(line):
         if what == "ALGO":
             found.algorithm = algorithm_of(value)

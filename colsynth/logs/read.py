@@ -132,7 +132,12 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
         known["collective"] = _guessed(found, path)
     devices = tuple(found.devices[rank] for rank in sorted(found.devices))
     return replace(
-        log, pinned=Pinned(**known), devices=devices, rows=rows, notes=(*notes, *_jumps(rows))
+        log,
+        pinned=Pinned(**known),
+        devices=devices,
+        least_ranks=found.least_ranks,
+        rows=rows,
+        notes=(*notes, *_jumps(rows)),
     )
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -151,6 +152,23 @@ def test_a_log_of_more_hosts_than_boxes(tmp_path, capsys):
     refusal = capsys.readouterr().err
     assert "CS623" in refusal
     assert "--nodes 2" in refusal
+
+
+def test_a_log_without_devices_is_not_of_a_smaller_machine(tmp_path, capsys):
+    path = tmp_path / "all_reduce.txt"
+    device = re.compile(r".*Rank .*\n")
+    whole = Path(table(path, [(1024, 60.0)])).read_text()
+    path.write_text("# nThread 1 nGpus 8 minBytes 1024\n" + device.sub("", whole))
+    assert run(["calibrate", "ring:4", "-r", "msccl", "--log", str(path)]) == 2
+    assert "CS623" in capsys.readouterr().err
+
+
+def test_rounds_have_no_constants_to_fit(tmp_path, capsys):
+    path = table(tmp_path / "all_reduce.txt", [(1024, 60.0)])
+    assert run(["calibrate", "dgx-a100", "-r", "torch", "--log", path]) == 2
+    refusal = capsys.readouterr().err
+    assert "CS625" in refusal
+    assert "-r msccl-executor" in refusal
 
 
 def test_without_scipy_there_is_one_diagnostic(tmp_path, capsys, monkeypatch):

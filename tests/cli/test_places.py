@@ -247,3 +247,11 @@ def test_another_shell_is_told_where_each_bundle_is(bundles):
     command = ["sh", "-c", f'{script} printf %s "$MSCCL_ALGO_DIR"']
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
     assert shown.stdout == f"{bundles[0]}/schedules"
+
+
+@pytest.mark.parametrize("command", [SURVEY, FAST])
+def test_a_stream_holds_no_directory(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run([*command, "-o", "-"]) == 2
+    assert "CS219" in capsys.readouterr().err
+    assert names(tmp_path) == []
