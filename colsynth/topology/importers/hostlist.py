@@ -43,7 +43,7 @@ def _split(text: str) -> list[str]:
 
 
 def _expand_word(word: str, at: Span) -> list[str]:
-    if re.sub(r"\[[^\[\]]*\]", "", word).strip("[]") != re.sub(r"\[[^\[\]]*\]", "", word):
+    if set("[]") & set(re.sub(r"\[[^\[\]]*\]", "", word)):
         raise refusal(f"a bracket of {word[:40]!r} has no other end", at)
     pieces: list[list[str]] = []
     size = 1

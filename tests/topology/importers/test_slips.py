@@ -1,0 +1,29 @@
+"""Slips in files that are imported are refused where they stand, not read as something else."""
+
+import pytest
+
+from colsynth.cli.main import run
+
+CASES = [
+    ("m.csv", "0,x,50\n50,0,50\n50,50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
+    ("m.csv", "0,50,50\n50,0,5O\n50,50,0\n", "2:6: error[CS152]: '5O' is no capacity"),
+    ("topology.conf", "SwitchName=s0 Nodes=n[0-3\n", "1:21: error[CS152]: a bracket of 'n[0-3'"),
+    ("topology.conf", "SwitchName=s0 Nodes=n0-3]\n", "1:21: error[CS152]: a bracket of 'n0-3]'"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "told"), CASES)
+def test_a_slip_is_named(name, text, told, tmp_path, capsys):
+    path = tmp_path / name
+    path.write_text(text)
+    box = ["--box", "dgx-a100"] if name == "topology.conf" else []
+    assert run(["topology", "import", str(path), *box]) == 2
+    assert f"{path}:{told}" in capsys.readouterr().err
+
+
+def test_names_above_a_matrix_are_names(tmp_path, capsys):
+    path = tmp_path / "m.csv"
+    for head, rows in ((",a,b", "a,0,9\nb,9,0\n"), ("a,b", "0,9\n9,0\n")):
+        path.write_text(f"{head}\n{rows}")
+        assert run(["topology", "import", str(path)]) == 0
+        assert "gpu0 is a, gpu1 is b" in capsys.readouterr().out
