@@ -2,7 +2,7 @@
 
 Their times in the model say little about their times in files, where steps are not kept. So of
 schedules that the model finds about equally good, with other numbers of steps, the simulator
-decides, together with the choices that say how threadblocks carry them out.
+decides, together with the number of copies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORK = 2
 """The solver's work for each."""
 
 _COPIES = ("lower-timed.instances",)
-_TOGETHER = ("solve-exact.steps", *_COPIES, "assign-threadblocks.strategy")
+_TOGETHER = ("solve-exact.steps", *_COPIES)
 """Choices that are varied from every start, and together from the best plan: each by itself may
 make it slower."""
 
