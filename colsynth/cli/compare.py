@@ -106,6 +106,7 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
         "not_selected": {name: list(row) for name, row in found.unselected.items()},
         "left_out": found.left_out,
         "untried": list(found.untried),
+        "unfit": list(found.unfit),
         "budget_spent": list(found.spent),
         "runtime": case.runtime,
     }
@@ -138,9 +139,12 @@ def _show(found: Comparison) -> None:
         console.print(f"budget: it ended the search at {where}; --budget N sets another")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
-    if found.untried:
-        names = ", ".join(found.untried)
-        console.print(f"not tried unless named by --algorithms: {names}", soft_wrap=True)
+    for kept, why in (
+        (found.unfit, "not for this runtime, machine or collective"),
+        (found.untried, "tried only if --algorithms names it"),
+    ):
+        if kept:
+            console.print(f"not tried: {', '.join(kept)}: {why}", soft_wrap=True)
 
 
 def _unselected(found: Comparison) -> Iterator[str]:

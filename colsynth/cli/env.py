@@ -28,7 +28,7 @@ def env(
     """Print the shell exports that make a job use the files; pass them to eval."""
     from colsynth.runtimes import exports, profile, variables
 
-    target, paths = profile(runtime), tuple(dict.fromkeys(files))
+    target, paths = profile(runtime), tuple(files)
     values = variables(paths, target)
     if not anyway:
         _refuse_bad(paths, target)

@@ -11,6 +11,7 @@ import typer
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, emit_json
 from colsynth.cli._options import read_size
+from colsynth.cli.places import check_folder
 from colsynth.cli.simulate import AnyRuntimeOption
 from colsynth.cli.streams import is_stdin
 from colsynth.errors import Diagnostic, InputError, require_least
@@ -63,6 +64,7 @@ def export(
         raise InputError(Diagnostic("CS671", f"--to cannot be {to!r}", help="write --to chakra"))
     bytes_ = read_size("--size", size) or 0
     require_least("--size", bytes_, 1)
+    check_folder("--output", output)
     collective, traces = _traces(file, runtime, bytes_)
     prefix = output / ("schedule" if is_stdin(file) else file.stem)
     files = {Path(f"{prefix}.{rank}.et"): data for rank, data in enumerate(traces)}

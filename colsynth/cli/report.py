@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -25,9 +25,6 @@ from colsynth.cli.simulate import AnyRuntimeOption, OnOption
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError
 from colsynth.writing import write_files
-
-if TYPE_CHECKING:
-    pass
 
 SubjectArgument = Annotated[
     str,

@@ -173,13 +173,16 @@ def _times(source: Source, topology: Topology, constants: Model, asked: Asked) -
     selected = tuple(law.takes(size) for size in asked.sizes)
     names = (source.subject, profile.name, topology.name)
     answer = Simulation(*names, header.ranks, header.collective, points, selected)
-    largest = max((size for size in asked.sizes if law.takes(size)), default=asked.sizes[-1])
+    told = simulation_object(answer)
+    values = {"simulation": told, "predicted": {source.subject: told["points"]}}
+    largest = law.largest(asked.sizes)
+    if largest is None:
+        return {**values, "notes": [f"no times: none of the sizes uses the file; it is for {law}"]}
     traced = trace(program, topology, profile, largest, constants)
     found = break_down(traced)
     known = header.collective is not Collective.CUSTOM
     return {
-        "simulation": simulation_object(answer),
-        "predicted": {source.subject: simulation_object(answer)["points"]},
+        **values,
         "breakdown": breakdown_object(found, traced),
         "load": describe_load(traced),
         "slow_links": sorted(found.links),

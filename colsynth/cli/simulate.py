@@ -79,13 +79,16 @@ TimelineOption = Annotated[
     typer.Option(
         "--timeline",
         metavar="OUT.json",
-        help="Write the timeline of the largest size as a Chrome trace for Perfetto, e.g. "
-        "out.json.",
+        help="Write the timeline of the largest size that uses the file as a Chrome trace for "
+        "Perfetto, e.g. out.json.",
         show_default=False,
     ),
 ]
 BreakdownOption = Annotated[
-    bool, typer.Option("--breakdown", help="Show where the time of the largest size goes.")
+    bool,
+    typer.Option(
+        "--breakdown", help="Show where the time of the largest size goes that uses the file."
+    ),
 ]
 AnywayOption = Annotated[
     bool,
@@ -171,21 +174,21 @@ def _played(
     from colsynth.simulate import simulate as execute
     from colsynth.simulate.trace import trace
 
-    points = execute(program, place, target, wanted, constants)
     if not follow:
-        return points, None
-    law = taken_sizes(program.header, target)
-    largest = max(filter(law.takes, wanted), default=None)
-    if largest is None:
-        phrase = "--breakdown and --timeline follow the largest of --sizes that uses the file"
-        notes = (f"none does; it is for {law}",)
-        raise InputError(Diagnostic("CS212", phrase, notes=notes))
+        return execute(program, place, target, wanted, constants), None
     rounds = isinstance(program, RoundProgram)
     if isinstance(program, RoundProgram) or program.multicasts:
         what = "rounds have none" if rounds else "data over a switch takes no steps between two"
         phrase = f"--breakdown and --timeline follow threadblocks, and {what}"
         advice = "'colsynth compile' says what limits such a schedule"
         raise InputError(Diagnostic("CS610", phrase, help=advice))
+    law = taken_sizes(program.header, target)
+    largest = law.largest(wanted)
+    if largest is None:
+        phrase = "--breakdown and --timeline follow the largest of --sizes that uses the file"
+        notes, advice = (f"none does; it is for {law}",), "give such a size with --sizes"
+        raise InputError(Diagnostic("CS212", phrase, notes=notes, help=advice))
+    points = execute(program, place, target, wanted, constants)
     return points, trace(program, place, target, largest, constants)
 
 

@@ -100,7 +100,7 @@ def prepare_streams() -> None:
 
 
 _ERRORS = "colsynth"
-_ASCII = {"·": ".", "░": "-", "▒": "+", "▓": "%", "█": "#", "→": ">", "≤": "<=", "÷": "/", "×": "x"}
+_ASCII = dict(zip("·░▒▓█→÷×─━│├└┌┐┘╭╮╰╯", ".-+%#>/x--|+++++++++", strict=True)) | {"≤": "<="}
 """What stands for a character where the encoding of the terminal has none; else ``?``."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -44,7 +45,7 @@ ScheduleOption = Annotated[
     ),
 ]
 AlgorithmOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "-a",
         "--algorithm",
@@ -52,6 +53,7 @@ AlgorithmOption = Annotated[
         autocompletion=complete.words("ten", "exact"),
         help="Algorithm: ten matches chunks to links; exact finds the shortest schedule of few "
         "steps and proves it.",
+        show_default="ten; --pareto: exact",
     ),
 ]
 ParetoOption = Annotated[
@@ -74,7 +76,7 @@ def synthesize(
     members: MembersOptions,
     sketch: SketchOption = None,
     shards: ShardsOption = None,
-    algorithm: AlgorithmOption = "ten",
+    algorithm: AlgorithmOption = None,
     pareto: ParetoOption = False,
     schedule: ScheduleOption = None,
     force: ForceOption = False,
@@ -92,9 +94,12 @@ def synthesize(
     if schedule is not None:
         check_file("--schedule", schedule, TIMED, force)
     damage = machine.read(topology)
-    problem = members.problem(damage.topology, collective, shards, sketch, algorithm)
+    chosen = algorithm or ("exact" if pareto else "ten")
+    problem = members.problem(damage.topology, collective, shards, sketch, chosen)
     if pareto:
-        _refuse_beside_pareto({"schedule": schedule, "size": size, "budget": budget}, timed)
+        other = None if chosen == "exact" else algorithm
+        given = {"algorithm": other, "schedule": schedule, "size": size, "budget": budget}
+        _refuse_beside_pareto(given, timed)
         _walk(problem, timed, seed, json)
         return
     wanted = _size(size, shards, problem)
@@ -103,7 +108,7 @@ def synthesize(
             problem,
             size=wanted,
             **asdict(timed),
-            algorithm=algorithm,
+            algorithm=chosen,
             budget=budget,
             seed=seed,
             progress=show,
@@ -117,13 +122,13 @@ def synthesize(
         _show(done, summary)
 
 
-def _refuse_beside_pareto(given: dict[str, object], timed: TimedOptions) -> None:
+def _refuse_beside_pareto(given: Mapping[str, object], timed: TimedOptions) -> None:
     """Refuse options that say nothing to the walk of the frontier (CS217)."""
     own = {name: x for name, x in asdict(timed).items() if name not in ("chunks_per_gpu", "work")}
     for name, value in {**given, **own}.items():
         if value is not None:
             phrase = f"--pareto and --{spelt(name)} do not go together"
-            advice = "the walk takes --chunks-per-gpu and --work, and makes no schedule to keep"
+            advice = "the walk takes --chunks-per-gpu, --work and --seed; it keeps no schedule"
             raise InputError(Diagnostic("CS217", phrase, help=advice))
 
 

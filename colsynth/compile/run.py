@@ -39,7 +39,7 @@ from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective, usual
 from colsynth.search.run import find_plan
-from colsynth.units import format_size
+from colsynth.units import format_size, plural
 
 
 def compile_problem(
@@ -107,8 +107,7 @@ def _case(
     limits, ranks = (target.min_bytes, target.max_bytes), problem.topology.size
     sizes, objective = usual(*limits, problem.collective, ranks, beside=beside)
     if request.size is not None:
-        most = target.profile.default_max_bytes if limits[1] is None else limits[1]
-        _require_within(request.size, target.min_bytes, most)
+        _require_within(request.size, target)
         sizes, objective = (request.size,), Objective()
     first = aimed(target, modes[0])
     case = Case(
@@ -126,14 +125,20 @@ def _case(
     return case, objective
 
 
-def _require_within(size: int, least: int, most: int | None) -> None:
+def _require_within(size: int, target: Target) -> None:
     """Refuse a size for which no call may use the file (CS212)."""
-    if size < least or (most is not None and size > most):
-        end = "" if most is None else f" to {most}"
-        phrase = f"--size {size} is not among the messages that the file serves"
-        notes = (f"they have from {least}{end} bytes",)
-        advice = "change --size, or --min-bytes and --max-bytes"
-        raise InputError(Diagnostic("CS212", phrase, notes=notes, help=advice))
+    limit = target.profile.default_max_bytes
+    told = f"--size {size} is not among the messages that the file serves"
+    if target.max_bytes is None and limit is not None and size > limit:
+        note = f"{target.profile.name} serves messages of at most {limit} bytes"
+        raise InputError(Diagnostic("CS212", told, notes=(note,), help="give a smaller --size"))
+    if size < target.min_bytes:
+        note, option = f"they have {target.min_bytes} bytes or more", "--min-bytes"
+    elif target.max_bytes is not None and size > target.max_bytes:
+        note, option = f"they have at most {target.max_bytes} bytes", "--max-bytes"
+    else:
+        return
+    raise InputError(Diagnostic("CS212", told, notes=(note,), help=f"change --size or {option}"))
 
 
 def _compiled(
@@ -157,6 +162,7 @@ def _compiled(
             asked = request.size is not None
             serves = served(program, case, library, times, found.floors[-1], asked=asked, **sides)
     most = case.target(plan.protocol).max_bytes
+    given = target
     target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
     target = serves.limit(target)
     ours = request.passes is None
@@ -171,7 +177,7 @@ def _compiled(
         *search_notes(found.start, measured, case),
         *serves.notes,
         *mode_notes(target.profile, request.mode, modes),
-        *_selection_notes(artefacts, target),
+        *_selection_notes(artefacts, target, given),
         *(() if _multicasts(artefacts) else capability_notes(problem, target.profile)),
         *plan_notes(problem, target.profile, plan.protocol),
         *_warnings(artefacts),
@@ -287,19 +293,22 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
     return tuple(notes)
 
 
-def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[str, ...]:
+def _selection_notes(
+    artefacts: tuple[Artefact, ...], target: Target, given: Target
+) -> tuple[str, ...]:
     """Return a note if calls of the size, or else of usual sizes, do not use the files.
 
     Raises
     ------
     InputError
-        CS212: no call of any size uses one of them.
+        CS212: no size that the user asked for can be cut into the chunks of one of them.
     """
     laws = [taken_sizes(artefact.program.header, target.profile) for artefact in artefacts]
     for law in laws:
-        if law.max_bytes is not None and law.max_bytes < law.multiple:
-            phrase = f"no message up to {law.max_bytes} bytes can use the file"
-            notes = (f"its chunks need multiples of {law.multiple} bytes",)
+        least = -(-max(given.min_bytes, 1) // law.multiple) * law.multiple
+        if given.max_bytes is not None and least > given.max_bytes:
+            phrase = f"no message from {given.min_bytes} to {given.max_bytes} bytes uses the file"
+            notes = (f"its chunks need multiples of {plural(law.multiple, 'byte')}",)
             raise InputError(Diagnostic("CS212", phrase, notes=notes, help="raise --max-bytes"))
     found = dict.fromkeys(text for law in laws if (text := unused(law, target.size)))
     return tuple(f"{text}; the library's own algorithm serves the others" for text in found)

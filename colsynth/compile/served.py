@@ -14,7 +14,7 @@ from math import exp, log
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.model import Program
-from colsynth.runtimes.selection import LARGE, usual_size
+from colsynth.runtimes.selection import LARGE, taken_sizes, usual_size
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.library import Library
@@ -107,7 +107,7 @@ def served(
     """Return the messages that a program serves rather than the library does.
 
     Where the library is faster at the very size that the file is for, a file that was asked for
-    this size serves it all the same, but nothing at which it loses too. Other files are not
+    this size serves it all the same, but no neighbours at which it loses too. Other files are not
     limited then: they may win elsewhere.
 
     Parameters
@@ -127,19 +127,19 @@ def served(
         Whether to look for the smallest message, and for the largest.
     """
     duel, size = _Duel(program, case, library, times), case.sizes[-1]
-    found = Served()
+    found, lost = Served(), False
     if not duel.is_safe(size, floor):
         lead = duel.lead(size)
         if lead is None:
             return found
-        if lead < -log(SLOWER):
+        if lost := lead < -log(SLOWER):
             found = Served(notes=(duel.lost(size, lead),))
-            if not asked:
+            if not (asked and taken_sizes(program.header, case.profile).takes(size)):
                 return found
     if below:
-        found = duel.down(found, (size, *_smaller(case)))
+        found = duel.down(found, (size, *_smaller(case)), lost=lost)
     if above:
-        found = duel.up(found, (size, *_larger(case)))
+        found = duel.up(found, (size, *_larger(case)), lost=lost)
     return found
 
 
@@ -169,28 +169,35 @@ class _Duel:
         known = self.times.get(size)
         return bool(known and known <= SLOWER * floor.seconds and self.case.profile.library is None)
 
-    def down(self, found: Served, sizes: Sequence[int]) -> Served:
-        """Return a range that begins at the last of some descending sizes that is served."""
+    def down(self, found: Served, sizes: Sequence[int], *, lost: bool) -> Served:
+        """Return a range that begins at the last of some descending sizes that is served.
+
+        Where the first is `lost`, so are those up to the next one.
+        """
         held = self._held(sizes)
-        if held is None:
+        if lost and not held:
+            return replace(found, min_bytes=sizes[0])
+        if not self._is_left(sizes, held):
             return found
         note = self._left(f"below {format_size(sizes[held])}", sizes[held + 1])
         return replace(found, min_bytes=sizes[held], notes=(*found.notes, note))
 
-    def up(self, found: Served, sizes: Sequence[int]) -> Served:
-        """Return a range that ends before the first of some ascending sizes that is not served."""
+    def up(self, found: Served, sizes: Sequence[int], *, lost: bool) -> Served:
+        """Return a range that ends before the first of some ascending sizes that is not served.
+
+        Where the first is `lost`, so are those up to the next one.
+        """
         held = self._held(sizes)
-        if held is None:
+        if lost and not held:
+            return replace(found, max_bytes=sizes[0])
+        if not self._is_left(sizes, held):
             return found
         end = sizes[held + 1]
         note = self._left(f"from {format_size(end)} on", end)
         return replace(found, max_bytes=end - 1, notes=(*found.notes, note))
 
-    def _held(self, sizes: Sequence[int]) -> int | None:
-        """Return the place of the last size that is served, if the first one is.
-
-        None where all are, or where the library has no algorithm for the one behind it.
-        """
+    def _held(self, sizes: Sequence[int]) -> int:
+        """Return the place of the last size that is served, if the first one is."""
         held, lead = 0, 0.0
         for place, size in enumerate(sizes[1:], 1):
             more = self.lead(size)
@@ -199,8 +206,11 @@ class _Duel:
             lead += more
             if lead >= 0:
                 held, lead = place, 0.0
-        left = held + 1 < len(sizes) and self.library.fastest(sizes[held + 1]) is not None
-        return held if left else None
+        return held
+
+    def _is_left(self, sizes: Sequence[int], held: int) -> bool:
+        """Whether there is a size behind the last that is served, and the library can serve it."""
+        return held + 1 < len(sizes) and self.library.fastest(sizes[held + 1]) is not None
 
     def lead(self, size: int) -> float | None:
         """Return the logarithm of the library's time over that of the program.

@@ -42,7 +42,8 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
         CS502 when a file cannot be read, CS503 when the runtime would choke on one,
         CS504 when the set as a whole cannot work.
     """
-    found = [path.absolute() for path in paths]
+    named = {path.resolve(): path.absolute() for path in reversed(paths)}
+    found = list(reversed(named.values()))
     schedules = [_schedule(path, profile) for path in found]
     listed = ":".join(str(path) for path in found)
     if profile.rounds:

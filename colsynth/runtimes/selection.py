@@ -12,6 +12,7 @@ it, rounded down to 16 bytes per rank.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from math import isqrt, lcm
@@ -67,6 +68,10 @@ class TakenSizes:
         inside = self.min_bytes <= message and (self.max_bytes is None or message <= self.max_bytes)
         return inside and self.divide(message)
 
+    def largest(self, sizes: Iterable[int]) -> int | None:
+        """Return the largest size whose call uses the file; None where none does."""
+        return max(filter(self.takes, sizes), default=None)
+
     def divide(self, size: int) -> bool:
         """Whether the chunks divide a message of `size` bytes, whatever the byte range."""
         return self.parts(size) > 0
@@ -101,6 +106,8 @@ class TakenSizes:
         count = plural(self.multiple // self.element_bytes, "element")
         elements = f"{count} of {self.element_bytes} bytes"
         text = f"multiples of {self.multiple} bytes ({elements})"
+        if self.min_bytes == self.max_bytes:
+            return f"{text}, {format_size(self.min_bytes)} alone"
         if self.min_bytes > self.multiple:
             text += f", from {format_size(self.min_bytes)}"
         if self.max_bytes is not None:

@@ -79,7 +79,8 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
 
     Every size is searched for as if it were the only one, so its best plan does not depend on
     the other sizes. What a search finds is not made again by the next one, but counts as if.
-    Where all algorithms are tried, what the default level finds for the size is among the results.
+    Where all algorithms are tried and no budget is given, what the default level finds for the
+    size is among the results.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
     workshop, found, spent = Workshop(case), dict[Plan, Measured](), list[bool]()
     wish, optimum = Wish(rounds=case.profile.rounds), best_optimum(case.problem)
-    every = set(algorithms) >= set(algorithm_names(case.problem, profile=case.profile))
+    whole = set(algorithms) >= set(algorithm_names(case.problem, profile=case.profile))
     for place, objective in enumerate(Objective.each(case.sizes)):
         own = replace(means, budget=budget, progress=_part(means.progress, place, len(case.sizes)))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
@@ -111,10 +112,12 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
         spent.append(searcher.is_spent())
-        if every:
-            quest = Quest.of(workshop, objective, wish, own, optimum, protocols, found)
+        if whole and means.budget is None and "Simple" in protocols:
+            free = replace(own, budget=None)
+            quest = Quest.of(workshop, objective, wish, free, optimum, protocols, found)
             quest.begin()
-            quest.improve(LEVELS[DEFAULT_LEVEL])
+            if quest.searcher.best() is not None:
+                quest.improve(LEVELS[DEFAULT_LEVEL])
             found = found | quest.searcher.found
     return Explored(tuple(found.values()), tuple(spent))
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
+from colsynth.search.levels import HEAVY
 from colsynth.search.library import Fastest, Library, library_algorithms
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
@@ -36,7 +37,9 @@ class Comparison:
     spent : tuple of bool
         For every size, whether the budget ended the search.
     untried : tuple of str
-        Algorithms that are tried only where somebody names them, or that do not fit the machine.
+        Algorithms that are tried only where somebody names them.
+    unfit : tuple of str
+        Algorithms that the runtime cannot say, or that are for other machines or collectives.
     elsewhere : tuple of (float, str) or None
         Seconds and name of the library's fastest algorithm at every size, where the library is
         another runtime (`Profile.library`); empty where it is this one.
@@ -49,6 +52,7 @@ class Comparison:
     unselected: dict[str, tuple[bool, ...]]
     spent: tuple[bool, ...]
     untried: tuple[str, ...]
+    unfit: tuple[str, ...]
     elsewhere: tuple[Fastest | None, ...] = ()
 
     def seconds(self, algorithm: str, place: int) -> float | None:
@@ -128,8 +132,10 @@ def compare(
     for name, row in best.items():
         winners[name] = tuple(m if m and m.exact[i] else None for i, m in enumerate(row))
         unselected[name] = tuple(m is not None and not m.exact[i] for i, m in enumerate(row))
-    more = () if algorithms else tuple(name for name in ALGORITHMS if name not in tried)
-    told = (left_out, unselected, explored.spent, more, _elsewhere(case))
+    others = () if algorithms else tuple(name for name in ALGORITHMS if name not in tried)
+    unfit = tuple(name for name in others if name != HEAVY)
+    untried = tuple(name for name in others if name == HEAVY)
+    told = (left_out, unselected, explored.spent, untried, unfit, _elsewhere(case))
     return Comparison(case, winners, bound, *told)
 
 

@@ -137,6 +137,7 @@ ONE = ["-r", "msccl"]
         ([*ONE, "--size", "7MB", "--max-bytes", "5"], 2, "CS212"),
         ([*ONE, "--size", "4GiB"], 2, "CS212"),
         ([*ONE, "--max-bytes", "5"], 2, "CS212"),
+        ([*ONE, "-O0", "--min-bytes", "65", "--max-bytes", "79"], 2, "CS212"),
         ([*ONE, "-a", "ten", "--size", "much"], 2, "CS212"),
         ([*ONE, "-a", "ten", "--chunks-per-gpu", "0"], 2, "CS210"),
         ([*ONE, "-a", "ten", "-c", "scatter"], 1, "CS220"),

@@ -249,7 +249,9 @@ def test_another_shell_is_told_where_each_bundle_is(bundles):
     assert shown.stdout == f"{bundles[0]}/schedules"
 
 
-@pytest.mark.parametrize("command", [SURVEY, FAST])
+@pytest.mark.parametrize(
+    "command", [SURVEY, FAST, ["export", "a.xml", "-r", "rccl", "--to", "chakra"]]
+)
 def test_a_stream_holds_no_directory(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run([*command, "-o", "-"]) == 2

@@ -88,6 +88,7 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path, capsys):
         (["--group", "0-1", "--groups", "0-1;2-3"], "CS217"),
         (["--transit"], "CS217"),
         (["--pareto", "--size", "1MB"], "CS217"),
+        (["--pareto", "-a", "ten"], "CS217"),
         (["--pareto", "--steps", "3"], "CS217"),
         (["--custom", "none.yaml"], "CS217"),
         (["--schedule", "."], "CS208"),

@@ -41,7 +41,7 @@ WRITERS = {
 }
 """Of every command that writes: how it begins, and two ways to go on that write other bytes."""
 
-FIRST = {"simulate": [(*FILE, "-o", "good.xml")]}
+FIRST = {"simulate": [(*FILE, "-O0", "-o", "good.xml")]}
 """What makes the files that a command reads."""
 
 CASES = [

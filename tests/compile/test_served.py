@@ -128,8 +128,16 @@ def test_a_file_that_is_slower_at_the_size_it_was_asked_for_serves_no_other_that
     done = compiled(algorithm="allpairs2", size=1 << 24)
     assert any("times as fast at 16 MiB" in note for note in done.notes)
     law = done.taken()
+    assert (law.min_bytes, law.max_bytes) == (1 << 24, 1 << 24)
     assert law.takes(1 << 24)
-    assert not any(map(law.takes, (1 << 22, 1 << 26, 1 << 30)))
+
+
+def test_a_size_that_no_call_uses_limits_nothing():
+    problem = problem_of("ring:4", None, "allreduce")
+    done = api.compile(problem, "torch", algorithm="forest", size=4, several=False)
+    assert not done.taken().takes(4)
+    assert done.taken().max_bytes > 1 << 20
+    assert any("no message of 4 B uses the file" in note for note in done.notes)
 
 
 def test_a_second_process_changes_nothing():

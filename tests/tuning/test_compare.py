@@ -50,6 +50,16 @@ def test_without_algorithms_of_the_library_there_is_no_gain():
     assert alone.best == ("forest",)
 
 
+def test_algorithms_are_compared_where_the_default_protocol_hangs():
+    """A broadcast over a network goes by LL or LL128 alone on rccl."""
+    topo = topology.load("dgx-a100", nodes=2)
+    problem = api.make_problem(topo, "broadcast", groups=((0, 8),))
+    found = api.compare(problem, (2**20,), runtime="rccl")
+    assert {"forest", "ring"} <= set(found.winners)
+    assert found.untried == ("exact",)
+    assert "multicast" in found.unfit
+
+
 def test_the_library_beneath_torch_is_not_a_ring_in_rounds():
     """Rounds cost much at small messages, which the library by itself does without."""
     topo, sizes = topology.load("ring:4"), (2**10, 2**30)

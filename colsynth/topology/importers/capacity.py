@@ -91,7 +91,8 @@ def _named(rows: list[list[_Cell]]) -> tuple[list[str], list[list[_Cell]]]:
     """Return the names of the nodes, and the rows without them."""
     head = rows[0]
     # The corner above names may be empty; a single odd cell beside numbers is a slip.
-    if all(cell.text and not _NUMBER.fullmatch(cell.text) for cell in head[1:]):
+    odd = [not _NUMBER.fullmatch(cell.text) for cell in head]
+    if all(odd) and all(cell.text for cell in head[1:]):
         body = rows[1:]
         beside = all(len(row) == len(head) for row in body) and len(body) == len(head) - 1
         if beside:

@@ -84,6 +84,8 @@ class _Gpu:
             self._add("P02", f"the GPU at place {self.rank} has id {gpu.id}")
         if gpu.input_chunks < 1 or gpu.output_chunks < 1 or gpu.scratch_chunks < 0:
             self._add("P02", "input and output need at least one chunk each")
+        if not gpu.threadblocks:
+            self._add("P02", "a GPU without threadblocks cannot be launched")
         for what, count in self.chunks.items():
             self._limit(f"chunks of buffer {what}", count, None, self.profile.max_offset + 1)
         self._channels()

@@ -142,7 +142,7 @@ def most_ticks(program: Resolved, launches: int) -> int:
         if lane >= 0
     )
     lengths = (len(half) for halves in program.actions for half in halves)
-    return launches * max(1, *ported.values(), *lengths)
+    return launches * max([1, *ported.values(), *lengths])
 
 
 def resolve(plan: Plan, header: Header, mode: str, tiles: int) -> Resolved:

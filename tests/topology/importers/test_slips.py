@@ -7,6 +7,8 @@ from colsynth.cli.main import run
 CASES = [
     ("m.csv", "0,x,50\n50,0,50\n50,50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
     ("m.csv", "0,50,50\n50,0,5O\n50,50,0\n", "2:6: error[CS152]: '5O' is no capacity"),
+    ("m.csv", "0,x,y\n50,0,50\n50,50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
+    ("m.csv", "0,x\n50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
     ("topology.conf", "SwitchName=s0 Nodes=n[0-3\n", "1:21: error[CS152]: a bracket of 'n[0-3'"),
     ("topology.conf", "SwitchName=s0 Nodes=n0-3]\n", "1:21: error[CS152]: a bracket of 'n0-3]'"),
 ]

@@ -114,7 +114,7 @@ CASES = {
     "P15": plan(max_message_size=1 << 27),
     "P17": on_both(renamed(8, "recpkt")),
 }
-CASES["P06"]["gpus"][0]["threadblocks"] = []
+CASES["P06"]["gpus"][0]["threadblocks"] = [{"id": 0, "ops": [NOP]}]
 CASES["P11"]["gpus"][0]["threadblocks"][0]["ops"][8]["src_buff"].pop()
 
 
@@ -127,6 +127,11 @@ def test_the_small_plan_is_right_in_both_modes():
         report = verified(plan(inplace=inplace))
         assert report.findings == ()
         assert dict(report.facts)["content"] == "executed symbolically"
+
+
+def test_gpus_without_threadblocks_cannot_be_launched():
+    report = verified(plan(gpus=[{**rank_of(rank), "threadblocks": []} for rank in (0, 1)]))
+    assert {finding.rule for finding in report.errors} == {"P02"}
 
 
 @pytest.mark.parametrize("rule", CASES)
