@@ -114,7 +114,9 @@ CASES = {
     "P15": plan(max_message_size=1 << 27),
     "P17": on_both(renamed(8, "recpkt")),
 }
-CASES["P06"]["gpus"][0]["threadblocks"] = [{"id": 0, "ops": [NOP]}]
+CASES["P06"]["gpus"][0]["threadblocks"] = [
+    {"id": 0, "ops": [NOP], "channels": [], "remote_buffer_refs": []}
+]
 CASES["P11"]["gpus"][0]["threadblocks"][0]["ops"][8]["src_buff"].pop()
 
 
