@@ -57,11 +57,15 @@ class OrderTransfers:
         Of round-robin: beats by which the second phase of an allreduce is delayed.
     spacing : int
         Of round-robin: beats by which data waits at every GPU that passes it on.
+    rotation : int
+        Of round-robin: beats after which a sum goes on with the next peer, so that not all sums
+        begin with the same one; 0: all do (`colsynth.lowering.rotation`).
     """
 
     order: str = CHAINS
     lag: int = 0
     spacing: int = 0
+    rotation: int = 0
 
     name: ClassVar[str] = "order-transfers"
     takes: ClassVar[type] = ChunkProgram
@@ -74,6 +78,7 @@ class OrderTransfers:
             raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.order, ORDERS)))
         require_least("lag", self.lag, 0)
         require_least("spacing", self.spacing, 0)
+        require_least("rotation", self.rotation, 0)
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
         """Return the program in its final order.
@@ -94,7 +99,8 @@ class OrderTransfers:
                 )
             )
         if self.order == ROUND_ROBIN:
-            order = round_robin(transfers, value.problem.topology, self.lag, self.spacing)
+            options = self.lag, self.spacing, self.rotation
+            order = round_robin(transfers, value.problem.topology, *options)
         elif self.order == LIST_SCHEDULE:
             order = list_schedule(transfers, value.problem.topology)
         else:

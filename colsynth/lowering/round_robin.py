@@ -5,7 +5,7 @@ where each segment of a tree follows the one before it by a beat. Transfers of o
 sorted by the distance between their box and the box of their tree's root, counted round all
 boxes. So no two boxes send to the same box at a time, sums begin with the same boxes everywhere,
 and data for other boxes goes before data that stays. Peers within a box are served round-robin
-too.
+too. With a rotation, sums go round their peers instead (`colsynth.lowering.rotation`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from colsynth.lowering.columns import Columns, Ints
+from colsynth.lowering.rotation import rotated_beats
 from colsynth.model import Topology, Transfer
 
 
 def round_robin(
-    transfers: Sequence[Transfer], topology: Topology, lag: int = 0, spacing: int = 0
+    transfers: Sequence[Transfer],
+    topology: Topology,
+    lag: int = 0,
+    spacing: int = 0,
+    rotation: int = 0,
 ) -> list[int]:
     """Return the indices of the transfers in round-robin order.
 
@@ -34,12 +39,27 @@ def round_robin(
         the sum delays whatever else its threadblock does.
     spacing : int
         Beats by which a transfer begins later than what it passes on allows, for the same reason.
+    rotation : int
+        Beats after which a sum goes on with the next peer; 0: all begin with the same one.
     """
     columns = Columns.of(transfers)
-    source, target, phase = columns.source, columns.target, columns.phase
+    source, target = columns.source, columns.target
     boxes = box_numbers(topology)
     box, count, size = np.array(boxes), 1 + max(boxes), topology.size
-    phases = phase.tolist()
+    if rotation:
+        begin = rotated_beats(transfers, columns, boxes, rotation)
+    else:
+        begin = _beats(transfers, columns, lag, spacing) + columns.segment
+    root = box[_roots(columns)]
+    inwards, outwards = (root - box[source]) % count, (box[target] - root) % count
+    shift = np.where(columns.reduces > 0, np.where(inwards == 0, count, inwards), outwards)
+    order: list[int] = np.lexsort(((target - source) % size, shift, begin)).tolist()
+    return order
+
+
+def _beats(transfers: Sequence[Transfer], columns: Columns, lag: int, spacing: int) -> Ints:
+    """Return the beat in which each transfer of a first segment could begin."""
+    phases = columns.phase.tolist()
     beats: list[int] = []
     for place, transfer in enumerate(transfers):
         begun = 0
@@ -47,12 +67,7 @@ def round_robin(
             beat = beats[other] + 1 + (lag if phases[other] < phases[place] else spacing)
             begun = beat if beat > begun else begun
         beats.append(begun)
-    root = box[_roots(columns)]
-    inwards, outwards = (root - box[source]) % count, (box[target] - root) % count
-    shift = np.where(columns.reduces > 0, np.where(inwards == 0, count, inwards), outwards)
-    begin = np.array(beats, dtype=np.int64) + columns.segment
-    order: list[int] = np.lexsort(((target - source) % size, shift, begin)).tolist()
-    return order
+    return np.array(beats, dtype=np.int64)
 
 
 def box_numbers(topology: Topology) -> list[int]:

@@ -24,6 +24,7 @@ NIC_WINDOW = "assign-threadblocks.nic_window"
 INSTANCES = "lower-forest.instances"
 SUMS = "place-slots.sums"
 LAG, SPACING = "order-transfers.lag", "order-transfers.spacing"
+ROTATION = "order-transfers.rotation"
 
 _FEWER = 1, 2, 4
 """By what the best number of segments is divided (`worthwhile`).
@@ -91,6 +92,7 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
         return
     yield from _single_chunks(basis)
     if shape.height < 2:
+        yield from _rotated(basis)
         return
     every = _WAITS if leaves_boxes(basis) or not shape.rises else _WAITS[1:]
     for most in worthwhile(basis, basis.protocol, _room(basis)):
@@ -191,11 +193,7 @@ def _in_rounds(basis: Basis, pairs: Changes) -> Iterator[Changes]:
     with it when all sums are begun: sums take longer than a beat, and copies that wait for
     them hold up other sums.
     """
-    shape, profile = basis.shape, basis.profile
-    blocks = profile.usable_threadblocks
-    room = int(profile.max_steps * blocks * _SPARE / _gpu_steps(basis))
-    each = exact(model_of(basis).rate[basis.protocol]) * 10**9 * _ROUND_SECONDS
-    most = min(room, int(basis.size / (each * shape.trees)))
+    shape, most = basis.shape, _most_in_rounds(basis)
     for less in range(_TRIES):
         number = most - less * max(1, most // 16)
         if number < _LEAST:
@@ -205,6 +203,38 @@ def _in_rounds(basis: Basis, pairs: Changes) -> Iterator[Changes]:
         ends = 0 if basis.is_loose else 2  # of half the size; unequal roots leave less to choose
         sizes = ones_and_twos(number, basis.cut(2 * number - ends, number))
         yield {**fixed, LAG: lag, SPACING: 0, SEGMENTS: sizes}
+
+
+def _most_in_rounds(basis: Basis) -> int:
+    """Return the most segments of threadblocks in rounds: what they have steps for, or time."""
+    profile = basis.profile
+    room = int(profile.max_steps * profile.usable_threadblocks * _SPARE / _gpu_steps(basis))
+    each = exact(model_of(basis).rate[basis.protocol]) * 10**9 * _ROUND_SECONDS
+    return min(room, int(basis.size / (each * basis.shape.trees)))
+
+
+def _rotated(basis: Basis) -> Iterator[Proposal]:
+    """Yield ever fewer segments of sums that go round their peers (`colsynth.lowering.rotation`).
+
+    Only where sums of direct peers are steps of their own. A sum goes on after one beat less than
+    there are threadblocks for each peer, or a third less. Reduce-scatters by rccl in one box: 1 GiB
+    reaches 268 GB/s instead of 244 on a DGX H100, 257 instead of 244 on an MI300X box, 222 instead
+    of 182 on 12 GPUs that are all joined.
+    """
+    shape, profile, peers = basis.shape, basis.profile, basis.shape.ranks - 1
+    blocks = profile.usable_threadblocks // peers
+    if profile.fuses or not profile.xml or not shape.rises or shape.falls or blocks < 1:
+        return
+    if not is_round(basis.problem.topology):
+        return
+    most = _most_in_rounds(basis)
+    for number in dict.fromkeys((max(1, blocks - 1), max(1, blocks * 2 // 3))):
+        counts = range(most // (peers * number) * peers * number, _LEAST - 1, -peers * number)
+        fixed = {**ALONE, STRATEGY: "paired", LAG: 0, SPACING: 0, ROTATION: number}
+        yield tuple(
+            {**fixed, SEGMENTS: ones_and_twos(count, basis.cut(2 * count - 2, count))}
+            for count in counts[:_TRIES]
+        )
 
 
 def leaves_boxes(basis: Basis) -> bool:
