@@ -281,7 +281,8 @@ def communicators(problem: Problem, runtime: str) -> tuple[Communicator, ...]:
 def bound(problem: Problem) -> Bound | FlowBound:
     """Return the proven optimum of a problem, with the cuts that prove it.
 
-    Of an alltoall, scatter or gather it is a `FlowBound`: a bandwidth that no schedule
+    Of an allreduce it is that of equal roots; `allreduce_bound` lets them be anywhere. Of an
+    alltoall, scatter or gather it is a `FlowBound`: a bandwidth that no schedule
     beats, which for alltoall need not be reached where it is not `exact`. Indices are those
     of the problem's topology, also of a process group; the message is that of one group.
 

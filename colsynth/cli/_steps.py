@@ -30,18 +30,19 @@ _SHOWN = 6
 def show_steps(problem: Problem, *, json: bool) -> None:
     """Print the step bound of a problem, as a table or as JSON."""
     from colsynth import api
+    from colsynth.bounds.optimum import best_optimum
     from colsynth.bounds.trees import bound
 
     with progress():
         steps = api.steps(problem)
-        optimum = bound(problem)
+        optimum, best = bound(problem), best_optimum(problem).algbw
         height = None
         if steps.algbw < optimum.algbw and problem.topology.size <= _PACKED:
             height = api.pack(problem, "optimal").max_height * len(steps.phases)
     if json:
-        emit_json(_as_object(problem, steps, optimum, height))
+        emit_json(_as_object(problem, steps, optimum, height, best))
     else:
-        _show(problem, steps, optimum, height)
+        _show(problem, steps, optimum, height, best)
 
 
 def crossover(
@@ -59,7 +60,7 @@ def crossover(
 
 
 def _as_object(
-    problem: Problem, steps: StepBound, optimum: Bound, height: int | None
+    problem: Problem, steps: StepBound, optimum: Bound, height: int | None, best: Fraction
 ) -> dict[str, Any]:
     topology = problem.topology
     size = crossover(problem, steps, optimum, height)
@@ -73,8 +74,9 @@ def _as_object(
         "bandwidth_time": str(steps.bandwidth_time),
         "synchronous_algbw_gb_per_s": gb_per_s(1 / steps.seconds_per_byte),
         "algbw_gb_per_s": gb_per_s(steps.algbw),
-        "optimum_gb_per_s": gb_per_s(optimum.algbw),
-        "throughput_optimal": steps.algbw == optimum.algbw,
+        "equal_roots_gb_per_s": gb_per_s(optimum.algbw),
+        "optimum_gb_per_s": gb_per_s(best),
+        "throughput_optimal": steps.algbw == best,
         "forest_height": height,
         "crossover_bytes": None if size is None else float(size),
         "phases": [
@@ -99,7 +101,9 @@ def _load(problem: Problem, load: StepLoad) -> dict[str, Any]:
     }
 
 
-def _show(problem: Problem, steps: StepBound, optimum: Bound, height: int | None) -> None:
+def _show(
+    problem: Problem, steps: StepBound, optimum: Bound, height: int | None, best: Fraction
+) -> None:
     from rich.table import Table
 
     topology = problem.topology
@@ -109,14 +113,17 @@ def _show(problem: Problem, steps: StepBound, optimum: Bound, height: int | None
     table.add_row("shortest paths", where)
     moore = steps.moore * len(steps.phases)
     table.add_row("steps", f"{steps.steps}, no fabric of this size has less than {moore}")
-    least = steps.injection / optimum.algbw
     unit = "M/B, the message over the bandwidth of a GPU"
     table.add_row("step by step", f"{_number(steps.bandwidth_time)} {unit}")
     table.add_row(
         "pipelined", f"{_number(steps.injection / steps.algbw)} M/B, {_rate(steps.algbw)}"
     )
-    table.add_row("optimum", f"{_number(least)} M/B, {_rate(optimum.algbw)}")
-    table.add_row("verdict", _verdict(problem, steps, optimum, height))
+    for name, rate in _optima(optimum, best).items():
+        table.add_row(name, f"{_number(steps.injection / rate)} M/B, {_rate(rate)}")
+    verdict = _verdict(problem, steps, optimum, height)
+    if best > optimum.algbw:
+        verdict = f"with equal roots, {verdict}; free roots reach {_rate(best)}"
+    table.add_row("verdict", verdict)
     console = answer_console()
     console.print(table)
     for phase in steps.phases:
@@ -132,6 +139,13 @@ def _show(problem: Problem, steps: StepBound, optimum: Bound, height: int | None
         title = "receivers" if phase.direction == "out" else "senders"
         console.print(f"\nworst {title} of the {phase.direction} phase, load in parts per port")
         console.print(rows, soft_wrap=True)
+
+
+def _optima(optimum: Bound, best: Fraction) -> dict[str, Fraction]:
+    """Return the optimum, and that of equal roots where free ones do better in an allreduce."""
+    if best > optimum.algbw:
+        return {"equal roots": optimum.algbw, "optimum": best}
+    return {"optimum": best}
 
 
 def _rate(rate: Fraction) -> str:
@@ -158,19 +172,21 @@ def _verdict(problem: Problem, steps: StepBound, optimum: Bound, height: int | N
 def show_heights(problem: Problem, *, json: bool) -> None:
     """Print the bandwidth of trees of each height, as a table or as JSON."""
     from colsynth import api
+    from colsynth.bounds.optimum import best_optimum
     from colsynth.bounds.trees import bound
 
     with progress("nothing was printed") as show:
         rows = api.heights(problem, show)
-        optimum = bound(problem)
+        optimum, best = bound(problem), best_optimum(problem).algbw
     if not json:
-        _show_heights(problem, rows, optimum)
+        _show_heights(problem, rows, optimum, best)
         return
     emit_json(
         {
             "topology": problem.topology.name,
             "collective": problem.collective.value,
-            "optimum_gb_per_s": gb_per_s(optimum.algbw),
+            "equal_roots_gb_per_s": gb_per_s(optimum.algbw),
+            "optimum_gb_per_s": gb_per_s(best),
             "heights": [
                 {
                     "height": row.height,
@@ -185,15 +201,20 @@ def show_heights(problem: Problem, *, json: bool) -> None:
     )
 
 
-def _show_heights(problem: Problem, rows: list[HeightRow], optimum: Bound) -> None:
+def _show_heights(problem: Problem, rows: list[HeightRow], optimum: Bound, best: Fraction) -> None:
     from rich import box
     from rich.table import Table
 
     console = answer_console()
     where = f"{problem.collective} on {problem.topology.name} ({problem.topology.size} GPUs)"
-    console.print(f"{where}: the optimum is {format_bandwidth(optimum.algbw)}", soft_wrap=True)
+    told = ", ".join(
+        f"the {name if name == 'optimum' else f'optimum of {name}'} is {format_bandwidth(rate)}"
+        for name, rate in _optima(optimum, best).items()
+    )
+    console.print(f"{where}: {told}", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("height", "GB/s", "of the optimum", "trees per GPU", "proof"):
+    of = "of equal roots" if best > optimum.algbw else "of the optimum"
+    for name in ("height", "GB/s", of, "trees per GPU", "proof"):
         table.add_column(name, justify="left" if name == "proof" else "right")
     for row in rows:
         rate = row.forest.algbw

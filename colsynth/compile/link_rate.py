@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.cost.pair_routes import pair_routes
-from colsynth.model import SENDS, Program, ThreadblockProgram, Topology
+from colsynth.model import SENDS, Forest, Program, ThreadblockProgram, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,24 @@ class LinkRate:
     def gap(self) -> Fraction:
         """Lost share of time: bound / reached - 1; 0 is proven optimal."""
         return self.bound / self.algbw - 1
+
+
+def forest_rate(forest: Forest, bound: Fraction) -> LinkRate:
+    """Return what links allow a forest, beside what they allow any schedule.
+
+    A phase begins for the first chunks long before the one in front of it ends for the last, so
+    what counts is how much each link carries in all phases. That is more than `Forest.algbw`, which
+    has one phase follow the other, where phases load different links.
+    """
+    if forest.together or forest.in_network or len(forest.phases) < 2:
+        return LinkRate(forest.algbw, bound)
+    load: Counter[int] = Counter()
+    for tree in (tree for phase in forest.phases for tree in phase.trees):
+        for link in (link for edge in tree.edges for link in edge.route):
+            load[link] += tree.weight
+    links = forest.problem.topology.links
+    slowest = max(chunks / links[link].bandwidth for link, chunks in load.items())
+    return LinkRate(max(forest.algbw, forest.chunks / slowest), bound)
 
 
 def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate | None:

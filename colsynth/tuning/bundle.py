@@ -16,7 +16,7 @@ from colsynth.runtimes.profile import Profile
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.levels import LEVELS
-from colsynth.search.library import library_algorithms, library_case
+from colsynth.search.library import Library, library_algorithms, library_case
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.plan import Plan
@@ -177,10 +177,11 @@ def _offer(
 ) -> Offer:
     """Return what may serve a case; what the library has itself needs no file."""
     written = tuple(m for m in found if m.refusal is None and m not in inside)
-    times = (
-        [t for m in inside if (t := m.seconds[place]) is not None]
-        for place in range(len(case.sizes))
-    )
+    library = Library(case)  # as it stands: a small budget may have left its protocols out
+    times = [[t for m in inside if (t := m.seconds[i]) is not None] for i in range(len(case.sizes))]
+    for size, known in zip(case.sizes, times, strict=True):
+        if (fastest := library.fastest(size)) is not None:
+            known.append(fastest[0])
     return Offer(written, tuple(min(row, default=None) for row in times), files)
 
 

@@ -84,7 +84,7 @@ def _rates(topology: Topology, cables: _Cables, rank: int) -> list[tuple[int, in
 
 
 def _followed(topology: Topology, link: int, *, inwards: bool) -> list[int]:
-    """Return a link at a GPU and those that lead on from it to the next GPU."""
+    """Return a link at a GPU and those that lead on from it to the next GPU; none to a dead end."""
     route = [link]
     while True:
         here = topology.links[route[-1]]
@@ -97,6 +97,8 @@ def _followed(topology: Topology, link: int, *, inwards: bool) -> list[int]:
             if (other.target if inwards else other.source) == at
             and (other.source if inwards else other.target) != before
         ]
+        if not onward:
+            return []
         route.append(onward[0])
 
 
@@ -106,7 +108,10 @@ def _cables(topology: Topology, direction: Direction) -> _Cables:
     for i, link in enumerate(topology.links):
         end = link.target if inwards else link.source
         if end in topology.rank_of:
-            last = topology.links[_followed(topology, i, inwards=inwards)[-1]]
+            route = _followed(topology, i, inwards=inwards)
+            if not route:
+                continue
+            last = topology.links[route[-1]]
             far = topology.rank_of[last.source if inwards else last.target]
             if far != topology.rank_of[end]:
                 found[topology.rank_of[end]].append((far, i))

@@ -242,3 +242,29 @@ def test_bound_prints_steps(capsys):
     assert slow == pytest.approx(fast)
     assert run(["bound", "torus:4x4", "-c", "allreduce", "--steps"]) == 0
     assert "throughput-optimal at the least height" in capsys.readouterr().out
+
+
+def test_free_roots_may_beat_shortest_paths_that_are_optimal_for_equal_ones(capsys):
+    for option in ("--steps", "--heights"):
+        assert run(["bound", "mesh:1x4", "-c", "allreduce", option, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["optimum_gb_per_s"] == 50
+        assert found["equal_roots_gb_per_s"] == pytest.approx(100 / 3)
+        assert not found.get("throughput_optimal")
+        assert run(["bound", "mesh:1x4", "-c", "allreduce", option]) == 0
+        assert "50 GB/s" in capsys.readouterr().out
+
+
+def test_a_switch_that_leads_nowhere_is_left_out(tmp_path):
+    path = tmp_path / "dead_end.yaml"
+    path.write_text(
+        "version: 1\nname: dead end\nnodes:\n"
+        + "".join(f"- {{name: g{i}, kind: gpu, box: 0}}\n" for i in range(3))
+        + "- {name: s, kind: switch, box: 0}\nlinks:\n"
+        + "".join(
+            f"- {{from: {a}, to: {b}, bandwidth: 10 GB/s}}\n"
+            for a, b in (("g0", "g1"), ("g1", "g2"), ("g2", "g0"), ("g0", "s"))
+        )
+    )
+    problem = api.make_problem(api.load_topology(str(path)), "allgather")
+    check_steps(problem, api.steps(problem))

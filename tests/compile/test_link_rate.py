@@ -5,7 +5,8 @@ from fractions import Fraction
 import pytest
 
 from colsynth import api
-from colsynth.compile.link_rate import link_rate
+from colsynth.bounds.optimum import best_optimum
+from colsynth.compile.link_rate import forest_rate, link_rate
 from colsynth.errors import InputError, LimitError
 
 
@@ -50,7 +51,28 @@ def test_trees_are_compared_with_what_any_schedule_reaches(machine):
     best = api.allreduce_bound(problem)
     assert figures["bound_gb_per_s"] == pytest.approx(float(best.algbw) / 1e9)
     assert done.links.bound == best.algbw > done.schedule.bound.algbw
-    assert figures["gap"] == float(best.algbw / done.schedule.algbw - 1) > 0
+    assert figures["gap"] == float(best.algbw / done.links.algbw - 1) > 0
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce", "broadcast"])
+@pytest.mark.parametrize(("machine", "nodes"), [("dgx-a100", 2), ("mi250", 1), ("mesh:2x3", None)])
+def test_phases_overlap_on_links(machine, nodes, collective):
+    """One phase alone has the rate that its forest states; several have that or more."""
+    problem = api.make_problem(api.load_topology(machine, nodes=nodes), collective)
+    bound = best_optimum(problem).algbw
+    for trees in ("1", "optimal"):
+        forest = api.pack(problem, trees)
+        rate = forest_rate(forest, bound)
+        assert bound >= rate.algbw >= forest.algbw
+        assert rate.algbw == forest.algbw or len(forest.phases) > 1
+
+
+def test_equal_roots_on_a_path_reach_what_free_ones_do():
+    """Its end links carry 3/4 one way while it reduces, and 1/4 while it copies: 1 in all."""
+    problem = api.make_problem(api.load_topology("mesh:1x4"), "allreduce")
+    forest = api.pack(problem, "1")
+    assert forest.algbw == Fraction(100 * 10**9, 3)
+    assert forest_rate(forest, forest.bound.algbw).algbw == 50 * 10**9
 
 
 def test_rounds_and_timed_schedules_have_no_rate_of_links():

@@ -62,7 +62,7 @@ def parse(source: Source) -> Box | Plan:
     """
     rows = _rows(source.text)
     limited(rows, "rows", source.span(1))
-    names, body = _named(rows)
+    names, body = _named(rows, source)
     if len(names) < 2 or len(body) != len(names):
         phrase = f"{len(body)} rows for {len(names)} nodes"
         raise refusal(phrase, source.span(1), "expected a square matrix of two nodes or more")
@@ -87,8 +87,8 @@ def parse(source: Source) -> Box | Plan:
     return _network(source, names, links, tuple(warnings))
 
 
-def _named(rows: list[list[_Cell]]) -> tuple[list[str], list[list[_Cell]]]:
-    """Return the names of the nodes, and the rows without them."""
+def _named(rows: list[list[_Cell]], source: Source) -> tuple[list[str], list[list[_Cell]]]:
+    """Return the names of the nodes, and the rows without them, in the same order."""
     head = rows[0]
     # The corner above names may be empty; a single odd cell beside numbers is a slip.
     odd = [not _NUMBER.fullmatch(cell.text) for cell in head]
@@ -96,11 +96,28 @@ def _named(rows: list[list[_Cell]]) -> tuple[list[str], list[list[_Cell]]]:
         body = rows[1:]
         beside = all(len(row) == len(head) for row in body) and len(body) == len(head) - 1
         if beside:
-            return [cell.text for cell in head[1:]], [row[1:] for row in body]
+            return _labelled([cell.text for cell in head[1:]], body, source)
         if body and all(len(row) == len(head) + 1 for row in body):
             return [cell.text for cell in head], [row[1:] for row in body]
         return [cell.text for cell in head], body
     return [f"GPU {i}" for i in range(len(rows))], rows
+
+
+def _labelled(
+    names: list[str], body: list[list[_Cell]], source: Source
+) -> tuple[list[str], list[list[_Cell]]]:
+    """Return names and rows in the order of the columns; rows without labels are in it already."""
+    if not any(row[0].text for row in body):
+        return names, [row[1:] for row in body]
+    found: dict[str, list[_Cell]] = {}
+    for label, *cells in body:
+        at = source.span(label.line, label.column)
+        if label.text not in names:
+            raise refusal(f"no column is called {label.text[:40]!r}, as this row is", at)
+        if label.text in found or names.count(label.text) > 1:
+            raise refusal(f"the name {label.text[:40]!r} is there twice", at)
+        found[label.text] = cells
+    return names, [found[name] for name in names]
 
 
 def _network(

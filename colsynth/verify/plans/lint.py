@@ -84,6 +84,9 @@ class _Gpu:
             self._add("P02", f"the GPU at place {self.rank} has id {gpu.id}")
         if gpu.input_chunks < 1 or gpu.output_chunks < 1 or gpu.scratch_chunks < 0:
             self._add("P02", "input and output need at least one chunk each")
+        for number, semaphore in enumerate(gpu.semaphores):
+            if semaphore.init_value < 0:
+                self._add("P02", f"semaphore {number} begins at {semaphore.init_value}")
         if not gpu.threadblocks:
             self._add("P02", "a GPU without threadblocks cannot be launched")
         for what, count in self.chunks.items():

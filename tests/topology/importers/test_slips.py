@@ -9,6 +9,8 @@ CASES = [
     ("m.csv", "0,50,50\n50,0,5O\n50,50,0\n", "2:6: error[CS152]: '5O' is no capacity"),
     ("m.csv", "0,x,y\n50,0,50\n50,50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
     ("m.csv", "0,x\n50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
+    ("m.csv", ",a,b\nx,0,1\nb,1,0\n", "2:1: error[CS152]: no column is called 'x'"),
+    ("m.csv", ",a,b\na,0,1\na,1,0\n", "3:1: error[CS152]: the name 'a' is there twice"),
     ("topology.conf", "SwitchName=s0 Nodes=n[0-3\n", "1:21: error[CS152]: a bracket of 'n[0-3'"),
     ("topology.conf", "SwitchName=s0 Nodes=n0-3]\n", "1:21: error[CS152]: a bracket of 'n0-3]'"),
 ]
@@ -21,6 +23,16 @@ def test_a_slip_is_named(name, text, told, tmp_path, capsys):
     box = ["--box", "dgx-a100"] if name == "topology.conf" else []
     assert run(["topology", "import", str(path), *box]) == 2
     assert f"{path}:{told}" in capsys.readouterr().err
+
+
+def test_rows_are_found_by_their_names(tmp_path, capsys):
+    path = tmp_path / "m.csv"
+    made = []
+    for rows in ("a,0,9,5\nb,9,0,7\nc,5,7,0\n", "c,5,7,0\na,0,9,5\nb,9,0,7\n"):
+        path.write_text(f",a,b,c\n{rows}")
+        assert run(["topology", "import", str(path)]) == 0
+        made.append(capsys.readouterr().out)
+    assert made[0] == made[1]
 
 
 def test_names_above_a_matrix_are_names(tmp_path, capsys):

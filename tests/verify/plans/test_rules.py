@@ -131,6 +131,11 @@ def test_the_small_plan_is_right_in_both_modes():
         assert dict(report.facts)["content"] == "executed symbolically"
 
 
+def test_a_semaphore_below_zero_is_refused():
+    gpus = [{**rank_of(rank), "semaphores": [{"init_value": -1}]} for rank in (0, 1)]
+    assert {finding.rule for finding in verified(plan(gpus=gpus)).errors} == {"P02"}
+
+
 def test_gpus_without_threadblocks_cannot_be_launched():
     report = verified(plan(gpus=[{**rank_of(rank), "threadblocks": []} for rank in (0, 1)]))
     assert {finding.rule for finding in report.errors} == {"P02"}
