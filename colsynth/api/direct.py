@@ -66,7 +66,7 @@ class HeightRow:
 def heights(
     problem: Problem, progress: Callable[[str, int, int], None] | None = None
 ) -> list[HeightRow]:
-    """Return what trees of each height reach, from the lowest to the first at the optimum.
+    """Return what trees of each height reach, from the lowest to the first found at the optimum.
 
     All proofs are checked.
 
@@ -82,6 +82,7 @@ def heights(
     InputError
         CS309: the topology has switches. CS310: it is too large.
     """
+    from colsynth.api.trees import pack
     from colsynth.bounds.levels import height_bound
     from colsynth.bounds.trees import bound
     from colsynth.runtimes.target import Context
@@ -89,21 +90,25 @@ def heights(
     from colsynth.verify import check_forest
     from colsynth.verify.heights import check_heights
 
-    optimum = bound(problem)
+    optimum, highest = bound(problem), pack(problem, "optimal")
     rows: list[HeightRow] = []
+    best = Fraction(0)
     lowest = max(len(phase.steps) for phase in steps(problem).phases)
-    for height in range(lowest, problem.topology.size):
+    for height in range(lowest, max(lowest, highest.max_height) + 1):
         if progress is not None:
             progress(f"trees of height {height}", len(rows), 0)
-        limits = [height_bound(problem, cut.direction, height) for cut in optimum.cuts]
-        for limit in limits:
-            check_heights(problem, limit)
-        slowest = sum((limit.load for limit in limits), Fraction(0))
-        best = min(sum(problem.weights) / slowest, optimum.algbw)
-        forest = bounded_forest(problem, "optimal", height, Context())
-        check_forest(forest)
+        if best < optimum.algbw:
+            limits = [height_bound(problem, cut.direction, height) for cut in optimum.cuts]
+            for limit in limits:
+                check_heights(problem, limit)
+            slowest = sum((limit.load for limit in limits), Fraction(0))
+            best = min(sum(problem.weights) / slowest, optimum.algbw)
+        forest = highest
+        if height < highest.max_height:
+            forest = bounded_forest(problem, "optimal", height, Context())
+            check_forest(forest)
         rows.append(HeightRow(height, best, forest))
-        if best == optimum.algbw:
+        if forest.algbw == optimum.algbw:
             break
     return rows
 

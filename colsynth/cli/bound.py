@@ -220,8 +220,14 @@ def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
     }
 
 
-def _title(found: Found, trees: Reached | None) -> str:
-    """Return the title of the figure: the optimum, or only a limit."""
+def _title(problem: Problem, found: Found, trees: Reached | None) -> str:
+    """Return the title of the figure: the optimum, or only a limit.
+
+    Of an allreduce in several groups only the optimum of equal roots is known, of which one phase
+    follows the other.
+    """
+    if problem.collective is Collective.ALLREDUCE and not isinstance(found, AllreduceBound):
+        return "equal roots of" if is_optimum(found.algbw, trees) else "equal roots at most, for"
     if isinstance(found, AllreduceBound) and not found.known:
         return "at least, for" if is_optimum(found.algbw, trees) else "equal roots at most, for"
     proven = found.exact if isinstance(found, FlowBound) else is_optimum(found.algbw, trees)
@@ -234,7 +240,7 @@ def _show(problem: Problem, found: Found, reach: Reached | None, healthy: Fracti
     topology = problem.topology
     table = Table.grid(padding=(0, 2))
     where = f"{asked_ranks(problem)} on {topology.name} ({topology.size} GPUs)"
-    title = _title(found, reach)
+    title = _title(problem, found, reach)
     table.add_row(title, f"{problem.collective}{_ways(problem)}{where}")
     exact = f"exactly {exact_gb_per_s(found.algbw)} GB/s"
     table.add_row("algbw", f"{format_bandwidth(found.algbw)}, {exact}")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,6 +13,8 @@ from colsynth.bounds.levels import height_bound
 from colsynth.cli.main import run
 from colsynth.errors import InputError, VerificationError
 from colsynth.model import Direction
+from colsynth.runtimes.target import Context
+from colsynth.synthesis.bfb.bounded import bounded_forest
 from colsynth.topology import load
 from colsynth.verify.heights import check_heights
 from tests.bounds.test_steps import random_fabric
@@ -101,3 +104,19 @@ def test_commands(capsys, tmp_path):
     assert re.findall(r"CS\d+", capsys.readouterr().err) == ["CS210", "CS217", "CS217"]
     assert run(["bound", "kautz:2,3", "-c", "allgather", "--heights"]) == 0
     assert "no trees of this height are faster" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("spec", ["hypercube:3", "ring:5", "kautz:2,2"])
+def test_heights_of_a_broadcast_end_where_the_optimum_is_reached(spec):
+    """Each height is no worse than one that is lower, nor than a given number of trees there."""
+    problem = api.make_problem(api.load_topology(spec), "broadcast")
+    rows = api.heights(problem)
+    rates = [row.forest.algbw for row in rows]
+    assert rates == sorted(rates)
+    assert rates[-1] == rows[-1].bound == api.bound(problem).algbw
+    for row in rows:
+        assert row.forest.max_height <= row.height
+        for trees in ("1", "2", "3"):
+            with suppress(InputError):
+                given = bounded_forest(problem, trees, row.height, Context())
+                assert given.algbw <= row.forest.algbw <= row.bound

@@ -151,7 +151,7 @@ def bounded_forest(problem: Problem, trees: str, height: int, target: Context) -
     ----------
     trees : str
         A number per root; otherwise the fewest, up to `_CHUNKS`, that are found to meet the bound
-        of the height, else about as many.
+        of the height, else those of so many that come nearest.
     target : Context
         Told of progress.
 
@@ -165,19 +165,26 @@ def bounded_forest(problem: Problem, trees: str, height: int, target: Context) -
     for number, cut in enumerate(optimum.cuts):
         target.progress("packing trees of bounded height", number, len(optimum.cuts))
         pools.append(_filled(problem, cut.direction, height))
-    if trees.isdigit():
-        tries = [(int(trees), False)]
-    else:
-        step = lcm(*(pool.step for pool in pools))
-        tries = [(count, True) for count in range(step, _CHUNKS + 1, step)]
-        tries += [(count, False) for count in dict.fromkeys((min(step, _CHUNKS), 1))]
-    for count, meets in tries:
+
+    def forest(count: int, *, meets: bool) -> Forest | None:
         pairs = zip(optimum.cuts, pools, strict=True)
         phases = [_phase(pool, cut.direction, count, meets=meets) for cut, pool in pairs]
         whole = tuple(phase for phase in phases if phase is not None)
-        if len(whole) == len(phases):
-            shares = tuple(part * count for part in problem.shards)
-            return Forest(problem, optimum, 0 if shares else count, whole, shares)
+        shares = tuple(part * count for part in problem.shards)
+        full = len(whole) == len(phases)
+        return Forest(problem, optimum, 0 if shares else count, whole, shares) if full else None
+
+    if trees.isdigit():
+        counts: Sequence[int] = (int(trees),)
+    else:
+        step = lcm(*(pool.step for pool in pools))
+        for count in range(step, _CHUNKS + 1, step):
+            if (found := forest(count, meets=True)) is not None:
+                return found
+        counts = range(1, _CHUNKS + 1)
+    made = [found for count in counts if (found := forest(count, meets=False)) is not None]
+    if made:
+        return max(made, key=lambda one: one.algbw)  # the fewest trees among equals
     raise InputError(Diagnostic("CS310", "no whole trees were found", help="allow more height"))
 
 
