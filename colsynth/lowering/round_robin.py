@@ -46,13 +46,13 @@ def round_robin(
     source, target = columns.source, columns.target
     boxes = box_numbers(topology)
     box, count, size = np.array(boxes), 1 + max(boxes), topology.size
-    if rotation:
-        begin = rotated_beats(transfers, columns, boxes, rotation)
-    else:
-        begin = _beats(transfers, columns, lag, spacing) + columns.segment
     root = box[_roots(columns)]
     inwards, outwards = (root - box[source]) % count, (box[target] - root) % count
     shift = np.where(columns.reduces > 0, np.where(inwards == 0, count, inwards), outwards)
+    if rotation:
+        begin = rotated_beats(transfers, columns, boxes, shift, rotation)
+    else:
+        begin = _beats(transfers, columns, lag, spacing) + columns.segment
     order: list[int] = np.lexsort(((target - source) % size, shift, begin)).tolist()
     return order
 

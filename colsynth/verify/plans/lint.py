@@ -68,11 +68,7 @@ class _Gpu:
         self.plan, self.gpu, self.rank = plan, gpu, rank
         self.profile, self.findings = profile, findings
         self.limits = profile.plans
-        self.chunks = {
-            "i": gpu.input_chunks,
-            "o": gpu.output_chunks,
-            "s": gpu.scratch_chunks,
-        }
+        self.chunks = _sizes(gpu)
         self.ends = {
             kind: [p for c in gpu.channels if c.channel_type == kind for p in c.connected_to]
             for kind in TYPES
