@@ -26,7 +26,7 @@ COMMANDS = [
     "survey ring:4 -c allgather --jobs 1",
     "compare ring:4 -c allgather --jobs 1 --budget 3 --sizes 1MB",
     f"simulate {FILE} -r msccl -t clique:2 --sizes 1MB --breakdown",
-    "tune ring:4 -c allgather -r msccl -o d --jobs 1 --budget 3 --sizes 1MB",
+    "tune ring:4 -c allgather -r msccl -o d --jobs 1 --budget 12 --sizes 1GB",
 ]
 
 

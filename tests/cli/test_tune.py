@@ -177,8 +177,8 @@ def test_a_log_of_the_machine_decides(tmp_path, capsys):
         lines.append(f"{size} {size // 4} float sum -1 {cells * 2}")
     log = tmp_path / "log.txt"
     log.write_text("\n".join(lines) + "\n")
-    case = ["tune", "dgx-1v", "-c", "allgather", "-r", "msccl", "--algorithms", "forest"]
-    case += ["--sizes", "4MiB", "--budget", "12", "--jobs", "1", "--json"]
+    case = ["tune", "dgx-1v", "-c", "alltoall", "-r", "msccl", "--algorithms", "ten,allpairs"]
+    case += ["--sizes", "4MiB", "--budget", "24", "--jobs", "1", "--json"]
     found = []
     for name, more in (("plain", []), ("told", ["--log", str(log)])):
         assert run([*case, *more, "-o", str(tmp_path / name)]) == 0
