@@ -101,19 +101,25 @@ def _port(net: _Net, switch: str, found: re.Match[str], number: int) -> None:
 
 def _fabric(net: _Net) -> Fabric:
     index = {guid: i for i, guid in enumerate(net.switches)}
-    cables = []
+    cables, odd = [], []
     for (one, other), ports in net.cables.items():
         back = net.cables.get((other, one), Counter())
         if other not in index or one == other or ((other, one) in net.cables and one > other):
             continue  # the file is an excerpt, or the other end is told
         at = net.places[f"{one} {other}"]
         listed = max(ports, back, key=Counter.total)
+        if ports.total() == back.total() and ports != back:
+            listed = min(ports, back, key=lambda ends: sum(r * n for r, n in ends.items()))
+            phrase = f"the cables of {net.switches[one]} and {net.switches[other]} have two speeds"
+            note = "one end reports another than the other; the slower counts"
+            odd.append(warning("W13", phrase, at, note))
         cables += [Cable(index[one], index[other], n, rate, at) for rate, n in listed.items()]
     hosts, warnings = _hosts(net, index)
     if not hosts:
         raise refusal("no host is on any switch", net.source.span(1))
     switches = tuple(_labels(net.switches))
-    return Fabric("ibnetdiscover", net.source.file, switches, tuple(cables), hosts, (), warnings)
+    told = (*warnings, *odd)
+    return Fabric("ibnetdiscover", net.source.file, switches, tuple(cables), hosts, (), told)
 
 
 def _labels(switches: dict[str, str]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.text import listed
 from colsynth.topology.importers import rates
 from colsynth.topology.importers.cluster import repeated
 from colsynth.topology.importers.doubts import warning
@@ -204,13 +205,17 @@ class _Joined:
         if [port.label for port in host.ports] == [""]:
             return [(port, host.ports[0]) for port in box]
         labels = {port.label: port for port in box}
-        if all(end.label in labels for end in host.ports):
-            return [(labels[end.label], end) for end in host.ports]
+        named = all(end.label in labels for end in host.ports)
         if len(box) != len(host.ports):
             phrase = f"{host.name} has {plural(len(host.ports), 'port')}, the box {len(box)}"
             note = "paired in order; what is left over is left out"
+            if named:
+                without = labels.keys() - {end.label for end in host.ports}
+                note = f"without a cable: {listed(sorted(without))}"
             advice = "run ibnetdiscover on every subnet, or choose another --box"
             self.warnings.append(warning("W25", phrase, host.at, note, advice=advice))
+        if named:
+            return [(labels[end.label], end) for end in host.ports]
         return list(zip(box, host.ports, strict=False))
 
     def _slower(self, port: Port, end: HostPort) -> Fraction:

@@ -1,8 +1,12 @@
 """Slips in files that are imported are refused where they stand, not read as something else."""
 
+from pathlib import Path
+
 import pytest
 
 from colsynth.cli.main import run
+
+CORPUS = Path(__file__).parents[2] / "corpus" / "machines"
 
 CASES = [
     ("m.csv", "0,x,50\n50,0,50\n50,50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
@@ -42,3 +46,22 @@ def test_names_above_a_matrix_are_names(tmp_path, capsys):
         assert run(["topology", "import", str(path)]) == 0
         out = capsys.readouterr().out.replace("#", " ")
         assert "gpu0 is a, gpu1 is b" in " ".join(out.split())
+
+
+def test_ports_without_a_cable_and_cables_of_two_speeds_are_told(tmp_path, capsys):
+    text = (CORPUS / "good-ibnetdiscover.txt").read_text()
+    path = tmp_path / "fabric.txt"
+    words = ["topology", "import", str(CORPUS / "w09-all-on-one-host-bridge.xml")]
+    line = next(x for x in text.splitlines(True) if '"two mlx5_1"' in x)
+    path.write_text(text.replace(line, ""))
+    assert run([*words, "--fabric", str(path)]) == 0
+    assert "without a cable: mlx5_1" in capsys.readouterr().err
+    made = []
+    for end in ('# "leaf"', '# "spine"'):  # the slower end counts, whichever it is
+        lines = [x.replace("4xNDR", "4xHDR") if end in x else x for x in text.splitlines(True)]
+        path.write_text("".join(lines))
+        assert run([*words, "--fabric", str(path)]) == 0
+        shown = capsys.readouterr()
+        assert "warning[W13]" in shown.err
+        made.append(shown.out)
+    assert made[0] == made[1]
