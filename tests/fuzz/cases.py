@@ -18,8 +18,9 @@ from tests.fuzz import samples
 from tests.fuzz.lines import GOOD, mutated_line
 from tests.fuzz.mutations import mutated_bytes, mutated_document, mutated_text, mutated_value, pick
 
-MOST_CHUNKS = 4096
-"""Of a GPU: matching takes their square, two seconds for so many on three GPUs."""
+MOST = {"--chunks-per-gpu": 4096, "--tries": 64}
+"""Values of options beyond which work takes long, as it should: matching takes the square of the
+chunks, two seconds for so many on three GPUs."""
 
 MOST_RANKS = 32
 """Of a topology that is more than checked: larger ones take seconds, as they should."""
@@ -127,8 +128,8 @@ def _is_quick(words):
     """Whether a command line asks for nothing that honest work takes long for."""
     if len(words) < 2 or words[0] in ("verify", "env") or words[1] == "check":
         return True
-    chunks = [value for option, value in pairwise(words) if option == "--chunks-per-gpu"]
-    if any(value.isdecimal() and int(value) > MOST_CHUNKS for value in chunks if len(value) < 10):
+    given = ((value, most) for option, value in pairwise(words) for most in [MOST.get(option)])
+    if any(most and value.isdecimal() and int(value[:20]) > most for value, most in given):
         return False
     place = {"simulate": "-t", "topology": words[1]}.get(words[0], words[0])
     specs = [value for option, value in pairwise(words) if option == place]
