@@ -28,10 +28,10 @@ def env(
     """Print the shell exports that make a job use the files; pass them to eval."""
     from colsynth.runtimes import exports, profile, variables
 
-    target, paths = profile(runtime), tuple(files)
-    values = variables(paths, target)
+    target = profile(runtime)
+    values = variables(files, target)
     if not anyway:
-        _refuse_bad(paths, target)
+        _refuse_bad(files, target)
     if json:
         emit_json(dict(values))
         return

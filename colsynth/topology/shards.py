@@ -79,7 +79,7 @@ def read_shards(
         CS101 to CS109 for a file that cannot be read, CS130 for GPUs that are not there, CS137
         for GPUs without a shard or with two, and sizes that cannot be; at their place.
     """
-    return _reduced(*_sizes(path, topology, members))
+    return _reduced(*_sizes(*_read(path), topology, members))
 
 
 def bytes_of_shards(
@@ -89,18 +89,21 @@ def bytes_of_shards(
 
     Parameters and errors are those of `read_shards`.
     """
-    form = convert(read_document(path, WORDING), _Shards)
+    document, form = _read(path)
     if form.shards[0].weight is not None:
         return None
-    return sum(_sizes(path, topology, members)[0])
+    return sum(_sizes(document, form, topology, members)[0])
+
+
+def _read(path: Path) -> tuple[Document, _Shards]:
+    document = read_document(path, WORDING)
+    return document, convert(document, _Shards)
 
 
 def _sizes(
-    path: Path, topology: Topology, members: Sequence[int] | None
+    document: Document, form: _Shards, topology: Topology, members: Sequence[int] | None
 ) -> tuple[list[int], Sequence[int]]:
     """Return weights or bytes by rank, and the ranks that take part."""
-    document = read_document(path, WORDING)
-    form = convert(document, _Shards)
     names = GpuNames(document, topology)
     sizes: dict[int, int] = {}
     spans: dict[int, Span] = {}
