@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -52,6 +52,13 @@ def is_fabric(problem: Problem) -> bool:
     )
 
 
+def gains_by_free_roots(optimum: Optimum) -> bool:
+    """Whether the bound of an allreduce is better with free roots."""
+    from colsynth.synthesis.forest.rate import TOLERANCE
+
+    return isinstance(optimum, AllreduceBound) and optimum.gain > TOLERANCE
+
+
 @dataclass(frozen=True)
 class Quest:
     """A search in progress for the best plan of a wish.
@@ -70,31 +77,17 @@ class Quest:
 
     @classmethod
     def of(
-        cls,
-        workshop: Workshop,
-        objective: Objective,
-        wish: Wish,
-        means: Means,
-        optimum: Optimum,
-        protocols: tuple[str, ...] | None = None,
-        known: Mapping[Plan, Measured] | None = None,
+        cls, workshop: Workshop, objective: Objective, wish: Wish, means: Means, optimum: Optimum
     ) -> Quest:
-        """Return a search that has not begun, given the bound of the links.
-
-        Protocols are all that are usable, unless given; `known` is as for `Searcher`.
-        """
-        from colsynth.synthesis.forest.rate import TOLERANCE
-
+        """Return a search that has not begun, given the bound of the links."""
         case = workshop.case
-        if wish.protocol is not None or not LEVELS[wish.level].sweep:
-            protocols = (wish.protocol or "Simple",)
-        elif protocols is None:
+        protocols: tuple[str, ...] = (wish.protocol or "Simple",)
+        if LEVELS[wish.level].sweep and wish.protocol is None:
             protocols = usable_protocols(case)
-        gain = optimum.gain if isinstance(optimum, AllreduceBound) else 0
         least = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
         pinned = frozenset(wish.settings)
-        searcher = Searcher(workshop, objective, means, protocols, pinned, least, known)
-        return cls(wish, searcher, gain > TOLERANCE)
+        searcher = Searcher(workshop, objective, means, protocols, pinned, least)
+        return cls(wish, searcher, gains_by_free_roots(optimum))
 
     @property
     def _case(self) -> Case:

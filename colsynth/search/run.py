@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
 from colsynth.search.case import Case, usable_protocols
@@ -14,7 +15,7 @@ from colsynth.search.means import Means, Progress
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-from colsynth.search.quest import Quest
+from colsynth.search.quest import Quest, gains_by_free_roots
 from colsynth.search.searcher import Searcher
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
@@ -97,14 +98,13 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     LimitError
         The runtime serves no such problem.
     """
-    from colsynth.bounds.optimum import best_optimum
-
     budget = LEVELS[-1].evaluations if means.budget is None else means.budget
     require_least("--budget", budget, 1)
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
     workshop, found, spent = Workshop(case), dict[Plan, Measured](), list[bool]()
-    wish, optimum = Wish(rounds=case.profile.rounds), best_optimum(case.problem)
-    whole = set(algorithms) >= set(algorithm_names(case.problem, profile=case.profile))
+    wish = Wish(rounds=case.profile.rounds)
+    every = algorithm_names(case.problem, profile=case.profile)
+    outlook = _outlook(case) if means.budget is None and set(algorithms) >= set(every) else None
     for place, objective in enumerate(Objective.each(case.sizes)):
         own = replace(means, budget=budget, progress=_part(means.progress, place, len(case.sizes)))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
@@ -112,14 +112,25 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
         spent.append(searcher.is_spent())
-        if whole and means.budget is None and "Simple" in protocols:
+        if outlook is not None and "Simple" in protocols:
+            floors, free_roots = outlook
             free = replace(own, budget=None)
-            quest = Quest.of(workshop, objective, wish, free, optimum, protocols, found)
+            again = Searcher(workshop, objective, free, protocols, floors=floors, known=found)
+            quest = Quest(wish, again, free_roots)
             quest.begin()
-            if quest.searcher.best() is not None:
+            if again.best() is not None:
                 quest.improve(LEVELS[DEFAULT_LEVEL])
-            found = found | quest.searcher.found
+            found = found | again.found
     return Explored(tuple(found.values()), tuple(spent))
+
+
+def _outlook(case: Case) -> tuple[tuple[RuntimeBound, ...], bool]:
+    """Return the floors at all sizes, and whether free roots gain: what `Quest` is told."""
+    from colsynth.bounds.optimum import best_optimum
+
+    optimum = best_optimum(case.problem)
+    floors = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
+    return floors, gains_by_free_roots(optimum)
 
 
 def _part(told: Progress | None, place: int, parts: int) -> Progress | None:
