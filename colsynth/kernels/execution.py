@@ -24,7 +24,7 @@ import numpy as np
 
 from colsynth.kernels.alarms import first_of, no_events, schedule
 from colsynth.kernels.compiled import njit
-from colsynth.kernels.sharing import enter, leave, rate_of, settle
+from colsynth.kernels.sharing import enter, leave, other_links, rate_of, settle
 
 INSTANT = 1e-3
 PASS = 1 << 32
@@ -64,7 +64,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
         block_first, receives, sends, pieces, signals, ordinal, busy, speed,
         wait_first, wait_block, wait_ordinal,
     ) = units  # fmt: skip
-    latency, give_back, cap, route_first, route, owner, capacity = network
+    latency, give_back, cap, route_first, route, capacity = network
     (
         group, chunk, tile_bytes, last_tile_bytes, tiles, slices, least_slice, depth, after_wait,
     ) = passes  # fmt: skip
@@ -95,7 +95,10 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
         widest = max(widest, base[link + 1])
         base[link + 1] += base[link]
     member, place = np.empty(route.size, np.int32), np.empty(route.size, np.int64)
-    level, limits = np.full(links, np.inf), np.empty(widest)
+    second = other_links(route_first, route, links)
+    flow, across = np.empty(route.size, np.int32), np.empty(route.size, np.int32)
+    ceiling = np.empty(route.size)
+    level, limits = np.full(links + 1, np.inf), np.empty(widest)
     queue, queued = np.empty(max(links, 1), np.int32), np.zeros(links, np.bool_)
     visits, touched = np.zeros(links, np.int32), np.zeros(links, np.int32)
     stale, stale_list = np.zeros(connections, np.bool_), np.empty(connections, np.int32)
@@ -126,7 +129,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 done_slices += 1
                 into, out = receives[u], sends[u]
                 if phase[b] == FLOWING:
-                    leave(route_first, route, place, base, load, member, out)
+                    leave(route_first, route, place, base, load, member, flow, across, ceiling, out)
                     flow_block[out] = -1
                     for k in range(route_first[out], route_first[out + 1]):
                         if not queued[route[k]]:
@@ -258,7 +261,10 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 flow_block[out] = b
                 left[out], since[out], rate[out] = size[b], now, 0.0
                 limiting[out] = -1
-                enter(route_first, route, place, base, load, member, out)
+                enter(
+                    route_first, route, second, cap, place,
+                    base, load, member, flow, across, ceiling, out,
+                )  # fmt: skip
                 if not stale[out]:
                     stale[out] = True
                     stale_list[found] = out
@@ -272,8 +278,8 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
             continue
         found = settle(
             queue, dirty, queued, visits, touched,
-            capacity, route_first, route, owner, base, load, member, level, cap, limits,
-            stale, stale_list, found,
+            capacity, route_first, route, base, load, flow, across, ceiling, level, limits,
+            rate, stale, stale_list, found,
         )  # fmt: skip
         for i in range(found):
             c = stale_list[i]

@@ -46,8 +46,8 @@ class Network(NamedTuple):
     latency, give_back, cap : float64 (C,), float64 (C,), float64 (C,)
         Of each connection: until a slice has arrived, until its slot is known to be free,
         and the most its sender sends.
-    route_first, route, owner : int64 (C + 1,), int32, int32
-        Links of each connection, and the connection of each such entry.
+    route_first, route : int64 (C + 1,), int32
+        Links of each connection.
     capacity : float64 (L,)
     """
 
@@ -56,7 +56,6 @@ class Network(NamedTuple):
     cap: np.ndarray
     route_first: np.ndarray
     route: np.ndarray
-    owner: np.ndarray
     capacity: np.ndarray
 
 

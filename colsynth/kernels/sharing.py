@@ -15,7 +15,9 @@ levels settle. A link that was visited `MOST_VISITS` times in one moment shares 
 all its flows until it is next touched, which is safe whatever the other levels are.
 
 Flows of a link are a swap-removal list: flow i of link l is ``member[base[l] + i]``, an index
-into the concatenated routes, for i below ``load[l]``.
+into the concatenated routes, for i below ``load[l]``. What a look at all flows of a link needs
+lies beside it in the same order, since that takes most of the time: the connection (``flow``), its
+cap (``ceiling``), and the other link of its route (``across``), as most routes have two.
 """
 
 from __future__ import annotations
@@ -29,67 +31,92 @@ MOST_VISITS = 8
 
 
 @njit(cache=True, nogil=True)
-def enter(first, route, place, base, load, member, c):
+def other_links(first, route, links):
+    """Return the other link on the route of each entry, int32.
+
+    It is `links`, whose level is infinite, on a route of one link, and -1 on a route of more than
+    two.
+    """
+    other = np.full(route.size, -1, np.int32)
+    for c in range(first.size - 1):
+        begin = first[c]
+        if first[c + 1] - begin == 1:
+            other[begin] = links
+        elif first[c + 1] - begin == 2:
+            other[begin], other[begin + 1] = route[begin + 1], route[begin]
+    return other
+
+
+@njit(cache=True, nogil=True)
+def enter(first, route, other, most, place, base, load, member, flow, across, ceiling, c):
     """Add the flow on connection c to the links of its route."""
     for h in range(first[c], first[c + 1]):
         link = route[h]
         at = base[link] + load[link]
-        member[at] = h
+        member[at], flow[at], across[at], ceiling[at] = h, c, other[h], most[c]
         place[h] = at
         load[link] += 1
 
 
 @njit(cache=True, nogil=True)
-def leave(first, route, place, base, load, member, c):
+def leave(first, route, place, base, load, member, flow, across, ceiling, c):
     """Remove the flow on connection c from the links of its route."""
     for h in range(first[c], first[c + 1]):
         link = route[h]
         load[link] -= 1
-        last = member[base[link] + load[link]]
-        member[place[h]] = last
-        place[last] = place[h]
+        last, at = base[link] + load[link], place[h]
+        member[at], flow[at] = member[last], flow[last]
+        across[at], ceiling[at] = across[last], ceiling[last]
+        place[member[at]] = at
 
 
 @njit(cache=True, nogil=True)
-def _fair_level(link, capacity, first, route, owner, base, load, member, level, most, limits):
+def _fair_level(link, capacity, first, route, base, load, flow, across, ceiling, level, limits):
     """Return the level of a link, given the caps of its flows and the other levels."""
     # Without `min` and with no count of zero nothing can raise: numba counts no references.
-    count = load[link]
+    count, start, room = load[link], base[link], capacity[link]
     total = 0.0
     for i in range(count):
-        h = member[base[link] + i]
-        c = owner[h]
-        limit = most[c]
-        for k in range(first[c], first[c + 1]):
-            if route[k] != link and level[route[k]] < limit:
-                limit = level[route[k]]
+        at = start + i
+        limit = ceiling[at]
+        if across[at] >= 0:
+            beyond = level[across[at]]
+            limit = beyond if beyond < limit else limit
+        else:
+            c = flow[at]
+            for k in range(first[c], first[c + 1]):
+                if route[k] != link and level[route[k]] < limit:
+                    limit = level[route[k]]
         limits[i] = limit
         total += limit
-    room = capacity[link]
     if count == 0 or total <= room:
         return np.inf
     share = room / count
     while True:
-        taken, free = 0.0, 0
+        taken, free, following = 0.0, 0, np.inf
         for i in range(count):
-            if limits[i] <= share:
-                taken += limits[i]
+            limit = limits[i]
+            if limit <= share:
+                taken += limit
             else:
                 free += 1
+                following = limit if limit < following else following
         if free == 0:
             break
         grown = (room - taken) / free
         if grown <= share * (1.0 + 1e-12):
             break
         share = grown
+        if share < following:
+            break
     return share
 
 
 @njit(cache=True, nogil=True)
 def settle(
     queue, count, queued, visits, touched,
-    capacity, first, route, owner, base, load, member, level, most, limits,
-    stale, stale_list, found,
+    capacity, first, route, base, load, flow, across, ceiling, level, limits,
+    rate, stale, stale_list, found,
 ):  # fmt: skip
     """Bring the levels up to date, given the links in the queue.
 
@@ -99,15 +126,19 @@ def settle(
         Ring of links to look at, `count` of them from the front; `queued` marks them.
     visits, touched : int32 (L,), int32 (L,)
         All zero; scratch.
-    capacity, level : float64 (L,)
-    first, route, owner : int64 (C + 1,), int32, int32
-        Links of each connection, and the connection of each such entry.
-    base, load, member : int64 (L,), int32 (L,), int32
+    capacity : float64 (L,)
+    first, route : int64 (C + 1,), int32
+        Links of each connection.
+    base, load : int64 (L,), int32 (L,)
         Flows of each link.
-    most : float64 (C,)
-        Cap of each flow.
+    flow, across, ceiling : int32, int32, float64
+        Connection, other link and cap of each such flow.
+    level : float64 (L + 1,)
+        The last one is infinite, for routes without another link.
     limits : float64
         Scratch, as long as the longest list of flows.
+    rate : float64 (C,)
+        Of each flow, with the levels before; 0 for a new one.
     stale, stale_list, found : bool (C,), int32 (C,), int
         Flows whose rate may have changed: marks, and a list of `found` to begin with.
 
@@ -116,7 +147,7 @@ def settle(
     int
         How many flows are in the list.
     """
-    head, changed, room = 0, 0, queue.size
+    head, changed, room, links = 0, 0, queue.size, capacity.size
     while count > 0:
         link = queue[head]
         head = (head + 1) % room
@@ -134,28 +165,31 @@ def settle(
             new = capacity[link] / load[link]
         else:
             new = _fair_level(
-                link, capacity, first, route, owner, base, load, member, level, most, limits
+                link, capacity, first, route, base, load, flow, across, ceiling, level, limits
             )
             if old < new <= old * (1.0 + TOLERANCE):
                 new = old
         level[link] = new
-        if new != old:
-            for i in range(load[link]):
-                c = owner[member[base[link] + i]]
-                if not stale[c]:
-                    stale[c] = True
-                    stale_list[found] = c
-                    found += 1
-        if new == old or (new < old and new >= old * (1.0 - TOLERANCE)):
+        if new == old:
             continue
-        least = min(new, old)
-        for i in range(load[link]):
-            c = owner[member[base[link] + i]]
-            if most[c] <= least:
+        tells = new > old or new < old * (1.0 - TOLERANCE)
+        least = new if new < old else old
+        for at in range(base[link], base[link] + load[link]):
+            if ceiling[at] <= least:
                 continue
-            for k in range(first[c], first[c + 1]):
-                other = route[k]
-                if other == link or queued[other] or visits[other] > MOST_VISITS:
+            c = flow[at]
+            if least <= rate[c] and not stale[c]:
+                stale[c] = True
+                stale_list[found] = c
+                found += 1
+            if not tells:
+                continue
+            begin, end = first[c], first[c + 1]
+            if across[at] >= 0:
+                begin, end = 0, 1
+            for k in range(begin, end):
+                other = across[at] if across[at] >= 0 else route[k]
+                if other == link or other >= links or queued[other] or visits[other] > MOST_VISITS:
                     continue
                 if least < level[other] and (new > old or level[other] < np.inf):
                     queue[(head + count) % room] = other

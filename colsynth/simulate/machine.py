@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ class Machine:
     wait_first, wait_block, wait_ordinal : arrays
     connections : tuple of (int, int, int)
         (source rank, target rank, channel).
-    latency, give_back, cap, route_first, route, owner, capacity : arrays
+    latency, give_back, cap, route_first, route, capacity : arrays
     """
 
     program: ThreadblockProgram
@@ -63,7 +62,6 @@ class Machine:
     cap: Floats
     route_first: Ints
     route: NDArray[np.int32]
-    owner: NDArray[np.int32]
     capacity: Floats
 
     @cached_property
@@ -172,10 +170,6 @@ def _wiring(
         "cap": np.full(len(taken), model.rate[protocol], np.float64),
         "route_first": first,
         "route": np.array([i for route in taken for i in route], np.int32),
-        "owner": np.array(
-            [c for c, (a, b) in enumerate(pairwise(first.tolist())) for _ in range(b - a)],
-            np.int32,
-        ),
         "capacity": np.array(
             [
                 float(link.bandwidth) * part * payload
