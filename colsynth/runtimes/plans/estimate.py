@@ -2,58 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 import numpy as np
 
 from colsynth.model import RECEIVES, SENDS
 from colsynth.model.step_table import BUFFERS
 from colsynth.runtimes.plans.shape import CREDITS, Form, Ints, PlanShape
 
-_FRAME = 3 * CREDITS + 2
+_FRAME = 3 * CREDITS + 3
 """Operations of a threadblock outside its steps: signals and waits for credits, those for ports,
-the head of the pipeline, and the nops among them."""
+the head of the pipeline, and the nops before them and at the end of its body."""
+_FUSED = frozenset({"rcs", "rrs", "rrcs"})
 
 
 def most_operations(shape: PlanShape) -> int | None:
     """Return a number that the operations of no threadblock exceed; None with multicast.
 
-    Every operation may have a nop before it. What steps, dependencies and chunks used again
-    become is said by `colsynth.runtimes.plans.blocks` and `semaphores`.
+    Every operation but a wait may have a nop before it (`colsynth.runtimes.plans.sequence`). What
+    steps, dependencies and chunks used again become is said by `colsynth.runtimes.plans.blocks`
+    and `semaphores`.
 
     Time O(steps and the chunks of scratch that they touch).
     """
     if shape.program.multicasts:
         return None
+    steps = shape.program.steps
+    taken, given = _of_waits(shape)
     found = np.zeros(len(shape.blocks), dtype=np.int64)
-    np.add.at(found, shape.homes, _of_steps(shape) + _of_waits(shape))
+    np.add.at(found, shape.homes, steps.among(RECEIVES) + taken + 2 * (_of_steps(shape) + given))
     if shape.form is Form.PIPELINE:
-        found += _of_reuse(shape)
-    return _FRAME + 2 * int(found.max(initial=0))
+        found += 2 * _of_reuse(shape)
+    return _FRAME + int(found.max(initial=0))
 
 
 def _of_steps(shape: PlanShape) -> Ints:
-    """Return the most operations that move the data of each step: at most three for each part."""
+    """Return the most operations that move the data of each step, and signal that they did.
+
+    Each part is copied, added up or put into the memory of a peer. What passes on is added up and
+    put, in one operation or two; over a port it may be copied before.
+    """
     steps = shape.program.steps
+    pipeline = shape.form is Form.PIPELINE
+    parts: Ints = steps.count if pipeline else np.ones_like(steps.count)
+    far = [
+        block.send is not None and shape.is_port(rank, block.send) for rank, block in shape.blocks
+    ]
+    port = np.array(far, dtype=np.bool_)[shape.homes]
+    sends, fused = steps.among(SENDS), steps.among(_FUSED)
+    in_scratch = steps.source[0] == BUFFERS.index("s")
+    each = 1 + (fused & (port | (pipeline & in_scratch))) + (sends & port)
+    found: Ints = parts * each + (sends & ~port)
+    return found
 
-    def many(ops: Container[str]) -> Ints:
-        return steps.among(ops).astype(np.int64)
 
-    parts: Ints = steps.count if shape.form is Form.PIPELINE else np.ones_like(steps.count)
-    local, sent, received = many({"cpy", "re"}), many(SENDS), many(RECEIVES)
-    once = received + 2 * sent
-    each = local + received + 2 * sent
-    return once + parts * each
-
-
-def _of_waits(shape: PlanShape) -> Ints:
-    """Return the most operations on semaphores of each step: one for each dependency."""
+def _of_waits(shape: PlanShape) -> tuple[Ints, Ints]:
+    """Return the most semaphores that each step takes and gives: one for each dependency."""
     program = shape.program
     steps = program.steps
     begins = np.cumsum(program.lengths) - program.lengths
     waiting = np.repeat(shape.homes, steps.waits)
     awaited = begins[program.first_blocks[waiting] + steps.wait_block] + steps.wait_step
-    return steps.waits + np.bincount(awaited, minlength=len(steps))
+    return steps.waits, np.bincount(awaited, minlength=len(steps))
 
 
 def _of_reuse(shape: PlanShape) -> Ints:
