@@ -68,9 +68,9 @@ def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
         rows = _of_time(summary)
     if summary["algbw_gb_per_s"] is None:
         return rows
-    timed, bound = summary["time_us"] is not None, f"{summary['bound_gb_per_s']:.3f}"
-    reached = f"{summary['algbw_gb_per_s']:.3f} GB/s"
-    return {**rows, "links": f"{reached}, {nearness(summary['gap'], bound, chunking=timed)}"}
+    reached, bound = (f"{summary[name]:.3f}" for name in ("algbw_gb_per_s", "bound_gb_per_s"))
+    near = nearness(summary["gap"], bound, chunking=bool(summary["bound_of_chunking"]))
+    return {**rows, "links": f"{reached} GB/s, {near}"}
 
 
 def _sizes(summary: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.cost.pair_routes import pair_routes
-from colsynth.model import SENDS, Forest, Program, ThreadblockProgram, Topology
+from colsynth.model import SENDS, Forest, Program, ThreadblockProgram, TimedSchedule, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,13 @@ class LinkRate:
         Bytes of the message per second, if the busiest link never idles.
     bound : Fraction
         The optimum of the problem, likewise.
+    of_chunking : bool
+        Whether the bound is below the optimum, for schedules whose chunks are cut in the same way.
     """
 
     algbw: Fraction
     bound: Fraction
+    of_chunking: bool = False
 
     @property
     def gap(self) -> Fraction:
@@ -47,6 +50,12 @@ def forest_rate(forest: Forest, bound: Fraction) -> LinkRate:
     links = forest.problem.topology.links
     slowest = max(chunks / links[link].bandwidth for link, chunks in load.items())
     return LinkRate(max(forest.algbw, forest.chunks / slowest), bound)
+
+
+def timed_rate(schedule: TimedSchedule, bound: Fraction) -> LinkRate:
+    """Return the rate of a timed schedule, beside the lower one of its own bound and `bound`."""
+    own = schedule.size / schedule.bound.seconds
+    return LinkRate(schedule.algbw, min(own, bound), of_chunking=own < bound)
 
 
 def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate | None:

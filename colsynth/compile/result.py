@@ -36,9 +36,10 @@ Schedule = Forest | TimedSchedule | ChunkProgram | Problem
 
 _FIGURES = (
     *("trees_per_gpu", "different_trees", "trees", "roots", "max_height", "mean_height"),
-    *("algbw_gb_per_s", "bound_gb_per_s", "gap"),
+    *("algbw_gb_per_s", "bound_gb_per_s", "gap", "bound_of_chunking"),
     *("size_bytes", "chunks_per_gpu", "time_us", "bound_us"),
 )
+_RATES = {"algbw_gb_per_s": "algbw", "bound_gb_per_s": "bound"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,8 @@ class Compilation:
         Share of each limit (`colsynth.simulate.breakdown.LIMITS`) in the predicted time of the
         largest of these messages; empty where there are none.
     links : LinkRate or None
-        What links allow the schedule, beside what they allow any; None of timed schedules.
+        What links allow the schedule, beside what they allow any; None of rounds, and where
+        switches copy or add.
     """
 
     problem: Problem
@@ -216,15 +218,12 @@ def _least(bound: RuntimeBound | None) -> dict[str, Any]:
 
 def _figures(schedule: Schedule, links: LinkRate | None) -> dict[str, Any]:
     """Return the figures of a schedule. All algorithms have the same keys."""
-    found: dict[str, Any] = {}
-    rated: TimedSchedule | LinkRate | None
-    if isinstance(schedule, TimedSchedule):
-        rated, found = schedule, _of_timed(schedule)
-    else:
-        rated, found = links, {} if links is None else {"bound_gb_per_s": gb_per_s(links.bound)}
-        found |= _of_forest(schedule) if isinstance(schedule, Forest) else {}
-    if rated is not None:
-        found |= {"algbw_gb_per_s": gb_per_s(rated.algbw), "gap": float(rated.gap)}
+    found: dict[str, Any] = _of_forest(schedule) if isinstance(schedule, Forest) else {}
+    if links is not None:
+        found |= {name: gb_per_s(getattr(links, key)) for name, key in _RATES.items()}
+        found["gap"] = float(links.gap)
+        if isinstance(schedule, TimedSchedule):
+            found |= _of_timed(schedule, links)
     return {name: found.get(name) for name in _FIGURES}
 
 
@@ -244,13 +243,13 @@ def _different(forest: Forest) -> int:
     return max(max(Counter(t.root for t in phase.trees).values()) for phase in forest.phases)
 
 
-def _of_timed(schedule: TimedSchedule) -> dict[str, Any]:
+def _of_timed(schedule: TimedSchedule, links: LinkRate) -> dict[str, Any]:
     return {
-        "bound_gb_per_s": gb_per_s(schedule.size / schedule.bound.seconds),
+        "bound_of_chunking": links.of_chunking,
         "size_bytes": schedule.size,
         "chunks_per_gpu": schedule.chunks_per_gpu,
         "time_us": microseconds(schedule.seconds),
-        "bound_us": microseconds(schedule.bound.seconds),
+        "bound_us": microseconds(schedule.size / links.bound),
     }
 
 

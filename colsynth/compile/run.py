@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
 from colsynth.compile.files import Maker, Watch, aimed
-from colsynth.compile.link_rate import LinkRate, forest_rate, link_rate
+from colsynth.compile.link_rate import LinkRate, forest_rate, link_rate, timed_rate
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction, Schedule
@@ -204,7 +204,7 @@ def _compiled(
 
 def _links(schedule: Schedule, program: Program, problem: Problem, found: Found) -> LinkRate | None:
     if isinstance(schedule, TimedSchedule):
-        return None  # it states its time, and the least
+        return timed_rate(schedule, found.bound)
     if isinstance(schedule, Forest):
         return forest_rate(schedule, found.bound)
     return link_rate(program, problem.topology, found.bound)

@@ -15,6 +15,8 @@ from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.ranks.hosts import Place
 from colsynth.text import listed
 
+_ORDER = "CUDA_VISIBLE_DEVICES"
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -49,23 +51,29 @@ class _Job:
     runs: tuple[tuple[str, int], ...]
     devices: dict[str, tuple[int, ...]]
 
-    def require_runs(self, launcher: str) -> None:
+    def require_runs(self, launcher: str, advice: str = "use --for slurm or --for openmpi") -> None:
         """Refuse hosts whose ranks do not follow each other."""
         names = [host for host, _ in self.runs]
         torn = sorted({host for host in names if names.count(host) > 1})
         if torn:
             note = f"ranks of {listed(torn)} do not follow each other"
-            raise _refusal(launcher, note, "use --for slurm or --for openmpi")
+            raise _refusal(launcher, note, advice)
 
-    def exports(self, launcher: str) -> tuple[str, ...]:
-        """Return the export that orders GPUs, the same on all hosts; none where none is needed."""
-        orders = set(self.devices.values())
-        if all(order == tuple(range(len(order))) for order in orders):
-            return ()
-        if len(orders) > 1:
-            note = "the order of GPUs differs between hosts, and the environment is the same on all"
-            raise _refusal(launcher, note, "use --for torchrun, which is started on each host")
-        return (f"export CUDA_VISIBLE_DEVICES={_numbers(orders.pop())}",)
+    @property
+    def orders(self) -> dict[str, str]:
+        """By host: the GPUs of its ranks as text, where these are not 0, 1, 2 and so on."""
+        rows = self.devices.items()
+        return {host: _numbers(row) for host, row in rows if row != tuple(range(len(row)))}
+
+    @property
+    def varies(self) -> bool:
+        """Whether hosts order their GPUs differently, as after the failure of one."""
+        return len(set(self.devices.values())) > 1 and bool(self.orders)
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The export that orders GPUs, the same on all hosts; none where none is needed."""
+        return tuple(f"export {_ORDER}={order}" for order in sorted(set(self.orders.values())))
 
 
 def launch(launcher: str, places: Sequence[Place]) -> Launch:
@@ -94,23 +102,36 @@ def launch(launcher: str, places: Sequence[Place]) -> Launch:
 
 
 def _openmpi(job: _Job) -> Launch:
-    """Return the order of ``--host``, or a file for the mapper that goes line by line."""
-    exports = job.exports("Open MPI")
-    forward = " -x CUDA_VISIBLE_DEVICES" if exports else ""
+    """Return the order of ``--host``, or a file for the mapper that goes line by line.
+
+    Where hosts order their GPUs differently, each is a part of the command with its environment.
+    """
     size = len(job.places)
     lines = _lines(place.host for place in job.places)
+    if job.varies:
+        job.require_runs("Open MPI", "use --for slurm")
+        parts = (
+            f"-np {count} --host {host}:{count} {_given(f'-x {_ORDER}=', job, host)}./program"
+            for host, count in job.runs
+        )
+        return Launch(lines, (f"mpirun {' : '.join(parts)}",))
+    forward = f" -x {_ORDER}" if job.exports else ""
     if len(job.runs) == len(job.devices):
         hosts = ",".join(f"{host}:{count}" for host, count in job.runs)
         command = f"mpirun -np {size} --host {hosts} --map-by slot{forward} ./program"
     else:
         command = f"mpirun -np {size} --hostfile {{file}} --map-by seq{forward} ./program"
-    return Launch(lines, (*exports, command))
+    return Launch(lines, (*job.exports, command))
 
 
 def _slurm(job: _Job) -> Launch:
-    exports = job.exports("srun")
+    """Return a file of hosts; where these order their GPUs differently, tasks look up their own."""
     size, nodes = len(job.places), len(job.devices)
-    command = f"srun --nodes={nodes} --ntasks={size} --distribution=arbitrary ./program"
+    program, exports = "./program", job.exports
+    if job.varies:
+        cases = " ".join(f"{host}) export {_ORDER}={row};;" for host, row in job.orders.items())
+        program, exports = f"bash -c 'case $SLURMD_NODENAME in {cases} esac; exec ./program'", ()
+    command = f"srun --nodes={nodes} --ntasks={size} --distribution=arbitrary {program}"
     lines = _lines(place.host for place in job.places)
     return Launch(lines, (*exports, "export SLURM_HOSTFILE={file}", command))
 
@@ -118,9 +139,19 @@ def _slurm(job: _Job) -> Launch:
 def _mpich(job: _Job) -> Launch:
     """Return a hostfile; Hydra adds up the processes of a host that is listed twice."""
     job.require_runs("MPICH")
-    exports = job.exports("MPICH")
     lines = _lines(f"{host}:{count}" for host, count in job.runs)
-    return Launch(lines, (*exports, f"mpiexec -f {{file}} -n {len(job.places)} ./program"))
+    if job.varies:
+        parts = (
+            f"-n {count} -host {host} {_given(f'-env {_ORDER} ', job, host)}./program"
+            for host, count in job.runs
+        )
+        return Launch(lines, (f"mpiexec {' : '.join(parts)}",))
+    return Launch(lines, (*job.exports, f"mpiexec -f {{file}} -n {len(job.places)} ./program"))
+
+
+def _given(option: str, job: _Job, host: str) -> str:
+    """Return an option with a host's order of GPUs and a space, or nothing."""
+    return f"{option}{job.orders[host]} " if host in job.orders else ""
 
 
 def _torchrun(job: _Job) -> Launch:
@@ -134,7 +165,7 @@ def _torchrun(job: _Job) -> Launch:
     plain = all(order == tuple(range(counts[0])) for order in job.devices.values())
     commands = []
     for number, host in enumerate(hosts):
-        devices = "" if plain else f"CUDA_VISIBLE_DEVICES={_numbers(job.devices[host])} "
+        devices = "" if plain else f"{_ORDER}={_numbers(job.devices[host])} "
         commands.append(
             f"ssh {host} {devices}torchrun --nnodes={len(hosts)} --node-rank={number} "
             f"--nproc-per-node={counts[0]} --master-addr={hosts[0]} --master-port=29500 program.py"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colsynth.cost.pair_routes import pair_routes
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import Collective, Problem, Program, Topology
 from colsynth.pipeline.target import aim
 from colsynth.ranks.matrix import Network
@@ -73,7 +73,7 @@ def reorder(
     Raises
     ------
     InputError
-        CS635: no order can be found for the pattern.
+        CS210: the seed is below 0. CS635: no order can be found for the pattern.
     """
     return _candidates(network, pattern, size, per_host, seed)[0]
 
@@ -82,6 +82,7 @@ def _candidates(
     network: Network, pattern: str | Program, size: int, per_host: int, seed: int
 ) -> list[Reordered]:
     """Return orders by latencies and full links, the fastest first."""
+    require_least("--seed", seed, 0)
     if isinstance(pattern, str):
         stages = stages_of(pattern, network.size)
     else:
@@ -114,7 +115,8 @@ def reorder_topology(
     Raises
     ------
     InputError
-        CS635: the topology has no equal boxes, or no order can be found for the pattern.
+        CS210: the seed is below 0. CS635: the topology has no equal boxes, or no order can be
+        found for the pattern.
     """
     boxes = _boxes(topology)
     network = _network(topology, boxes)

@@ -54,6 +54,18 @@ def test_trees_are_compared_with_what_any_schedule_reaches(machine):
     assert figures["gap"] == float(best.algbw / done.links.algbw - 1) > 0
 
 
+@pytest.mark.parametrize(("machine", "of_chunking"), [("kautz:2,3", False), ("ring:6", True)])
+def test_a_timed_schedule_has_the_lower_of_two_bounds(machine, of_chunking):
+    """Its own knows how chunks are cut, and the optimum of the links knows all cuts and flows."""
+    problem = api.make_problem(api.load_topology(machine), "alltoall")
+    figures = api.compile(problem, "msccl", algorithm="ten", level=0).summary()
+    optimum = float(best_optimum(problem).algbw) / 1e9
+    assert figures["bound_of_chunking"] is of_chunking
+    assert figures["algbw_gb_per_s"] <= figures["bound_gb_per_s"] <= optimum + 1e-6
+    assert (figures["bound_gb_per_s"] == pytest.approx(optimum)) is not of_chunking
+    assert figures["gap"] == pytest.approx(figures["time_us"] / figures["bound_us"] - 1)
+
+
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce", "broadcast"])
 @pytest.mark.parametrize(("machine", "nodes"), [("dgx-a100", 2), ("mi250", 1), ("mesh:2x3", None)])
 def test_phases_overlap_on_links(machine, nodes, collective):
@@ -75,10 +87,9 @@ def test_equal_roots_on_a_path_reach_what_free_ones_do():
     assert forest_rate(forest, forest.bound.algbw).algbw == 50 * 10**9
 
 
-def test_rounds_and_timed_schedules_have_no_rate_of_links():
+def test_rounds_have_no_rate_of_links():
     problem = api.make_problem(api.load_topology("ring:4"), "allgather")
     done = api.compile(problem, "torch", algorithm="allpairs", level=0)
     assert (done.links, done.summary()["gap"]) == (None, None)
-    assert api.compile(problem, "msccl", algorithm="ten", level=0, size=2**20).links is None
     program = api.compile(problem, "msccl", algorithm="ring", level=0).artefacts[0].program
     assert link_rate(program, problem.topology, Fraction(10**12)).gap > 0

@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 from itertools import pairwise, permutations
+from subprocess import check_output
 
 import numpy as np
 import pytest
@@ -109,8 +110,7 @@ def test_orders_of_gpus_and_interleaved_hosts():
         ("mpich", "a0 b0 a1 b1", "do not follow each other"),
         ("torchrun", "a0 b0 a1 b1", "do not follow each other"),
         ("torchrun", "a0 a1 b0", "one number"),
-        ("slurm", "a0 a1 b1 b0", "differs between hosts"),
-        ("openmpi", "a0 a1 b1 b0", "differs between hosts"),
+        ("openmpi", "a0 b1 a1 b0", "do not follow each other"),
     ],
 )
 def test_what_a_launcher_cannot_express_is_refused_with_the_reason(launcher, text, why):
@@ -118,6 +118,28 @@ def test_what_a_launcher_cannot_express_is_refused_with_the_reason(launcher, tex
         launch(launcher, places(text))
     assert refusal.value.diagnostic.code == "CS632"
     assert why in str(refusal.value.diagnostic)
+
+
+def test_hosts_may_order_their_gpus_differently():
+    """As after the failure of a GPU: each host gets an environment of its own."""
+    uneven = places("a0 a2 b0 b1 b2")
+    (command,) = launch("openmpi", uneven).commands
+    parts = "-np 2 --host a:2 -x CUDA_VISIBLE_DEVICES=0,2 ./program", "-np 3 --host b:3 ./program"
+    assert command == f"mpirun {' : '.join(parts)}"
+    assert launch("mpich", uneven).commands == (
+        "mpiexec -n 2 -host a -env CUDA_VISIBLE_DEVICES 0,2 ./program : -n 3 -host b ./program",
+    )
+    slurm = launch("slurm", places("a0 b1 a2 b0"))
+    assert slurm.file.split() == ["a", "b", "a", "b"]
+    choice = slurm.commands[-1].partition("bash -c '")[2].partition("exec")[0]
+    for host, order in (("a", "0,2"), ("b", "1,0"), ("c", "")):
+        script = f"SLURMD_NODENAME={host}; {choice} echo $CUDA_VISIBLE_DEVICES"
+        assert check_output(["bash", "-c", script], env={}, text=True).strip() == order
+
+
+def test_a_seed_below_zero_is_refused():
+    with pytest.raises(InputError, match="CS210"):
+        reorder(network_of(np.full((4, 4), 1e-6), None), "ring", 8, seed=-1)
 
 
 def test_the_command_writes_the_file_of_a_launcher(tmp_path, capsys):
