@@ -180,6 +180,8 @@ def _remark(row: Row) -> str:
 
 def _where(cut: Bottleneck) -> str:
     size = f"{plural(len(cut.links), 'link')}, {format_bandwidth(cut.bandwidth)}"
+    if cut.allows is not None:
+        size += f", which alone would allow {_figure(cut.allows)}"
     if len(cut.sets) == 1:
         return f"{cut.way} {listed(cut.sets[0], _SHOWN)}: {size}"
     alone = all(len(names) == 1 for names in cut.sets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +22,7 @@ class _Entry:
     sets: tuple[tuple[str, ...], ...]
     links: tuple[str, ...]
     bandwidth: str
+    allows: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,15 @@ class Bottleneck:
     links : tuple of str
     bandwidth : Fraction
         Of the links, bytes per second.
+    allows : Fraction, optional
+        What they alone would allow, bytes per second, where other links take part in the proof.
     """
 
     way: str
     sets: tuple[tuple[str, ...], ...]
     links: tuple[str, ...]
     bandwidth: Fraction
+    allows: Fraction | None = None
 
     def entry(self) -> dict[str, Any]:
         """Return plain values that `of_entry` reads back."""
@@ -52,24 +56,28 @@ class Bottleneck:
             "links": list(self.links),
             "bandwidth_gb_per_s": gb_per_s(self.bandwidth),
             "bandwidth": exact_gb_per_s(self.bandwidth),
+            "allows": None if self.allows is None else exact_gb_per_s(self.allows),
         }
 
     @classmethod
     def of_entry(cls, entry: Any) -> Bottleneck:
         """Return what `entry` wrote; ValueError from others."""
         found = in_form(entry, _Entry)
+        allows = None if found.allows is None else parse_fraction(found.allows) * 10**9
         bandwidth = parse_fraction(found.bandwidth) * 10**9
-        return cls(found.way, found.sets, found.links, bandwidth)
+        return cls(found.way, found.sets, found.links, bandwidth, allows)
 
 
 def bottleneck_of(topology: Topology, bound: Bound | FlowBound | AllreduceBound) -> Bottleneck:
     """Return where a bound is tight.
 
-    Of trees the cut of the slowest phase; of an allreduce with free roots the sets that the
-    data must leave or enter, or else the set with the highest price.
+    Of flows the tightest cut, which may allow more; of trees the cut of the slowest phase; of an
+    allreduce with free roots the sets that the data must leave or enter, or else the set with the
+    highest price.
     """
     if isinstance(bound, FlowBound):
-        return _around(topology, bound.cut.direction, [bound.cut.nodes])
+        tight = _around(topology, bound.cut.direction, [bound.cut.nodes])
+        return replace(tight, allows=bound.cut_algbw) if bound.cut_algbw > bound.algbw else tight
     if isinstance(bound, AllreduceBound) and bound.limit.algbw == bound.algbw:
         return _around(topology, bound.limit.direction, bound.limit.parts)
     if isinstance(bound, AllreduceBound) and bound.rooted is not None:

@@ -81,7 +81,14 @@ def test_json_has_what_a_monitor_needs(whole):
     }
     assert found["healthy"]["failure"] == ""
     for row in found["rows"]:
-        assert set(row["bottleneck"]) == {"way", "sets", "links", "bandwidth_gb_per_s", "bandwidth"}
+        assert set(row["bottleneck"]) == {
+            "way",
+            "sets",
+            "links",
+            "bandwidth_gb_per_s",
+            "bandwidth",
+            "allows",
+        }
         assert row["refusal"] is None
         assert 0 <= row["loss_percent"] <= 50
         assert row["algbw_gb_per_s"] <= row["bound_gb_per_s"]

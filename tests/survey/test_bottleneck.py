@@ -79,6 +79,13 @@ def test_flows_and_roots():
         check_links(topology, bottleneck_of(topology, bound))
 
 
+def test_a_cut_that_allows_more_than_the_bound_says_so():
+    topology = api.load_topology("kautz:2,2")
+    bound = solved(topology, "alltoall")
+    assert bottleneck_of(topology, bound).allows == bound.cut_algbw > bound.algbw
+
+
 def test_bottlenecks_come_back_from_json_exactly():
-    cut = Bottleneck("between", (("a", "b"), ("c",)), ("a -> c",), Fraction(10**10, 7))
+    sets = ("a", "b"), ("c",)
+    cut = Bottleneck("between", sets, ("a -> c",), Fraction(10**10, 7), Fraction(10**10, 3))
     assert Bottleneck.of_entry(json.loads(json.dumps(cut.entry()))) == cut
