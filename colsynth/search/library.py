@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import inf
 
-from colsynth.errors import ColsynthError
+from colsynth.errors import ColsynthError, VerificationError
 from colsynth.jobs.beside import Beside
 from colsynth.model import Collective, Program
 from colsynth.runtimes.catalog import profile
@@ -16,6 +16,7 @@ from colsynth.runtimes.profile import Profile
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
+from colsynth.simulate.points import Point
 
 Fastest = tuple[float, str]
 """Seconds, and the algorithm that takes them."""
@@ -81,7 +82,10 @@ class Library:
         for name, program in self._programs:
             for protocol in tried:
                 other = program.headed(replace(program.header, protocol=protocol))
-                for point in simulate(other, topology, case.profile, (size,), model, {size: least}):
+                points: tuple[Point, ...] = ()
+                with suppress(VerificationError):  # ours hangs so, which the library does not
+                    points = simulate(other, topology, case.profile, (size,), model, {size: least})
+                for point in points:
                     if point.seconds < least:
                         least = float(point.seconds)
                         yield least, name

@@ -19,7 +19,11 @@ from colsynth.synthesis.baselines.rings import Ring, find_rings
 from colsynth.synthesis.baselines.unequal import spread
 
 _MOST = 2
-"""Chunks of a GPU on a ring where shares differ. FIFOs must hold so many calls, or no send ends."""
+"""Chunks of a GPU on a ring where shares differ, but for one GPU of each ring, which has fewer.
+
+FIFOs must hold so many calls. If all were full, every GPU would wait for the next one to take
+something, and for the one before it, in one step: nothing would move.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ class BuildRing:
             raise unfit("ring", value.topology, "no ring through all GPUs was found", note)
         shares = [(share,) * size for _, share in rings]
         if loose:
-            whole = dividing(loose, min(profile.max_offset + 1, _MOST * size * len(rings)), size)
+            room = min(profile.max_offset + 1, (_MOST * size - 1) * len(rings))
+            whole = dividing(loose, room, size)
             rings = rings[: max(1, whole // size)]
             shares = spread(whole, len(rings), size)
         known = [ring for ring, _ in rings]

@@ -139,6 +139,24 @@ def test_uneven_shares_add_up_to_a_power_of_two_and_pay(most):
     assert len(shares([Fraction(n) for n in range(1, 30)], 2**15)) == 29
 
 
+@pytest.mark.parametrize("size", [*range(3, 12), 24])
+def test_no_ring_fills_all_its_fifos(size):
+    """A connection holds two calls; with two chunks from each GPU nobody could receive first."""
+    target = Target(runtimes.profile("msccl"), size=1 << 30)
+    problem = Problem(api.load_topology(f"clique:{size}"), Collective.ALLREDUCE)
+    trees = BuildRing().run(problem, target).phases[0].trees
+    by_root = [[t.weight for t in trees if t.root == root] for root in range(size)]
+    totals = [sum(weights) for weights in zip(*by_root, strict=True)]
+    assert all(size <= total < 2 * size for total in totals)
+
+
+def test_rings_of_a_damaged_torus_finish():
+    topology = api.damage(api.load_topology("torus:3x3"), links=["gpu0-gpu1"]).topology
+    problem = Problem(topology, Collective.ALLREDUCE)
+    done = api.compile(problem, "msccl", algorithm="ring", level=0)
+    assert sum(tree.weight for tree in done.schedule.phases[0].trees) == 128
+
+
 def test_rings_of_many_gpus_fit_the_nodes_of_a_file():
     """16 or 32 equal rings of 68 GPUs would fill half of the links, or not fit."""
     topology = api.load_topology("gb200-nvl72", settings={"gpus": "68"})
