@@ -8,6 +8,10 @@ from fractions import Fraction
 
 from colsynth.cost.pair_routes import pair_routes
 from colsynth.model import SENDS, Forest, Program, ThreadblockProgram, TimedSchedule, Topology
+from colsynth.units import format_bandwidth
+
+_NEARLY = Fraction(9, 10)
+"""A lower rate than this share of another one is worth a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,18 @@ def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate
         return None
     slowest = max(chunks / topology.links[link].bandwidth for link, chunks in load.items())
     return LinkRate(program.header.chunks / slowest, bound)
+
+
+def detours(links: LinkRate, program: Program, topology: Topology) -> tuple[str, ...]:
+    """Return a note where connections cannot be told to take the ways that trees count on."""
+    taken = link_rate(program, topology, links.bound)
+    if taken is None or taken.algbw >= _NEARLY * links.algbw:
+        return ()
+    counted, allowed = (format_bandwidth(rate.algbw) for rate in (links, taken))
+    told = f"links allow {counted} over the ways that trees count on, {allowed} over the shortest, "
+    return (
+        told + "which connections take in turn; no file can choose, and predictions follow these",
+    )
 
 
 def _sent(program: ThreadblockProgram) -> list[int]:

@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
 from colsynth.compile.files import Maker, Watch, aimed
-from colsynth.compile.link_rate import LinkRate, forest_rate, link_rate, timed_rate
+from colsynth.compile.link_rate import LinkRate, detours, forest_rate, link_rate, timed_rate
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction, Schedule
@@ -184,6 +184,9 @@ def _compiled(
         *target.profile.warnings,
     )
     programs = [artefact.program for artefact in artefacts]
+    links = _links(schedule, programs[0], problem, found)
+    if isinstance(schedule, Forest) and links is not None:
+        notes = (*notes, *detours(links, programs[0], problem.topology))
     predicted = _predictions(measured, found, programs)
     if limits is None or limits[0] != predicted:
         limits = predicted, _limited_by(programs[0], found.workshop.case, predicted)
@@ -198,7 +201,7 @@ def _compiled(
         notes=notes,
         predicted=predicted,
         limited_by=limits[1],
-        links=_links(schedule, programs[0], problem, found),
+        links=links,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from heapq import heapify, heapreplace
 
 CHUNKS = 7
 """Chunks of a segment at most, on average: enough that sizes can differ by less than half."""
@@ -40,11 +41,17 @@ def sizes_of(number: int, total: int, *, rises: bool, falls: bool) -> str:
         min(place if rises else number, number - 1 - place if falls else number)
         for place in range(number)
     ]
-    sizes = [1] * number
+    weights = [2 * distance + number for distance in inside]
+    quotas = [total * weight // sum(weights) for weight in weights]  # none gets less than its quota
+    sizes = quotas if min(quotas) else [1] * number
 
     def claim(place: int) -> tuple[Fraction, int, int]:
-        return Fraction(sizes[place] + 1, 2 * inside[place] + number), -inside[place], place
+        return Fraction(sizes[place] + 1, weights[place]), -inside[place], place
 
-    for _ in range(total - number):
-        sizes[min(range(number), key=claim)] += 1
+    claims = [claim(place) for place in range(number)]
+    heapify(claims)
+    for _ in range(total - sum(sizes)):
+        place = claims[0][-1]
+        sizes[place] += 1
+        heapreplace(claims, claim(place))
     return "-".join(map(str, sizes))

@@ -93,3 +93,21 @@ def test_rounds_have_no_rate_of_links():
     assert (done.links, done.summary()["gap"]) == (None, None)
     program = api.compile(problem, "msccl", algorithm="ring", level=0).artefacts[0].program
     assert link_rate(program, problem.topology, Fraction(10**12)).gap > 0
+
+
+@pytest.mark.parametrize(
+    ("direct", "told"), [("  - {from: l, to: m, bandwidth: 1 GB/s}\n", 1), ("", 0)]
+)
+def test_ways_that_no_file_can_choose_are_told(tmp_path, direct, told):
+    """Connections take the thin direct link between two switches, and trees the spine as well."""
+    nodes = [f"  - {{name: {name}, kind: gpu}}\n" for name in "ab"]
+    nodes += [f"  - {{name: {name}, kind: switch}}\n" for name in "lms"]
+    ends = "al", "bm", "ls", "ms"
+    links = [f"  - {{from: {x}, to: {y}, bandwidth: 50 GB/s}}\n" for x, y in ends]
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        "".join(["version: 1\nname: thin\nnodes:\n", *nodes, "links:\n", *links, direct])
+    )
+    problem = api.make_problem(api.load_topology(str(path)), "allgather")
+    notes = api.compile(problem, "msccl", algorithm="forest", level=0).notes
+    assert sum("no file can choose" in note for note in notes) == told

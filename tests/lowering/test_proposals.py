@@ -1,6 +1,7 @@
 """What is proposed so that programs fill quickly: how many segments, and how large they are."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -58,6 +59,23 @@ def test_sizes_by_hand():
     assert sizes_of(6, 32, rises=False, falls=True) == "8-7-6-5-4-2"
     assert sizes_of(6, 32, rises=True, falls=True) == "4-5-7-7-5-4"
     assert sizes_of(4, 16, rises=False, falls=False) == "4-4-4-4"
+
+
+@pytest.mark.parametrize("rises", [False, True])
+@pytest.mark.parametrize("falls", [False, True])
+def test_chunks_are_divided_as_d_hondt_divides_seats(rises, falls):
+    """The twin gives out all chunks but one for each segment, one after the other."""
+    for number, total in ((n, total) for n in range(1, 12) for total in range(n, 9 * n, 3)):
+        places = range(number)
+        ends = [
+            (place if rises else number, number - 1 - place if falls else number)
+            for place in places
+        ]
+        sizes, inside = [1] * number, [min(pair) for pair in ends]
+        for _ in range(total - number):
+            claims = [Fraction(s + 1, 2 * x + number) for s, x in zip(sizes, inside, strict=True)]
+            sizes[min(zip(claims, [-x for x in inside], places, strict=True))[-1]] += 1
+        assert numbers(sizes_of(number, total, rises=rises, falls=falls)) == sizes
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
