@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from colsynth.errors import Diagnostic, Span
+from colsynth.topology.importers import rates
 from colsynth.topology.importers.machine import SWITCHED, Bond, Machine
 
 _FEW = 4
 """Of so many GPUs, one may be the exception; of fewer, each is as usual as the others."""
+
+_QUAD = 4
+"""GPUs of a node of MI300A, each joined to each."""
 
 
 def warning(
@@ -21,18 +25,43 @@ def warning(
 
 def bond_doubts(machine: Machine) -> tuple[Diagnostic, ...]:
     """Return the warnings on the links between the GPUs of a machine."""
-    return (*_all_ones(machine), *_outliers(machine), *_one_sided(machine))
+    return (*_outliers(machine), *_one_sided(machine))
 
 
-def _all_ones(machine: Machine) -> Iterable[Diagnostic]:
+def kind_doubts(machine: Machine, models: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """Return the warnings on links that do not fit the GPUs.
+
+    Parameters
+    ----------
+    machine : Machine
+    models : sequence of str
+        The generation of each GPU, from ``--gpu`` or else from the file.
+    """
+    return (*_all_ones(machine, set(models)), *_too_many(machine, models))
+
+
+def _too_many(machine: Machine, models: Sequence[str]) -> Iterable[Diagnostic]:
+    """Name GPUs with more links than their chip has."""
+    totals = machine.links_of()
+    for i, gpu in enumerate(machine.gpus):
+        entry = rates.row(machine.medium, models[i])
+        if entry and totals[i] > entry["links"]:
+            kind = f"{models[i]} ({entry['title']})"
+            phrase = f"GPU {gpu.name} has {totals[i]} links, but {kind} has {entry['links']}"
+            advice = "check the counts in the file, and --gpu"
+            yield warning("W27", phrase, gpu.at, "the topology counts all of them", advice=advice)
+
+
+def _all_ones(machine: Machine, models: set[str]) -> Iterable[Diagnostic]:
     """Old drivers of ROCm counted one link wherever there is any."""
-    models = {gpu.model for gpu in machine.gpus}
     counts = {bond.count for bond in machine.bonds}
-    small = models == {"gfx942"} and len(machine.gpus) == 4
+    clique = len(machine.gpus) == _QUAD and len(machine.bonds) == _QUAD * (_QUAD - 1)
+    small = models == {"gfx942"} and clique  # four of eight MI300X look alike
     if counts == {1} and len(machine.gpus) > 2 and (models == {"gfx90a"} or small):
-        chip = "MI250 (gfx90a)" if not small else "MI300A"
-        usual = "4, 2 and 1" if not small else "2"
-        phrase = f"every xGMI count is 1, but an {chip} has {usual} links between its GPUs"
+        chip = (
+            "an MI250 (gfx90a) has 4, 2 and 1" if not small else "an MI300A, unlike MI300X, has 2"
+        )
+        phrase = f"every xGMI count is 1, but {chip} links between its GPUs"
         note = "old versions of ROCm write 1 for any number; the bandwidth is too low then"
         advice = "dump again with a newer RCCL, or use a preset"
         yield warning("W03", phrase, machine.bonds[0].at, note, advice=advice)
@@ -40,9 +69,7 @@ def _all_ones(machine: Machine) -> Iterable[Diagnostic]:
 
 def _outliers(machine: Machine) -> Iterable[Diagnostic]:
     """Name GPUs with fewer links than most."""
-    totals = Counter[int]()
-    for bond in machine.bonds:
-        totals[bond.source] += bond.count
+    totals = machine.links_of()
     if not totals:
         return
     groups = Counter(totals[i] for i in range(len(machine.gpus)))

@@ -15,7 +15,7 @@ from colsynth.topology.importers.affinity import (
     simplified,
     useful_nics,
 )
-from colsynth.topology.importers.doubts import warning
+from colsynth.topology.importers.doubts import kind_doubts, warning
 from colsynth.topology.importers.machine import SWITCHED, Gpu, Hub, Machine, Nic, Pcie
 from colsynth.topology.importers.plan import Box, Group, Part, Port, Rate, Ref, Wire
 from colsynth.topology.importers.speeds import Speeds, Wishes
@@ -76,6 +76,7 @@ class _Layout:
         part = Part(tuple(self.groups), tuple(self.wires))
         known = ("W15", "W16") if self.wishes.gpu else ()
         doubts = [x for x in machine.warnings if x.code not in known]
+        doubts += kind_doubts(machine, [self.speeds.model(i) for i in range(len(machine.gpus))])
         return Box(title, part, ports, (), (*doubts, *self.warnings))
 
     def _title(self, nics: int) -> str:

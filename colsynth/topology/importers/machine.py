@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -140,6 +141,13 @@ class Machine:
     bonds: tuple[Bond, ...] = ()
     medium: str = "nvlink"
     warnings: tuple[Diagnostic, ...] = ()
+
+    def links_of(self) -> Counter[int]:
+        """Return the number of links that each GPU lists."""
+        totals = Counter[int]()
+        for bond in self.bonds:
+            totals[bond.source] += bond.count
+        return totals
 
     def path(self, hub: int) -> list[int]:
         """Return the hubs from one up to its root."""

@@ -118,9 +118,7 @@ def with_products(machine: Machine, products: Products) -> Machine:
         for gpu, model in zip(machine.gpus, models, strict=True)
     ]
     doubts = [x for x in machine.warnings if x.code != "W16" or not all(models)]
-    totals = Counter[int]()
-    for bond in machine.bonds:
-        totals[bond.source] += bond.count
+    totals = machine.links_of()
     for i, (gpu, active) in enumerate(zip(gpus, products.active, strict=True)):
         if active and active != totals[i]:
             phrase = f"{gpu.name} has {totals[i]} NVLinks, of which {active} are active"
@@ -245,6 +243,12 @@ class _Matrix:
             for (i, j), cell in self.cells.items()
             if cell.startswith("NV") and i in place and j in place
         }
+        none = [pair for pair, count in counts.items() if not count]
+        if none:
+            i, j = none[0]
+            phrase = f"{len(none)} cells are NV0, such as that of {i} and {j}"
+            at, note = self.source.span(self.rows[i]), "they count as not linked"
+            self.warnings.append(warning("W11", phrase, at, note))
         counts = {pair: count for pair, count in counts.items() if count}
         rows = {i: [counts.get((i, j), 0) for j in self.gpus] for i in self.gpus}
         totals = {i: sum(row) for i, row in rows.items()}

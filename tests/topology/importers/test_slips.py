@@ -65,3 +65,40 @@ def test_ports_without_a_cable_and_cables_of_two_speeds_are_told(tmp_path, capsy
         assert "warning[W13]" in shown.err
         made.append(shown.out)
     assert made[0] == made[1]
+
+
+def imported(capsys, path, *words):
+    """Return the exit status of an import, what it wrote, and the warnings or the error."""
+    status = run(["topology", "import", str(path), *words])
+    shown = capsys.readouterr()
+    return status, shown.out, shown.err
+
+
+def matrix(cells, nics=()):
+    """Return what nvidia-smi prints of GPUs, by the row of each, and the rows of its NICs."""
+    names = [*(f"GPU{i}" for i in range(len(cells) - len(nics))), *nics]
+    lines = ["\t".join(["", *names, "CPU Affinity"])]
+    lines += ["\t".join([name, *row.split(), "0"]) for name, row in zip(names, cells, strict=True)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "gpu", "told"),
+    [
+        ("NV4", "a100", ""),
+        ("NV6", "a100", "GPU0 has 18 links, but sm80 (NVLink 3) has 12"),
+        ("NV24", "h100", "GPU0 has 24 links, but sm90 (NVLink 4) has 18"),
+    ],
+)
+def test_more_links_than_the_gpu_has_are_told(cell, gpu, told, tmp_path, capsys):
+    path = tmp_path / "m.txt"
+    path.write_text(matrix([" ".join("X" if i == j else cell for j in range(4)) for i in range(4)]))
+    status, _, err = imported(capsys, path, "--gpu", gpu, "--strict")
+    assert status == (2 if told else 0)
+    assert f"{path}:2:1: error[W27]: GPU {told}" in err if told else not err
+
+
+def test_counts_of_one_are_told_of_the_gpu_that_is_named(capsys):
+    path = CORPUS / "w21-rocm-smi.txt"
+    assert "MI250" in imported(capsys, path, "--gpu", "mi250")[2]
+    assert "W03" not in imported(capsys, path, "--gpu", "mi300x")[2]
