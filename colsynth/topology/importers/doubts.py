@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from colsynth.errors import Diagnostic, Span
 from colsynth.topology.importers import rates
-from colsynth.topology.importers.machine import SWITCHED, Bond, Machine
+from colsynth.topology.importers.machine import SWITCHED, Bond, Gpu, Machine
 
 _FEW = 4
 """Of so many GPUs, one may be the exception; of fewer, each is as usual as the others."""
@@ -37,7 +37,27 @@ def kind_doubts(machine: Machine, models: Sequence[str]) -> tuple[Diagnostic, ..
     models : sequence of str
         The generation of each GPU, from ``--gpu`` or else from the file.
     """
-    return (*_all_ones(machine, set(models)), *_too_many(machine, models))
+    ones = _all_ones(machine, set(models))
+    return (*ones, *_too_many(machine, models), *_other_kinds(machine, models))
+
+
+def kind(medium: str, model: str) -> str:
+    """Return what diagnostics call a kind of GPU: its generation, and that of its links."""
+    return f"{model} ({rates.row(medium, model).get('title', 'unknown')})"
+
+
+def _other_kinds(machine: Machine, models: Sequence[str]) -> Iterable[Diagnostic]:
+    """Name GPUs whose kind in the file is not that of ``--gpu``, or of the first GPU."""
+    guessed = any(x.code == "W16" for x in machine.warnings)
+    for gpu, model in zip(machine.gpus, models, strict=True):
+        seen = f"{_called(gpu)} is {kind(machine.medium, gpu.model)}"
+        if gpu.model and gpu.model != model and not guessed:
+            phrase = f"{seen}, but --gpu says {kind(machine.medium, model)}"
+            yield warning("W28", phrase, gpu.at, "--gpu counts")
+        elif model and models[0] and model != models[0]:
+            first = f"{_called(machine.gpus[0])} is {kind(machine.medium, models[0])}"
+            note = "links between them have the lower bandwidth"
+            yield warning("W28", f"{seen}, but {first}", gpu.at, note)
 
 
 def _too_many(machine: Machine, models: Sequence[str]) -> Iterable[Diagnostic]:
@@ -46,8 +66,8 @@ def _too_many(machine: Machine, models: Sequence[str]) -> Iterable[Diagnostic]:
     for i, gpu in enumerate(machine.gpus):
         entry = rates.row(machine.medium, models[i])
         if entry and totals[i] > entry["links"]:
-            kind = f"{models[i]} ({entry['title']})"
-            phrase = f"GPU {gpu.name} has {totals[i]} links, but {kind} has {entry['links']}"
+            usual = f"{kind(machine.medium, models[i])} has {entry['links']}"
+            phrase = f"{_called(gpu)} has {totals[i]} links, but {usual}"
             advice = "check the counts in the file, and --gpu"
             yield warning("W27", phrase, gpu.at, "the topology counts all of them", advice=advice)
 
@@ -79,7 +99,7 @@ def _outliers(machine: Machine) -> Iterable[Diagnostic]:
         return
     for i, gpu in enumerate(machine.gpus):
         if totals[i] != usual:
-            phrase = f"GPU {gpu.name} has {totals[i]} links, most others have {usual}"
+            phrase = f"{_called(gpu)} has {totals[i]} links, most others have {usual}"
             advice = "look for dead links with nvidia-smi nvlink -s, or amd-smi xgmi"
             yield warning("W12", phrase, gpu.at, advice=advice)
 
@@ -99,6 +119,11 @@ def _differs(machine: Machine, bond: Bond, back: int) -> Diagnostic:
     phrase = f"{bond.count} links from {names[0]} to {names[1]}, but {back} back"
     note = "both directions get the larger number" if not back else "both get the smaller number"
     return warning("W13", phrase, bond.at, note)
+
+
+def _called(gpu: Gpu) -> str:
+    """Return a bus id behind the word GPU, or what nvidia-smi calls it: GPU0."""
+    return gpu.name if gpu.name.startswith("GPU") else f"GPU {gpu.name}"
 
 
 def similar_presets(gpus: int, nics: int) -> str:

@@ -14,6 +14,7 @@ from colsynth.topology.importers import (
     existing,
     ibnetdiscover,
     nccl_xml,
+    nvidia_gpus,
     nvidia_smi,
     research,
     slurm,
@@ -21,7 +22,7 @@ from colsynth.topology.importers import (
 from colsynth.topology.importers.existing import Ready
 from colsynth.topology.importers.fabric import Fabric
 from colsynth.topology.importers.machine import Machine, Source
-from colsynth.topology.importers.nvidia_smi import Products
+from colsynth.topology.importers.nvidia_gpus import Products
 from colsynth.topology.importers.plan import Box, Plan
 
 Found = Machine | Box | Fabric | Plan | Products | Ready
@@ -40,7 +41,7 @@ FORMATS = (
     Format("topology XML of NCCL or RCCL", nccl_xml.sniff, nccl_xml.parse),
     Format("rocm-smi --showtopo or amd-smi topology", amd.sniff, amd.parse),
     Format("nvidia-smi topo -m", nvidia_smi.sniff, nvidia_smi.parse),
-    Format("nvidia-smi nvlink -s", nvidia_smi.sniff_products, nvidia_smi.parse_products),
+    Format("nvidia-smi nvlink -s", nvidia_gpus.sniff, nvidia_gpus.parse),
     Format("ibnetdiscover", ibnetdiscover.sniff, ibnetdiscover.parse),
     Format("topology.conf of Slurm", slurm.sniff, slurm.parse),
     Format("topology.yaml of Slurm", slurm.sniff_yaml, slurm.parse_yaml),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from colsynth.errors import Diagnostic
@@ -25,17 +25,12 @@ from colsynth.topology.importers.machine import (
     limited,
     refusal,
 )
-from colsynth.topology.importers.rates import generation
+from colsynth.topology.importers.nvidia_gpus import clean, with_products
+from colsynth.topology.importers.nvidia_gpus import parse as parse_products
 
-_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADER = re.compile(r"\s*GPU0(?=\s+(?:GPU1|NIC\d|mlx|CPU|\S*_\d)|\s*$)")
 _END = re.compile(r"CPU\s+Affinity|NUMA\s+Affinity|GPU\s+NUMA")
 _CELL = re.compile(r"\s*(X|NV[0-9]{1,4}|PIX|PXB|PHB|NODE|SYS|SOC)")
-_PRODUCT = re.compile(r"\s*GPU\s+([0-9]+):\s+(.*?)\s*(?:\(UUID:.*)?$")
-_SUMMARY = re.compile(
-    r"\|\s+([0-9]+)\s+((?:NVIDIA|Tesla|GeForce|Quadro)\s?\S.*?)\s+(?:On|Off)\s+\|"
-)
-_LINK = re.compile(r"\s*Link\s+[0-9]+:\s*(.*?)\s*$")
 _NAMED_NIC = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*$")
 
 _PIX, _PXB, _PHB, _NODE, _SYS = 1, 2, 3, 4, 5
@@ -47,42 +42,9 @@ _BRIDGED, _GUESSES, _NEWEST = "sm86", ((6, "sm70"), (12, "sm80")), "sm90"
 """What few and many NVLinks of a GPU mean; four between two GPUs are a bridge."""
 
 
-@dataclass(frozen=True, slots=True)
-class Products:
-    """What ``nvidia-smi nvlink -s``, ``-L`` or no option says: name and active links of GPUs."""
-
-    file: str
-    names: tuple[str, ...]
-    active: tuple[int, ...]
-
-
-def clean(text: str) -> str:
-    """Return a text without the escapes of terminals."""
-    return _CONTROL.sub("", text)
-
-
 def sniff(text: str) -> bool:
     """Whether a text has the header of the matrix."""
     return any(_HEADER.match(line) for line in clean(text[:200_000]).split("\n"))
-
-
-def sniff_products(text: str) -> bool:
-    """Whether a text lists GPUs, as ``nvidia-smi -L`` and ``nvidia-smi nvlink -s`` do."""
-    first = next((line for line in clean(text).split("\n") if line.strip()), "")
-    return _PRODUCT.match(first) is not None
-
-
-def parse_products(source: Source) -> Products:
-    """Return the products that a listing names."""
-    names: list[str] = []
-    active: list[int] = []
-    for line in clean(source.text).split("\n"):
-        if product := _PRODUCT.match(line) or _SUMMARY.match(line):
-            names.append(product[2])
-            active.append(0)
-        elif (link := _LINK.match(line)) and active and re.match(r"[0-9.]+ *GB", link[1]):
-            active[-1] += 1
-    return Products(source.file, tuple(names), tuple(active))
 
 
 def parse(source: Source) -> Machine:
@@ -97,34 +59,7 @@ def parse(source: Source) -> Machine:
     found = _Matrix(source)
     products = parse_products(source)
     machine = found.machine()
-    return with_products(machine, products) if products.names else machine
-
-
-def with_products(machine: Machine, products: Products) -> Machine:
-    """Return a machine whose GPUs have the generations of a listing, and no longer a guess.
-
-    Raises
-    ------
-    InputError
-        CS155: there are not as many GPUs.
-    """
-    if len(products.names) != len(machine.gpus):
-        phrase = f"{products.file} lists {len(products.names)} GPUs"
-        note = f"{machine.file} has {len(machine.gpus)}"
-        raise refusal(phrase, machine.gpus[0].at, note, code="CS155")
-    models = [generation(name) for name in products.names]
-    gpus = [
-        replace(gpu, model=model or gpu.model)
-        for gpu, model in zip(machine.gpus, models, strict=True)
-    ]
-    doubts = [x for x in machine.warnings if x.code != "W16" or not all(models)]
-    totals = machine.links_of()
-    for i, (gpu, active) in enumerate(zip(gpus, products.active, strict=True)):
-        if active and active != totals[i]:
-            phrase = f"{gpu.name} has {totals[i]} NVLinks, of which {active} are active"
-            note = f"active links are those of {products.file}; the topology counts all"
-            doubts.append(warning("W12", phrase, gpu.at, note))
-    return replace(machine, gpus=tuple(gpus), warnings=tuple(doubts))
+    return with_products(machine, products) if products.gpus else machine
 
 
 class _Matrix:

@@ -20,7 +20,7 @@ from colsynth.topology.importers.hostlist import read_hosts
 from colsynth.topology.importers.joined import Choice, joined
 from colsynth.topology.importers.layout import layout
 from colsynth.topology.importers.machine import Machine, Source
-from colsynth.topology.importers.nvidia_smi import Products, with_products
+from colsynth.topology.importers.nvidia_gpus import Products, with_products
 from colsynth.topology.importers.plan import Box, Plan
 from colsynth.topology.importers.speeds import Wishes
 from colsynth.topology.importers.write import write
@@ -134,7 +134,8 @@ def gathered(warnings: Sequence[Diagnostic]) -> list[Diagnostic]:
             more.setdefault(one.code, []).append(str(one.span.line if one.span else "?"))
         first.setdefault(one.code, one)
     for code, lines in more.items():
-        note = f"{len(lines)} more, at lines {listed(dict.fromkeys(lines))}"
+        places = dict.fromkeys(lines)
+        note = f"{len(lines)} more, at {'lines' if len(places) > 1 else 'line'} {listed(places)}"
         first[code] = replace(first[code], notes=(*first[code].notes, note))
     return list(first.values())
 

@@ -95,10 +95,41 @@ def test_more_links_than_the_gpu_has_are_told(cell, gpu, told, tmp_path, capsys)
     path.write_text(matrix([" ".join("X" if i == j else cell for j in range(4)) for i in range(4)]))
     status, _, err = imported(capsys, path, "--gpu", gpu, "--strict")
     assert status == (2 if told else 0)
-    assert f"{path}:2:1: error[W27]: GPU {told}" in err if told else not err
+    assert f"{path}:2:1: error[W27]: {told}" in err if told else not err
 
 
 def test_counts_of_one_are_told_of_the_gpu_that_is_named(capsys):
     path = CORPUS / "w21-rocm-smi.txt"
     assert "MI250" in imported(capsys, path, "--gpu", "mi250")[2]
     assert "W03" not in imported(capsys, path, "--gpu", "mi300x")[2]
+
+
+ACTIVE = "GPU {}: NVIDIA {} (UUID: GPU-0)\n" + "".join(
+    f"\t Link {i}: {{}} GB/s\n" for i in range(4)
+)
+"""What nvidia-smi nvlink -s prints of a GPU with four links."""
+
+
+def test_inactive_links_are_not_counted_and_odd_ones_are_told(tmp_path, capsys):
+    file, listing = tmp_path / "m.txt", tmp_path / "links.txt"
+    file.write_text(matrix(["X NV4", "NV4 X"]))
+    one, two, h100 = (
+        ACTIVE.format(i, name, *[25] * 4) for i, name in ((0, "A100"), (1, "A100"), (1, "H100"))
+    )
+    cases = [
+        (one + two, [], 4, ""),
+        (
+            one + two.replace("Link 2: 25 GB/s", "Link 2: <inactive>"),
+            [],
+            3,
+            "m.txt:3:1: warning[W12]",
+        ),
+        (one + two.replace("Link 2: 25", "Link 2: 250"), [], 4, "links.txt:9:11: warning[W28]"),
+        (one + h100, [], 4, "m.txt:3:1: warning[W28]"),
+        (one + two, ["--gpu", "h100"], 4, "m.txt:2:1: warning[W28]"),
+    ]
+    for text, words, count, told in cases:
+        listing.write_text(text)
+        status, out, err = imported(capsys, file, str(listing), *words)
+        assert (status, f"count: {count}, bandwidth" in out) == (0, True)
+        assert told in err if told else not err
