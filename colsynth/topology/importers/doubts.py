@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from colsynth.errors import Diagnostic, Span
 from colsynth.topology.importers import rates
 from colsynth.topology.importers.machine import SWITCHED, Bond, Gpu, Machine
+from colsynth.units import plural
 
 _FEW = 4
 """Of so many GPUs, one may be the exception; of fewer, each is as usual as the others."""
@@ -67,7 +69,7 @@ def _too_many(machine: Machine, models: Sequence[str]) -> Iterable[Diagnostic]:
         entry = rates.row(machine.medium, models[i])
         if entry and totals[i] > entry["links"]:
             usual = f"{kind(machine.medium, models[i])} has {entry['links']}"
-            phrase = f"{_called(gpu)} has {totals[i]} links, but {usual}"
+            phrase = f"{_called(gpu)} has {plural(totals[i], 'link')}, but {usual}"
             advice = "check the counts in the file, and --gpu"
             yield warning("W27", phrase, gpu.at, "the topology counts all of them", advice=advice)
 
@@ -99,7 +101,7 @@ def _outliers(machine: Machine) -> Iterable[Diagnostic]:
         return
     for i, gpu in enumerate(machine.gpus):
         if totals[i] != usual:
-            phrase = f"{_called(gpu)} has {totals[i]} links, most others have {usual}"
+            phrase = f"{_called(gpu)} has {plural(totals[i], 'link')}, most others have {usual}"
             advice = "look for dead links with nvidia-smi nvlink -s, or amd-smi xgmi"
             yield warning("W12", phrase, gpu.at, advice=advice)
 
@@ -114,10 +116,21 @@ def _one_sided(machine: Machine) -> Iterable[Diagnostic]:
             yield _differs(machine, bond, 0)
 
 
+def mutual(machine: Machine) -> Machine:
+    """Return a machine without links that only one of two GPUs lists.
+
+    The smaller number counts: a library that follows each list uses the pair in one direction
+    only, and a link that is not there would make every figure too fast.
+    """
+    known = {(bond.source, bond.target) for bond in machine.bonds}
+    kept = (x for x in machine.bonds if x.target == SWITCHED or (x.target, x.source) in known)
+    return replace(machine, bonds=tuple(kept))
+
+
 def _differs(machine: Machine, bond: Bond, back: int) -> Diagnostic:
     names = machine.gpus[bond.source].name, machine.gpus[bond.target].name
-    phrase = f"{bond.count} links from {names[0]} to {names[1]}, but {back} back"
-    note = "both directions get the larger number" if not back else "both get the smaller number"
+    phrase = f"{plural(bond.count, 'link')} from {names[0]} to {names[1]}, but {back} back"
+    note = "both get the smaller number" if back else "what only one of them lists is left out"
     return warning("W13", phrase, bond.at, note)
 
 

@@ -15,7 +15,7 @@ from colsynth.topology.importers.affinity import (
     simplified,
     useful_nics,
 )
-from colsynth.topology.importers.doubts import kind_doubts, warning
+from colsynth.topology.importers.doubts import kind_doubts, mutual, warning
 from colsynth.topology.importers.machine import SWITCHED, Gpu, Hub, Machine, Nic, Pcie
 from colsynth.topology.importers.plan import Box, Group, Part, Port, Rate, Ref, Wire
 from colsynth.topology.importers.speeds import Speeds, Wishes
@@ -36,7 +36,7 @@ def layout(machine: Machine, wishes: Wishes) -> Box:
     if len(machine.gpus) < 2:
         phrase = f"the {machine.format} shows one GPU"
         raise InputError(Diagnostic("CS153", phrase, machine.gpus[0].at))
-    return _Layout(machine, wishes).run()
+    return _Layout(mutual(machine), wishes).run()
 
 
 @dataclass
@@ -92,13 +92,12 @@ class _Layout:
         """Add the links between GPUs, and those to the NVSwitches."""
         counts = {(bond.source, bond.target): bond for bond in self.machine.bonds}
         for (i, j), bond in sorted(counts.items()):
-            back = counts.get((j, i))
             note = f"links of GPUs in {self.machine.file}, from line {bond.at.line} on"
             if j == SWITCHED:
                 rate = self.speeds.rate(self.machine.medium, self.speeds.link(i, i), "switched")
                 self.wires.append(Wire(("gpu", i), ("nvswitch", 0), rate, bond.count, note=note))
-            elif i < j or back is None:
-                count = bond.count if back is None else min(bond.count, back.count)
+            elif i < j:
+                count = min(bond.count, counts[j, i].count)
                 rate = self.speeds.rate(
                     self.machine.medium, self.speeds.link(i, j), self.machine.medium
                 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 
@@ -82,10 +82,11 @@ class _Matrix:
         self.rest: dict[str, str] = {}
         self.rows: dict[str, int] = {}
         self.warnings: list[Diagnostic] = []
-        self.labels = {found[1]: found[2] for line in lines if (found := _NAMED_NIC.match(line))}
+        self.labels: dict[str, str] = {}
         for number, line in enumerate(lines[self.top + 1 :], self.top + 2):
             if not self._row(line, number):
                 break
+        self._legend(lines)
         self._check()
 
     def _row(self, line: str, number: int) -> bool:
@@ -115,6 +116,19 @@ class _Matrix:
         self.rest[name] = " ".join(line[place:].split())
         return True
 
+    def _legend(self, lines: list[str]) -> None:
+        """Read the names of the NICs; refuse a second matrix, whose rows would be ignored."""
+        for number, line in enumerate(lines[self.top + 1 :], self.top + 2):
+            at = self.source.span(number)
+            if _HEADER.match(line):
+                note = f"the first begins at line {self.top + 1}"
+                advice = "import one output at a time"
+                raise refusal("a second matrix begins here", at, note, advice=advice)
+            if found := _NAMED_NIC.match(line):
+                if found[2] in self.labels.values():
+                    raise refusal(f"two NICs are called {found[2]}", at)
+                self.labels[found[1]] = found[2]
+
     def _check(self) -> None:
         end = self.source.span(self.source.text.count("\n") + 1)
         missing = [name for name in self.gpus if name not in self.rows]
@@ -128,7 +142,12 @@ class _Matrix:
             note = "the rows of the GPUs are enough; NICs may lack their names"
             phrase = f"the text was cut off: {what} is missing"
             self.warnings.append(warning("W10", phrase, end, note))
-        for i, j in combinations(self.gpus, 2):
+        for name, number in self.rows.items():
+            if self.cells[name, name] != "X":
+                at = self.source.span(number)
+                phrase = f"{name} is {self.cells[name, name]} to itself"
+                raise refusal(phrase, at, "expected X where a row meets its own column")
+        for i, j in combinations(self.rows, 2):
             one, other = self.cells[i, j], self.cells[j, i]
             if one != other and not (one.startswith("NV") and other.startswith("NV")):
                 at = self.source.span(self.rows[j])
@@ -190,6 +209,7 @@ class _Matrix:
         most, alike = max(totals.values()), len(set(counts.values())) == 1
         if most > _MOST_LINKS:
             best = {i: max(row) for i, row in rows.items()}
+            self._uneven(counts, best)
             return [
                 Bond(place[i], SWITCHED, n, self.source.span(self.rows[i]))
                 for i, n in best.items()
@@ -203,6 +223,15 @@ class _Matrix:
             Bond(place[i], place[j], n, self.source.span(self.rows[i]))
             for (i, j), n in counts.items()
         ]
+
+    def _uneven(self, counts: Mapping[tuple[str, str], int], best: Mapping[str, int]) -> None:
+        """Name cells of a box with switches that are neither of the two GPUs' numbers."""
+        for (i, j), count in counts.items():
+            if count not in (best[i], best[j]):
+                phrase = f"{i} has {count} links to {j}, but {best[i]} to others"
+                note = "all of them lead to the NVSwitches: the largest number of its row counts"
+                at = self.source.span(self.rows[i])
+                self.warnings.append(warning("W13", phrase, at, note))
 
     def _levels(self) -> Iterator[tuple[str, str, int]]:
         for i, j in combinations(self.names, 2):

@@ -133,3 +133,42 @@ def test_inactive_links_are_not_counted_and_odd_ones_are_told(tmp_path, capsys):
         status, out, err = imported(capsys, file, str(listing), *words)
         assert (status, f"count: {count}, bandwidth" in out) == (0, True)
         assert told in err if told else not err
+
+
+FOUR = ["X NV4 NV4 NV4 PXB", "NV4 X NV4 NV4 PXB", "NV4 NV4 X NV4 SYS", "NV4 NV4 NV4 X SYS"]
+LAST = ["PXB PXB SYS SYS X"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            matrix(["NV4 NV4 NV4 NV4 PXB", *FOUR[1:], *LAST], ["mlx5_0"]),
+            "2:1: GPU0 is NV4 to itself",
+        ),
+        (matrix([*FOUR, "SYS PXB SYS SYS X"], ["mlx5_0"]), "6:1: GPU0 and mlx5_0 are PXB, but SYS"),
+        (matrix([*FOUR, *LAST], ["mlx5_0"]) * 2, "7:1: a second matrix begins here"),
+        (matrix([*FOUR, *LAST], ["NIC0"]) + "\nNIC0: a\nNIC1: a\n", "9:1: two NICs are called a"),
+    ],
+)
+def test_a_matrix_that_contradicts_itself_is_refused(text, told, tmp_path, capsys):
+    path = tmp_path / "m.txt"
+    path.write_text(text)
+    status, _, err = imported(capsys, path, "--gpu", "a100")
+    assert status == 2
+    assert told.replace(": ", ": error[CS152]: ", 1) in err
+
+
+def test_of_two_numbers_for_links_the_smaller_counts(tmp_path, capsys):
+    path = tmp_path / "m.txt"
+    path.write_text(matrix(["X NV4", "NV3 X"]))
+    _, out, err = imported(capsys, path, "--gpu", "a100")
+    assert "warning[W13]: 4 links from GPU0 to GPU1, but 3 back" in err
+    assert "count: 3, bandwidth" in out
+    assert "on PCIe" in imported(capsys, CORPUS / "w13-one-way.xml")[1]
+    even = matrix([" ".join("X" if i == j else "NV12" for j in range(8)) for i in range(8)])
+    path.write_text(even.replace("X\tNV12", "X\tNV6", 1))
+    _, out, err = imported(capsys, path, "--gpu", "a100")
+    assert f"{path}:2:1: warning[W13]: GPU0 has 6 links to GPU1, but 12 to others" in err
+    path.write_text(even)
+    assert imported(capsys, path, "--gpu", "a100") == (0, out, "")
