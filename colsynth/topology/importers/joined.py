@@ -205,12 +205,14 @@ class _Joined:
         if [port.label for port in host.ports] == [""]:
             return [(port, host.ports[0]) for port in box]
         labels = {port.label: port for port in box}
-        named = all(end.label in labels for end in host.ports)
+        names = [end.label for end in host.ports]
+        unique = len(labels) == len(box) and len(set(names)) == len(names)
+        named = unique and labels.keys() >= set(names)
         if len(box) != len(host.ports):
             phrase = f"{host.name} has {plural(len(host.ports), 'port')}, the box {len(box)}"
             note = "paired in order; what is left over is left out"
             if named:
-                without = labels.keys() - {end.label for end in host.ports}
+                without = labels.keys() - set(names)
                 note = f"without a cable: {listed(sorted(without))}"
             advice = "run ibnetdiscover on every subnet, or choose another --box"
             self.warnings.append(warning("W25", phrase, host.at, note, advice=advice))

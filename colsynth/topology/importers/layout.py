@@ -74,7 +74,8 @@ class _Layout:
             self.warnings.append(warning("W22", phrase, machine.nics[useful[0]].at, advice=advice))
         title = self._title(len(ports))
         part = Part(tuple(self.groups), tuple(self.wires))
-        known = ("W15", "W16") if self.wishes.gpu else ()
+        known = {"W15", "W16"} if self.wishes.gpu else set()
+        known |= {"W05"} if self.wishes.nic_rate is not None else set()
         doubts = [x for x in machine.warnings if x.code not in known]
         doubts += kind_doubts(machine, [self.speeds.model(i) for i in range(len(machine.gpus))])
         return Box(title, part, ports, (), (*doubts, *self.warnings))

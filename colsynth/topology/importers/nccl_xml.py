@@ -41,6 +41,9 @@ _VIRTUAL = re.compile(r"br-|veth|docker|cali|tunl|lo$|virbr|flannel|cni|vxlan|bo
 _MOST_SPEED = 10**7
 """Mb/s; no port has 10 Tb/s, but one plugin writes kb/s."""
 
+_LEAST_SPEED = 1000
+"""Mb/s; RDMA NICs are faster, so less was probably meant in Gb/s."""
+
 _FULL_NODE = 8
 """GPUs of a node that has NVLink, if its chips can have it."""
 
@@ -73,10 +76,14 @@ class _Reader(XmlReader):
     bare: list[Gpu | Nic] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
     nameless_speeds: list[Span] = field(default_factory=list)
+    host: str = ""
+    devices: dict[tuple[str, str], Span] = field(default_factory=dict)
+    """Bus ids of GPUs and names of NICs, by host: hosts of one NVLink domain have the same."""
 
     def read_cpu(self, cpu: _Element) -> None:
         """Read a CPU and, without recursion, everything below it."""
         host, numa = cpu.get("host_hash", ""), cpu.get("numaid", "-1")
+        self.host = host
         self.hosts |= {host} - {""}
         name = f"NUMA node {numa}" + (f" of host {host}" if len(self.hosts) > 1 else "")
         self.hubs.append(Hub(name, "root", -1, None, self.at(cpu), _cpu_kind(cpu)))
@@ -98,6 +105,10 @@ class _Reader(XmlReader):
         gpus = [child for child in children(pci) if child.tag == "gpu"]
         nics = [child for child in children(pci) if child.tag == "nic"]
         kind = pci.get("class", "").lower()
+        first = self._first(bus, self.at(pci, "busid")) if gpus else None
+        if first is not None:
+            note = f"the first is at line {first.line}"
+            raise refusal(f"two GPUs have the bus id {bus}", self.at(pci, "busid"), note)
         for gpu in gpus:
             value = Gpu(bus, self.at(gpu), hub, link, model(gpu))
             self.seen.append(Seen(value, bus, gpu, len(gpus)))
@@ -114,6 +125,11 @@ class _Reader(XmlReader):
             self.bare.append(Nic(bus, self.at(pci), hub, link, bus=bus))
             return -1
         return self._hub(pci, bus, hub, link)
+
+    def _first(self, name: str, at: Span) -> Span | None:
+        """Return where a GPU or NIC of the same host has the same name; None where none has."""
+        first = self.devices.setdefault((self.host, name), at)
+        return first if first != at else None
 
     def _hub(self, pci: _Element, bus: str, above: int, link: Pcie | None) -> int:
         ids = _ids(pci)
@@ -154,6 +170,10 @@ class _Reader(XmlReader):
             plane = next((net.get(key) for key in ("plane", "rail") if net.get(key)), None)
             number = int(plane) if plane and re.fullmatch(r"[0-9]{1,3}", plane) else None
             rate = self._speed(net, name)
+            first = None if unreal or not name else self._first(name, self.at(net, "name"))
+            if first is not None:
+                note = f"the first is at line {first.line}; ports of a fabric are paired in order"
+                self.warn("W29", f"two NICs are called {name!r}", self.at(net, "name"), note)
             bus = nic.getparent().get("busid", "").lower()  # type: ignore[union-attr]
             self.nics.append(Nic(name, self.at(net), hub, link, rate, unreal, number, bus))
             if not unreal and net.get("gdr") == "0":
@@ -165,9 +185,14 @@ class _Reader(XmlReader):
         speed = self.number(net, "speed", "0", -(10**12), 10**12)
         at = self.at(net, "speed")
         if speed <= 0:
-            note = "NCCL takes 10 Gb/s for it"
-            self.warn("W05", f"the speed of NIC {name} is unknown ({speed})", at, note)
+            note, advice = "a NIC without a speed is left out", "give --nic-bandwidth"
+            phrase = f"the speed of NIC {name} is unknown ({speed})"
+            self.warn("W05", phrase, at, note, advice=advice)
             return None
+        if speed < _LEAST_SPEED:
+            note = f"taken for {speed / 1000:g} Gb/s, as NCCL does: the unit is Mb/s"
+            advice = f"if it has {speed} Gb/s, write {speed * 1000}, or give --nic-bandwidth"
+            self.warn("W05", f"NIC {name} has {speed} Mb/s", at, note, advice=advice)
         if speed > _MOST_SPEED:
             note = f"taken for {speed / 10**6:g} Gb/s: the unit is Mb/s, and a plugin wrote kb/s"
             advice = "check the rate, or give --nic-bandwidth"

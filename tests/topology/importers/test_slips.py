@@ -1,5 +1,6 @@
 """Slips in files that are imported are refused where they stand, not read as something else."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,21 @@ def test_of_two_numbers_for_links_the_smaller_counts(tmp_path, capsys):
     assert f"{path}:2:1: warning[W13]: GPU0 has 6 links to GPU1, but 12 to others" in err
     path.write_text(even)
     assert imported(capsys, path, "--gpu", "a100") == (0, out, "")
+
+
+def test_devices_of_a_dump_are_one_each_and_speeds_in_mb(tmp_path, capsys):
+    path = tmp_path / "topo.xml"
+    text = (CORPUS / "w09-all-on-one-host-bridge.xml").read_text()
+    path.write_text(text.replace('<pci busid="0000:10:00.0"', '<pci busid="0000:00:00.0"'))
+    status, _, err = imported(capsys, path)
+    assert status == 2
+    assert f"{path}:6:17: error[CS152]: two GPUs have the bus id 0000:00:00.0" in err
+    path.write_text(text.replace("mlx5_1", "mlx5_0"))
+    assert "warning[W29]: two NICs are called 'mlx5_0'" in imported(capsys, path)[2]
+    for speed, told in (
+        ("400", "NIC mlx5_0 has 400 Mb/s"),
+        ("-1", "the speed of NIC mlx5_0 is unknown (-1)"),
+    ):
+        path.write_text(re.sub('speed="[0-9]+"', f'speed="{speed}"', text))
+        assert f"warning[W05]: {told}" in imported(capsys, path)[2]
+        assert "W05" not in imported(capsys, path, "--nic-bandwidth", "50 GB/s")[2]
