@@ -26,6 +26,7 @@ class HostPort:
     label: str
     switch: int
     rate: Fraction | None = None
+    at: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -43,6 +44,12 @@ class _Net:
     ports: dict[str, list[tuple[str, Fraction]]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
+    ends: dict[tuple[str, str], tuple[str, str, Span]] = field(default_factory=dict)
+    """By block and port: the block and port at the other end of the cable, and the line."""
+
+    def called(self, guid: str) -> str:
+        """Return what the file calls a switch or an adapter."""
+        return self.switches.get(guid) or self.names.get(guid) or guid
 
 
 def sniff(text: str) -> bool:
@@ -74,11 +81,33 @@ def parse(source: Source) -> Fabric:
                 net.images[block] = image
         elif not line.strip():
             block = ""
-        elif block.startswith("S-") and (found := _PORT.match(line)):
-            _port(net, block, found, number)
+        elif block and (found := _PORT.match(line)):
+            _end(net, block, found, number)
+            if block.startswith("S-"):
+                _port(net, block, found, number)
         elif line.startswith("[") and block.startswith("S-"):
             raise refusal("this port cannot be read", source.span(number))
     return _fabric(net)
+
+
+def _end(net: _Net, block: str, found: re.Match[str], number: int) -> None:
+    """Note where the cable in a port leads; refuse a second one in it."""
+    key, at = (block, found[1]), net.source.span(number)
+    _, _, first = net.ends.setdefault(key, (found[2], found[3], at))
+    if first != at:
+        phrase = f"port {found[1]} of {net.called(block)} is there twice"
+        raise refusal(phrase, at, f"the first is at line {first.line}")
+
+
+def _torn(net: _Net) -> Iterator[Diagnostic]:
+    """Name cables whose two ends lead to different places."""
+    for (block, port), (peer, far, at) in net.ends.items():
+        back = net.ends.get((peer, far), (block, port, at))
+        if back[:2] != (block, port):
+            phrase = f"port {port} of {net.called(block)} leads to port {far} of {net.called(peer)}"
+            other = f"but that one to port {back[1]} of {net.called(back[0])} (line {back[2].line})"
+            note = "the lines of the switches count"
+            yield warning("W13", f"{phrase}, {other}", at, note)
 
 
 def _port(net: _Net, switch: str, found: re.Match[str], number: int) -> None:
@@ -118,7 +147,7 @@ def _fabric(net: _Net) -> Fabric:
     if not hosts:
         raise refusal("no host is on any switch", net.source.span(1))
     switches = tuple(_labels(net.switches))
-    told = (*warnings, *odd)
+    told = (*warnings, *_torn(net), *odd)
     return Fabric("ibnetdiscover", net.source.file, switches, tuple(cables), hosts, (), told)
 
 
@@ -145,20 +174,32 @@ def _hosts(net: _Net, index: dict[str, int]) -> tuple[tuple[Host, ...], tuple[Di
     if len(cards) > MOST_HOSTS:
         raise refusal(f"more than {MOST_HOSTS} hosts", net.source.span(1), code="CS125")
     hosts = []
+    doubts = [x for name, members in cards.items() for x in _namesakes(net, name, members)]
     for name, members in cards.items():
         ports = tuple(
-            HostPort(label, index[switch], rate)
+            HostPort(label, index[switch], rate, net.places[guid])
             for label, guid in sorted(members, key=lambda card: _natural(card[0]))
             for switch, rate in net.ports[guid]
         )
         hosts.append(Host(name, net.places[members[0][1]], ports))
     if not nameless:
-        return tuple(hosts), ()
+        return tuple(hosts), tuple(doubts)
     phrase = f"{len(nameless)} adapters carry no name of a host"
     note = "those of one system image are taken for one host"
     advice = "set node descriptions, and run ibnetdiscover on each subnet"
     at = net.places[nameless[0]]
-    return tuple(hosts), (warning("W24", phrase, at, note, advice=advice),)
+    return tuple(hosts), (*doubts, warning("W24", phrase, at, note, advice=advice))
+
+
+def _namesakes(net: _Net, host: str, members: list[tuple[str, str]]) -> Iterator[Diagnostic]:
+    """Name adapters of a host that have the name of another one."""
+    first: dict[str, str] = {}
+    for label, guid in members:
+        if first.setdefault(label, guid) != guid:
+            phrase = f"two adapters of {host} are called {label}"
+            line = net.places[first[label]].line
+            note = f"the first is at line {line}; ports and NICs are paired in order"
+            yield warning("W29", phrase, net.places[guid], note)
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

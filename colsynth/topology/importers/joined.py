@@ -225,7 +225,7 @@ class _Joined:
         if speed != port.rate.bandwidth:
             phrase = f"{self.fabric.file} has {float(speed / 10**9):g} GB/s at a port"
             note = f"a NIC of the box has {float(port.rate.bandwidth / 10**9):g}; the slower counts"
-            self.warnings.append(warning("W25", phrase, self.hosts[0].at, note))
+            self.warnings.append(warning("W25", phrase, end.at or self.hosts[0].at, note))
         return min(speed, port.rate.bandwidth)
 
     def _below(

@@ -191,3 +191,28 @@ def test_devices_of_a_dump_are_one_each_and_speeds_in_mb(tmp_path, capsys):
         path.write_text(re.sub('speed="[0-9]+"', f'speed="{speed}"', text))
         assert f"warning[W05]: {told}" in imported(capsys, path)[2]
         assert "W05" not in imported(capsys, path, "--nic-bandwidth", "50 GB/s")[2]
+
+
+def test_cables_and_adapters_that_contradict_each_other_are_told(tmp_path, capsys):
+    text = (CORPUS / "good-ibnetdiscover.txt").read_text()
+    node = CORPUS / "w09-all-on-one-host-bridge.xml"
+    path = tmp_path / "fabric.txt"
+    path.write_text(text)
+    whole = imported(capsys, node, "--fabric", str(path))
+    assert "W13" not in whole[2]
+    adapter = (
+        '\nCa\t1 "H-0000000000000001"\t\t# "one mlx5_0"\n[1](1) "S-00000000000000b0"[9] # 4xNDR\n'
+    )
+    path.write_text(text + adapter)
+    status, out, err = imported(capsys, node, "--fabric", str(path))
+    assert (status, "fabric.txt:7:1: warning[W13]: port 1 of MF0;leaf-1" in err) == (0, True)
+    assert out == whole[1]
+    path.write_text(text.replace('[2]\t"H-0000000000000002"', '[1]\t"H-0000000000000002"'))
+    status, _, err = imported(capsys, node, "--fabric", str(path))
+    assert (status, "fabric.txt:8:1: error[CS152]: port 1 of MF0;leaf-1 is there" in err) == (
+        2,
+        True,
+    )
+    path.write_text(text.replace('"one mlx5_1"', '"one mlx5_0"'))
+    err = imported(capsys, node, "--fabric", str(path))[2]
+    assert "fabric.txt:16:1: warning[W29]: two adapters of one are called mlx5_0" in err
