@@ -43,7 +43,7 @@ def kind_doubts(machine: Machine, models: Sequence[str]) -> tuple[Diagnostic, ..
     return (*ones, *_too_many(machine, models), *_other_kinds(machine, models))
 
 
-def kind(medium: str, model: str) -> str:
+def kind_of(medium: str, model: str) -> str:
     """Return what diagnostics call a kind of GPU: its generation, and that of its links."""
     return f"{model} ({rates.row(medium, model).get('title', 'unknown')})"
 
@@ -52,12 +52,12 @@ def _other_kinds(machine: Machine, models: Sequence[str]) -> Iterable[Diagnostic
     """Name GPUs whose kind in the file is not that of ``--gpu``, or of the first GPU."""
     guessed = any(x.code == "W16" for x in machine.warnings)
     for gpu, model in zip(machine.gpus, models, strict=True):
-        seen = f"{_called(gpu)} is {kind(machine.medium, gpu.model)}"
+        seen = f"{_called(gpu)} is {kind_of(machine.medium, gpu.model)}"
         if gpu.model and gpu.model != model and not guessed:
-            phrase = f"{seen}, but --gpu says {kind(machine.medium, model)}"
+            phrase = f"{seen}, but --gpu says {kind_of(machine.medium, model)}"
             yield warning("W28", phrase, gpu.at, "--gpu counts")
         elif model and models[0] and model != models[0]:
-            first = f"{_called(machine.gpus[0])} is {kind(machine.medium, models[0])}"
+            first = f"{_called(machine.gpus[0])} is {kind_of(machine.medium, models[0])}"
             note = "links between them have the lower bandwidth"
             yield warning("W28", f"{seen}, but {first}", gpu.at, note)
 
@@ -68,7 +68,7 @@ def _too_many(machine: Machine, models: Sequence[str]) -> Iterable[Diagnostic]:
     for i, gpu in enumerate(machine.gpus):
         entry = rates.row(machine.medium, models[i])
         if entry and totals[i] > entry["links"]:
-            usual = f"{kind(machine.medium, models[i])} has {entry['links']}"
+            usual = f"{kind_of(machine.medium, models[i])} has {entry['links']}"
             phrase = f"{_called(gpu)} has {plural(totals[i], 'link')}, but {usual}"
             advice = "check the counts in the file, and --gpu"
             yield warning("W27", phrase, gpu.at, "the topology counts all of them", advice=advice)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from colsynth.errors import Diagnostic, Span
-from colsynth.topology.importers.doubts import kind, warning
+from colsynth.topology.importers.doubts import kind_of, warning
 from colsynth.topology.importers.machine import Bond, Machine, Source, refusal
 from colsynth.topology.importers.rates import generation, link_rate
 
@@ -133,6 +133,8 @@ def _other_speeds(products: Products, models: list[str]) -> Iterator[Diagnostic]
         known = usual.value / 10**9
         for speed, at in product.speeds:
             if not known / _NEAR <= speed <= known * _NEAR:
-                phrase = f"GPU {i} has a link of {float(speed):g} GB/s, but {kind('nvlink', model)}"
+                phrase = (
+                    f"GPU {i} has a link of {float(speed):g} GB/s, but {kind_of('nvlink', model)}"
+                )
                 note = "the topology has the latter"
                 yield warning("W28", f"{phrase} has {float(known):g} GB/s", at, note)

@@ -13,7 +13,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from colsynth.errors import Diagnostic
-from colsynth.topology.importers.doubts import bond_doubts, warning
+from colsynth.topology.importers import rates
+from colsynth.topology.importers.doubts import bond_doubts, kind_of, warning
 from colsynth.topology.importers.machine import (
     SWITCHED,
     Bond,
@@ -32,6 +33,10 @@ _HEADER = re.compile(r"\s*GPU0(?=\s+(?:GPU1|NIC\d|mlx|CPU|\S*_\d)|\s*$)")
 _END = re.compile(r"CPU\s+Affinity|NUMA\s+Affinity|GPU\s+NUMA")
 _CELL = re.compile(r"\s*(X|NV[0-9]{1,4}|PIX|PXB|PHB|NODE|SYS|SOC)")
 _NAMED_NIC = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*$")
+
+_FORMAT = "nvidia-smi matrix"
+_SWITCHLESS = ("", "sm60", "sm86", "sm89")
+"""Generations of which no machine has NVSwitches."""
 
 _PIX, _PXB, _PHB, _NODE, _SYS = 1, 2, 3, 4, 5
 _LEVELS = {"PIX": _PIX, "PXB": _PXB, "PHB": _PHB, "NODE": _NODE, "SYS": _SYS, "SOC": _SYS}
@@ -60,6 +65,36 @@ def parse(source: Source) -> Machine:
     products = parse_products(source)
     machine = found.machine()
     return with_products(machine, products) if products.gpus else machine
+
+
+def with_switches(machine: Machine, gpu: str) -> Machine:
+    """Return a machine whose links lead to NVSwitches where its GPUs have too few for all peers.
+
+    Parameters
+    ----------
+    machine : Machine
+    gpu : str
+        The generation that ``--gpu`` names; empty where the file's counts.
+    """
+    model = gpu or machine.gpus[0].model
+    most, peers = rates.row(machine.medium, model).get("links", 0), len(machine.gpus) - 1
+    counts = {bond.count for bond in machine.bonds}
+    direct = all(bond.target != SWITCHED for bond in machine.bonds)
+    every = direct and len(machine.bonds) == len(machine.gpus) * peers
+    if machine.format != _FORMAT or model in _SWITCHLESS or not every or len(counts) != 1:
+        return machine
+    (count,) = counts
+    if not count <= most < count * peers:
+        return machine
+    doubts = list(machine.warnings)
+    if count < most:  # such as 8 of the 12 links of A800, or a slip
+        usual = f"{kind_of(machine.medium, model)} has {most}"
+        phrase = f"{machine.gpus[0].name} has {count * peers} links, but {usual}"
+        note = f"taken for {count} links of each GPU to NVSwitches"
+        advice = "check the counts in the file, and --gpu"
+        doubts.append(warning("W27", phrase, machine.gpus[0].at, note, advice=advice))
+    bonds = tuple(Bond(i, SWITCHED, count, gpu.at) for i, gpu in enumerate(machine.gpus))
+    return replace(machine, bonds=bonds, warnings=tuple(doubts))
 
 
 class _Matrix:
@@ -180,7 +215,7 @@ class _Matrix:
             for name in self.gpus
         )
         nics = tuple(self._nic(name, parents[name]) for name in self.nics)
-        found = Machine("nvidia-smi matrix", self.source.file, gpus, nics, hubs, tuple(bonds))
+        found = Machine(_FORMAT, self.source.file, gpus, nics, hubs, tuple(bonds))
         return replace(found, warnings=(*self.warnings, *bond_doubts(found)))
 
     def _nic(self, name: str, hub: int) -> Nic:

@@ -21,6 +21,7 @@ from colsynth.topology.importers.joined import Choice, joined
 from colsynth.topology.importers.layout import layout
 from colsynth.topology.importers.machine import Machine, Source
 from colsynth.topology.importers.nvidia_gpus import Products, with_products
+from colsynth.topology.importers.nvidia_smi import with_switches
 from colsynth.topology.importers.plan import Box, Plan
 from colsynth.topology.importers.speeds import Wishes
 from colsynth.topology.importers.write import write
@@ -201,7 +202,7 @@ def _box(found: Sequence[Found], machine: Machine | None, request: Request) -> B
         for listing in found:
             if isinstance(listing, Products):
                 machine = with_products(machine, listing)
-        return layout(machine, request.wishes)
+        return layout(with_switches(machine, request.wishes.gpu), request.wishes)
     return box if ready is None else box_of(ready.file, ready.text.encode())
 
 

@@ -87,6 +87,7 @@ def matrix(cells, nics=()):
     ("cell", "gpu", "told"),
     [
         ("NV4", "a100", ""),
+        ("NV6", "v100", ""),
         ("NV6", "a100", "GPU0 has 18 links, but sm80 (NVLink 3) has 12"),
         ("NV24", "h100", "GPU0 has 24 links, but sm90 (NVLink 4) has 18"),
     ],
@@ -97,6 +98,7 @@ def test_more_links_than_the_gpu_has_are_told(cell, gpu, told, tmp_path, capsys)
     status, _, err = imported(capsys, path, "--gpu", gpu, "--strict")
     assert status == (2 if told else 0)
     assert f"{path}:2:1: error[W27]: {told}" in err if told else not err
+    assert ("nvswitch" in imported(capsys, path, "--gpu", gpu)[1]) == (cell != "NV4")
 
 
 def test_counts_of_one_are_told_of_the_gpu_that_is_named(capsys):
