@@ -105,7 +105,8 @@ class _Reader(XmlReader):
         gpus = [child for child in children(pci) if child.tag == "gpu"]
         nics = [child for child in children(pci) if child.tag == "nic"]
         kind = pci.get("class", "").lower()
-        first = self._first(bus, self.at(pci, "busid")) if gpus else None
+        is_gpu = bool(gpus) or kind.startswith(_GPU_CLASSES)
+        first = self._first(bus, self.at(pci, "busid")) if is_gpu else None
         if first is not None:
             note = f"the first is at line {first.line}"
             raise refusal(f"two GPUs have the bus id {bus}", self.at(pci, "busid"), note)

@@ -177,11 +177,11 @@ class _Matrix:
             note = "the rows of the GPUs are enough; NICs may lack their names"
             phrase = f"the text was cut off: {what} is missing"
             self.warnings.append(warning("W10", phrase, end, note))
-        for name, number in self.rows.items():
-            if self.cells[name, name] != "X":
-                at = self.source.span(number)
-                phrase = f"{name} is {self.cells[name, name]} to itself"
-                raise refusal(phrase, at, "expected X where a row meets its own column")
+        for (i, j), cell in self.cells.items():
+            if (cell == "X") != (i == j) and i in self.rows:
+                phrase = f"{i} is {cell} to {j if i != j else 'itself'}"
+                note = "expected X where a row meets its own column, and nowhere else"
+                raise refusal(phrase, self.source.span(self.rows[i]), note)
         for i, j in combinations(self.rows, 2):
             one, other = self.cells[i, j], self.cells[j, i]
             if one != other and not (one.startswith("NV") and other.startswith("NV")):

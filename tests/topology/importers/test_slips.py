@@ -149,6 +149,7 @@ LAST = ["PXB PXB SYS SYS X"]
             matrix(["NV4 NV4 NV4 NV4 PXB", *FOUR[1:], *LAST], ["mlx5_0"]),
             "2:1: GPU0 is NV4 to itself",
         ),
+        (matrix(["X NV4 X", "NV4 X NV4", "X NV4 X"]), "2:1: GPU0 is X to GPU2"),
         (matrix([*FOUR, "SYS PXB SYS SYS X"], ["mlx5_0"]), "6:1: GPU0 and mlx5_0 are PXB, but SYS"),
         (matrix([*FOUR, *LAST], ["mlx5_0"]) * 2, "7:1: a second matrix begins here"),
         (matrix([*FOUR, *LAST], ["NIC0"]) + "\nNIC0: a\nNIC1: a\n", "9:1: two NICs are called a"),
