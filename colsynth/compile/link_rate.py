@@ -86,9 +86,11 @@ def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate
     return LinkRate(program.header.chunks / slowest, bound)
 
 
-def detours(links: LinkRate, program: Program, topology: Topology) -> tuple[str, ...]:
+def detours(schedule: object, links: LinkRate | None, program: Program) -> tuple[str, ...]:
     """Return a note where connections cannot be told to take the ways that trees count on."""
-    taken = link_rate(program, topology, links.bound)
+    if not isinstance(schedule, Forest) or links is None:
+        return ()
+    taken = link_rate(program, schedule.problem.topology, links.bound)
     if taken is None or taken.algbw >= _NEARLY * links.algbw:
         return ()
     counted, allowed = (format_bandwidth(rate.algbw) for rate in (links, taken))

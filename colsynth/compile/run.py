@@ -155,12 +155,7 @@ def _compiled(
     plan, case, clock = measured.plan, found.workshop.case, found.workshop.clock
     schedule, program = found.workshop.make(plan)
     with clock.measure("library"):
-        serves = Served()
-        if library is not None:
-            times = dict(zip(case.sizes, measured.seconds, strict=True))
-            sides = {"below": not request.least_given, "above": target.max_bytes is None}
-            asked = request.size is not None
-            serves = served(program, case, library, times, found.floors[-1], asked=asked, **sides)
+        serves = _served(program, measured, found, library, request, target)
     most = case.target(plan.protocol).max_bytes
     given = target
     target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
@@ -172,6 +167,8 @@ def _compiled(
     with Beside(partial(_limits, measured, found, serves), wanted=wanted) as beside:
         schedule, artefacts = maker.make(known)
         limits = beside.result()
+    programs = [artefact.program for artefact in artefacts]
+    links = _links(schedule, programs[0], problem, found)
     notes = (
         *_given_up(found),
         *search_notes(found.start, measured, case),
@@ -182,11 +179,8 @@ def _compiled(
         *plan_notes(problem, target.profile, plan.protocol),
         *_warnings(artefacts),
         *target.profile.warnings,
+        *detours(schedule, links, programs[0]),
     )
-    programs = [artefact.program for artefact in artefacts]
-    links = _links(schedule, programs[0], problem, found)
-    if isinstance(schedule, Forest) and links is not None:
-        notes = (*notes, *detours(links, programs[0], problem.topology))
     predicted = _predictions(measured, found, programs)
     if limits is None or limits[0] != predicted:
         limits = predicted, _limited_by(programs[0], found.workshop.case, predicted)
@@ -203,6 +197,24 @@ def _compiled(
         limited_by=limits[1],
         links=links,
     )
+
+
+def _served(
+    program: Program,
+    measured: Measured,
+    found: Found,
+    library: Library | None,
+    request: Request,
+    target: Target,
+) -> Served:
+    """Return the sizes that a file serves; all that it can, without a library."""
+    if library is None:
+        return Served()
+    case = found.workshop.case
+    times = dict(zip(case.sizes, measured.seconds, strict=True))
+    sides = {"below": not request.least_given, "above": target.max_bytes is None}
+    asked = request.size is not None
+    return served(program, case, library, times, found.floors[-1], asked=asked, **sides)
 
 
 def _links(schedule: Schedule, program: Program, problem: Problem, found: Found) -> LinkRate | None:
