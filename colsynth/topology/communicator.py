@@ -1,8 +1,9 @@
 """A process group as a machine of its own: its GPUs are the ranks, the rest serves them.
 
-Without transit the other GPUs go, with their links. With transit they are switches that copy
-and add up what passes, and forward it when all of it is there. Nodes keep their order, and so
-do links: what is found on the smaller machine can be told of the whole one.
+Without transit the other GPUs go, with their links; of a group in one box, so does all that is
+outside. With transit the other GPUs are switches that copy and add up what passes, and forward it
+when all of it is there. Nodes keep their order, and so do links: what is found on the smaller
+machine can be told of the whole one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from colsynth.model import Kind, Problem, Topology
 from colsynth.text import listed
+from colsynth.topology.reach import mutual
 
 RELAY = ("multicast", "reduce", "store-and-forward")
 """What a GPU that only passes data on is capable of."""
@@ -54,6 +56,8 @@ def _communicator(problem: Problem, members: Sequence[int]) -> Communicator:
     chosen = {whole.ranks[rank] for rank in members}
     others = set(whole.ranks) - chosen
     gone = set() if problem.transit else others
+    if problem.groups and not problem.transit:
+        gone = gone | _outside(whole, chosen, gone)
     nodes = tuple(i for i in range(len(whole.nodes)) if i not in gone)
     links = tuple(
         i for i, x in enumerate(whole.links) if x.source not in gone and x.target not in gone
@@ -79,6 +83,25 @@ def _communicator(problem: Problem, members: Sequence[int]) -> Communicator:
     inner = replace(problem, topology=topology, groups=(), transit=False, shards=shards)
     relays = tuple(new for new, old in enumerate(nodes) if old in others)
     return Communicator(inner, tuple(members), nodes, links, relays)
+
+
+def _outside(topology: Topology, chosen: set[int], gone: set[int]) -> set[int]:
+    """Return the nodes that data of a group in one box never passes, if the box joins its GPUs.
+
+    A runtime sends no data through NICs between two GPUs that are joined inside their box
+    (`colsynth.cost.routes`), so a bound must not count on them.
+    """
+    boxes = {topology.nodes[node].box for node in chosen}
+    if len(boxes) > 1 or None in boxes:
+        return set()
+    kept = {
+        index
+        for index, node in enumerate(topology.nodes)
+        if node.box in boxes and node.kind is not Kind.NIC and index not in gone
+    }
+    arcs = ((x.source, x.target) for x in topology.links if {x.source, x.target} <= kept)
+    joined = any(chosen <= part for part in mutual(sorted(kept), arcs))
+    return set(range(len(topology.nodes))) - kept if joined else set()
 
 
 def _name(problem: Problem, members: Sequence[int]) -> str:

@@ -11,7 +11,7 @@ what it takes from the units that enter, it gives back to those that leave. So
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from colsynth.errors import Diagnostic, VerificationError
@@ -20,13 +20,43 @@ from colsynth.model import Direction, Kind, Limit, Link, Problem, RootedBound, T
 _POWER = {Direction.OUT: "multicast", Direction.IN: "reduce"}
 
 
-def is_open(problem: Problem, link: Link, groups: Iterable[tuple[int, ...]]) -> bool:
-    """Return whether one of some process groups may take a link: with transit, any link."""
+def open_links(problem: Problem, groups: Iterable[tuple[int, ...]]) -> list[bool]:
+    """Return by link whether one of some process groups may take it: with transit, any link.
+
+    Elsewhere no link at a GPU of others; and of a group that its box joins, only those in the box,
+    but for NICs.
+    """
+    topology = problem.topology
     if problem.transit or not problem.groups:
-        return True
-    rank_of = problem.topology.rank_of
-    ranks = {rank_of[node] for node in (link.source, link.target) if node in rank_of}
-    return any(ranks <= set(group) for group in groups)
+        return [True] * len(topology.links)
+    found = [False] * len(topology.links)
+    for group in groups:
+        gone = set(topology.ranks) - {topology.ranks[rank] for rank in group}
+        own = [not {link.source, link.target} & gone for link in topology.links]
+        within = [x and _stays(topology, link) for x, link in zip(own, topology.links, strict=True)]
+        taken = within if _joins(topology, within, group) else own
+        found = [x or y for x, y in zip(found, taken, strict=True)]
+    return found
+
+
+def _stays(topology: Topology, link: Link) -> bool:
+    """Whether a link is inside a box and at no NIC."""
+    ends = topology.nodes[link.source], topology.nodes[link.target]
+    boxes = {node.box for node in ends}
+    return len(boxes) == 1 and None not in boxes and all(node.kind is not Kind.NIC for node in ends)
+
+
+def _joins(topology: Topology, taken: Sequence[bool], group: tuple[int, ...]) -> bool:
+    """Whether some links lead from the first GPU of a group to all others, and back."""
+    arcs = [(x.source, x.target) for x, y in zip(topology.links, taken, strict=True) if y]
+    for ways in (arcs, [(target, source) for source, target in arcs]):
+        seen, grown = {topology.ranks[group[0]]}, True
+        while grown:
+            more = {target for source, target in ways if source in seen} - seen
+            grown, seen = bool(more), seen | more
+        if not {topology.ranks[rank] for rank in group} <= seen:
+            return False
+    return True
 
 
 def check_limit(problem: Problem, limit: Limit) -> None:
@@ -47,8 +77,9 @@ def check_limit(problem: Problem, limit: Limit) -> None:
         raise _failure("a partition bounds nothing where other GPUs may add up")
     owner = {node: number for number, part in enumerate(limit.parts) for node in part}
     counted = Fraction(0)
-    for link in topology.links:
-        if not is_open(problem, link, problem.members):
+    is_open = open_links(problem, problem.members)
+    for index, link in enumerate(topology.links):
+        if not is_open[index]:
             continue
         ends = (link.source, link.target)
         near, far = ends if limit.direction is Direction.OUT else (ends[1], ends[0])
@@ -79,11 +110,12 @@ def check_rooted(problem: Problem, found: RootedBound) -> None:
         raise _failure("some root pays nothing")
     out = _paid(topology, found, Direction.OUT)
     into = _paid(topology, found, Direction.IN)
+    is_open = open_links(problem, problem.members)
     worth = sum(
         (
             link.bandwidth * max(0, out[i], into[i])
             for i, link in enumerate(topology.links)
-            if is_open(problem, link, problem.members)
+            if is_open[i]
         ),
         Fraction(0),
     )

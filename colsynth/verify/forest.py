@@ -27,7 +27,7 @@ from colsynth.model import (
 )
 from colsynth.model.forest import TreeEdge
 from colsynth.model.problem import PHASES
-from colsynth.verify.allreduce import check_rooted, is_open
+from colsynth.verify.allreduce import check_rooted, open_links
 
 _POWER = {Direction.OUT: "multicast", Direction.IN: "reduce"}
 """What a switch must be capable of for the edges of a tree to part there."""
@@ -258,14 +258,12 @@ def _check_cut(problem: Problem, cut: Cut) -> None:
         raise _failure("CS524", f"the cut says ranks {cut.gpus}, its nodes hold {gpus}")
     if all(set(group) <= set(gpus) for group in problem.members):
         raise _failure("CS524", "the cut leaves no GPU outside")
-    groups = _crossing(problem, cut)
+    is_open = open_links(problem, _crossing(problem, cut))
     crossing = []
     for index, link in enumerate(topology.links):
         leaves = link.source in inside and link.target not in inside
         enters = link.target in inside and link.source not in inside
-        if (leaves if cut.direction is Direction.OUT else enters) and is_open(
-            problem, link, groups
-        ):
+        if (leaves if cut.direction is Direction.OUT else enters) and is_open[index]:
             crossing.append(index)
     if sorted(cut.links) != crossing:
         missing = sorted(set(crossing) ^ set(cut.links))

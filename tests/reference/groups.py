@@ -9,20 +9,32 @@ from math import lcm
 
 import networkx as nx
 
-from colsynth.model import Direction, Forest, Kind, Phase, Problem
+from colsynth.model import Direction, Forest, Kind, Link, Phase, Problem, Topology
 
 
 def usable(problem: Problem) -> list[int]:
-    """Return the links that data may take: without transit, none to GPUs of nobody or others."""
-    topology = problem.topology
-    group = {topology.ranks[r]: g for g, ranks in enumerate(problem.members) for r in ranks}
-    found = []
-    for index, link in enumerate(topology.links):
-        ends = [v for v in (link.source, link.target) if topology.nodes[v].kind is Kind.GPU]
-        owners = {group.get(v) for v in ends}
-        if problem.transit or (None not in owners and len(owners) < 2):
-            found.append(index)
-    return found
+    """Return the links that data may take: without transit, none to GPUs of nobody or others.
+
+    A group that its box joins leaves it no more than it takes the NICs in it.
+    """
+    topology, found = problem.topology, set()
+    if problem.transit:
+        return list(range(len(topology.links)))
+    for ranks in problem.members:
+        mine = {topology.ranks[rank] for rank in ranks}
+        others = set(topology.ranks) - mine
+        free = [i for i, x in enumerate(topology.links) if not {x.source, x.target} & others]
+        near = [i for i in free if _is_inside(topology, topology.links[i])]
+        graph = nx.DiGraph((topology.links[i].source, topology.links[i].target) for i in near)
+        joined = any(mine <= part for part in nx.strongly_connected_components(graph))
+        found |= set(near if joined else free)
+    return sorted(found)
+
+
+def _is_inside(topology: Topology, link: Link) -> bool:
+    ends = [topology.nodes[node] for node in (link.source, link.target)]
+    near = ends[0].box is not None and ends[0].box == ends[1].box
+    return near and Kind.NIC not in (ends[0].kind, ends[1].kind)
 
 
 def graph_of(

@@ -16,6 +16,7 @@ from math import lcm
 
 from colsynth.model import Bound, Cut, Direction, Problem, Topology
 from colsynth.model.problem import PHASES
+from colsynth.topology.communicator import communicators
 
 _MOST_PAIRS = 500
 """Pairs of cuts whose union is tried."""
@@ -111,16 +112,9 @@ class _Cuts:
 
 
 def _takers(problem: Problem) -> list[frozenset[int]]:
-    """Return by link the groups that may take it: its GPUs are of that group."""
-    topology = problem.topology
-    everyone = frozenset(range(len(problem.groups)))
-    if problem.transit:
-        return [everyone] * len(topology.links)
-    nobody = frozenset[int]()
-    of_node = dict.fromkeys(topology.ranks, nobody)
-    for number, group in enumerate(problem.groups):
-        of_node.update((topology.ranks[rank], frozenset((number,))) for rank in group)
-    return [
-        of_node.get(link.source, everyone) & of_node.get(link.target, everyone)
-        for link in topology.links
-    ]
+    """Return by link the groups that may take it: it is on the machines of these alone."""
+    found: list[set[int]] = [set() for _ in problem.topology.links]
+    for number, group in enumerate(communicators(problem)):
+        for link in group.links:
+            found[link].add(number)
+    return [frozenset(groups) for groups in found]
