@@ -19,6 +19,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 from colsynth.text import SHOWN, listed, printable, shortened
 
@@ -173,8 +174,16 @@ def _plain(word: str) -> str:
     return "".join(word.split()).replace("-", "").replace("_", "").casefold()
 
 
+def require_whole(option: str, value: object) -> None:
+    """Refuse a value from Python that is no integer (CS210)."""
+    if not isinstance(value, Integral):
+        phrase = f"{option} {value!r}: expected a whole number"
+        raise InputError(Diagnostic("CS210", phrase, help="give an int, such as int(1e6)"))
+
+
 def require_least(option: str, value: int, least: int, most: int | None = None) -> None:
-    """Refuse a number that is too small, or too large, for an option (CS210)."""
+    """Refuse a number that is not whole, too small, or too large, for an option (CS210)."""
+    require_whole(option, value)
     if value < least or (most is not None and value > most):
         span = f"from {least}" if most is None else f"from {least} to {most}"
         raise InputError(Diagnostic("CS210", f"{option} {value}: expected a number {span}"))

@@ -144,6 +144,44 @@ def test_options_that_do_not_go_together(options, phrase):
     assert caught.value.diagnostic.code == "CS217"
 
 
+_PASSES = "pack-trees,round-weights,lower-forest,coalesce-chunks,order-transfers"
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "code"),
+    [
+        (api.compile, {"runtime": "msccl", "size": 1e6}, "CS210"),
+        (api.compile, {"runtime": "msccl", "min_bytes": 1e6}, "CS210"),
+        (api.compile, {"runtime": "msccl", "instances": 2.0}, "CS210"),
+        (api.compile, {"runtime": "msccl", "passes": _PASSES, "algorithm": "ring"}, "CS206"),
+        (api.compile, {"runtime": "msccl", "passes": _PASSES, "level": 3}, "CS206"),
+        (api.synthesize, {"size": 1e6}, "CS210"),
+        (api.compare, {"sizes": []}, "CS217"),
+    ],
+)
+def test_values_of_python_that_cannot_be_are_named(call, options, code):
+    with pytest.raises(InputError) as caught:
+        call(api.make_problem(RING, "allreduce"), **options)
+    assert caught.value.diagnostic.code == code
+
+
+@pytest.mark.parametrize("root", ["0", 1.0, ("1",)])
+def test_a_root_is_a_whole_number(root):
+    with pytest.raises(InputError, match=r"--root .*: expected a whole number"):
+        api.make_problem(RING, "broadcast", root)
+
+
+def test_paths_and_numbers_of_trees_are_taken_as_they_come(tmp_path):
+    path = tmp_path / "two.yaml"
+    path.write_text(
+        "version: 1\nname: two\nnodes:\n  - {name: a, kind: gpu}\n  - {name: b, kind: gpu}\n"
+        "links:\n  - {from: a, to: b, bandwidth: 1 GB/s}\n"
+    )
+    problem = api.make_problem(api.load_topology(path), "allgather")
+    done = api.compile(problem, "msccl", algorithm="forest", trees=1, level=0)
+    assert done.schedule.trees_per_root == 1
+
+
 def test_a_mistyped_collective():
     with pytest.raises(InputError, match="did you mean 'scatter'"):
         api.make_problem(RING, "scater")

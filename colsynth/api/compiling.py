@@ -30,7 +30,7 @@ def compile(  # noqa: A001 - the verb of this package
     *,
     algorithm: str | None = None,
     level: int | None = None,
-    trees: str | None = None,
+    trees: str | int | None = None,
     max_height: int | None = None,
     size: int | None = None,
     chunks_per_gpu: int | None = None,
@@ -73,7 +73,7 @@ def compile(  # noqa: A001 - the verb of this package
         all algorithms and protocols.
     max_height : int, optional
         Most links between a root and a GPU, on direct-connect fabrics. For ``"forest"`` alone.
-    trees : str, optional
+    trees : str or int, optional
         ``"auto"`` (the default): fewest trees per root within 2 % of the optimum that fit
         the runtime, or fewer where those are predicted to be faster; ``"optimal"``: the exact
         optimum; a number: so many. For forest alone.
@@ -99,7 +99,7 @@ def compile(  # noqa: A001 - the verb of this package
         serves those around `size` at which the library by itself is not predicted to be faster;
         without a search (level 0, `passes`) all that the runtime counts.
     passes : str, optional
-        A pipeline to run instead of the algorithm's.
+        A pipeline to run as it stands, instead of an algorithm and a search.
     model : Model, optional
         The constants that decisions follow; those of the runtime unless given.
     seed : int
@@ -127,6 +127,8 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.runtimes.catalog import profile
 
     stated, size = _of_sketch(problem, algorithm, passes, size)
+    _check_beside(passes, algorithm, level)
+    trees = trees if trees is None else str(trees)
     given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
     given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap}
     given |= {"tries": tries, "steps": steps, "work": work}
@@ -151,6 +153,15 @@ def compile(  # noqa: A001 - the verb of this package
         least_given=min_bytes is not None,
     )
     return _compiled(problem, machine, replace(target, model=model), request, watch)
+
+
+def _check_beside(passes: str | None, algorithm: str | None, level: int | None) -> None:
+    """Refuse an algorithm or a search beside a pipeline, which is compiled as it stands (CS206)."""
+    if passes is None or (algorithm is None and not level):
+        return
+    named = f"-O{level}" if algorithm is None else f"-a {algorithm}"
+    phrase = f"{named} and --passes both say what the pipeline is"
+    raise InputError(Diagnostic("CS206", phrase, help=f"leave out {named} or --passes"))
 
 
 def _of_sketch(

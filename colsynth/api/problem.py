@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.errors import Diagnostic, InputError, did_you_mean, same_name
+from colsynth.errors import Diagnostic, InputError, did_you_mean, require_whole, same_name
 from colsynth.model import (
     AllreduceBound,
     Bound,
@@ -31,7 +31,7 @@ _WITH_SHARDS = (
 
 
 def load_topology(
-    spec: str,
+    spec: str | Path,
     *,
     nodes: int | None = None,
     settings: Mapping[str, str] | None = None,
@@ -42,7 +42,7 @@ def load_topology(
 
     Parameters
     ----------
-    spec : str
+    spec : str or Path
         ``"dgx-a100"``, ``"cluster.yaml"``, ``"torus:4x4x4"``, ...
     nodes : int, optional
         Number of boxes.
@@ -59,7 +59,7 @@ def load_topology(
     """
     from colsynth.topology.load import load
 
-    return load(spec, nodes=nodes, settings=settings, bandwidth=bandwidth, latency=latency)
+    return load(str(spec), nodes=nodes, settings=settings, bandwidth=bandwidth, latency=latency)
 
 
 def make_problem(
@@ -223,7 +223,10 @@ def _rooted(problem: Problem, root: int | Sequence[int] | None) -> Problem:
             phrase = f"{problem.collective} has no root"
             raise InputError(Diagnostic("CS211", phrase, help="leave --root out"))
         return problem
-    places = [0] if root is None else [root] if isinstance(root, int) else list(root)
+    if root is not None and not isinstance(root, int | str | float):
+        places = list(root)
+    else:
+        places = [0 if root is None else root]
     _check_places(problem, places)
     if len(places) == 1:
         return replace(problem, root=places[0])
@@ -245,6 +248,7 @@ def _check_places(problem: Problem, places: Sequence[int]) -> None:
     """Refuse roots that are not there, or named twice (CS211)."""
     size = len(problem.members[0])
     for number, place in enumerate(places):
+        require_whole("--root", place)
         if place in places[:number]:
             raise InputError(Diagnostic("CS211", f"root {place} is named twice"))
         if 0 <= place < size:

@@ -68,7 +68,9 @@ def compare(
     from colsynth.tuning import compare as measure
 
     ordered = tuple(sorted(set(sizes)))
-    require_least("--sizes", min(ordered, default=0), 1)
+    if not ordered:
+        raise InputError(Diagnostic("CS217", "which sizes?", help="give one or more, in bytes"))
+    require_least("--sizes", min(ordered), 1)
     problem = machine_of(problem, profile(runtime))
     ceiling = best_optimum(problem).algbw
     with Workers(jobs, executor) as workers:

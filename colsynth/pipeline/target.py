@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_whole
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
@@ -96,6 +96,9 @@ def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None
 
 
 def _check_sizes(profile: Profile, least: int, most: int | None) -> None:
+    require_whole("--min-bytes", least)
+    if most is not None:
+        require_whole("--max-bytes", most)
     if least < profile.least_min_bytes:
         raise _wrong_size(
             f"--min-bytes {least} is too small for {profile.name}",

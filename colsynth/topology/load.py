@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, require_whole
 from colsynth.model import Topology
 from colsynth.topology.compact import expand
 from colsynth.topology.decode import decode
@@ -49,6 +49,8 @@ def load(
     InputError
         Whatever is wrong with the input, at its place.
     """
+    if nodes is not None:
+        require_whole("--nodes", nodes)
     if nodes is not None and nodes < 1:
         raise _misused("CS126", f"--nodes {nodes}: expected one box or more")
     if data is None and is_generator(spec):

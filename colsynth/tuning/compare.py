@@ -133,7 +133,7 @@ def compare(
         winners[name] = tuple(m if m and m.exact[i] else None for i, m in enumerate(row))
         unselected[name] = tuple(m is not None and not m.exact[i] for i, m in enumerate(row))
     others = () if algorithms else tuple(name for name in ALGORITHMS if name not in tried)
-    unfit = tuple(name for name in others if name != HEAVY)
+    unfit = tuple(name for name in others if name != HEAVY and name not in left_out)
     untried = tuple(name for name in others if name == HEAVY)
     told = (left_out, unselected, explored.spent, untried, unfit, _elsewhere(case))
     return Comparison(case, winners, bound, *told)
