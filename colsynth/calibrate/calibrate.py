@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from colsynth.calibrate.doubts import Fitted, doubts_of
 from colsynth.calibrate.fit import Constant, Estimate, Standing, fit
 from colsynth.calibrate.trials import Floats, Trial, busbw, trial_of
 from colsynth.cost import NAMES, Model, default_model
@@ -17,21 +17,6 @@ from colsynth.model import Topology
 from colsynth.runtimes.profile import Profile
 
 Progress = Callable[[str, int, int], None]
-
-
-class Fitted(NamedTuple):
-    """A row beside its prediction: seconds, or for links bytes per second and no size."""
-
-    log: str
-    size: int | None
-    measured: float
-    predicted: float
-    busbw: float | None
-
-    @property
-    def residual(self) -> float:
-        """Predicted over measured, less one."""
-        return self.predicted / self.measured - 1
 
 
 @dataclass(frozen=True)
@@ -49,6 +34,8 @@ class Calibration:
         The worst first.
     noise : float
         Relative noise of the rows.
+    doubts : tuple of Diagnostic
+        Warnings: logs that the model does not reproduce.
     """
 
     runtime: str
@@ -58,6 +45,7 @@ class Calibration:
     trials: tuple[Trial, ...]
     rows: tuple[Fitted, ...]
     noise: float
+    doubts: tuple[Diagnostic, ...] = ()
 
     def fitted_to(self, constant: Constant) -> tuple[str, ...]:
         """Return the names of the logs that a constant was fitted to."""
@@ -104,6 +92,7 @@ def calibrate(
     InputError
         CS623: a log is of another machine. CS624: no row of any log can be fitted. CS625: the
         runtime's files are not programs of threadblocks. CS626: scipy is not installed.
+        CS628: no constants reproduce the logs.
     """
     if profile.rounds:
         phrase = f"{profile.name} has no programs of threadblocks whose constants could be fitted"
@@ -121,7 +110,10 @@ def calibrate(
     order = sorted(names, key=lambda item: (item.protocol or "", item.name))
     model, estimates, noise = fit(_Trials(used, progress), base, order)
     rows = sorted((row for trial in used for row in _rows(trial, model)), key=_badness)
-    return Calibration(profile.name, topology.name, model, estimates, trials, tuple(rows), noise)
+    doubts = doubts_of(rows, noise)
+    return Calibration(
+        profile.name, topology.name, model, estimates, trials, tuple(rows), noise, doubts
+    )
 
 
 class _Trials:
@@ -172,6 +164,6 @@ def _rows(trial: Trial, model: Model) -> list[Fitted]:
     if trial.program is None:
         return [Fitted(trial.log.name, None, *pair, None) for pair in pairs]
     return [
-        Fitted(trial.log.name, row.size, *pair, busbw(trial, row))
+        Fitted(trial.log.name, row.size, *pair, busbw(trial, row), row.line)
         for row, pair in zip(trial.log.rows, pairs, strict=True)
     ]

@@ -4,7 +4,10 @@ Residuals are logarithms of predicted over measured times, so every row counts b
 error. Constants are positive and fitted as logarithms, too. A weak prior, wide by a factor of e,
 holds those in place that no row tells of. A constant is *told* if its 95 % interval is narrow
 while all others are free; *tied* if it is narrow only once others stay at their defaults, of which
-the data then knows a sum; else it keeps its default.
+the data then knows a sum; else it keeps its default. No default is kept that the data rules out.
+
+With few rows, intervals are wider: Student's t for the rows that the constants leave over. Where
+they leave less than one, residuals say nothing of the noise, and that of the first fit is assumed.
 """
 
 from __future__ import annotations
@@ -33,13 +36,13 @@ _STEP = 0.01
 """Change of a logarithm for a difference quotient: events of the simulator are discrete."""
 
 _LEAST_NOISE, _FIRST_NOISE = 0.003, 0.05
-"""Relative noise of a row that is assumed at least, and in the first fit."""
+"""Relative noise of a row that is assumed at least; in the first fit, and where none is known."""
 
 _SOFT = 2.0
 """Residuals beyond so many standard deviations count less (soft L1)."""
 
 _NORMAL = 1.96
-"""Standard deviations in half of a 95 % interval."""
+"""Standard deviations in half of a 95 % interval where the noise is known."""
 
 _RELATED = 0.3
 """Correlation from which one constant may stand for another."""
@@ -88,7 +91,8 @@ class Estimate:
     default, value : float
         Equal for one that the data does not tell.
     low, high : float
-        Ends of the 95 % interval; of an untold one, what the data would allow.
+        Ends of the 95 % interval; of an untold one, what the data would allow: its default is
+        between them.
     standing : Standing
     tied_to : tuple of Constant
         Constants at their defaults that this one stands for in part.
@@ -124,6 +128,13 @@ class _Solution(NamedTuple):
         part = self.information[np.ix_(kept, kept)]
         return np.asarray(_NORMAL * np.sqrt(np.diag(np.linalg.inv(part))))
 
+    def middles(self, kept: Sequence[int], defaults: Floats) -> Floats:
+        """Return the logarithms where only some constants are free: others take up the rest."""
+        rest = [i for i in range(len(self.logs)) if i not in kept]
+        part = self.information[np.ix_(kept, kept)]
+        pull = self.information[np.ix_(kept, rest)] @ (defaults - self.logs)[rest]
+        return np.asarray(self.logs[list(kept)] - np.linalg.solve(part, pull))
+
 
 def fit(
     judge: Judge, base: Model, constants: Sequence[Constant]
@@ -145,14 +156,26 @@ def fit(
     """
     free = [constant for constant in constants if constant.of(base) > 0]
     whole = _best(judge, base, free)
-    kept = list(range(len(free)))
-    while kept and (halves := whole.halves(kept)).max() > ROUGH:
-        kept.pop(int(np.argmax(halves)))
+    kept = _kept(whole, np.log([constant.of(base) for constant in free]))
     if not kept:
         return base, _estimates(base, free, whole, kept, whole), whole.noise
     final = _solve(judge, base, [free[i] for i in kept], whole.logs[kept], whole.noise)
     model = _model(base, [free[i] for i in kept], final.logs)
     return model, _estimates(base, free, whole, kept, final), final.noise
+
+
+def _kept(whole: _Solution, defaults: Floats) -> list[int]:
+    """Return which constants to fit: those that the data tells, or whose default it rules out."""
+    kept = list(range(len(defaults)))
+    firm = np.abs(whole.logs - defaults) > whole.halves(kept)
+    while kept:
+        halves = whole.halves(kept)
+        off = np.abs(whole.middles(kept, defaults) - defaults[kept]) > halves
+        loose = np.where(off | firm[kept], 0.0, halves)
+        if loose.max() <= ROUGH:
+            break
+        kept.pop(int(np.argmax(loose)))
+    return kept
 
 
 def _estimates(
@@ -222,18 +245,36 @@ def _solve(
         xtol=1e-3, ftol=1e-4, max_nfev=20,
     )  # fmt: skip
     rows = judge.residuals(_model(base, free, done.x))
-    spread = _noise(rows, len(free))
-    slope = slopes(done.x)[: len(rows)] * (noise / spread)
-    information = slope.T @ slope + np.eye(len(free)) / _PRIOR**2
-    return _Solution(done.x, spread, information)
+    slope = slopes(done.x)[: len(rows)] * noise
+    prior = np.eye(len(free)) / _PRIOR**2
+    freedom = len(rows) - _told_by_rows(slope / noise, prior)
+    spread = _noise(rows, freedom)
+    wide = spread * (_student(freedom) / _NORMAL if freedom >= 1 else 1.0)
+    return _Solution(done.x, spread, slope.T @ slope / wide**2 + prior)
 
 
-def _noise(rows: Floats, constants: int) -> float:
-    """Return the standard deviation of residuals, in which those far out count as three."""
-    usual = max(float(np.median(np.abs(rows))) * 1.4826, _LEAST_NOISE)
+def _told_by_rows(slope: Floats, prior: Floats) -> float:
+    """Return how many constants the rows determine: those that the prior holds do not count."""
+    told = slope.T @ slope
+    return float(np.trace(np.linalg.solve(told + prior, told)))
+
+
+def _noise(rows: Floats, freedom: float) -> float:
+    """Return the standard deviation of residuals, in which those far out count as three.
+
+    `freedom` is the number of rows that the constants leave over.
+    """
+    least = _LEAST_NOISE if freedom >= 1 else _FIRST_NOISE
+    usual = max(float(np.median(np.abs(rows))) * 1.4826, least)
     clipped = np.clip(rows, -3 * usual, 3 * usual)
-    freedom = max(1.0, len(rows) - constants)
-    return max(usual, math.sqrt(float(clipped @ clipped) / freedom))
+    return max(usual, math.sqrt(float(clipped @ clipped) / max(1.0, freedom)))
+
+
+def _student(freedom: float) -> float:
+    """Return the standard deviations in half of a 95 % interval where residuals tell the noise."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
 
 
 def _limits(constant: Constant, default: float) -> tuple[float, float]:

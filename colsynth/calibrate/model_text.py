@@ -19,6 +19,9 @@ def _lines(found: Calibration) -> Iterator[str]:
     worst = max(abs(row.residual) for row in found.rows)
     yield f"# Written by colsynth calibrate {__version__}."
     yield f"# {len(found.rows)} rows, noise {found.noise:.1%}, worst residual {worst:.1%}."
+    for doubt in found.doubts:
+        place = "" if doubt.span is None else f"{doubt.span}: "
+        yield f"# warning {doubt.code}: {printable(place + doubt.phrase)}."
     yield "about:"
     yield f"  runtime: {found.runtime}"
     yield f"  topology: {_quoted(found.topology)}"

@@ -14,7 +14,7 @@ from colsynth.calibrate.programs import ALGORITHMS, library_program
 from colsynth.cost import Model, default_model, ideal_model
 from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.errors import ColsynthError
-from colsynth.logs import Log, Row
+from colsynth.logs import Log, Row, Wire
 from colsynth.model import Collective, ThreadblockProgram, Topology
 from colsynth.runtimes.profile import Profile
 from colsynth.simulate import bus_factor, simulate
@@ -91,6 +91,8 @@ class Trial:
     @cached_property
     def constants(self) -> tuple[tuple[str, str | None], ...]:
         """Name and protocol of the constants that may matter."""
+        if not len(self.measured):
+            return ()
         if self.program is None:
             name = "network" if self.log.tool == "ib_write_bw" else "link"
             return ((f"{name}_efficiency", None),)
@@ -171,7 +173,29 @@ def _of_links(log: Log, profile: Profile, topology: Topology) -> Trial:
         ours = sum(float(topology.links[i].latency) for i in route if is_network(topology, i))
         text = f"NIC to NIC {log.wires[0].value * 1e6:.3g} us, the topology has {ours * 1e6:.3g} us"
         return _nothing(log, profile, topology, f"{text}: latencies of links belong there")
-    return Trial(log, profile, topology, None, f"{log.tool}, bytes per second", log.notes)
+    wires, notes = _carried(log, topology)
+    if not wires:
+        return _nothing(replace(log, notes=notes), profile, topology, "no figure is left")
+    log = replace(log, wires=wires)
+    return Trial(log, profile, topology, None, f"{log.tool}, bytes per second", notes)
+
+
+def _carried(log: Log, topology: Topology) -> tuple[tuple[Wire, ...], tuple[str, ...]]:
+    """Return the figures that links can carry, and the notes of a log."""
+    most = [
+        min(float(topology.links[link].bandwidth) for link in _way(topology, wire.pair))
+        for wire in log.wires
+    ]
+    kept = tuple(
+        wire for wire, rate in zip(log.wires, most, strict=True) if wire.value <= _FASTER * rate
+    )
+    above = len(log.wires) - len(kept)
+    if not above:
+        return kept, log.notes
+    best = f"{max(wire.value for wire in log.wires) / 1e9:.4g} GB/s"
+    text = f"{plural(above, 'figure')} faster than the link of {min(most) / 1e9:.4g} GB/s carries"
+    reason = "several links at once, both directions, or another machine"
+    return kept, (*log.notes, f"{text}, up to {best}: {reason}; not fitted")
 
 
 def _way(topology: Topology, pair: tuple[int, int] | None) -> tuple[int, ...]:

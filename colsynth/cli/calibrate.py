@@ -13,7 +13,7 @@ from colsynth.cli.bundles import bundled
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.places import YAML, check_file
 from colsynth.cli.progress import progress
-from colsynth.cli.streams import tell
+from colsynth.cli.streams import tell, tell_warnings, warnings_field
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.units import format_size
 from colsynth.writing import write_files
@@ -83,6 +83,7 @@ def calibrate(
     for trial in found.trials:
         for note in trial.notes:
             tell(f"note: {trial.log.name}: {note}")
+    tell_warnings(found.doubts)
     _show(found, rows, output)
 
 
@@ -152,6 +153,7 @@ def as_object(found: Calibration) -> dict[str, Any]:
             for trial in found.trials
         ],
         "rows": [{**row._asdict(), "residual": row.residual} for row in found.rows],
+        "warnings": warnings_field(found.doubts),
     }
 
 

@@ -12,7 +12,14 @@ import typer
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
 from colsynth.cli.places import YAML, check_file
-from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin, tell
+from colsynth.cli.streams import (
+    STDIN,
+    is_stdin,
+    read_stdin,
+    require_one_stdin,
+    tell_warnings,
+    warnings_field,
+)
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean, require_least
 from colsynth.reading import MACHINE, read_whole
 from colsynth.units import parse_percent
@@ -175,8 +182,7 @@ def import_(
     if json:
         emit_json(_as_object(found, output))
         return
-    for warning in found.warnings:
-        tell(_shown(warning), keep="\n")
+    tell_warnings(found.warnings)
     if output is None or is_stdin(output):
         print(found.text, end="")
     else:
@@ -194,10 +200,6 @@ def _read(path: Path) -> tuple[str, bytes]:
     return str(path), read_whole(path, MACHINE, "CS101")
 
 
-def _shown(warning: Diagnostic) -> str:
-    return str(warning).replace(f"error[{warning.code}]", f"warning[{warning.code}]", 1)
-
-
 def _as_object(found: Imported, output: Path | None) -> dict[str, Any]:
     topology = found.topology
     return {
@@ -206,16 +208,7 @@ def _as_object(found: Imported, output: Path | None) -> dict[str, Any]:
         "gpus": topology.size,
         "boxes": len(topology.boxes),
         "links": len(topology.links),
-        "warnings": [
-            {
-                "code": warning.code,
-                "phrase": warning.phrase,
-                "place": None if warning.span is None else str(warning.span),
-                "notes": list(warning.notes),
-                "help": warning.help,
-            }
-            for warning in found.warnings
-        ],
+        "warnings": warnings_field(found.warnings),
         "file": None if output is None else str(output),
         "yaml": found.text,
     }

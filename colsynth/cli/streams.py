@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -73,6 +74,27 @@ def read_stdin(kind: FileKind) -> bytes:
 def tell(text: str, keep: str = "") -> None:
     """Print a text on stderr; control characters are escaped, except those in `keep`."""
     print(printable(text, keep), file=sys.stderr)
+
+
+def tell_warnings(found: Iterable[Diagnostic]) -> None:
+    """Print diagnostics on stderr that do not stop a command."""
+    for warning in found:
+        text = str(warning).replace(f"error[{warning.code}]", f"warning[{warning.code}]", 1)
+        tell(text, keep="\n")
+
+
+def warnings_field(found: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    """Return diagnostics that do not stop a command for ``--json``."""
+    return [
+        {
+            "code": warning.code,
+            "phrase": warning.phrase,
+            "place": None if warning.span is None else str(warning.span),
+            "notes": list(warning.notes),
+            "help": warning.help,
+        }
+        for warning in found
+    ]
 
 
 def hush_warnings() -> None:

@@ -26,7 +26,7 @@ from colsynth.cli.output import refuse_to_overwrite
 from colsynth.cli.places import check_folder
 from colsynth.cli.progress import RESUMES, progress
 from colsynth.cli.sizes import read_sizes
-from colsynth.cli.streams import tell
+from colsynth.cli.streams import tell, tell_warnings
 from colsynth.errors import Diagnostic, InputError, NegativeFinding
 from colsynth.units import plural
 
@@ -138,6 +138,7 @@ def _fitted(logs: list[str], runtime: str, topology: Topology, model: Path | Non
     read = [read_option(text) for text in logs]
     with progress("no constant was fitted") as show:
         found = calibrate(read, profile(runtime), topology, show)
+    tell_warnings(found.doubts)
     told = [item for item in found.estimates if item not in found.untold]
     values = ", ".join(f"{item.constant} {item.value:.4g}" for item in told)
     tell(f"note: constants of the logs: {values or 'none, the logs tell nothing'}")

@@ -207,3 +207,69 @@ def test_rows_that_depend_on_no_constant_leave_all_at_their_defaults():
     model, estimates, _ = fit(Deaf(), BASE, constants)
     assert model == BASE
     assert [x.standing for x in estimates] == [Standing.UNTOLD] * 2
+
+
+class Linear:
+    """Residuals that are linear in the logarithms of the constants, with noise."""
+
+    def __init__(self, names, slopes, truth, noise):
+        self.names, self.slopes = names, slopes
+        self.offset = noise - slopes @ truth
+
+    def residuals(self, model):
+        return self.slopes @ np.log([name.of(model) for name in self.names]) + self.offset
+
+    def change(self, here, other, _constant):
+        return self.residuals(other) - self.residuals(here)
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1, 1), (2, 1), (3, 2), (6, 2), (12, 5)])
+def test_intervals_cover_the_truth_and_no_default_outside_its_interval_is_kept(rows, count):
+    pytest.importorskip("scipy")
+    rng = np.random.default_rng(rows)
+    words = ("launch", "step", "hop", "rate", "network_hop")
+    names = [Constant(word, "Simple") for word in words[:count]]
+    defaults = np.log([name.of(BASE) for name in names])
+    covered = []
+    for _ in range(60):
+        slopes = rng.dirichlet(np.ones(count), rows)
+        truth = defaults + rng.normal(0, 0.8, count)
+        judge = Linear(names, slopes, truth, rng.normal(0, 0.03, rows))
+        found = fit(judge, BASE, names)[1]
+        assert all(item.low <= item.value <= item.high for item in found)
+        if all(item.standing is not Standing.UNTOLD for item in found):
+            pairs = zip(found, np.exp(truth), strict=True)
+            covered += [item.low <= true <= item.high for item, true in pairs]
+    assert np.mean(covered) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("time", "status", "said"),
+    [
+        (lambda size: 68 + size / 1e3, 2, "no constants reproduce"),
+        (lambda size: 68 + size / 118e3 + 300 * (size % 7 == 4), 0, "not reproduce the log"),
+        (lambda size: (68 + size / 118e3) * (1 + (size == 2**22)), 0, "1 row of the log is far"),
+        (lambda size: 68 + size / 118e3, 0, ""),
+    ],
+)
+def test_a_log_that_the_fitted_model_misses_is_told(tmp_path, capsys, time, status, said):
+    model = tmp_path / "model.yaml"
+    sizes = [2**power for power in range(12, 32, 2)]
+    path = table(tmp_path / "all_reduce.txt", [(size, time(size)) for size in sizes])
+    pinned = f"{path},algorithm=ring,protocol=Simple,channels=16"
+    case = ["calibrate", "dgx-a100", "-r", "msccl", "--log", pinned, "-o", str(model)]
+    assert run(case) == status
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert ("CS628" in errors) == bool(said)
+    assert model.exists() == (status == 0)
+    assert status or ("# warning CS628" in model.read_text()) == bool(said)
+
+
+def test_a_figure_above_the_bandwidth_of_a_link_is_left_out(tmp_path, capsys):
+    path = tmp_path / "ib_write_bw.txt"
+    text = (Path(__file__).parents[1] / "corpus" / "logs" / "ib_write_bw.txt").read_text()
+    path.write_text(text.replace("23500.0", "235000.0").replace("23400.0", "234000.0"))
+    case = ["calibrate", "dgx-a100", "--nodes", "2", "-r", "msccl", "--log", str(path)]
+    assert run(case) == 2
+    assert "faster than the link of 25 GB/s" in capsys.readouterr().err

@@ -1,0 +1,114 @@
+"""Whether a fitted model reproduces the logs that it was fitted to, each by its own rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from statistics import median_low
+from typing import NamedTuple
+
+from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.units import format_size, plural
+
+ACCURACY = 0.13
+"""Share by which a quarter of a log's rows may be off before its user is warned.
+
+Default constants predict public measurements of rings within it, on machines that they were not
+fitted to (guide/calibrate.md). A fitted model that is further from its own log has not learnt what
+that log measures. A quarter, since a few disturbed rows say nothing of the others; with normal
+noise it is 15 % larger than a standard deviation, of which nccl-tests has some percent.
+"""
+
+_USELESS = 2.0
+"""Factor by which half of the rows of every log are off where no model is written: as far as
+another algorithm or protocol is. Intervals of such a fit mean nothing."""
+
+_STRAY = 3.0
+"""Standard deviations from which a row is named beside a log that is reproduced otherwise."""
+
+_SHOWN = 4
+
+
+class Fitted(NamedTuple):
+    """A row beside its prediction: seconds, or for links bytes per second and no size."""
+
+    log: str
+    size: int | None
+    measured: float
+    predicted: float
+    busbw: float | None
+    line: int = 0
+
+    @property
+    def residual(self) -> float:
+        """Predicted over measured, less one."""
+        return self.predicted / self.measured - 1
+
+    @property
+    def distance(self) -> float:
+        """Logarithm of predicted over measured, without its sign."""
+        return abs(math.log(self.predicted / self.measured))
+
+    def __str__(self) -> str:
+        what = f"line {self.line}" if self.line else "a figure"
+        size = "" if self.size is None else f" ({format_size(self.size)})"
+        return f"{what}{size} by {self.residual:+.0%}"
+
+
+def doubts_of(rows: Sequence[Fitted], noise: float) -> tuple[Diagnostic, ...]:
+    """Return a warning for each log, by name, that the fitted model does not reproduce.
+
+    Raises
+    ------
+    InputError
+        CS628: the model reproduces no log even within a factor of two.
+    """
+    by_name = sorted(rows, key=lambda row: row.log)
+    logs = {name: list(own) for name, own in groupby(by_name, key=lambda row: row.log)}
+    if all(_half(own) > math.log(_USELESS) for own in logs.values()):
+        notes = tuple(f"{name}: half {_off(own, _half(own))}" for name, own in logs.items())
+        phrase = "no constants reproduce the logs, so there is no model to write"
+        raise InputError(Diagnostic("CS628", phrase, notes=notes[:_SHOWN], help=_ADVICE))
+    return tuple(_doubts(logs, noise))
+
+
+_ADVICE = (
+    "check topology and runtime, and the algorithm, protocol and channels that the log is taken "
+    "for; or measure again"
+)
+
+
+def _doubts(logs: dict[str, list[Fitted]], noise: float) -> Iterator[Diagnostic]:
+    limit = math.log1p(ACCURACY)
+    for name, own in logs.items():
+        if _quarter(own) > limit:
+            phrase = "the fitted model does not reproduce the log"
+            notes = (f"a quarter {_off(own, _quarter(own))}",)
+            yield Diagnostic("CS628", phrase, Span(name), notes, _ADVICE)
+            continue
+        far = [row for row in own if row.distance > max(limit, _STRAY * noise)]
+        if far:
+            phrase = f"{plural(len(far), 'row')} of the log are far from the fitted model"
+            phrase = phrase.replace("1 row of the log are", "1 row of the log is")
+            notes = (f"predicted times are off: {', '.join(map(str, far[:_SHOWN]))}",)
+            place = Span(name, far[0].line or None)
+            yield Diagnostic("CS628", phrase, place, notes, "measure again, or leave them out")
+
+
+def _half(rows: list[Fitted]) -> float:
+    """Return the distance that half of the rows have at least."""
+    return median_low(row.distance for row in rows)
+
+
+def _quarter(rows: list[Fitted]) -> float:
+    """Return the distance that a quarter of the rows have at least."""
+    return sorted((row.distance for row in rows), reverse=True)[(len(rows) - 1) // 4]
+
+
+def _off(rows: list[Fitted], distance: float) -> str:
+    worst = max(rows, key=lambda row: row.distance)
+    amount = f"{math.expm1(distance):.0%}"
+    if distance > math.log(_USELESS):
+        amount = f"a factor of {math.exp(distance):.3g}"
+    return f"of {plural(len(rows), 'row')} are off by {amount} or more; the worst: {worst}"
