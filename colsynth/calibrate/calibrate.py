@@ -9,7 +9,7 @@ import numpy as np
 
 from colsynth.calibrate.doubts import Fitted, doubts_of
 from colsynth.calibrate.fit import Constant, Estimate, Standing, fit
-from colsynth.calibrate.trials import Floats, Trial, busbw, trial_of
+from colsynth.calibrate.trials import Floats, Trial, busbw, trials_of
 from colsynth.cost import NAMES, Model, default_model
 from colsynth.errors import Diagnostic, InputError
 from colsynth.logs import Log
@@ -92,13 +92,14 @@ def calibrate(
     InputError
         CS623: a log is of another machine. CS624: no row of any log can be fitted. CS625: the
         runtime's files are not programs of threadblocks. CS626: scipy is not installed.
-        CS628: no constants reproduce the logs.
+        CS627: copies of one log are said to be of different runs. CS628: no constants reproduce
+        the logs.
     """
     if profile.rounds:
         phrase = f"{profile.name} has no programs of threadblocks whose constants could be fitted"
         advice = f"calibrate the library underneath: -r {profile.library}"
         raise InputError(Diagnostic("CS625", phrase, help=advice))
-    trials = tuple(trial_of(log, profile, topology) for log in logs)
+    trials = trials_of(logs, profile, topology)
     used = _without_copies([trial for trial in trials if len(trial.measured)])
     if not used:
         notes = tuple(f"{x.log.name}: {note}" for x in trials for note in dict.fromkeys(x.notes))

@@ -13,7 +13,7 @@ from colsynth.calibrate.places import machine_of, members_of
 from colsynth.calibrate.programs import ALGORITHMS, library_program
 from colsynth.cost import Model, default_model, ideal_model
 from colsynth.cost.pair_routes import is_network, pair_routes
-from colsynth.errors import ColsynthError
+from colsynth.errors import ColsynthError, Diagnostic, InputError
 from colsynth.logs import Log, Row, Wire
 from colsynth.model import Collective, ThreadblockProgram, Topology
 from colsynth.runtimes.profile import Profile
@@ -112,6 +112,32 @@ class Trial:
         own = ["rate", "launch", "step", *(["hop"] if not all(far) else [])]
         own += [*(["network_hop"] if any(far) else [])]
         return (*shared, *((name, protocol) for name in own))
+
+
+def trials_of(logs: Sequence[Log], profile: Profile, topology: Topology) -> tuple[Trial, ...]:
+    """Return logs with what predicts each; of files with the same bytes, one counts.
+
+    A copy measures nothing again, but would narrow the intervals.
+
+    Raises
+    ------
+    InputError
+        CS627: copies of one log are said to be of different runs; what `trial_of` raises.
+    """
+    first: dict[str, Log] = {}
+    trials = []
+    for log in logs:
+        before = first.setdefault(log.digest, log)
+        if before is log:
+            trials.append(trial_of(log, profile, topology))
+            continue
+        if before.pinned != log.pinned:
+            phrase = f"{log.name}: the same bytes as {before.name}, but said to be of another run"
+            advice = "give the log once, with what it is of"
+            raise InputError(Diagnostic("CS627", phrase, help=advice))
+        reason = f"the same bytes as {before.name}: counted once"
+        trials.append(_nothing(replace(log, notes=()), profile, topology, reason))
+    return tuple(trials)
 
 
 def trial_of(log: Log, profile: Profile, topology: Topology) -> Trial:

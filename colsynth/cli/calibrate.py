@@ -14,7 +14,7 @@ from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_fiel
 from colsynth.cli.places import YAML, check_file
 from colsynth.cli.progress import progress
 from colsynth.cli.streams import tell, tell_warnings, warnings_field
-from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.units import format_size
 from colsynth.writing import write_files
 
@@ -67,6 +67,7 @@ def calibrate(
     from colsynth.calibrate import model_file
     from colsynth.runtimes import profile
 
+    require_least("--rows", rows, 0)
     if output is not None:
         check_file("--output", output, YAML, force)
     library = profile(runtime)

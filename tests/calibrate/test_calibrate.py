@@ -137,12 +137,14 @@ def table(path, rows, devices=8, host="host{0}"):
         ([",channels=0"], "CS627"),
         ([",algorithm=nvls"], "CS624"),
         ([",algorithm=ring"], "CS624"),  # small messages of an unknown protocol
+        ([",algorithm=ring", "--rows=-1"], "CS210"),
+        ([",algorithm=ring", "--log={},algorithm=tree"], "CS627"),
     ],
 )
 def test_options_and_logs_that_fit_nothing(tmp_path, capsys, options, code):
     path = table(tmp_path / "all_reduce.txt", [(1024, 60.0), (2048, 61.0)])
-    case = ["calibrate", "dgx-a100", "-r", "msccl", "--log", path + options[0]]
-    assert run(case) == 2
+    more = [option.format(path) for option in options[1:]]
+    assert run(["calibrate", "dgx-a100", "-r", "msccl", "--log", path + options[0], *more]) == 2
     assert code in capsys.readouterr().err
 
 
@@ -273,3 +275,19 @@ def test_a_figure_above_the_bandwidth_of_a_link_is_left_out(tmp_path, capsys):
     case = ["calibrate", "dgx-a100", "--nodes", "2", "-r", "msccl", "--log", str(path)]
     assert run(case) == 2
     assert "faster than the link of 25 GB/s" in capsys.readouterr().err
+
+
+def test_a_copy_of_a_log_counts_once(tmp_path, capsys):
+    rows = [(2**power, 68 + 2**power / 118e3) for power in range(12, 32, 4)]
+    first, second = (table(tmp_path / f"all_reduce_{name}.txt", rows) for name in "ab")
+    case = ["calibrate", "dgx-a100", "-r", "msccl", "--json"]
+    options = ",algorithm=ring,protocol=Simple,channels=16"
+    answers = []
+    for paths in ([first], [first, second, first]):
+        logs = [word for path in paths for word in ("--log", path + options)]
+        assert run([*case, *logs]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0]["constants"] == answers[1]["constants"]
+    assert answers[0]["rows"] == answers[1]["rows"]
+    notes = [log["notes"] for log in answers[1]["logs"]]
+    assert notes[1] == notes[2] == ["the same bytes as all_reduce_a.txt: counted once"]
