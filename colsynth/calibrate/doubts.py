@@ -51,9 +51,9 @@ class Fitted(NamedTuple):
         return abs(math.log(self.predicted / self.measured))
 
     def __str__(self) -> str:
-        what = f"line {self.line}" if self.line else "a figure"
-        size = "" if self.size is None else f" ({format_size(self.size)})"
-        return f"{what}{size} by {self.residual:+.0%}"
+        size = "a figure" if self.size is None else format_size(self.size)
+        line = f" (line {self.line})" if self.line else ""
+        return f"{size}{line} by {self.residual:+.0%}"
 
 
 def doubts_of(rows: Sequence[Fitted], noise: float) -> tuple[Diagnostic, ...]:

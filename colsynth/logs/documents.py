@@ -27,12 +27,15 @@ def read_report(document: dict[str, Any]) -> Found:
         found.twice += rank in found.devices
         name = str(item.get("device_info", ""))
         found.devices[rank] = Device(str(item["hostname"]), int(item["device"]), name)
-    for number, item in enumerate(document["results"], 1):
+    for item in document["results"]:
         for half in (item.get("out_of_place"), item.get("in_place")):
             if half is not None:
                 time = number_of(half.get("time", half.get("cpu_time")))
-                row = Row(int(item["size"]), (time or 0.0) / 1e6, number)
-                wrong = time is None or (half.get("nwrong") or 0) > 0
+                if time is None:
+                    found.timeless.append(0)
+                    continue
+                row = Row(int(item["size"]), time / 1e6)
+                wrong = (half.get("nwrong") or 0) > 0
                 found.measured.append(Measured(row, wrong, item["redop"] != "none"))
     found.tables = 1
     return found

@@ -39,7 +39,7 @@ class Device(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One measurement: bytes as nccl-tests counts them, seconds, and the line it stands in."""
+    """One measurement: bytes as nccl-tests counts them, seconds, and the line (0 in JSON)."""
 
     size: int
     seconds: float

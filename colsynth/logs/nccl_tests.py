@@ -44,6 +44,10 @@ class Found:
 
     measured: list[Measured] = field(default_factory=list)
     devices: dict[int, Device] = field(default_factory=dict)
+    timeless: list[int] = field(default_factory=list)
+    """Lines with a time that is no number above zero."""
+    cut: list[int] = field(default_factory=list)
+    """Lines with a row that is not complete."""
     twice: int = 0
     least_ranks: int = 1
     tables: int = 0
@@ -63,7 +67,8 @@ def read_text(text: str) -> Found:
     """Return what the text of a run says."""
     found = Found()
     columns: tuple[str, ...] = ()
-    for number, raw in enumerate(text.splitlines(), 1):
+    lines = text.splitlines()
+    for number, raw in enumerate(lines, 1):
         line = _LABEL.sub("", raw)
         note_settings(found, line)
         words = line.replace("#wrong", "wrong").replace("#", " ").split()
@@ -75,7 +80,9 @@ def read_text(text: str) -> Found:
             found.twice += rank in found.devices
             found.devices[rank] = Device(device[2], int(device[3]), device[4].strip())
         elif _is_row(words):
-            found.measured += _halves(words, columns, number)
+            found.measured += _halves(found, words, columns, number)
+        elif columns and words and number == len(lines) and all(map(str.isdigit, words[:2])):
+            found.cut.append(number)
     return found
 
 
@@ -109,15 +116,17 @@ def protocol_of(text: str) -> str | None:
 
 def _is_row(words: Sequence[str]) -> bool:
     return (
-        len(words) > 6
+        len(words) > 2
         and words[0].isdigit()
         and words[1].isdigit()
         and _TYPE.fullmatch(words[2]) is not None
     )
 
 
-def _halves(words: list[str], columns: tuple[str, ...], line: int) -> Iterator[Measured]:
-    """Yield the measurements of a row, those of sums that are wrong too."""
+def _halves(
+    found: Found, words: list[str], columns: tuple[str, ...], line: int
+) -> Iterator[Measured]:
+    """Yield the measurements of a row, those of sums that are wrong too; take note of others."""
     size, rest = int(words[0]), words[3:]
     redop = rest.pop(0) if rest and rest[0][:1].isalpha() and rest[0] != "N/A" else "none"
     has_root = "root" in columns if columns else len(rest) in (9, 17)
@@ -125,11 +134,18 @@ def _halves(words: list[str], columns: tuple[str, ...], line: int) -> Iterator[M
         rest.pop(0)
     # A row without out-of-place results has half of the fields.
     named = [name for name in columns[3:] if name not in ("redop", "root")]
-    width = len(named) // 2 if named else len(rest) // 2
-    for begin in range(0, len(rest) - 3, max(width, 4)):
-        time, wrong = number_of(rest[begin]), rest[begin + 3]
-        if time:
-            yield Measured(Row(size, time / 1e6, line), _is_wrong(wrong), redop != "none")
+    width = max(len(named) // 2 if named else len(rest) // 2, 4)
+    halves = [rest[begin : begin + width] for begin in range(0, min(len(rest), 2 * width), width)]
+    for half in halves:
+        time = number_of(half[0])
+        if len(half) < 4:
+            found.cut.append(line)
+        elif time is not None:
+            yield Measured(Row(size, time / 1e6, line), _is_wrong(half[3]), redop != "none")
+        elif half[0] != "N/A":
+            found.timeless.append(line)
+    if not halves:
+        found.cut.append(line)
 
 
 def _is_wrong(word: str) -> bool:

@@ -33,6 +33,9 @@ _WARM = 1.5
 _PLATEAU = 0.95
 """Share of the best bandwidth from which a row of ib_write_bw counts."""
 
+_SHOWN = 4
+"""Lines that a note names."""
+
 
 def read_log(path: Path, pinned: Pinned | None = None) -> Log:
     """Return the measurements of a file.
@@ -121,6 +124,11 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
     wrong = sum(item.wrong for item in found.measured)
     right = [item.row for item in found.measured if not item.wrong and item.row.size > 0]
     notes = [f"{plural(wrong, 'row')} with wrong results left out"] if wrong else []
+    if found.timeless:
+        times = plural(len(found.timeless), "time")
+        notes.append(f"{times} left out: no number above zero{_lines(found.timeless)}")
+    if found.cut:
+        notes.append(f"{plural(len(found.cut), 'row')} cut off, left out{_lines(found.cut)}")
     rows, early = _cooled(_medians(right))
     if early:
         notes.append(f"{plural(early, 'size')} at the start left out as warm-up")
@@ -139,6 +147,13 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
         rows=rows,
         notes=(*notes, *_jumps(rows)),
     )
+
+
+def _lines(found: list[int]) -> str:
+    """Return a remark with the first of some lines; empty where they are not known."""
+    lines = [str(line) for line in dict.fromkeys(found) if line]
+    more = ", ..." if len(lines) > _SHOWN else ""
+    return f" (line {', '.join(lines[:_SHOWN])}{more})" if lines else ""
 
 
 def _medians(rows: list[Row]) -> tuple[Row, ...]:

@@ -46,6 +46,33 @@ def test_a_json_report_and_what_the_user_knows_better():
     assert given.pinned == Pinned("sendrecv", None, "Simple", 4)
 
 
+HEADER = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong"
+ROW = "4096 1024 float sum -1 40.0 0 0 0 42.0 0 0 0"
+
+
+@pytest.mark.parametrize(
+    ("last", "note", "time"),
+    [
+        *[
+            (ROW.replace("40.0", time), "1 time left out: no number above zero (line 3)", 42)
+            for time in ("-40.0", "0.0", "nan", "inf")
+        ],
+        (ROW.replace("40.0", "N/A"), None, 42),
+        (ROW[:-6], "1 row cut off, left out (line 3)", 40),
+        (ROW[:25], "1 row cut off, left out (line 3)", None),
+        (ROW[:13], "1 row cut off, left out (line 3)", None),
+        (ROW[:2], "1 row cut off, left out (line 3)", None),
+        ("4096 1024 float sum -1 40.0 0 0 0", None, 40),
+    ],
+)
+def test_no_row_vanishes_without_a_note(tmp_path, last, note, time):
+    path = tmp_path / "all_reduce.txt"
+    path.write_text(f"{HEADER}\n{ROW.replace('4096', '1024')}\n{last}")
+    log = read_log(path)
+    assert log.notes == (() if note is None else (note,))
+    assert times(log).get(4096) == time
+
+
 def test_tools_that_measure_links():
     copies = read_log(CORPUS / "nvbandwidth.txt")
     assert {wire.pair: wire.value for wire in copies.wires}[1, 0] == pytest.approx(270.1e9)
