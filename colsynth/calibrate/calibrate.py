@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colsynth.calibrate.doubts import Fitted, doubts_of
+from colsynth.calibrate.doubts import Fitted, brief, doubts_of
 from colsynth.calibrate.fit import Constant, Estimate, Standing, fit
 from colsynth.calibrate.trials import Floats, Trial, busbw, trials_of
 from colsynth.cost import NAMES, Model, default_model
@@ -35,7 +35,7 @@ class Calibration:
     noise : float
         Relative noise of the rows.
     doubts : tuple of Diagnostic
-        Warnings: logs that the model does not reproduce.
+        Warnings: contradictions of logs, and logs that the model does not reproduce.
     """
 
     runtime: str
@@ -100,9 +100,11 @@ def calibrate(
         advice = f"calibrate the library underneath: -r {profile.library}"
         raise InputError(Diagnostic("CS625", phrase, help=advice))
     trials = trials_of(logs, profile, topology)
+    doubts = tuple(doubt for trial in trials for doubt in trial.log.doubts)
     used = _without_copies([trial for trial in trials if len(trial.measured)])
     if not used:
         notes = tuple(f"{x.log.name}: {note}" for x in trials for note in dict.fromkeys(x.notes))
+        notes += tuple(map(brief, doubts))
         phrase = "no row of the logs can be fitted"
         advice = "measure with NCCL_ALGO=Ring NCCL_PROTO=Simple, or say so behind --log FILE"
         raise InputError(Diagnostic("CS624", phrase, notes=notes, help=advice))
@@ -111,7 +113,7 @@ def calibrate(
     order = sorted(names, key=lambda item: (item.protocol or "", item.name))
     model, estimates, noise = fit(_Trials(used, progress), base, order)
     rows = sorted((row for trial in used for row in _rows(trial, model)), key=_badness)
-    doubts = doubts_of(rows, noise)
+    doubts += doubts_of(rows, noise, tuple(map(brief, doubts)))
     return Calibration(
         profile.name, topology.name, model, estimates, trials, tuple(rows), noise, doubts
     )

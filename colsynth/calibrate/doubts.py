@@ -56,8 +56,23 @@ class Fitted(NamedTuple):
         return f"{size}{line} by {self.residual:+.0%}"
 
 
-def doubts_of(rows: Sequence[Fitted], noise: float) -> tuple[Diagnostic, ...]:
+def brief(doubt: Diagnostic) -> str:
+    """Return a warning in one line: its place and its phrase."""
+    return doubt.phrase if doubt.span is None else f"{doubt.span}: {doubt.phrase}"
+
+
+def doubts_of(
+    rows: Sequence[Fitted], noise: float, known: tuple[str, ...] = ()
+) -> tuple[Diagnostic, ...]:
     """Return a warning for each log, by name, that the fitted model does not reproduce.
+
+    Parameters
+    ----------
+    rows : sequence of Fitted
+    noise : float
+        Relative noise of the rows.
+    known : tuple of str
+        Contradictions in the logs, for a refusal.
 
     Raises
     ------
@@ -69,7 +84,7 @@ def doubts_of(rows: Sequence[Fitted], noise: float) -> tuple[Diagnostic, ...]:
     if all(_half(own) > math.log(_USELESS) for own in logs.values()):
         notes = tuple(f"{name}: half {_off(own, _half(own))}" for name, own in logs.items())
         phrase = "no constants reproduce the logs, so there is no model to write"
-        raise InputError(Diagnostic("CS628", phrase, notes=notes[:_SHOWN], help=_ADVICE))
+        raise InputError(Diagnostic("CS628", phrase, notes=(*notes[:_SHOWN], *known), help=_ADVICE))
     return tuple(_doubts(logs, noise))
 
 

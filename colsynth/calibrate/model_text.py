@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from colsynth import __version__
 from colsynth.calibrate.calibrate import Calibration
+from colsynth.calibrate.doubts import brief
 from colsynth.calibrate.fit import Estimate, Standing
 from colsynth.text import printable
 
@@ -20,8 +21,7 @@ def _lines(found: Calibration) -> Iterator[str]:
     yield f"# Written by colsynth calibrate {__version__}."
     yield f"# {len(found.rows)} rows, noise {found.noise:.1%}, worst residual {worst:.1%}."
     for doubt in found.doubts:
-        place = "" if doubt.span is None else f"{doubt.span}: "
-        yield f"# warning {doubt.code}: {printable(place + doubt.phrase)}."
+        yield f"# warning {doubt.code}: {printable(brief(doubt))}."
     yield "about:"
     yield f"  runtime: {found.runtime}"
     yield f"  topology: {_quoted(found.topology)}"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from colsynth.errors import Diagnostic, InputError
+import re
+
+from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.logs import Log
 from colsynth.model import Collective, Problem, Topology
 from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 from colsynth.topology.communicator import communicators
 from colsynth.units import plural
+
+_GENERATION = re.compile(r"(?<![a-z])G?(MI\d|[ABHV])\d{1,2}[05](?!\d)", re.IGNORECASE)
+"""What names of GPUs of one generation share: A100 and A800, H100 and H200, B200 and GB200."""
 
 
 def members_of(log: Log, topology: Topology) -> tuple[int, ...]:
@@ -19,10 +24,8 @@ def members_of(log: Log, topology: Topology) -> tuple[int, ...]:
         CS623: the run had hosts or devices that the topology does not have.
     """
     devices, name = log.devices, log.name
-    if not devices and log.least_ranks > topology.size:
-        found = f"{plural(log.least_ranks, 'GPU')} at least; {topology.name} has {topology.size}"
-        raise _elsewhere(name, found, "choose the topology of that machine")
     if not devices:
+        _require_all(log, topology)
         return tuple(range(topology.size))
     boxes = ranks_by_box(topology)
     hosts = tuple(dict.fromkeys(device.host for device in devices))
@@ -41,6 +44,38 @@ def members_of(log: Log, topology: Topology) -> tuple[int, ...]:
             raise _elsewhere(name, found, "choose the topology of that machine")
         members.append(box[number])
     return tuple(members)
+
+
+def _require_all(log: Log, topology: Topology) -> None:
+    """Raise CS623 if a run without a list of devices cannot have been on all GPUs."""
+    size, started = topology.size, log.started
+    if started is not None and started.ranks != size:
+        found = f"{plural(started.ranks, 'GPU')} (line {started.line}); {topology.name} has {size}"
+        advice = "choose the topology of that machine, with --nodes for its boxes"
+        if started.ranks < size:
+            advice = (
+                "give the log with its list of devices ('Rank 0 ... on host device 0'), which "
+                "says which GPUs took part"
+            )
+        raise _elsewhere(log.name, found, advice)
+    if log.least_ranks > size:
+        found = f"{plural(log.least_ranks, 'GPU')} at least; {topology.name} has {size}"
+        raise _elsewhere(log.name, found, "choose the topology of that machine")
+
+
+def other_gpus(log: Log, topology: Topology) -> tuple[Diagnostic, ...]:
+    """Return a warning if a log lists GPUs of another generation than a topology is named for."""
+    ours = _GENERATION.search(topology.name)
+    for device in log.devices:
+        theirs = _GENERATION.search(device.name)
+        if ours and theirs and ours[1].lower() != theirs[1].lower():
+            phrase = f"the log lists GPUs called {device.name}; the topology is {topology.name}"
+            notes = ("constants of one machine do not hold for another",)
+            advice = "choose the topology of the machine that was measured"
+            return (
+                Diagnostic("CS629", phrase, Span(log.name, device.line or None), notes, advice),
+            )
+    return ()
 
 
 def machine_of(topology: Topology, members: tuple[int, ...]) -> Topology:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.calibrate.places import machine_of, members_of
+from colsynth.calibrate.places import machine_of, members_of, other_gpus
 from colsynth.calibrate.programs import ALGORITHMS, library_program
 from colsynth.cost import Model, default_model, ideal_model
 from colsynth.cost.pair_routes import is_network, pair_routes
@@ -136,7 +136,7 @@ def trials_of(logs: Sequence[Log], profile: Profile, topology: Topology) -> tupl
             advice = "give the log once, with what it is of"
             raise InputError(Diagnostic("CS627", phrase, help=advice))
         reason = f"the same bytes as {before.name}: counted once"
-        trials.append(_nothing(replace(log, notes=()), profile, topology, reason))
+        trials.append(_nothing(replace(log, notes=(), doubts=()), profile, topology, reason))
     return tuple(trials)
 
 
@@ -148,6 +148,7 @@ def trial_of(log: Log, profile: Profile, topology: Topology) -> Trial:
     InputError
         CS623: the log is of another machine. CS625: it has nothing to fit, and why.
     """
+    log = replace(log, doubts=(*log.doubts, *other_gpus(log, topology)))
     if log.tool != "nccl-tests":
         return _of_links(log, profile, topology)
     members = members_of(log, topology)

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from colsynth.errors import Diagnostic
+
 TESTS = {
     "all_reduce": "allreduce",
     "all_gather": "allgather",
@@ -31,11 +33,19 @@ def number_of(word: Any) -> float | None:
 
 
 class Device(NamedTuple):
-    """A rank of the run: host, number of the GPU there, and what the GPU is called."""
+    """A rank of the run: host, number of the GPU there, what the GPU is called, and the line."""
 
     host: str
     device: int
     name: str = ""
+    line: int = 0
+
+
+class Started(NamedTuple):
+    """How many ranks a command starts, and the line that it stands in."""
+
+    ranks: int
+    line: int
 
 
 class Row(NamedTuple):
@@ -103,11 +113,15 @@ class Log:
         By rank; empty where the log does not say.
     least_ranks : int
         The ranks of one process; there were more where several ran.
+    started : Started or None
+        The ranks of the command of mpirun or srun, if the log shows one.
     rows : tuple of Row
         By size, ascending: one for each, the median of what was kept.
     wires : tuple of Wire
     notes : tuple of str
         What was left out, and why; what its user should know.
+    doubts : tuple of Diagnostic
+        Warnings: what the log says against itself or its user.
     """
 
     name: str
@@ -116,6 +130,8 @@ class Log:
     pinned: Pinned = Pinned()
     devices: tuple[Device, ...] = ()
     least_ranks: int = 1
+    started: Started | None = None
     rows: tuple[Row, ...] = ()
     wires: tuple[Wire, ...] = ()
     notes: tuple[str, ...] = ()
+    doubts: tuple[Diagnostic, ...] = ()

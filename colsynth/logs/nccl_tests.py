@@ -6,12 +6,13 @@ the number of fields behind the type. Bandwidths are never read: their definitio
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from colsynth.logs.log import TESTS, Device, Pinned, Row, number_of
+from colsynth.logs.log import TESTS, Device, Pinned, Row, Started, number_of
 
 _TYPE = re.compile(r"u?int\d+|half|float|double|bfloat16|f8e\dm\d|fp8_e\dm\d|u?char|int|float\d+")
 _DEVICE = re.compile(
@@ -23,6 +24,9 @@ _SET = re.compile(r"NCCL_(ALGO|PROTO)(?: set by environment to |=)[\"']?([^\s\"'
 _CHANNELS = re.compile(r"\b(\d+) coll channels")
 _PER_PEER = re.compile(r"\b(\d+) p2p channels per peer")
 _CHANNEL = re.compile(r"NCCL INFO Channel \d+/(\d+) :")
+_LAUNCHER = re.compile(r"\b(?:mpirun|mpiexec|orterun|srun)\b")
+_PROCESSES = re.compile(r"\s(?:-np?|--np?|--ntasks)[ =]*(\d+)(?=\s)")
+_THREADS = re.compile(r"\s(?:-t|--nthreads|-g|--ngpus)[ =]*(\d+)(?=\s|$)")
 _LABEL = re.compile(r"^\s*\d+:\s")
 """What srun --label puts before every line."""
 
@@ -50,6 +54,11 @@ class Found:
     """Lines with a row that is not complete."""
     twice: int = 0
     least_ranks: int = 1
+    started: Started | None = None
+    lines: dict[str, int] = field(default_factory=dict)
+    """Where test, algorithm, protocol and channels were said."""
+    overruled: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """What the log said before of test, algorithm or protocol, and where, if it changed."""
     tables: int = 0
     collective: str | None = None
     algorithm: str | None = None
@@ -62,6 +71,14 @@ class Found:
         count = self.per_peer if self.collective == "sendrecv" else self.channels
         return Pinned(self.collective, self.algorithm, self.protocol, count)
 
+    def say(self, name: str, value: str | None, line: int) -> None:
+        """Take note of a test, an algorithm or a protocol; the last counts."""
+        before = getattr(self, name)
+        if None not in (before, value) and before != value:
+            self.overruled[name] = before, self.lines[name]
+        setattr(self, name, value)
+        self.lines[name] = line
+
 
 def read_text(text: str) -> Found:
     """Return what the text of a run says."""
@@ -70,7 +87,7 @@ def read_text(text: str) -> Found:
     lines = text.splitlines()
     for number, raw in enumerate(lines, 1):
         line = _LABEL.sub("", raw)
-        note_settings(found, line)
+        note_settings(found, line, number)
         words = line.replace("#wrong", "wrong").replace("#", " ").split()
         if "time" in words and "algbw" in words:
             columns = tuple(words)
@@ -78,7 +95,7 @@ def read_text(text: str) -> Found:
         elif device := _DEVICE.search(line):
             rank = int(device[1])
             found.twice += rank in found.devices
-            found.devices[rank] = Device(device[2], int(device[3]), device[4].strip())
+            found.devices[rank] = Device(device[2], int(device[3]), device[4].strip(), number)
         elif _is_row(words):
             found.measured += _halves(found, words, columns, number)
         elif columns and words and number == len(lines) and all(map(str.isdigit, words[:2])):
@@ -86,20 +103,31 @@ def read_text(text: str) -> Found:
     return found
 
 
-def note_settings(found: Found, line: str) -> None:
-    """Take note of what a line says about test, algorithm, protocol and channels."""
-    for name in _TEST.findall(line):
-        found.collective = TESTS.get(name, found.collective)
+def note_settings(found: Found, line: str, number: int = 0) -> None:
+    """Take note of what a line says about test, ranks, algorithm, protocol and channels."""
+    for test in _TEST.finditer(line):
+        if test[1] in TESTS:
+            found.say("collective", TESTS[test[1]], number)
+            _note_ranks(found, line[: test.start()], line[test.end() :], number)
     for threads, gpus in _GPUS.findall(line):
         found.least_ranks = max(found.least_ranks, int(threads) * int(gpus))
     for what, value in _SET.findall(line):
         if what == "ALGO":
-            found.algorithm = algorithm_of(value)
+            found.say("algorithm", algorithm_of(value), number)
         else:
-            found.protocol = protocol_of(value)
+            found.say("protocol", protocol_of(value), number)
     for pattern, name in ((_CHANNELS, "channels"), (_CHANNEL, "channels"), (_PER_PEER, "per_peer")):
         if match := pattern.search(line):
             setattr(found, name, int(match[1]))
+            found.lines["channels"] = number
+
+
+def _note_ranks(found: Found, launcher: str, options: str, line: int) -> None:
+    """Take note of the ranks that a command starts; of several programs nothing is known."""
+    processes = _PROCESSES.findall(launcher)
+    if _LAUNCHER.search(launcher) and len(processes) == 1:
+        each = math.prod(map(int, _THREADS.findall(options)))
+        found.started = Started(int(processes[0]) * each, line)
 
 
 def algorithm_of(text: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.logs import documents
+from colsynth.logs.contradictions import contradictions
 from colsynth.logs.log import TESTS, Log, Pinned, Row, Wire
 from colsynth.logs.nccl_tests import Found, read_text
 from colsynth.reading import FileKind, parse_json, read_whole
@@ -126,9 +127,9 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
     notes = [f"{plural(wrong, 'row')} with wrong results left out"] if wrong else []
     if found.timeless:
         times = plural(len(found.timeless), "time")
-        notes.append(f"{times} left out: no number above zero{_lines(found.timeless)}")
+        notes.append(f"{times} of zero, below zero or no number left out{_lines(found.timeless)}")
     if found.cut:
-        notes.append(f"{plural(len(found.cut), 'row')} cut off, left out{_lines(found.cut)}")
+        notes.append(f"{plural(len(found.cut), 'incomplete row')} left out{_lines(found.cut)}")
     rows, early = _cooled(_medians(right))
     if early:
         notes.append(f"{plural(early, 'size')} at the start left out as warm-up")
@@ -144,8 +145,10 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
         pinned=Pinned(**known),
         devices=devices,
         least_ranks=found.least_ranks,
+        started=found.started,
         rows=rows,
         notes=(*notes, *_jumps(rows)),
+        doubts=contradictions(found, ours, given, str(path)),
     )
 
 

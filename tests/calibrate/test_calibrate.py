@@ -165,6 +165,37 @@ def test_a_log_without_devices_is_not_of_a_smaller_machine(tmp_path, capsys):
     assert "CS623" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("ranks", "advice"), [(4, "which GPUs took part"), (16, "--nodes")])
+def test_a_command_of_another_number_of_ranks_is_refused(tmp_path, capsys, ranks, advice):
+    path = tmp_path / "log.txt"
+    whole = Path(table(path, [(1024, 60.0)], devices=0)).read_text()
+    path.write_text(f"mpirun -np {ranks} ./all_reduce_perf -g 1\n{whole}")
+    assert run(["calibrate", "dgx-a100", "-r", "msccl", "--log", str(path)]) == 2
+    refusal = capsys.readouterr().err
+    assert f"CS623]: log.txt: the run was on {ranks} GPUs (line 1)" in refusal
+    assert advice in refusal
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpu", "differs"),
+    [
+        ("dgx-a100", "NVIDIA A800-SXM4-80GB", False),
+        ("dgx-a100", "NVIDIA H100 80GB HBM3", True),
+        ("dgx-a100", "AMD Instinct MI250X", True),
+        ("ring:8", "NVIDIA H100 80GB HBM3", False),
+    ],
+)
+def test_gpus_of_another_generation_are_told(tmp_path, capsys, machine, gpu, differs):
+    path = tmp_path / "all_reduce.txt"
+    text = Path(table(path, [(2**24, 900.0), (2**26, 3500.0)])).read_text()
+    path.write_text(text.replace("A100", gpu))
+    run(["calibrate", machine, "-r", "msccl", "--log", f"{path},algorithm=ring,channels=1"])
+    assert (
+        f"all_reduce.txt:1: warning[CS629]: the log lists GPUs called {gpu}"
+        in capsys.readouterr().err
+    ) == differs
+
+
 def test_rounds_have_no_constants_to_fit(tmp_path, capsys):
     path = table(tmp_path / "all_reduce.txt", [(1024, 60.0)])
     assert run(["calibrate", "dgx-a100", "-r", "torch", "--log", path]) == 2

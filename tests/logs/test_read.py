@@ -34,7 +34,7 @@ def test_a_table_with_statistics_between_other_lines():
 def test_an_old_table_under_the_labels_of_srun():
     log = read_log(CORPUS / "old_layout_all_gather.txt")
     assert log.pinned == Pinned("allgather")
-    assert log.devices[1] == Device("n1", 1, "NVIDIA GeForce RTX 2080 Ti")
+    assert log.devices[1] == Device("n1", 1, "NVIDIA GeForce RTX 2080 Ti", 4)
     assert times(log) == {2**20: 201, 2**21: 390}
 
 
@@ -54,14 +54,18 @@ ROW = "4096 1024 float sum -1 40.0 0 0 0 42.0 0 0 0"
     ("last", "note", "time"),
     [
         *[
-            (ROW.replace("40.0", time), "1 time left out: no number above zero (line 3)", 42)
+            (
+                ROW.replace("40.0", time),
+                "1 time of zero, below zero or no number left out (line 3)",
+                42,
+            )
             for time in ("-40.0", "0.0", "nan", "inf")
         ],
         (ROW.replace("40.0", "N/A"), None, 42),
-        (ROW[:-6], "1 row cut off, left out (line 3)", 40),
-        (ROW[:25], "1 row cut off, left out (line 3)", None),
-        (ROW[:13], "1 row cut off, left out (line 3)", None),
-        (ROW[:2], "1 row cut off, left out (line 3)", None),
+        (ROW[:-6], "1 incomplete row left out (line 3)", 40),
+        (ROW[:25], "1 incomplete row left out (line 3)", None),
+        (ROW[:13], "1 incomplete row left out (line 3)", None),
+        (ROW[:2], "1 incomplete row left out (line 3)", None),
         ("4096 1024 float sum -1 40.0 0 0 0", None, 40),
     ],
 )
@@ -71,6 +75,38 @@ def test_no_row_vanishes_without_a_note(tmp_path, last, note, time):
     log = read_log(path)
     assert log.notes == (() if note is None else (note,))
     assert times(log).get(4096) == time
+
+
+START = "mpirun -np 2 -x NCCL_ALGO=Ring ./all_reduce_perf -b 8 -n 20 -g 1"
+LISTED = "".join(f"# Rank {rank} Pid 7 on n1 device {rank} [0x00] A100\n" for rank in (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("head", "given", "said"),
+    [
+        (START, Pinned("allreduce", "ring"), None),
+        (START, Pinned("allgather"), ":1: collective allreduce, but --log says allgather"),
+        (START, Pinned(algorithm="tree"), ":1: algorithm ring, but --log says tree"),
+        ("n1 NCCL INFO 16 coll channels", Pinned(channels=2), ":1: channels 16, but --log says 2"),
+        (START.replace("np 2", "np 4"), Pinned(), ":1: starts 4 ranks, but 2 ranks are listed"),
+        (
+            START.replace("-g 1", "-t 2 -g 2"),
+            Pinned(),
+            ":1: starts 8 ranks, but 2 ranks are listed",
+        ),
+        ("srun -n4 x/all_reduce_perf -g 1", Pinned(), ":1: starts 4 ranks, but 2 ranks are listed"),
+        ("mpirun -np 1 ./a : -np 1 ./all_reduce_perf", Pinned(), None),
+        (f"{START}\nNCCL_ALGO=Tree", Pinned(), ":2: algorithm tree, but ring in line 1"),
+        (f"{START}\nNCCL_ALGO=Tree", Pinned(algorithm="tree"), None),
+        (f"{START}\nNCCL_ALGO set by environment to Ring.", Pinned(), None),
+    ],
+)
+def test_contradictions_are_told_with_their_line(tmp_path, head, given, said):
+    path = tmp_path / "all_reduce.txt"
+    path.write_text(f"{head}\n{LISTED}{HEADER}\n{ROW}\n")
+    phrases = [str(doubt.span) + ": " + doubt.phrase for doubt in read_log(path, given).doubts]
+    short = [text.replace("the log says ", "").replace("the command ", "") for text in phrases]
+    assert short == ([] if said is None else [f"{path}{said}"])
 
 
 def test_tools_that_measure_links():
