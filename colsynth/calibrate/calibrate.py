@@ -112,8 +112,9 @@ def calibrate(
     names = dict.fromkeys(Constant(*pair) for trial in used for pair in trial.constants)
     order = sorted(names, key=lambda item: (item.protocol or "", item.name))
     model, estimates, noise = fit(_Trials(used, progress), base, order)
-    rows = sorted((row for trial in used for row in _rows(trial, model)), key=_badness)
-    doubts += doubts_of(rows, noise, tuple(map(brief, doubts)))
+    by_log = {trial.log.path: _rows(trial, model) for trial in used}
+    rows = sorted((row for own in by_log.values() for row in own), key=_badness)
+    doubts += doubts_of(by_log, noise, tuple(map(brief, doubts)))
     return Calibration(
         profile.name, topology.name, model, estimates, trials, tuple(rows), noise, doubts
     )

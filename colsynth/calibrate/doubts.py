@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-from statistics import median_low
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from colsynth.errors import Diagnostic, InputError, Span
@@ -21,12 +19,13 @@ noise it is 15 % larger than a standard deviation, of which nccl-tests has some 
 """
 
 _USELESS = 2.0
-"""Factor by which half of the rows of every log are off where no model is written: as far as
-another algorithm or protocol is. Intervals of such a fit mean nothing."""
+"""Factor by which rows scatter around a model that reproduces no log where it is not written: as
+far as another algorithm or protocol is. Intervals of such a fit mean nothing."""
 
 _STRAY = 3.0
 """Standard deviations from which a row is named beside a log that is reproduced otherwise."""
 
+_LIMIT = math.log1p(ACCURACY)
 _SHOWN = 4
 
 
@@ -62,13 +61,14 @@ def brief(doubt: Diagnostic) -> str:
 
 
 def doubts_of(
-    rows: Sequence[Fitted], noise: float, known: tuple[str, ...] = ()
+    logs: Mapping[str, list[Fitted]], noise: float, known: tuple[str, ...] = ()
 ) -> tuple[Diagnostic, ...]:
-    """Return a warning for each log, by name, that the fitted model does not reproduce.
+    """Return a warning for each log that the fitted model does not reproduce.
 
     Parameters
     ----------
-    rows : sequence of Fitted
+    logs : mapping of str to list of Fitted
+        The rows of each log, by its path.
     noise : float
         Relative noise of the rows.
     known : tuple of str
@@ -77,14 +77,15 @@ def doubts_of(
     Raises
     ------
     InputError
-        CS628: the model reproduces no log even within a factor of two.
+        CS628: the model reproduces no log, and rows scatter by more than a factor of two.
     """
-    by_name = sorted(rows, key=lambda row: row.log)
-    logs = {name: list(own) for name, own in groupby(by_name, key=lambda row: row.log)}
-    if all(_half(own) > math.log(_USELESS) for own in logs.values()):
-        notes = tuple(f"{name}: half {_off(own, _half(own))}" for name, own in logs.items())
+    missed = [_quarter(own) > _LIMIT for own in logs.values()]
+    if all(missed) and noise > math.log(_USELESS):
+        notes = tuple(f"{name}: {_off(own)}" for name, own in logs.items())
         phrase = "no constants reproduce the logs, so there is no model to write"
-        raise InputError(Diagnostic("CS628", phrase, notes=(*notes[:_SHOWN], *known), help=_ADVICE))
+        notes = (*notes[:_SHOWN], *known)
+        advice = f"{_ADVICE}; or fit each log by itself" if len(logs) > 1 else _ADVICE
+        raise InputError(Diagnostic("CS628", phrase, notes=notes, help=advice))
     return tuple(_doubts(logs, noise))
 
 
@@ -94,26 +95,19 @@ _ADVICE = (
 )
 
 
-def _doubts(logs: dict[str, list[Fitted]], noise: float) -> Iterator[Diagnostic]:
-    limit = math.log1p(ACCURACY)
+def _doubts(logs: Mapping[str, list[Fitted]], noise: float) -> Iterator[Diagnostic]:
     for name, own in logs.items():
-        if _quarter(own) > limit:
+        if _quarter(own) > _LIMIT:
             phrase = "the fitted model does not reproduce the log"
-            notes = (f"a quarter {_off(own, _quarter(own))}",)
-            yield Diagnostic("CS628", phrase, Span(name), notes, _ADVICE)
+            yield Diagnostic("CS628", phrase, Span(name), (_off(own),), _ADVICE)
             continue
-        far = [row for row in own if row.distance > max(limit, _STRAY * noise)]
+        far = [row for row in own if row.distance > max(_LIMIT, _STRAY * noise)]
         if far:
             phrase = f"{plural(len(far), 'row')} of the log are far from the fitted model"
             phrase = phrase.replace("1 row of the log are", "1 row of the log is")
             notes = (f"predicted times are off: {', '.join(map(str, far[:_SHOWN]))}",)
             place = Span(name, far[0].line or None)
-            yield Diagnostic("CS628", phrase, place, notes, "measure again, or leave them out")
-
-
-def _half(rows: list[Fitted]) -> float:
-    """Return the distance that half of the rows have at least."""
-    return median_low(row.distance for row in rows)
+            yield Diagnostic("CS628", phrase, place, notes, "measure again, or leave such rows out")
 
 
 def _quarter(rows: list[Fitted]) -> float:
@@ -121,9 +115,12 @@ def _quarter(rows: list[Fitted]) -> float:
     return sorted((row.distance for row in rows), reverse=True)[(len(rows) - 1) // 4]
 
 
-def _off(rows: list[Fitted], distance: float) -> str:
+def _off(rows: list[Fitted]) -> str:
+    """Return by how much a quarter of the rows are off at least, and the worst."""
+    distance = _quarter(rows)
     worst = max(rows, key=lambda row: row.distance)
     amount = f"{math.expm1(distance):.0%}"
     if distance > math.log(_USELESS):
         amount = f"a factor of {math.exp(distance):.3g}"
-    return f"of {plural(len(rows), 'row')} are off by {amount} or more; the worst: {worst}"
+    share = f"a quarter of {len(rows)} rows are" if len(rows) > 1 else "its row is"
+    return f"{share} off by {amount} or more; the worst: {worst}"

@@ -73,7 +73,7 @@ def other_gpus(log: Log, topology: Topology) -> tuple[Diagnostic, ...]:
             notes = ("constants of one machine do not hold for another",)
             advice = "choose the topology of the machine that was measured"
             return (
-                Diagnostic("CS629", phrase, Span(log.name, device.line or None), notes, advice),
+                Diagnostic("CS629", phrase, Span(log.path, device.line or None), notes, advice),
             )
     return ()
 

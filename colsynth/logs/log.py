@@ -122,6 +122,8 @@ class Log:
         What was left out, and why; what its user should know.
     doubts : tuple of Diagnostic
         Warnings: what the log says against itself or its user.
+    path : str
+        Of the file, as its user wrote it.
     """
 
     name: str
@@ -135,3 +137,4 @@ class Log:
     wires: tuple[Wire, ...] = ()
     notes: tuple[str, ...] = ()
     doubts: tuple[Diagnostic, ...] = ()
+    path: str = ""

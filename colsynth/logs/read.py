@@ -57,7 +57,7 @@ def read_log(path: Path, pinned: Pinned | None = None) -> Log:
     data = read_whole(path, LOG, "CS620")
     digest = hashlib.sha256(data).hexdigest()
     text = _ESCAPE.sub("", data.decode("utf-8", "replace"))
-    log = Log(path.name, digest, "nccl-tests")
+    log = Log(path.name, digest, "nccl-tests", path=str(path))
     if text.lstrip()[:1] in ("{", "["):
         found = _of_json(data, path)
         if isinstance(found, tuple):
