@@ -45,7 +45,7 @@ RUNS = [
 ]
 
 
-def logged(folder, name, algorithm, protocol, channels, members, rng):
+def logged(folder, name, algorithm, protocol, channels, members, rng, truth=TRUTH):
     """Write what nccl-tests would print on a machine with other constants, with 3 % of noise."""
     test = "sendrecv" if algorithm is None else "all_reduce"
     collective = {"sendrecv": "sendrecv", "all_reduce": "allreduce"}[test]
@@ -59,7 +59,7 @@ def logged(folder, name, algorithm, protocol, channels, members, rng):
         host = f"host{member // 8} device {member % 8}"
         lines.append(f"#  Rank {rank:2} Group  0 Pid 7 on {host} [0000:04:00] A100")
     lines.append("# size count type redop root time algbw busbw #wrong time algbw busbw #wrong")
-    for point in simulate(program, place, MSCCL, sizes, TRUTH):
+    for point in simulate(program, place, MSCCL, sizes, truth):
         halves = point.seconds * 1e6 * np.exp(rng.normal(0, 0.03, 2))
         cells = " ".join(f"{time:.4f} 0.0 0.0 0" for time in halves)
         lines.append(f"{point.size_bytes} {point.size_bytes // 4} float sum -1 {cells}")
@@ -116,6 +116,16 @@ def test_public_logs_are_fitted_or_refused_with_the_reason(capsys):
     refusal = capsys.readouterr().err
     assert "CS624" in refusal
     assert "in-network reduction" in refusal
+
+
+def test_defaults_that_agree_one_by_one_but_not_together_are_not_kept(tmp_path, capsys):
+    slow, quick = {**BASE.rate, "Simple": 9.2}, {**BASE.hop, "Simple": 0.16}
+    truth = replace(BASE, rate=slow, hop=quick, step={**BASE.step, "Simple": 0.5})
+    path = logged(tmp_path, *RUNS[1], np.random.default_rng(3), truth)
+    assert run(["calibrate", "dgx-a100", "-r", "msccl", "--log", str(path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert abs(answer["rows"][0]["residual"]) < 0.1
+    assert answer["warnings"] == []
 
 
 def table(path, rows, devices=8, host="host{0}"):
