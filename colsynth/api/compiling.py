@@ -127,20 +127,18 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.runtimes.catalog import profile
 
     stated, size = _of_sketch(problem, algorithm, passes, size)
-    _check_beside(passes, algorithm, level)
-    trees = trees if trees is None else str(trees)
     given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
     given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap}
     given |= {"tries": tries, "steps": steps, "work": work}
     settings = stated | _settings(algorithm, given, size, budget)
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
-    level = _checked_level(algorithm, level)
+    level = _checked_level(algorithm, level, passes)
     target = aim(
         machine, library, protocol or "Simple", min_bytes, max_bytes, seed=seed, progress=progress
     )
     request = Request(
-        algorithm=None if algorithm == AUTO or passes is not None else algorithm,
+        algorithm=None if algorithm == AUTO else algorithm,
         passes=passes,
         settings=settings,
         mode=parse_mode(mode),
@@ -180,13 +178,14 @@ def _of_sketch(
     raise InputError(Diagnostic("CS217", phrase, help=advice))
 
 
-def _checked_level(algorithm: str | None, given: int | None) -> int:
+def _checked_level(algorithm: str | None, given: int | None, passes: str | None) -> int:
     """Return the level of the search; raise for one that does not exist (CS210).
 
     `AUTO` is a name for the highest one, and does not go with others (CS217).
     """
     from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
 
+    _check_beside(passes, algorithm, given)
     highest = len(LEVELS) - 1
     level = given if given is not None else highest if algorithm == AUTO else DEFAULT_LEVEL
     check_level(level)
@@ -208,6 +207,8 @@ def _settings(
 ) -> dict[str, Any]:
     """Return the options of passes that were given; refuse sizes and budgets below one."""
     settings = {name: value for name, value in given.items() if value is not None}
+    if "trees" in settings:
+        settings["trees"] = str(settings["trees"])
     if algorithm in _TIMED:
         settings |= {n: v for n, v in (("size", size), ("budget", budget)) if v is not None}
     if "max_height" in settings:
