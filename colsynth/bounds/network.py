@@ -71,11 +71,15 @@ def common_divisor(values: Any) -> Fraction:
 def to_int64(values: list[int], what: str) -> Ints:
     """Return an int64 array; refuse, by name, values the kernels cannot add up exactly."""
     if sum(values) >= _LIMIT:
+        least = min(filter(None, values))
         raise InputError(
             Diagnostic(
                 "CS301",
                 f"{what} do not fit exact 64-bit arithmetic",
-                notes=(f"in their common unit they add up to {sum(values)}",),
+                notes=(
+                    f"in their common unit they add up to {sum(values)}",
+                    f"the largest is 10^{len(str(max(values) // least)) - 1} times the smallest",
+                ),
                 help="round the bandwidths so that they share a larger common divisor",
             )
         )

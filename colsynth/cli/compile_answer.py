@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from colsynth.cli.streams import tell
@@ -82,7 +83,14 @@ def _sizes(summary: dict[str, Any]) -> Iterator[str]:
 def _settings(settings: dict[str, Any]) -> Iterator[str]:
     """Yield the options that differ from the algorithm's defaults."""
     for name, value in settings.items():
-        yield f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        yield f"{name}={_in_runs(text) if name == 'segments' else text}"
+
+
+def _in_runs(sizes: str) -> str:
+    """Return sizes such as ``1-1-1-1-2`` as ``4x1-2``: there may be hundreds."""
+    runs = ((size, sum(1 for _ in same)) for size, same in groupby(sizes.split("-")))
+    return "-".join(f"{many}x{size}" if many > 1 else size for size, many in runs)
 
 
 def _of_prediction(summary: dict[str, Any]) -> dict[str, str]:

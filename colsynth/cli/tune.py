@@ -175,6 +175,8 @@ def _show(bundle: Bundle, output: Path) -> None:
     for collective, reasons in bundle.left_out.items():
         for name, reason in reasons.items():
             console.print(f"left out: {collective}: {name}: {reason}", soft_wrap=True)
+    if bundle.spent:
+        console.print("budget: it ended the search at some sizes; --budget N sets another")
     evaluated = plural(sum(bundle.evaluations), "evaluation")
     console.print(f"{plural(len(bundle.files), 'file')} after {evaluated}, all verified")
     console.print(f"use: . {shlex.quote(str(output / 'env.sh'))}", soft_wrap=True)

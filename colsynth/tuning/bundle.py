@@ -92,6 +92,8 @@ class Bundle:
         That were to be tried.
     left_out : dict
         Why algorithms gave no program, by collective.
+    spent : bool
+        Whether the budget ended the search at some size.
     """
 
     cases: tuple[Case, ...]
@@ -101,6 +103,7 @@ class Bundle:
     budget: int
     algorithms: tuple[str, ...]
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    spent: bool = False
 
     @property
     def profile(self) -> Profile:
@@ -133,7 +136,8 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     require_least("--budget", budget, len(cases))
     share = replace(means, budget=budget // len(cases))
     names = algorithm_names(cases[0].problem, algorithms, cases[0].profile)
-    found = [find_each(case, names, share).measured for case in cases]
+    explored = [find_each(case, names, share) for case in cases]
+    found = [item.measured for item in explored]
     for case, measured in zip(cases, found, strict=True):
         if all(m.refusal is not None for m in measured):
             raise nothing_fits(case, measured)
@@ -156,6 +160,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
         budget=budget,
         algorithms=names,
         left_out={str(case.problem.collective): refusals(measured) for case, measured, _ in pairs},
+        spent=any(any(item.spent) for item in explored),
     )
 
 
@@ -291,4 +296,4 @@ def points(case: Case, item: Artefact, sizes: Sequence[int]) -> tuple[Point, ...
 def _reason(segment: Segment) -> str:
     if segment.ranking:
         return "no plan fits the range"
-    return "an algorithm of the library is as fast, or the files allowed are better spent"
+    return "nothing that was tried is faster, or the files allowed are better spent"

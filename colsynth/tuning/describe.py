@@ -105,6 +105,7 @@ def manifest_of(bundle: Bundle) -> dict[str, Any]:
             item.problem.collective.value: count
             for item, count in zip(bundle.cases, bundle.evaluations, strict=True)
         },
+        "budget_spent": bundle.spent,
         **described,
         "left_out": bundle.left_out,
     }
