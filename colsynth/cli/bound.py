@@ -14,6 +14,7 @@ from colsynth.cli._groups import Reached, group_fields, is_optimum, reached, rea
 from colsynth.cli._options import AnyCollectiveOption
 from colsynth.cli._steps import show_heights, show_steps
 from colsynth.cli.bundles import bundled
+from colsynth.cli.constants import ModelOption
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
 from colsynth.cli.members import MembersOptions, ShardsOption, asked_ranks
 from colsynth.cli.progress import progress
@@ -53,6 +54,7 @@ def bound_(
     shards: ShardsOption = None,
     runtime: RuntimeOption = None,
     sizes: RuntimeSizesOption = None,
+    model: ModelOption = None,
     steps: Annotated[
         bool,
         typer.Option(
@@ -76,7 +78,7 @@ def bound_(
 
     damage = machine.read(topology)
     problem = members.problem(damage.topology, collective, shards)
-    asked = asked_of_runtime(runtime, sizes)
+    asked = asked_of_runtime(runtime, sizes, model)
     given = {"--steps": steps, "--heights": heights, "--runtime": asked is not None}
     names = [name for name, value in given.items() if value]
     if len(names) > 1:
@@ -89,7 +91,11 @@ def bound_(
         found = solved(problem)
         trees = reached(problem, found)
         healthy = solved(_unhurt(problem, damage)).algbw if damage.failures else None
-        least = () if asked is None else runtime_bounds(problem, asked[0], found, asked[1])
+        least = (
+            ()
+            if asked is None
+            else runtime_bounds(problem, asked.runtime, found, asked.sizes, asked.model)
+        )
     if json:
         extra = {**_loss_fields(found.algbw, healthy), **failures_field(damage)}
         extra |= runtime_fields(least)
@@ -98,7 +104,7 @@ def bound_(
     else:
         _show(problem, found, trees, healthy)
         if asked is not None:
-            show_runtime(asked[0].name, least)
+            show_runtime(asked.runtime.name, least)
 
 
 def solved(problem: Problem) -> Found:

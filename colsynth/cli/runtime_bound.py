@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import answer_console
+from colsynth.cli.constants import given_model
 from colsynth.cli.evaluations import DEFAULT_SIZES
 from colsynth.cli.sizes import read_sizes
 from colsynth.errors import Diagnostic, InputError
@@ -18,8 +20,7 @@ from colsynth.units import format_size
 
 if TYPE_CHECKING:
     from colsynth.bounds.runtime import RuntimeBound
-
-Ints = tuple[int, ...]
+    from colsynth.cost import Model
 
 RuntimeOption = Annotated[
     str | None,
@@ -44,20 +45,30 @@ RuntimeSizesOption = Annotated[
 ]
 
 
-def asked_of_runtime(runtime: str | None, sizes: str | None) -> tuple[Profile, Ints] | None:
-    """Return the runtime and the sizes that a bound is asked for; None without a runtime.
+class Asked(NamedTuple):
+    """The runtime, the sizes and the constants that a bound is asked for."""
+
+    runtime: Profile
+    sizes: tuple[int, ...]
+    model: Model | None
+
+
+def asked_of_runtime(runtime: str | None, sizes: str | None, model: Path | None) -> Asked | None:
+    """Return what a bound of a runtime is asked for; None without a runtime.
 
     Raises
     ------
     InputError
-        CS501 for an unknown runtime; CS212 for wrong sizes, or sizes without a runtime.
+        CS501 for an unknown runtime; CS212 for wrong sizes, or options without a runtime.
     """
     if runtime is not None:
-        return profile(runtime), read_sizes("--sizes", sizes or DEFAULT_SIZES)
-    if sizes is None:
+        measured = read_sizes("--sizes", sizes or DEFAULT_SIZES)
+        return Asked(profile(runtime), measured, given_model(runtime, model))
+    option = "--sizes" if sizes is not None else "--model"
+    if sizes is None and model is None:
         return None
-    advice = "name it, e.g. -r msccl; the bound of links is the same for every size"
-    raise InputError(Diagnostic("CS212", "--sizes needs a runtime", help=advice))
+    advice = "name it, e.g. -r msccl; the bound of links needs neither sizes nor constants"
+    raise InputError(Diagnostic("CS212", f"{option} needs a runtime", help=advice))
 
 
 def runtime_fields(least: Sequence[RuntimeBound]) -> dict[str, Any]:

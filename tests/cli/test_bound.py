@@ -299,5 +299,18 @@ def test_a_runtime_adds_what_no_file_can_beat(capsys):
     assert [row["binds"] for row in rows] == ["latency", "threadblocks"]
     for row in rows:
         assert row["least_us"] == row[f"{row['binds']}_us"]
-    assert run(["bound", "dgx-h100", "-c", "allreduce", "--sizes", "1KiB"]) == 2
-    assert "--sizes needs a runtime" in capsys.readouterr().err
+    plain = ["bound", "dgx-h100", "-c", "allreduce"]
+    for option, value in (("--sizes", "1KiB"), ("--model", "m.yaml")):
+        assert run([*plain, option, value]) == 2
+        assert f"{option} needs a runtime" in capsys.readouterr().err
+
+
+def test_a_bound_takes_the_constants_of_a_model(tmp_path, capsys):
+    model = tmp_path / "m.yaml"
+    model.write_text("link_efficiency: 1\n")
+    asked = ["bound", "dgx-a100", "-c", "allgather", "-r", "msccl", "--sizes", "1GiB", "--json"]
+    most = []
+    for more in ([], ["--model", str(model)]):
+        assert run([*asked, *more]) == 0
+        most.append(json.loads(capsys.readouterr().out)["by_size"][0]["most_gb_per_s"])
+    assert most[0] < most[1]

@@ -22,7 +22,7 @@ from colsynth.verify.plans.lists import (
     buffer_lists,
     switch_groups,
 )
-from colsynth.verify.plans.ranges import lint_pairs, lint_range
+from colsynth.verify.plans.ranges import lint_header, lint_pairs, lint_range
 from colsynth.verify.plans.shapes import (
     MEMORY_ONLY,
     NEWER,
@@ -42,13 +42,7 @@ _BUFFERS = ("i", "o", "s")
 
 def lint_plan(plan: Plan, profile: Profile, findings: Findings) -> bool:
     """Report what is wrong with the form of a plan; return whether it can be executed."""
-    if not plan.name:
-        findings.add("P02", "the plan has no name; contexts and registries go by it")
-    if plan.buffer_alignment < 16 or plan.buffer_alignment % 16:
-        text = f"buffer_alignment is {plan.buffer_alignment}; handlers move 16 bytes at a time"
-        findings.add("P02", text)
-    if plan.protocol not in ("Simple", "LL"):
-        findings.add("P02", f"protocol {plan.protocol!r} is neither Simple nor LL")
+    lint_header(plan, findings)
     for rank, gpu in enumerate(plan.gpus):
         _Gpu(plan, gpu, rank, profile, findings).lint()
     if findings.failed:

@@ -1,4 +1,4 @@
-"""Rules P06 and P15: channels in pairs, and the byte range of a plan."""
+"""Rules P02, P06 and P15: the header, channels in pairs, and the byte range of a plan."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from colsynth.verify.plans.lists import TYPES
 
 _REUSED_BYTES = 2**32
 """Offsets and sizes are 32-bit numbers (contract 3)."""
+_MOST_THREADS = 1024
+"""Threads of a block, in every compute capability (CUDA C++ Programming Guide, table of technical
+specifications), and of a workgroup of HIP."""
 
 
 def lint_pairs(plan: Plan, findings: Findings) -> None:
@@ -29,10 +32,25 @@ def lint_pairs(plan: Plan, findings: Findings) -> None:
                 findings.add("P06", text, rank)
 
 
+def lint_header(plan: Plan, findings: Findings) -> None:
+    """Check the fields that concern all GPUs (P02)."""
+    if not plan.name:
+        findings.add("P02", "the plan has no name; contexts and registries go by it")
+    if plan.buffer_alignment < 16 or plan.buffer_alignment % 16:
+        text = f"buffer_alignment is {plan.buffer_alignment}; handlers move 16 bytes at a time"
+        findings.add("P02", text)
+    if plan.protocol not in ("Simple", "LL"):
+        findings.add("P02", f"protocol {plan.protocol!r} is neither Simple nor LL")
+    threads = plan.num_threads_per_block
+    if not 1 <= threads <= _MOST_THREADS:
+        text = f"num_threads_per_block is {threads}; a threadblock has 1 to {_MOST_THREADS} threads"
+        findings.add("P02", text)
+
+
 def lint_range(plan: Plan, findings: Findings) -> None:
     """Check the byte range against what buffers hold (P15)."""
     least, most = plan.min_message_size, plan.max_message_size
-    if most < max(1, least):
+    if least < 0 or most < max(1, least):
         findings.add("P15", f"no message has {least} to {most} bytes")
         return
     chunks = max(plan.gpus[0].input_chunks, plan.gpus[0].output_chunks)

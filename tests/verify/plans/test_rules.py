@@ -163,3 +163,15 @@ def test_what_may_be_right_is_only_a_warning():
 def test_what_is_no_plan_is_refused(text):
     report = verify_bytes(text, profile("mscclpp"), subject="plan")
     assert [finding.rule for finding in report.findings] == ["P01"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"num_threads_per_block": 4096}, "P02"),
+        ({"num_threads_per_block": 0}, "P02"),
+        ({"min_message_size": -16}, "P15"),
+    ],
+)
+def test_numbers_that_no_gpu_has_are_refused(changes, rule):
+    assert rule in {finding.rule for finding in verified(plan(**changes)).errors}
