@@ -98,6 +98,9 @@ def find_cablings(request: Request, progress: Progress) -> Ranking:
     if ports >= nodes:
         phrase = f"{ports} ports of {nodes} nodes: more than there are neighbours"
         raise _wrong(phrase, f"reserve ports, or give at most {nodes - 1}")
+    if request.duplex and nodes * ports % 2:
+        phrase = f"{nodes} nodes of {ports} ports have an odd number of cable ends"
+        raise _wrong(phrase, "give an even number of nodes or ports, or leave out --duplex")
     finder = Finder(request.job.collective, request.tries, request.seed, progress)
     found: list[Figures] = finder.front(nodes, ports, duplex=request.duplex)
     if not found:

@@ -228,6 +228,7 @@ def _bundle(path: Path, manifest: Values, inputs: dict[str, bytes], wish: Wish) 
 
     wish.only("a bundle", "topology", "root", "machine", "group", "model", "file")
     place, files = _placed(str(path), wish), manifest["files"]
+    _require_same("bundle", manifest["inputs"]["topology"], place, path)
     named = {Path(entry["path"]).name: entry for entry in files}
     entry = max(files, key=lambda one: one["max_bytes"], default=None)
     if wish.file is not None:
@@ -252,6 +253,14 @@ def _bundle(path: Path, manifest: Values, inputs: dict[str, bytes], wish: Wish) 
     return {**values, **shown, "shown_file": None if entry is None else entry["path"]}, inputs
 
 
+def _require_same(what: str, made_for: str, place: Topology, path: Path) -> None:
+    """Refuse another topology than a folder was made for (CS217)."""
+    if made_for != place.name:
+        phrase = f"the {what} is of {made_for}, and -t names {place.name}"
+        advice = f"name the topology of the {what}, with --nodes as there"
+        raise InputError(Diagnostic("CS217", phrase, Span(str(path)), help=advice))
+
+
 def _survey(path: Path, table: Values, inputs: dict[str, bytes], wish: Wish) -> Found:
     """Show what every failure of a survey costs."""
     from colsynth.cli.report_values import losses_of
@@ -259,10 +268,7 @@ def _survey(path: Path, table: Values, inputs: dict[str, bytes], wish: Wish) -> 
 
     wish.only("a survey", "topology", "machine", "group")
     place = _placed(str(path), wish)
-    if table["topology"] != place.name:
-        phrase = f"the survey is of {table['topology']}, and -t names {place.name}"
-        advice = "name the topology of the survey, with --nodes as there"
-        raise InputError(Diagnostic("CS217", phrase, Span(str(path)), help=advice))
+    _require_same("survey", table["topology"], place, path)
     title = f"Failures of {place.name}: {table['collective']}"
     inputs |= {f"topology {place.name}": repr(place).encode()}
     values = {"survey": table, "machine": describe_machine(place)}

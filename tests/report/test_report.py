@@ -94,6 +94,15 @@ def test_a_bundle_plots_the_files_of_the_collective_that_is_shown():
     assert files_of({"files": files}, files[1]) == {"allgather.xml": ["allgather"]}
 
 
+def test_a_folder_is_shown_on_the_topology_it_was_made_for(capsys):
+    few = ["--sizes", "64KiB", "--budget", "2", "--jobs", "1"]
+    words = ["tune", "ring:4", "-c", "allreduce", "-r", "msccl", "-o", "bundle", *few]
+    assert run(words) == 0
+    capsys.readouterr()
+    assert run(["report", "bundle", "-t", "clique:4", "--json"]) == 2
+    assert "the bundle is of ring:4, and -t names clique:4" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
