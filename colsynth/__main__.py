@@ -15,7 +15,6 @@ def main() -> None:
         from colsynth.cli.interrupts import watch
 
         watch()
-        gc.set_threshold(50_000, 20, 100)  # of objects; there are few cycles, 6 % of a compilation
         from colsynth.cli.main import main as command
 
         command()
