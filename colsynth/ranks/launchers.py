@@ -51,13 +51,14 @@ class _Job:
     runs: tuple[tuple[str, int], ...]
     devices: dict[str, tuple[int, ...]]
 
-    def require_runs(self, launcher: str, advice: str = "use --for slurm or --for openmpi") -> None:
+    def require_runs(self, launcher: str) -> None:
         """Refuse hosts whose ranks do not follow each other."""
         names = [host for host, _ in self.runs]
         torn = sorted({host for host in names if names.count(host) > 1})
         if torn:
             note = f"ranks of {listed(torn)} do not follow each other"
-            raise _refusal(launcher, note, advice)
+            others = "--for slurm" if self.varies else "--for slurm or --for openmpi"
+            raise _refusal(launcher, note, f"use {others}")
 
     @property
     def orders(self) -> dict[str, str]:
@@ -109,12 +110,12 @@ def _openmpi(job: _Job) -> Launch:
     size = len(job.places)
     lines = _lines(place.host for place in job.places)
     if job.varies:
-        job.require_runs("Open MPI", "use --for slurm")
+        job.require_runs("Open MPI")
         parts = (
             f"-np {count} --host {host}:{count} {_given(f'-x {_ORDER}=', job, host)}./program"
             for host, count in job.runs
         )
-        return Launch(lines, (f"mpirun {' : '.join(parts)}",))
+        return Launch("", (f"mpirun {' : '.join(parts)}",))
     forward = f" -x {_ORDER}" if job.exports else ""
     if len(job.runs) == len(job.devices):
         hosts = ",".join(f"{host}:{count}" for host, count in job.runs)
@@ -137,15 +138,18 @@ def _slurm(job: _Job) -> Launch:
 
 
 def _mpich(job: _Job) -> Launch:
-    """Return a hostfile; Hydra adds up the processes of a host that is listed twice."""
+    """Return a hostfile; Hydra adds up the processes of a host that is listed twice.
+
+    Its parts of a command fill the hosts in order; hosts cannot be given for each part.
+    """
     job.require_runs("MPICH")
     lines = _lines(f"{host}:{count}" for host, count in job.runs)
     if job.varies:
         parts = (
-            f"-n {count} -host {host} {_given(f'-env {_ORDER} ', job, host)}./program"
+            f"-n {count} {_given(f'-env {_ORDER} ', job, host)}./program"
             for host, count in job.runs
         )
-        return Launch(lines, (f"mpiexec {' : '.join(parts)}",))
+        return Launch(lines, (f"mpiexec -f {{file}} {' : '.join(parts)}",))
     return Launch(lines, (*job.exports, f"mpiexec -f {{file}} -n {len(job.places)} ./program"))
 
 

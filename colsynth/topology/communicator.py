@@ -88,8 +88,8 @@ def _communicator(problem: Problem, members: Sequence[int]) -> Communicator:
 def _outside(topology: Topology, chosen: set[int], gone: set[int]) -> set[int]:
     """Return the nodes that data of a group in one box never passes, if the box joins its GPUs.
 
-    A runtime sends no data through NICs between two GPUs that are joined inside their box
-    (`colsynth.cost.routes`), so a bound must not count on them.
+    No route between two GPUs leaves a box that joins them (`colsynth.cost.routes`), so a bound must
+    not count on that.
     """
     boxes = {topology.nodes[node].box for node in chosen}
     if len(boxes) > 1 or None in boxes:
@@ -97,7 +97,7 @@ def _outside(topology: Topology, chosen: set[int], gone: set[int]) -> set[int]:
     kept = {
         index
         for index, node in enumerate(topology.nodes)
-        if node.box in boxes and node.kind is not Kind.NIC and index not in gone
+        if node.box in boxes and index not in gone
     }
     arcs = ((x.source, x.target) for x in topology.links if {x.source, x.target} <= kept)
     joined = any(chosen <= part for part in mutual(sorted(kept), arcs))

@@ -23,8 +23,7 @@ _POWER = {Direction.OUT: "multicast", Direction.IN: "reduce"}
 def open_links(problem: Problem, groups: Iterable[tuple[int, ...]]) -> list[bool]:
     """Return by link whether one of some process groups may take it: with transit, any link.
 
-    Elsewhere no link at a GPU of others; and of a group that its box joins, only those in the box,
-    but for NICs.
+    Elsewhere no link at a GPU of others; and of a group that its box joins, only those in the box.
     """
     topology = problem.topology
     if problem.transit or not problem.groups:
@@ -40,10 +39,9 @@ def open_links(problem: Problem, groups: Iterable[tuple[int, ...]]) -> list[bool
 
 
 def _stays(topology: Topology, link: Link) -> bool:
-    """Whether a link is inside a box and at no NIC."""
-    ends = topology.nodes[link.source], topology.nodes[link.target]
-    boxes = {node.box for node in ends}
-    return len(boxes) == 1 and None not in boxes and all(node.kind is not Kind.NIC for node in ends)
+    """Whether a link is inside a box."""
+    near, far = (topology.nodes[node].box for node in (link.source, link.target))
+    return near is not None and near == far
 
 
 def _joins(topology: Topology, taken: Sequence[bool], group: tuple[int, ...]) -> bool:

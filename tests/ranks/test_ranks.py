@@ -126,8 +126,9 @@ def test_hosts_may_order_their_gpus_differently():
     (command,) = launch("openmpi", uneven).commands
     parts = "-np 2 --host a:2 -x CUDA_VISIBLE_DEVICES=0,2 ./program", "-np 3 --host b:3 ./program"
     assert command == f"mpirun {' : '.join(parts)}"
+    assert launch("mpich", uneven).file == "a:2\nb:3\n"
     assert launch("mpich", uneven).commands == (
-        "mpiexec -n 2 -host a -env CUDA_VISIBLE_DEVICES 0,2 ./program : -n 3 -host b ./program",
+        "mpiexec -f {file} -n 2 -env CUDA_VISIBLE_DEVICES 0,2 ./program : -n 3 ./program",
     )
     slurm = launch("slurm", places("a0 b1 a2 b0"))
     assert slurm.file.split() == ["a", "b", "a", "b"]

@@ -15,7 +15,7 @@ from colsynth.model import Direction, Forest, Kind, Link, Phase, Problem, Topolo
 def usable(problem: Problem) -> list[int]:
     """Return the links that data may take: without transit, none to GPUs of nobody or others.
 
-    A group that its box joins leaves it no more than it takes the NICs in it.
+    A group that its box joins does not leave it.
     """
     topology, found = problem.topology, set()
     if problem.transit:
@@ -32,9 +32,8 @@ def usable(problem: Problem) -> list[int]:
 
 
 def _is_inside(topology: Topology, link: Link) -> bool:
-    ends = [topology.nodes[node] for node in (link.source, link.target)]
-    near = ends[0].box is not None and ends[0].box == ends[1].box
-    return near and Kind.NIC not in (ends[0].kind, ends[1].kind)
+    near, far = (topology.nodes[node].box for node in (link.source, link.target))
+    return near is not None and near == far
 
 
 def graph_of(

@@ -96,6 +96,24 @@ def test_groups_of_presets_reach_their_bounds(preset, members, transit, gb_per_s
     assert forest.algbw == optimum(problem).algbw == gb_per_s * GIGA
 
 
+def test_a_group_in_a_box_uses_what_is_in_the_box(tmp_path):
+    """A NIC that two GPUs share joins them too; another box and the fabric add nothing."""
+    inside = "  - {name: a, kind: gpu, box: 0}\n  - {name: b, kind: gpu, box: 0}\n"
+    inside += "  - {name: n, kind: nic, box: 0}\n"
+    outside = "  - {name: c, kind: gpu, box: 1}\n  - {name: leaf, kind: switch}\n"
+    near = "  - {from: a, to: b, bandwidth: 10 GB/s}\n  - {from: a, to: n, bandwidth: 50 GB/s}\n"
+    near += "  - {from: b, to: n, bandwidth: 50 GB/s}\n"
+    far = "".join(f"  - {{from: {x}, to: leaf, bandwidth: 50 GB/s}}\n" for x in "abcn")
+    found = []
+    for nodes, links in ((inside, near), (inside + outside, near + far)):
+        path = tmp_path / f"{len(nodes)}.yaml"
+        path.write_text(f"version: 1\nname: box\nnodes:\n{nodes}links:\n{links}")
+        machine = topology.load(str(path))
+        groups = () if machine.size == 2 else ((0, 1),)
+        found.append(optimum(Problem(machine, Collective.ALLGATHER, groups=groups)).algbw)
+    assert found == [120 * 10**9] * 2
+
+
 def test_groups_in_boxes_of_their_own_do_not_disturb_each_other(target):
     machine = topology.load("dgx-a100", nodes=2)
     halves = (tuple(range(8)), tuple(range(8, 16)))
