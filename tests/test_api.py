@@ -1,5 +1,6 @@
 """Problems as users ask for them."""
 
+import numpy as np
 import pytest
 
 from colsynth import api
@@ -153,6 +154,7 @@ _PASSES = "pack-trees,round-weights,lower-forest,coalesce-chunks,order-transfers
         (api.compile, {"runtime": "msccl", "size": 1e6}, "CS210"),
         (api.compile, {"runtime": "msccl", "min_bytes": 1e6}, "CS210"),
         (api.compile, {"runtime": "msccl", "instances": 2.0}, "CS210"),
+        (api.compile, {"runtime": "msccl", "level": 1.0}, "CS210"),
         (api.compile, {"runtime": "msccl", "passes": _PASSES, "algorithm": "ring"}, "CS206"),
         (api.compile, {"runtime": "msccl", "passes": _PASSES, "level": 3}, "CS206"),
         (api.synthesize, {"size": 1e6}, "CS210"),
@@ -171,7 +173,8 @@ def test_a_root_is_a_whole_number(root):
         api.make_problem(RING, "broadcast", root)
 
 
-def test_paths_and_numbers_of_trees_are_taken_as_they_come(tmp_path):
+def test_numbers_of_numpy_paths_and_numbers_of_trees_are_taken_as_they_come(tmp_path):
+    assert api.make_problem(RING, "broadcast", np.int64(3)).root == 3
     path = tmp_path / "two.yaml"
     path.write_text(
         "version: 1\nname: two\nnodes:\n  - {name: a, kind: gpu}\n  - {name: b, kind: gpu}\n"

@@ -157,8 +157,10 @@ def _check_beside(passes: str | None, algorithm: str | None, level: int | None) 
     """Refuse an algorithm or a search beside a pipeline, which is compiled as it stands (CS206)."""
     if passes is None or (algorithm is None and not level):
         return
-    named = f"-O{level}" if algorithm is None else f"-a {algorithm}"
-    phrase = f"{named} and --passes both say what the pipeline is"
+    named, does = f"-O{level}", "searches for a pipeline"
+    if algorithm is not None:
+        named, does = f"-a {algorithm}", "names a pipeline"
+    phrase = f"{named} {does}, and --passes gives one"
     raise InputError(Diagnostic("CS206", phrase, help=f"leave out {named} or --passes"))
 
 
@@ -185,10 +187,11 @@ def _checked_level(algorithm: str | None, given: int | None, passes: str | None)
     """
     from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
 
+    if given is not None:
+        check_level(given)
     _check_beside(passes, algorithm, given)
     highest = len(LEVELS) - 1
     level = given if given is not None else highest if algorithm == AUTO else DEFAULT_LEVEL
-    check_level(level)
     if algorithm == AUTO and level != highest:
         phrase = f"-a {AUTO} is short for -O{highest}, and -O{level} says otherwise"
         raise InputError(Diagnostic("CS217", phrase, help=f"leave out -a {AUTO} or -O{level}"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_whole, same_name
 from colsynth.model import (
@@ -223,10 +223,9 @@ def _rooted(problem: Problem, root: int | Sequence[int] | None) -> Problem:
             phrase = f"{problem.collective} has no root"
             raise InputError(Diagnostic("CS211", phrase, help="leave --root out"))
         return problem
-    if root is not None and not isinstance(root, int | str | float):
-        places = list(root)
-    else:
-        places = [0 if root is None else root]
+    asked: Any = root  # from Python it may be anything
+    several = isinstance(asked, Iterable) and not isinstance(asked, str)
+    places = list(asked) if several else [0 if asked is None else asked]
     _check_places(problem, places)
     if len(places) == 1:
         return replace(problem, root=places[0])

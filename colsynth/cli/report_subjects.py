@@ -257,7 +257,7 @@ def _require_same(what: str, made_for: str, place: Topology, path: Path) -> None
     """Refuse another topology than a folder was made for (CS217)."""
     if made_for != place.name:
         phrase = f"the {what} is of {made_for}, and -t names {place.name}"
-        advice = f"name the topology of the {what}, with --nodes as there"
+        advice = f"repeat what the {what} was made with: the topology, --nodes, --group, --drop-gpu"
         raise InputError(Diagnostic("CS217", phrase, Span(str(path)), help=advice))
 
 

@@ -175,7 +175,7 @@ def _show(bundle: Bundle, output: Path) -> None:
     for collective, reasons in bundle.left_out.items():
         for name, reason in reasons.items():
             console.print(f"left out: {collective}: {name}: {reason}", soft_wrap=True)
-    if bundle.spent:
+    if any(map(any, bundle.spent)):
         console.print("budget: it ended the search at some sizes; --budget N sets another")
     evaluated = plural(sum(bundle.evaluations), "evaluation")
     console.print(f"{plural(len(bundle.files), 'file')} after {evaluated}, all verified")

@@ -94,10 +94,8 @@ def detours(schedule: object, links: LinkRate | None, program: Program) -> tuple
     if taken is None or taken.algbw >= _NEARLY * links.algbw:
         return ()
     counted, allowed = (format_bandwidth(rate.algbw) for rate in (links, taken))
-    told = f"links allow {counted} over the ways that trees count on, {allowed} over the shortest, "
-    return (
-        told + "which connections take in turn; no file can choose, and predictions follow these",
-    )
+    told = f"connections take the shortest, whose links allow {allowed}, and trees count on others"
+    return (f"files cannot choose routes: {told} too ({counted}); predictions follow the shortest",)
 
 
 def _sent(program: ThreadblockProgram) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, require_whole
 from colsynth.model import Collective
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.registry import ALGORITHMS
@@ -141,6 +141,7 @@ DEFAULT_LEVEL = 1
 
 def check_level(level: int) -> None:
     """Refuse a level that does not exist (CS210)."""
+    require_whole("-O", level)
     if not 0 <= level < len(LEVELS):
         phrase = f"-O{level}: there are -O0 to -O{len(LEVELS) - 1}"
         raise InputError(Diagnostic("CS210", phrase, help="-O1 is the default, -O3 tries all"))

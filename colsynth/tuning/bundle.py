@@ -92,8 +92,8 @@ class Bundle:
         That were to be tried.
     left_out : dict
         Why algorithms gave no program, by collective.
-    spent : bool
-        Whether the budget ended the search at some size.
+    spent : tuple of tuple of bool
+        Per case and size, whether the budget ended the search.
     """
 
     cases: tuple[Case, ...]
@@ -103,7 +103,7 @@ class Bundle:
     budget: int
     algorithms: tuple[str, ...]
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
-    spent: bool = False
+    spent: tuple[tuple[bool, ...], ...] = ()
 
     @property
     def profile(self) -> Profile:
@@ -160,7 +160,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
         budget=budget,
         algorithms=names,
         left_out={str(case.problem.collective): refusals(measured) for case, measured, _ in pairs},
-        spent=any(any(item.spent) for item in explored),
+        spent=tuple(item.spent for item in explored),
     )
 
 

@@ -105,7 +105,10 @@ def manifest_of(bundle: Bundle) -> dict[str, Any]:
             item.problem.collective.value: count
             for item, count in zip(bundle.cases, bundle.evaluations, strict=True)
         },
-        "budget_spent": bundle.spent,
+        "budget_spent": {
+            item.problem.collective.value: list(spent)
+            for item, spent in zip(bundle.cases, bundle.spent, strict=True)
+        },
         **described,
         "left_out": bundle.left_out,
     }

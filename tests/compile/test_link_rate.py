@@ -110,4 +110,4 @@ def test_ways_that_no_file_can_choose_are_told(tmp_path, direct, told):
     )
     problem = api.make_problem(api.load_topology(str(path)), "allgather")
     notes = api.compile(problem, "msccl", algorithm="forest", level=0).notes
-    assert sum("no file can choose" in note for note in notes) == told
+    assert sum("files cannot choose routes" in note for note in notes) == told
