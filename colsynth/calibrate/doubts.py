@@ -52,7 +52,8 @@ class Fitted(NamedTuple):
     def __str__(self) -> str:
         size = "a figure" if self.size is None else format_size(self.size)
         line = f" (line {self.line})" if self.line else ""
-        return f"{size}{line} by {self.residual:+.0%}"
+        side = "long" if self.predicted > self.measured else "short"
+        return f"{size}{line}, {math.exp(self.distance):.3g} times too {side}"
 
 
 def brief(doubt: Diagnostic) -> str:
@@ -105,7 +106,7 @@ def _doubts(logs: Mapping[str, list[Fitted]], noise: float) -> Iterator[Diagnost
         if far:
             phrase = f"{plural(len(far), 'row')} of the log are far from the fitted model"
             phrase = phrase.replace("1 row of the log are", "1 row of the log is")
-            notes = (f"predicted times are off: {', '.join(map(str, far[:_SHOWN]))}",)
+            notes = (f"predicted: {'; '.join(map(str, far[:_SHOWN]))}",)
             place = Span(name, far[0].line or None)
             yield Diagnostic("CS628", phrase, place, notes, "measure again, or leave such rows out")
 
@@ -117,10 +118,8 @@ def _quarter(rows: list[Fitted]) -> float:
 
 def _off(rows: list[Fitted]) -> str:
     """Return by how much a quarter of the rows are off at least, and the worst."""
-    distance = _quarter(rows)
     worst = max(rows, key=lambda row: row.distance)
-    amount = f"{math.expm1(distance):.0%}"
-    if distance > math.log(_USELESS):
-        amount = f"a factor of {math.exp(distance):.3g}"
-    share = f"a quarter of {len(rows)} rows are" if len(rows) > 1 else "its row is"
-    return f"{share} off by {amount} or more; the worst: {worst}"
+    if len(rows) == 1:
+        return f"predicted: {worst}"
+    factor = f"a factor of {math.exp(_quarter(rows)):.3g}"
+    return f"a quarter of {len(rows)} rows are off by {factor} or more; the worst: {worst}"

@@ -11,7 +11,9 @@ from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 from colsynth.topology.communicator import communicators
 from colsynth.units import plural
 
-_GENERATION = re.compile(r"(?<![a-z])G?(MI\d|[ABHV])\d{1,2}[05](?!\d)", re.IGNORECASE)
+_GENERATION = re.compile(
+    r"(?<![a-z])G?(MI\d(?=\d[05](?!\d))|[ABHV](?=[1238]00(?!\d)))", re.IGNORECASE
+)
 """What names of GPUs of one generation share: A100 and A800, H100 and H200, B200 and GB200."""
 
 

@@ -57,8 +57,8 @@ class Found:
     started: Started | None = None
     lines: dict[str, int] = field(default_factory=dict)
     """Where test, algorithm, protocol and channels were said."""
-    overruled: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """What the log said before of test, algorithm or protocol, and where, if it changed."""
+    overruled: dict[str, tuple[str | int, int]] = field(default_factory=dict)
+    """What the log said of these before, and where, if it changed."""
     tables: int = 0
     collective: str | None = None
     algorithm: str | None = None
@@ -71,8 +71,8 @@ class Found:
         count = self.per_peer if self.collective == "sendrecv" else self.channels
         return Pinned(self.collective, self.algorithm, self.protocol, count)
 
-    def say(self, name: str, value: str | None, line: int) -> None:
-        """Take note of a test, an algorithm or a protocol; the last counts."""
+    def say(self, name: str, value: str | int | None, line: int) -> None:
+        """Take note of a test, an algorithm, a protocol or channels; the last counts."""
         before = getattr(self, name)
         if None not in (before, value) and before != value:
             self.overruled[name] = before, self.lines[name]
@@ -116,10 +116,11 @@ def note_settings(found: Found, line: str, number: int = 0) -> None:
             found.say("algorithm", algorithm_of(value), number)
         else:
             found.say("protocol", protocol_of(value), number)
-    for pattern, name in ((_CHANNELS, "channels"), (_CHANNEL, "channels"), (_PER_PEER, "per_peer")):
+    for pattern in (_CHANNELS, _CHANNEL):
         if match := pattern.search(line):
-            setattr(found, name, int(match[1]))
-            found.lines["channels"] = number
+            found.say("channels", int(match[1]), number)
+    if match := _PER_PEER.search(line):
+        found.per_peer, found.lines["channels"] = int(match[1]), number
 
 
 def _note_ranks(found: Found, launcher: str, options: str, line: int) -> None:

@@ -105,6 +105,19 @@ def _of_perftest(log: Log, text: str, path: Path) -> Log:
     return replace(log, tool="ib_write_bw", wires=tuple(best), notes=notes if left else ())
 
 
+def _require_one_test(found: Found, path: Path) -> None:
+    """Refuse a log with rows before and behind the change to another test (CS621)."""
+    if "collective" not in found.overruled:
+        return
+    at = found.lines["collective"]
+    if len({item.row.line > at for item in found.measured}) > 1:
+        before, _ = found.overruled["collective"]
+        phrase = "the log holds the tables of several runs"
+        notes = (f"rows in front of this line are of {before}, those behind it of another test",)
+        span = Span(str(path), at)
+        raise InputError(Diagnostic("CS621", phrase, span, notes, "give a file for each run"))
+
+
 def _wires(found: tuple[Wire, ...], path: Path) -> tuple[Wire, ...]:
     if not found:
         note = "it has no figures of device_to_device_memcpy_read_ce"
@@ -122,6 +135,7 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
         advice = "build nccl-tests with MPI=1, or give a file for each run"
         span = Span(str(path))
         raise InputError(Diagnostic("CS621", phrase, span, (f"{note}without MPI",), advice))
+    _require_one_test(found, path)
     wrong = sum(item.wrong for item in found.measured)
     right = [item.row for item in found.measured if not item.wrong and item.row.size > 0]
     notes = [f"{plural(wrong, 'row')} with wrong results left out"] if wrong else []
@@ -129,7 +143,9 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
         times = plural(len(found.timeless), "time")
         notes.append(f"{times} of zero, below zero or no number left out{_lines(found.timeless)}")
     if found.cut:
-        notes.append(f"{plural(len(found.cut), 'incomplete row')} left out{_lines(found.cut)}")
+        notes.append(
+            f"{plural(len(found.cut), 'incomplete measurement')} left out{_lines(found.cut)}"
+        )
     rows, early = _cooled(_medians(right))
     if early:
         notes.append(f"{plural(early, 'size')} at the start left out as warm-up")

@@ -62,10 +62,10 @@ ROW = "4096 1024 float sum -1 40.0 0 0 0 42.0 0 0 0"
             for time in ("-40.0", "0.0", "nan", "inf")
         ],
         (ROW.replace("40.0", "N/A"), None, 42),
-        (ROW[:-6], "1 incomplete row left out (line 3)", 40),
-        (ROW[:25], "1 incomplete row left out (line 3)", None),
-        (ROW[:13], "1 incomplete row left out (line 3)", None),
-        (ROW[:2], "1 incomplete row left out (line 3)", None),
+        (ROW[:-6], "1 incomplete measurement left out (line 3)", 40),
+        (ROW[:25], "1 incomplete measurement left out (line 3)", None),
+        (ROW[:13], "1 incomplete measurement left out (line 3)", None),
+        (ROW[:2], "1 incomplete measurement left out (line 3)", None),
         ("4096 1024 float sum -1 40.0 0 0 0", None, 40),
     ],
 )
@@ -97,6 +97,7 @@ LISTED = "".join(f"# Rank {rank} Pid 7 on n1 device {rank} [0x00] A100\n" for ra
         ("srun -n4 x/all_reduce_perf -g 1", Pinned(), ":1: starts 4 ranks, but 2 ranks are listed"),
         ("mpirun -np 1 ./a : -np 1 ./all_reduce_perf", Pinned(), None),
         (f"{START}\nNCCL_ALGO=Tree", Pinned(), ":2: algorithm tree, but ring in line 1"),
+        ("16 coll channels\n2 coll channels", Pinned(), ":2: channels 2, but 16 in line 1"),
         (f"{START}\nNCCL_ALGO=Tree", Pinned(algorithm="tree"), None),
         (f"{START}\nNCCL_ALGO set by environment to Ring.", Pinned(), None),
     ],
@@ -141,6 +142,15 @@ def test_two_tables_of_processes_that_did_not_meet_are_refused():
         read_log(CORPUS / "unmerged_all_reduce.txt")
     assert refusal.value.diagnostic.code == "CS621"
     assert "MPI=1" in str(refusal.value.diagnostic)
+
+
+def test_tables_of_two_tests_are_refused(tmp_path):
+    path = tmp_path / "two.txt"
+    tables = [f"./{name}_perf -g 2\n{HEADER}\n{ROW}\n" for name in ("all_reduce", "all_gather")]
+    path.write_text("".join(tables))
+    with pytest.raises(InputError, match="tables of several runs") as refusal:
+        read_log(path)
+    assert str(refusal.value.diagnostic.span) == f"{path}:4"
 
 
 def test_mutated_logs_are_read_or_refused_with_one_diagnostic(tmp_path):

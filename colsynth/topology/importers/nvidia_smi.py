@@ -152,17 +152,32 @@ class _Matrix:
         return True
 
     def _legend(self, lines: list[str]) -> None:
-        """Read the names of the NICs; refuse a second matrix, whose rows would be ignored."""
+        """Read the names of the NICs; refuse a second matrix with other links."""
         for number, line in enumerate(lines[self.top + 1 :], self.top + 2):
             at = self.source.span(number)
-            if _HEADER.match(line):
+            if _HEADER.match(line) and self._differs(lines[number:]):
                 note = f"the first begins at line {self.top + 1}"
                 advice = "import one output at a time"
                 raise refusal("a second matrix begins here", at, note, advice=advice)
             if found := _NAMED_NIC.match(line):
-                if found[2] in self.labels.values():
+                others = {name for nic, name in self.labels.items() if nic != found[1]}
+                if found[2] in others:
                     raise refusal(f"two NICs are called {found[2]}", at)
                 self.labels[found[1]] = found[2]
+
+    def _differs(self, lines: list[str]) -> bool:
+        """Whether rows of another matrix have other links; those of -p2p say nothing of links."""
+        for line in lines:
+            name, *cells = line.split() or [""]
+            if name not in self.gpus:
+                if re.fullmatch(r"GPU[0-9]+", name):
+                    return True
+                continue
+            ours = (self.cells[name, other] for other in self.names)
+            pairs = zip(ours, cells, strict=False)
+            if any(_CELL.fullmatch(cell) and cell != own for own, cell in pairs):
+                return True
+        return False
 
     def _check(self) -> None:
         end = self.source.span(self.source.text.count("\n") + 1)

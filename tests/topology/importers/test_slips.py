@@ -140,6 +140,7 @@ def test_inactive_links_are_not_counted_and_odd_ones_are_told(tmp_path, capsys):
 
 FOUR = ["X NV4 NV4 NV4 PXB", "NV4 X NV4 NV4 PXB", "NV4 NV4 X NV4 SYS", "NV4 NV4 NV4 X SYS"]
 LAST = ["PXB PXB SYS SYS X"]
+FOUR4 = [row.rpartition(" ")[0] for row in FOUR]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ LAST = ["PXB PXB SYS SYS X"]
         ),
         (matrix(["X NV4 X", "NV4 X NV4", "X NV4 X"]), "2:1: GPU0 is X to GPU2"),
         (matrix([*FOUR, "SYS PXB SYS SYS X"], ["mlx5_0"]), "6:1: GPU0 and mlx5_0 are PXB, but SYS"),
-        (matrix([*FOUR, *LAST], ["mlx5_0"]) * 2, "7:1: a second matrix begins here"),
+        (matrix(FOUR4) + matrix(["X NV8", "NV8 X"]), "6:1: a second matrix begins here"),
         (matrix([*FOUR, *LAST], ["NIC0"]) + "\nNIC0: a\nNIC1: a\n", "9:1: two NICs are called a"),
     ],
 )
@@ -161,6 +162,13 @@ def test_a_matrix_that_contradicts_itself_is_refused(text, told, tmp_path, capsy
     status, _, err = imported(capsys, path, "--gpu", "a100")
     assert status == 2
     assert told.replace(": ", ": error[CS152]: ", 1) in err
+
+
+@pytest.mark.parametrize("more", [matrix(FOUR4), matrix(["X OK", "OK X"])])
+def test_a_second_matrix_that_says_nothing_else_is_let_be(more, tmp_path, capsys):
+    path = tmp_path / "m.txt"
+    path.write_text(matrix(FOUR4) + more)
+    assert imported(capsys, path, "--gpu", "a100")[0] == 0
 
 
 def test_of_two_numbers_for_links_the_smaller_counts(tmp_path, capsys):
