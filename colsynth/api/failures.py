@@ -65,7 +65,7 @@ def survey(
     failures: str = "links:1",
     *,
     runtime: str = "msccl",
-    algorithm: str = "forest",
+    algorithm: str | None = None,
     trees: str | None = None,
     protocol: str = "Simple",
     model: Model | None = None,
@@ -85,8 +85,11 @@ def survey(
     failures : str
         What fails, one at a time: ``"links:1"``, ``"gpus:1"``, ``"nics:1"``, or several with
         commas. A link fails in both directions.
-    runtime, algorithm, trees, protocol, model, seed : optional
+    runtime, trees, protocol, model, seed : optional
         As for `compile`.
+    algorithm : str, optional
+        What `compile` begins with unless given: ``"forest"``, or ``"ten"`` where trees cannot serve
+        the collective. Its search tries variants of this one alone.
     jobs : int
         Processes that compile; the answer does not depend on them.
     executor : concurrent.futures.Executor, optional
@@ -108,6 +111,7 @@ def survey(
     from colsynth.compile.groups import machine_of
     from colsynth.jobs.workers import Workers, require_jobs
     from colsynth.runtimes.catalog import profile
+    from colsynth.search.levels import first_algorithms
     from colsynth.survey import SurveyCase
     from colsynth.survey import survey as examine_all
     from colsynth.topology.single_failures import read_kinds
@@ -115,6 +119,7 @@ def survey(
     require_jobs(jobs)
     kinds = read_kinds(failures)
     problem = machine_of(problem, profile(runtime))
+    algorithm = algorithm or first_algorithms(problem.collective)[0]
     case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, seed, model)
     place = None if folder is None else Path(folder)
     with Workers(jobs, executor) as workers:

@@ -60,13 +60,14 @@ FolderOption = Annotated[
     ),
 ]
 AlgorithmOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "-a",
         "--algorithm",
         metavar="ALGORITHM",
         autocompletion=complete.algorithms,
         help="Algorithm, as for compile, e.g. ring.",
+        show_default="forest, or ten where trees cannot serve the collective",
         rich_help_panel=SEARCH,
     ),
 ]
@@ -85,7 +86,7 @@ def survey(
     output: FolderOption = None,
     machine: MachineOptions,
     members: OneGroupOptions,
-    algorithm: AlgorithmOption = "forest",
+    algorithm: AlgorithmOption = None,
     trees: TreesOption = None,
     protocol: ProtocolOption = None,
     model: ModelOption = None,

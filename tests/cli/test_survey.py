@@ -149,6 +149,12 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_collective_that_trees_cannot_serve_has_another_algorithm(capsys):
+    assert run(["survey", "ring:3", "-c", "alltoall", "--jobs", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["refusal"] for row in found["rows"]] == [None] * 3
+
+
 def test_a_broken_cluster_can_be_surveyed(capsys):
     command = ["survey", "ring:5", "-c", "allgather", "--drop-link", "gpu0-gpu1", "--jobs", "1"]
     assert run([*command, "--json"]) == 1
@@ -172,7 +178,7 @@ def test_a_broken_cluster_can_be_surveyed(capsys):
         (["-c", "allgather", "--trees", "none"], 2, "CS210"),
         (["-c", "allgather", "-a", "rings"], 2, "CS213"),
         (["-c", "allgather", "-r", "nccl"], 2, "CS501"),
-        (["-c", "alltoall"], 2, "CS303"),
+        (["-c", "alltoall", "-a", "forest"], 2, "CS303"),
         (["-c", "scatter"], 1, "CS220"),
         (["-c", "allgather", "-o", "taken"], 2, "CS207"),
     ],
