@@ -85,8 +85,6 @@ def synthesize(
         "steps": steps,
         "work": work,
     }
-    if size is not None:
-        require_least("--size", size, 1)
     return synthesize_problem(problem, context, options, algorithm)
 
 

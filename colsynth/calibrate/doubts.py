@@ -28,6 +28,11 @@ _STRAY = 3.0
 _LIMIT = math.log1p(ACCURACY)
 _SHOWN = 4
 
+_ADVICE = (
+    "check topology and runtime, and the algorithm, protocol and channels that the log is taken "
+    "for; or measure again"
+)
+
 
 class Fitted(NamedTuple):
     """A row beside its prediction: seconds, or for links bytes per second and no size."""
@@ -90,12 +95,6 @@ def doubts_of(
     return tuple(_doubts(logs, noise))
 
 
-_ADVICE = (
-    "check topology and runtime, and the algorithm, protocol and channels that the log is taken "
-    "for; or measure again"
-)
-
-
 def _doubts(logs: Mapping[str, list[Fitted]], noise: float) -> Iterator[Diagnostic]:
     for name, own in logs.items():
         if _quarter(own) > _LIMIT:
@@ -104,8 +103,8 @@ def _doubts(logs: Mapping[str, list[Fitted]], noise: float) -> Iterator[Diagnost
             continue
         far = [row for row in own if row.distance > max(_LIMIT, _STRAY * noise)]
         if far:
-            phrase = f"{plural(len(far), 'row')} of the log are far from the fitted model"
-            phrase = phrase.replace("1 row of the log are", "1 row of the log is")
+            verb = "is" if len(far) == 1 else "are"
+            phrase = f"{plural(len(far), 'row')} of the log {verb} far from the fitted model"
             notes = (f"predicted: {'; '.join(map(str, far[:_SHOWN]))}",)
             place = Span(name, far[0].line or None)
             yield Diagnostic("CS628", phrase, place, notes, "measure again, or leave such rows out")

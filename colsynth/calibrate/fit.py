@@ -166,8 +166,8 @@ def fit(
     whole = _best(judge, base, free)
     kept, final = _settled(judge, base, free, whole)
     if final is None:
-        noise = _noise(judge.residuals(base), len(judge.residuals(base)))
-        return base, _estimates(base, free, whole, kept, whole), noise
+        rows = judge.residuals(base)
+        return base, _estimates(base, free, whole, kept, whole), _noise(rows, len(rows))
     model = _model(base, [free[i] for i in kept], final.logs)
     return model, _estimates(base, free, whole, kept, final), final.noise
 
@@ -285,9 +285,9 @@ def _solve(
         xtol=1e-3, ftol=1e-4, max_nfev=20,
     )  # fmt: skip
     rows = judge.residuals(_model(base, free, done.x))
-    slope = slopes(done.x)[: len(rows)] * noise
-    prior = np.eye(len(free)) / _PRIOR**2
-    freedom = len(rows) - _told_by_rows(slope / noise, prior)
+    scaled = slopes(done.x)[: len(rows)]
+    slope, prior = scaled * noise, np.eye(len(free)) / _PRIOR**2
+    freedom = len(rows) - _told_by_rows(scaled, prior)
     spread = _noise(rows, freedom)
     wide = spread * (_student(freedom) / _NORMAL if freedom >= 1 else 1.0)
     return _Solution(done.x, spread, slope.T @ slope / wide**2 + prior)

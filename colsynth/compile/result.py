@@ -39,7 +39,6 @@ _FIGURES = (
     *("algbw_gb_per_s", "bound_gb_per_s", "gap", "bound_of_chunking"),
     *("size_bytes", "chunks_per_gpu", "time_us", "bound_us"),
 )
-_RATES = {"algbw_gb_per_s": "algbw", "bound_gb_per_s": "bound"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +219,8 @@ def _figures(schedule: Schedule, links: LinkRate | None) -> dict[str, Any]:
     """Return the figures of a schedule. All algorithms have the same keys."""
     found: dict[str, Any] = _of_forest(schedule) if isinstance(schedule, Forest) else {}
     if links is not None:
-        found |= {name: gb_per_s(getattr(links, key)) for name, key in _RATES.items()}
-        found["gap"] = float(links.gap)
+        found |= {"algbw_gb_per_s": gb_per_s(links.algbw), "gap": float(links.gap)}
+        found["bound_gb_per_s"] = gb_per_s(links.bound)
         if isinstance(schedule, TimedSchedule):
             found |= _of_timed(schedule, links)
     return {name: found.get(name) for name in _FIGURES}

@@ -17,6 +17,7 @@ from colsynth.logs.contradictions import contradictions
 from colsynth.logs.log import TESTS, Log, Pinned, Row, Wire
 from colsynth.logs.nccl_tests import Found, read_text
 from colsynth.reading import FileKind, parse_json, read_whole
+from colsynth.text import listed
 from colsynth.units import plural
 
 LOG = FileKind("log", 256 * 2**20)
@@ -105,17 +106,22 @@ def _of_perftest(log: Log, text: str, path: Path) -> Log:
     return replace(log, tool="ib_write_bw", wires=tuple(best), notes=notes if left else ())
 
 
-def _require_one_test(found: Found, path: Path) -> None:
-    """Refuse a log with rows before and behind the change to another test (CS621)."""
-    if "collective" not in found.overruled:
-        return
-    at = found.lines["collective"]
-    if len({item.row.line > at for item in found.measured}) > 1:
-        before, _ = found.overruled["collective"]
-        phrase = "the log holds the tables of several runs"
-        notes = (f"rows in front of this line are of {before}, those behind it of another test",)
-        span = Span(str(path), at)
-        raise InputError(Diagnostic("CS621", phrase, span, notes, "give a file for each run"))
+def _require_one_run(found: Found, path: Path) -> None:
+    """Refuse tables of processes that ran by themselves, or of two tests."""
+    if found.twice:
+        note = "a rank is listed twice: each process ran by itself, since nccl-tests was built "
+        advice = "build nccl-tests with MPI=1, or give a file for each run"
+        raise _several_runs(Span(str(path)), f"{note}without MPI", advice)
+    before, _ = found.overruled.get("collective", ("", 0))
+    at = found.lines.get("collective", 0)
+    if before and len({item.row.line > at for item in found.measured}) > 1:
+        note = f"rows in front of this line are of {before}, those behind it of another test"
+        raise _several_runs(Span(str(path), at), note, "give a file for each run")
+
+
+def _several_runs(place: Span, note: str, advice: str) -> InputError:
+    phrase = "the log holds the tables of several runs"
+    return InputError(Diagnostic("CS621", phrase, place, (note,), advice))
 
 
 def _wires(found: tuple[Wire, ...], path: Path) -> tuple[Wire, ...]:
@@ -129,13 +135,7 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
     """Return the rows of nccl-tests that may be fitted, with what is known of the run."""
     if not found.measured and not found.tables:
         raise _unknown(path, "it has no table of nccl-tests, rccl-tests, nvbandwidth or perftest")
-    if found.twice:
-        phrase = "the log holds the tables of several runs"
-        note = "a rank is listed twice: each process ran by itself, since nccl-tests was built "
-        advice = "build nccl-tests with MPI=1, or give a file for each run"
-        span = Span(str(path))
-        raise InputError(Diagnostic("CS621", phrase, span, (f"{note}without MPI",), advice))
-    _require_one_test(found, path)
+    _require_one_run(found, path)
     wrong = sum(item.wrong for item in found.measured)
     right = [item.row for item in found.measured if not item.wrong and item.row.size > 0]
     notes = [f"{plural(wrong, 'row')} with wrong results left out"] if wrong else []
@@ -171,8 +171,7 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
 def _lines(found: list[int]) -> str:
     """Return a remark with the first of some lines; empty where they are not known."""
     lines = [str(line) for line in dict.fromkeys(found) if line]
-    more = ", ..." if len(lines) > _SHOWN else ""
-    return f" (line {', '.join(lines[:_SHOWN])}{more})" if lines else ""
+    return f" (line {listed(lines, _SHOWN)})" if lines else ""
 
 
 def _medians(rows: list[Row]) -> tuple[Row, ...]:

@@ -42,7 +42,8 @@ def sizes_of(number: int, total: int, *, rises: bool, falls: bool) -> str:
         for place in range(number)
     ]
     weights = [2 * distance + number for distance in inside]
-    quotas = [total * weight // sum(weights) for weight in weights]  # none gets less than its quota
+    whole = sum(weights)
+    quotas = [total * weight // whole for weight in weights]  # none gets less than its quota
     sizes = quotas if min(quotas) else [1] * number
 
     def claim(place: int) -> tuple[Fraction, int, int]:

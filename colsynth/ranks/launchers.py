@@ -166,10 +166,9 @@ def _torchrun(job: _Job) -> Launch:
         note = f"hosts have {' and '.join(map(str, counts))} ranks; --nproc-per-node is one number"
         raise _refusal("torchrun", note, "use --for slurm or --for openmpi")
     hosts = tuple(job.devices)
-    plain = all(order == tuple(range(counts[0])) for order in job.devices.values())
     commands = []
     for number, host in enumerate(hosts):
-        devices = "" if plain else f"{_ORDER}={_numbers(job.devices[host])} "
+        devices = f"{_ORDER}={_numbers(job.devices[host])} " if job.orders else ""
         commands.append(
             f"ssh {host} {devices}torchrun --nnodes={len(hosts)} --node-rank={number} "
             f"--nproc-per-node={counts[0]} --master-addr={hosts[0]} --master-port=29500 program.py"

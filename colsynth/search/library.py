@@ -16,7 +16,6 @@ from colsynth.runtimes.profile import Profile
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
-from colsynth.simulate.points import Point
 
 Fastest = tuple[float, str]
 """Seconds, and the algorithm that takes them."""
@@ -82,9 +81,10 @@ class Library:
         for name, program in self._programs:
             for protocol in tried:
                 other = program.headed(replace(program.header, protocol=protocol))
-                points: tuple[Point, ...] = ()
-                with suppress(VerificationError):  # ours hangs so, which the library does not
+                try:
                     points = simulate(other, topology, case.profile, (size,), model, {size: least})
+                except VerificationError:  # ours hangs so, which the library does not
+                    continue
                 for point in points:
                     if point.seconds < least:
                         least = float(point.seconds)

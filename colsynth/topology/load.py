@@ -51,8 +51,8 @@ def load(
     """
     if nodes is not None:
         require_whole("--nodes", nodes)
-    if nodes is not None and nodes < 1:
-        raise _misused("CS126", f"--nodes {nodes}: expected one box or more")
+        if nodes < 1:
+            raise _misused("CS126", f"--nodes {nodes}: expected one box or more")
     if data is None and is_generator(spec):
         _refuse(spec, nodes=nodes, settings=settings)
         return generate(spec, bandwidth, latency)
