@@ -20,10 +20,10 @@ def routes(
     """Yield (source rank, target rank, route), at most `MOST_ROUTES` for a pair.
 
     The shortest routes are kept, and longer ones that share neither their first nor their
-    last link with a kept one, since only those add bandwidth. A route never leaves a box
-    between two GPUs that the box by itself joins both ways, be it through other GPUs: a
-    fabric between boxes is not wasted inside one. Equal routes are spread over parallel
-    switches by starting the search of each GPU at another one.
+    last link with a kept one, since only those add bandwidth. Between two GPUs that a box by
+    itself joins both ways, be it through other GPUs, a route neither leaves the box nor crosses
+    a NIC: runtimes do not waste NICs and the fabric inside a box. Equal routes are spread over
+    parallel switches by starting the search of each GPU at another one.
 
     Parameters
     ----------
@@ -46,13 +46,14 @@ def routes(
 
 
 def _links_from(topology: Topology) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the links that leave each node, all and those that stay in its box."""
+    """Return the links that leave each node, all and those that stay in its box, off NICs."""
     leaving: list[list[int]] = [[] for _ in topology.nodes]
     staying: list[list[int]] = [[] for _ in topology.nodes]
     for index, link in enumerate(topology.links):
         leaving[link.source].append(index)
-        box = topology.nodes[link.source].box
-        if box is not None and box == topology.nodes[link.target].box:
+        ends = topology.nodes[link.source], topology.nodes[link.target]
+        alone = ends[0].box is not None and ends[0].box == ends[1].box
+        if alone and all(end.kind is not Kind.NIC for end in ends):
             staying[link.source].append(index)
     return leaving, staying
 

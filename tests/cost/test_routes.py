@@ -51,15 +51,17 @@ def test_routes_are_paths_through_forwarders_and_join_what_links_join(seed):
 
 
 @pytest.mark.parametrize("spec", ["dgx-a100", "dgx2", "ndv2", "mi250"])
-def test_the_fabric_is_not_used_inside_a_box(spec):
+def test_neither_the_fabric_nor_nics_are_used_inside_a_box(spec):
     topology = load(spec, nodes=2)
     boxes = {node.name: node.box for node in topology.nodes}
+    nics = {node.name for node in topology.nodes if node.kind is Kind.NIC}
     found = routes_of(topology)
     assert found
     for ends, paths in found.items():
         within = boxes[ends[0]] == boxes[ends[1]]
         for path in paths:
             assert (len({boxes[name] for name in path.split()}) == 1) == within
+            assert not within or nics.isdisjoint(path.split())
 
 
 def test_neighbours_of_neighbours_in_a_box_are_not_joined_over_the_fabric():
