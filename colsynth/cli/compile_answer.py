@@ -70,8 +70,7 @@ def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
     if summary["algbw_gb_per_s"] is None:
         return rows
     reached, bound = (f"{summary[name]:.3f}" for name in ("algbw_gb_per_s", "bound_gb_per_s"))
-    near = nearness(summary["gap"], bound, chunking=bool(summary["bound_of_chunking"]))
-    return {**rows, "links": f"{reached} GB/s, {near}"}
+    return {**rows, "links": f"{reached} GB/s, {nearness(summary['gap'], bound)}"}
 
 
 def _sizes(summary: dict[str, Any]) -> Iterator[str]:

@@ -213,7 +213,7 @@ def _asked(problem: Problem) -> str:
     return f"{problem.collective}{parts}{asked_ranks(problem)}"
 
 
-def nearness(gap: float, bound: str, *, chunking: bool) -> str:
+def nearness(gap: float, bound: str, *, chunking: bool = False) -> str:
     """Return text for the distance of a result from its bound.
 
     Parameters
@@ -221,7 +221,7 @@ def nearness(gap: float, bound: str, *, chunking: bool) -> str:
     gap : float
     bound : str
         As it is printed.
-    chunking : bool
+    chunking : bool, optional
         Whether the bound is that of schedules whose chunks are cut in the same way.
     """
     if gap:

@@ -24,13 +24,10 @@ class LinkRate:
         Bytes of the message per second, if the busiest link never idles.
     bound : Fraction
         The optimum of the problem, likewise.
-    of_chunking : bool
-        Whether the bound is below the optimum, for schedules whose chunks are cut in the same way.
     """
 
     algbw: Fraction
     bound: Fraction
-    of_chunking: bool = False
 
     @property
     def gap(self) -> Fraction:
@@ -57,9 +54,21 @@ def forest_rate(forest: Forest, bound: Fraction) -> LinkRate:
 
 
 def timed_rate(schedule: TimedSchedule, bound: Fraction) -> LinkRate:
-    """Return the rate of a timed schedule, beside the lower one of its own bound and `bound`."""
-    own = schedule.size / schedule.bound.seconds
-    return LinkRate(schedule.algbw, min(own, bound), of_chunking=own < bound)
+    """Return what links allow a timed schedule, beside what they allow any schedule.
+
+    As of a forest, what counts is how much each link carries: runtimes pass chunks on in small
+    parts, so they neither keep its times nor wait for whole chunks.
+    """
+    import numpy as np
+
+    links = schedule.problem.topology.links
+    load = np.zeros(len(links), np.int64)
+    for phase in schedule.phases:
+        carried = np.repeat(np.diff(phase.first), np.diff(phase.hops.first))
+        np.add.at(load, phase.hops.links, carried)
+    pairs = zip(load.tolist(), links, strict=True)
+    slowest = max(chunks / link.bandwidth for chunks, link in pairs)
+    return LinkRate(schedule.size / (schedule.chunk_bytes * slowest), bound)
 
 
 def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate | None:
@@ -87,14 +96,15 @@ def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate
 
 
 def detours(schedule: object, links: LinkRate | None, program: Program) -> tuple[str, ...]:
-    """Return a note where connections cannot be told to take the ways that trees count on."""
-    if not isinstance(schedule, Forest) or links is None:
+    """Return a note where connections cannot be told to take the ways a schedule counts on."""
+    if not isinstance(schedule, Forest | TimedSchedule) or links is None:
         return ()
     taken = link_rate(program, schedule.problem.topology, links.bound)
     if taken is None or taken.algbw >= _NEARLY * links.algbw:
         return ()
     counted, allowed = (format_bandwidth(rate.algbw) for rate in (links, taken))
-    told = f"connections take the shortest, whose links allow {allowed}, and trees count on others"
+    what = "trees count" if isinstance(schedule, Forest) else "the timed schedule counts"
+    told = f"connections take the shortest, whose links allow {allowed}, and {what} on others"
     return (f"files cannot choose routes: {told} too ({counted}); predictions follow the shortest",)
 
 

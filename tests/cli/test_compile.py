@@ -11,7 +11,7 @@ from colsynth.cli.main import run
 CASE = ["compile", "dgx-a100", "-c", "allgather"]
 KEYS = {
     "topology", "collective", "ranks", "runtime", "algorithm", "trees_per_gpu", "max_height",
-    "algbw_gb_per_s", "bound_gb_per_s", "gap", "bound_of_chunking",
+    "algbw_gb_per_s", "bound_gb_per_s", "gap",
     "chunks", "channels", "threadblocks", "steps", "files", "verified", "seconds",
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """What links allow a program: never more than the optimum, and the rate of the data it moves."""
 
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
@@ -8,6 +9,7 @@ from colsynth import api
 from colsynth.bounds.optimum import best_optimum
 from colsynth.compile.link_rate import forest_rate, link_rate
 from colsynth.errors import InputError, LimitError
+from tests.each import each
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce", "alltoall"])
@@ -54,16 +56,23 @@ def test_trees_are_compared_with_what_any_schedule_reaches(machine):
     assert figures["gap"] == float(best.algbw / done.links.algbw - 1) > 0
 
 
-@pytest.mark.parametrize(("machine", "of_chunking"), [("kautz:2,3", False), ("ring:6", True)])
-def test_a_timed_schedule_has_the_lower_of_two_bounds(machine, of_chunking):
-    """Its own knows how chunks are cut, and the optimum of the links knows all cuts and flows."""
-    problem = api.make_problem(api.load_topology(machine), "alltoall")
-    figures = api.compile(problem, "msccl", algorithm="ten", level=0).summary()
-    optimum = float(best_optimum(problem).algbw) / 1e9
-    assert figures["bound_of_chunking"] is of_chunking
-    assert figures["algbw_gb_per_s"] <= figures["bound_gb_per_s"] <= optimum + 1e-6
-    assert (figures["bound_gb_per_s"] == pytest.approx(optimum)) is not of_chunking
-    assert figures["gap"] == pytest.approx(figures["time_us"] / figures["bound_us"] - 1)
+@each("machine", ["kautz:2,3", "ring:6", "mesh:2x3", "ring:4"])
+def test_a_timed_schedule_has_a_rate_and_a_time_with_a_bound_for_each(machine):
+    """Links do not wait for whole chunks as its time does, and no file is faster than they are."""
+    topology = api.load_topology(machine)
+    for collective, algorithm in product(("alltoall", "allreduce"), ("ten", "exact")):
+        if (machine, algorithm) == ("kautz:2,3", "exact"):
+            continue  # for minutes
+        problem = api.make_problem(topology, collective)
+        done = api.compile(problem, "msccl", algorithm=algorithm, level=0)
+        figures, size = done.summary(), done.schedule.size
+        assert done.schedule.algbw <= done.links.algbw <= done.links.bound
+        assert done.links.bound == best_optimum(problem).algbw
+        assert figures["gap"] == float(done.links.gap)
+        least = max(done.schedule.bound.seconds, size / done.links.bound)
+        assert figures["time_us"] >= figures["bound_us"] == pytest.approx(float(least) * 1e6)
+        for point in figures["predicted"]:
+            assert point["algbw_gb_per_s"] <= figures["algbw_gb_per_s"]
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce", "broadcast"])
