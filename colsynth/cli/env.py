@@ -11,6 +11,7 @@ import typer
 from colsynth.cli._common import JsonOption, emit_json
 from colsynth.cli._options import RuntimeOption
 from colsynth.cli.progress import progress
+from colsynth.cli.streams import tell
 from colsynth.cli.verify import FilesArgument
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ def env(
     json: JsonOption = False,
 ) -> None:
     """Print the shell exports that make a job use the files; pass them to eval."""
-    from colsynth.runtimes import exports, profile, variables
+    from colsynth.runtimes import exports, profile, range_notes, variables
 
     target = profile(runtime)
     values = variables(files, target)
     if not anyway:
         _refuse_bad(files, target)
+    for note in range_notes(files, target):
+        tell(f"note: {note}")
     if json:
         emit_json(dict(values))
         return

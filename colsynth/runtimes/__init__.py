@@ -6,7 +6,7 @@ use it.
 """
 
 from colsynth.runtimes.catalog import profile, profiles
-from colsynth.runtimes.environment import exports, require_listable, variables
+from colsynth.runtimes.environment import exports, range_notes, require_listable, variables
 from colsynth.runtimes.files import read_file
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading
@@ -22,6 +22,7 @@ __all__ = [
     "exports",
     "profile",
     "profiles",
+    "range_notes",
     "read",
     "read_file",
     "require_listable",

@@ -8,8 +8,9 @@ the runtime would find is read first, and a set that cannot work is refused.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from colsynth.errors import Diagnostic, InputError, Span
@@ -47,7 +48,7 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     schedules = [_schedule(path, profile) for path in found]
     listed = ":".join(str(path) for path in found)
     if profile.rounds:
-        _refuse_clashes(schedules)
+        _refuse_clashes(schedules, profile)
         for path in found:
             require_listable(path, profile)
         return ((BUNDLE, listed),)
@@ -67,6 +68,43 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
     return tuple(values)
 
 
+def range_notes(paths: Sequence[Path], profile: Profile) -> tuple[str, ...]:
+    """Return notes on byte ranges that overlap (F02) or leave a gap (F03) for the same calls.
+
+    Where overlapping ones might be taken in another order on each host, `variables` refuses them.
+    """
+    if profile.rounds or profile.plans:
+        return ()
+    found = dict.fromkeys(path.resolve() for path in paths)
+    schedules = [
+        _schedule(path, profile) for path in (sorted(found) if profile.directory else found)
+    ]
+    order = "by path" if profile.directory else "listed"
+    overlaps = (
+        f"F02: {one.path.name} and {other.path.name} serve the same calls; {profile.name} takes"
+        f" {one.path.name} for them, the first {order}"
+        for one, other in _clashes(schedules)
+    )
+    gaps = (f"F03: {text}; {profile.name} serves them itself" for text in _gaps(schedules))
+    return (*overlaps, *dict.fromkeys(gaps))
+
+
+def _gaps(schedules: Sequence[_Schedule]) -> Iterator[str]:
+    """Yield texts for sizes between those of files for the same calls, once for each mode."""
+    headers = sorted((s.header for s in schedules), key=lambda header: header.min_bytes)
+    reached: dict[tuple[str, int, str], int | None] = {}
+    for header in headers:
+        for mode in ("in_place", "out_of_place"):
+            if not getattr(header, mode):
+                continue
+            call = header.collective.value, header.ranks, mode
+            last = reached.get(call, header.min_bytes - 1)
+            if last is not None and header.min_bytes > last + 1:
+                yield f"no file serves {call[0]} from {last + 1} to {header.min_bytes - 1} bytes"
+            ends = (last, header.max_bytes)
+            reached[call] = None if None in ends else max(end for end in ends if end is not None)
+
+
 def exports(values: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Return one ``export NAME=value`` line per variable, quoted for a shell."""
     return tuple(f"export {name}={shlex.quote(value)}" for name, value in values)
@@ -76,7 +114,7 @@ def _of_plans(
     paths: list[Path], schedules: list[_Schedule], profile: Profile
 ) -> tuple[tuple[str, str], ...]:
     """Return the variables for plans: a directory of 0.8, later a list for the script."""
-    _refuse_clashes(schedules)
+    _refuse_clashes(schedules, profile)
     if profile.directory:
         directory = _directory(paths, profile)
         _check_directory(directory, set(paths), profile)
@@ -140,7 +178,7 @@ def _directory(paths: list[Path], profile: Profile) -> Path:
 
 
 def _check_directory(directory: Path, listed: set[Path], profile: Profile) -> None:
-    """Check every file the runtime would find there (F01, F02)."""
+    """Check every file the runtime would find there (F01, and F02 where it is an error)."""
     entries = sorted(e for e in directory.iterdir() if e.is_symlink() or e.is_file())
     try:
         schedules = [_schedule(entry, profile) for entry in entries if not entry.is_dir()]
@@ -148,17 +186,21 @@ def _check_directory(directory: Path, listed: set[Path], profile: Profile) -> No
         raise _spoiled(directory, profile, fault) from fault
     _refuse_hidden([e.name for e in entries if e not in listed], directory, profile)
     if profile.plans or not profile.fuses:
-        _refuse_clashes(schedules)
+        _refuse_clashes(schedules, profile)
 
 
-def _refuse_clashes(schedules: list[_Schedule]) -> None:
+def _refuse_clashes(schedules: list[_Schedule], profile: Profile) -> None:
     """Refuse two files that serve the same calls (CS504)."""
-    for index, one in enumerate(schedules):
-        for other in schedules[index + 1 :]:
-            if _clash(one.header, other.header):
-                text = f"{one.path.name} and {other.path.name} serve the same calls"
-                note = "files are taken in directory order, which may differ between hosts"
-                raise InputError(Diagnostic("CS504", text, notes=(note,), help=_SEPARATE))
+    for one, other in _clashes(schedules):
+        text = f"{one.path.name} and {other.path.name} serve the same calls"
+        notes = (_DIRECTORY_ORDER,) if profile.directory else ()
+        raise InputError(Diagnostic("CS504", text, notes=notes, help=_SEPARATE))
+
+
+def _clashes(schedules: list[_Schedule]) -> Iterator[tuple[_Schedule, _Schedule]]:
+    """Yield pairs of files that serve the same calls."""
+    pairs = combinations(schedules, 2)
+    return ((one, other) for one, other in pairs if _clash(one.header, other.header))
 
 
 def _refuse_hidden(names: list[str], directory: Path, profile: Profile) -> None:
@@ -174,6 +216,7 @@ def _refuse_hidden(names: list[str], directory: Path, profile: Profile) -> None:
         raise InputError(Diagnostic("CS504", text, help=advice))
 
 
+_DIRECTORY_ORDER = "files are taken in directory order, which may differ between hosts"
 _SEPARATE = "give each file a byte range of its own, or a directory of its own"
 
 

@@ -38,8 +38,9 @@ def test_json_of_a_timed_schedule(tmp_path, capsys):
     assert (answer["algorithm"], answer["verified"]) == ("ten", True)
     assert (answer["trees_per_gpu"], answer["max_height"], answer["mean_height"]) == (None,) * 3
     assert (answer["size_bytes"], answer["chunks_per_gpu"], answer["chunks"]) == (8 * 10**6, 2, 32)
-    assert answer["algbw_gb_per_s"] == pytest.approx(8 * 10**3 / answer["time_us"])
-    assert answer["gap"] == pytest.approx(answer["time_us"] / answer["bound_us"] - 1)
+    assert answer["algbw_gb_per_s"] > 8 * 10**3 / answer["time_us"]
+    assert answer["gap"] == pytest.approx(answer["bound_gb_per_s"] / answer["algbw_gb_per_s"] - 1)
+    assert answer["time_us"] >= answer["bound_us"] > 0
     assert {"match-chunks", "lower-timed", "verify"} <= set(answer["seconds"])
 
 

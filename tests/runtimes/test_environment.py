@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from colsynth.errors import InputError
-from colsynth.runtimes import exports, profile, variables, write
+from colsynth.runtimes import exports, profile, range_notes, variables, write
 from tests.verify.programs import ALL
 
 
@@ -149,3 +149,16 @@ def test_overlapping_ranges_on_rccl(tmp_path, least, most, in_place, clash):
 def test_overlapping_ranges_where_the_order_is_fixed(tmp_path):
     paths = [_file(tmp_path / name, "msccl-executor") for name in ("a.xml", "b.xml")]
     variables(paths, profile("msccl-executor"))
+
+
+@pytest.mark.parametrize(("runtime", "first"), [("msccl", "b.xml"), ("msccl-executor", "a.xml")])
+def test_ranges_that_overlap_or_leave_a_gap_are_told(tmp_path, runtime, first):
+    paths = [_file(tmp_path / name, runtime) for name in ("b.xml", "a.xml")]
+    (note,) = range_notes(paths, profile(runtime))
+    assert note.startswith("F02: ")
+    assert f"takes {first} for them" in note
+    _file(paths[0], runtime, min_bytes=4097, max_bytes=8192)
+    assert range_notes(paths, profile(runtime)) == ()
+    _file(paths[0], runtime, min_bytes=6000, max_bytes=8192)
+    (note,) = range_notes(paths, profile(runtime))
+    assert note.startswith("F03: no file serves allgather from 4097 to 5999 bytes")
