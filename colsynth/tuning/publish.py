@@ -127,6 +127,11 @@ _HEAD = """\
 # Other shells need COLSYNTH_BUNDLE set to the absolute path of this folder.
 if [ "${COLSYNTH_BUNDLE:-}" = "${COLSYNTH_IN_USE:-}" ]; then unset COLSYNTH_BUNDLE; fi
 COLSYNTH_BUNDLE="${COLSYNTH_BUNDLE:-$(CDPATH= cd -- "$(dirname -- "${BASH_SOURCE:-$0}")" && pwd)}"
+if [ ! -f "$COLSYNTH_BUNDLE/manifest.json" ]; then
+  echo "env.sh: no bundle in $COLSYNTH_BUNDLE; set COLSYNTH_BUNDLE to its absolute path first" >&2
+  unset COLSYNTH_BUNDLE
+  return 1
+fi
 # A job uses one bundle: that of the last env.sh. What an earlier one has set is unset.
 if [ -n "${COLSYNTH_IN_USE:-}" ] && [ "$COLSYNTH_IN_USE" != "$COLSYNTH_BUNDLE" ]; then
   echo "env.sh: $COLSYNTH_BUNDLE replaces $COLSYNTH_IN_USE" >&2

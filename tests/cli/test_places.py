@@ -249,6 +249,14 @@ def test_another_shell_is_told_where_each_bundle_is(bundles):
     assert shown.stdout == f"{bundles[0]}/schedules"
 
 
+def test_a_shell_that_does_not_know_where_a_bundle_is_says_so(bundles, tmp_path):
+    script = f'. {bundles[0]}/env.sh; printf "%s %s" "$?" "${{MSCCL_ALGO_DIR:-}}"'
+    command = ["sh", "-c", script]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert shown.stdout in ("1 ", f"0 {bundles[0]}/schedules")  # some systems have bash as sh
+    assert ("set COLSYNTH_BUNDLE" in shown.stderr) == shown.stdout.startswith("1")
+
+
 @pytest.mark.parametrize(
     "command", [SURVEY, FAST, ["export", "a.xml", "-r", "rccl", "--to", "chakra"]]
 )
