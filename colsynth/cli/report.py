@@ -23,6 +23,7 @@ from colsynth.cli.progress import progress
 from colsynth.cli.report_subjects import Wish, values_of
 from colsynth.cli.simulate import AnyRuntimeOption, OnOption
 from colsynth.cli.sizes import read_sizes
+from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError
 from colsynth.writing import write_files
 
@@ -122,6 +123,8 @@ def report(
         emit_json(values)
     else:
         answer_console().print(f"{values['title']}: {output}", soft_wrap=True)
+        for note in values.get("notes", ()):
+            tell(f"note: {note}")
 
 
 def _command(subject: str, wish: Wish, sizes: str, against: str) -> str:

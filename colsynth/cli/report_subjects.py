@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,6 +199,8 @@ def _shown(
         **({} if problem is None else of_problem(problem, source, constants, wish.asked)),
     }
     notes = [*values.get("notes", []), *program.get("notes", [])]
+    if not program["verify"]["ok"]:
+        notes.insert(0, f"{source.subject} is bad; 'colsynth verify' says why")
     inputs = {f"topology {place.name}": repr(place).encode(), source.subject: data}
     return {**values, **program, "notes": notes}, inputs
 
@@ -231,6 +234,7 @@ def _bundle(path: Path, manifest: Values, inputs: dict[str, bytes], wish: Wish) 
     _require_same("bundle", manifest["inputs"]["topology"], place, path)
     named = {Path(entry["path"]).name: entry for entry in files}
     entry = max(files, key=lambda one: one["max_bytes"], default=None)
+    notes = list(_altered(path, manifest, place))
     if wish.file is not None:
         if wish.file not in named:
             advice = f"there are {', '.join(named) or 'none'}"
@@ -244,13 +248,27 @@ def _bundle(path: Path, manifest: Values, inputs: dict[str, bytes], wish: Wish) 
         problem = _problem_of(source, place, wish)
         values, more = _shown(source, problem, constants, wish, data, place)
         inputs |= more
+        notes += values["notes"]
     of = manifest["inputs"]
     title = f"Bundle for {', '.join(of['collectives'])} on {place.name}, {of['runtime']}"
     bundle = {key: manifest[key] for key in ("files", "left_to_library", "left_out")}
-    shown = {"kind": "bundle", "title": title, "bundle": bundle}
+    shown = {"kind": "bundle", "title": title, "bundle": bundle, "notes": notes}
     if entry is not None:
         shown["predicted"] = files_of(manifest, entry)
     return {**values, **shown, "shown_file": None if entry is None else entry["path"]}, inputs
+
+
+def _altered(path: Path, manifest: Values, place: Topology) -> Iterator[str]:
+    """Yield notes on what is not as it was when a bundle was made."""
+    from colsynth.runtimes import read_file
+    from colsynth.tuning.describe import sha256
+
+    for entry in manifest["files"]:
+        if sha256(read_file(path / entry["path"])) != entry["sha256"]:
+            yield f"{entry['path']} is not as its bundle was made; see its sha256 in manifest.json"
+    if sha256(repr(place).encode()) != manifest["inputs"]["topology_sha256"]:
+        version = manifest["made_by"]["colsynth"]
+        yield f"{place.name} is not as colsynth {version} read it when the bundle was made"
 
 
 def _require_same(what: str, made_for: str, place: Topology, path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +102,24 @@ def test_a_folder_is_shown_on_the_topology_it_was_made_for(capsys):
     capsys.readouterr()
     assert run(["report", "bundle", "-t", "clique:4", "--json"]) == 2
     assert "the bundle is of ring:4, and -t names clique:4" in capsys.readouterr().err
+
+
+def test_a_bundle_that_was_altered_is_told(capsys):
+    few = ["--sizes", "1MiB", "--algorithms", "forest", "--budget", "1", "--jobs", "1"]
+    assert run(["tune", "clique:8", "-c", "allgather", "-r", "rccl", "-o", "altered", *few]) == 0
+    (file,) = Path("altered/schedules").iterdir()
+    asked = ["report", "altered", "-t", "clique:8", "--against", "none", "--sizes", "64KiB", "--json"]
+
+    def notes(*more):
+        capsys.readouterr()
+        assert run([*asked, *more]) == 0
+        return json.loads(capsys.readouterr().out)["notes"]
+
+    assert notes() == []
+    assert any("clique:8 is not as colsynth" in note for note in notes("--bandwidth", "9 GB/s"))
+    file.write_bytes(file.read_bytes().replace(b'srcoff="0"', b'srcoff="1"', 1))
+    assert [note.split(" is ")[0] for note in notes()][:1] == [f"schedules/{file.name}"]
+    assert any(note.startswith(f"altered/schedules/{file.name} is bad") for note in notes())
 
 
 @pytest.mark.parametrize(
