@@ -176,7 +176,7 @@ def _plain(word: str) -> str:
 
 def require_whole(option: str, value: object) -> None:
     """Refuse a value from Python that is no integer (CS210)."""
-    if not isinstance(value, Integral):
+    if type(value) is bool or not isinstance(value, Integral):
         phrase = f"{option} {value!r}: expected a whole number"
         raise InputError(Diagnostic("CS210", phrase, help="give an int, such as int(1e6)"))
 

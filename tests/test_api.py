@@ -157,8 +157,14 @@ _PASSES = "pack-trees,round-weights,lower-forest,coalesce-chunks,order-transfers
         (api.compile, {"runtime": "msccl", "level": 1.0}, "CS210"),
         (api.compile, {"runtime": "msccl", "passes": _PASSES, "algorithm": "ring"}, "CS206"),
         (api.compile, {"runtime": "msccl", "passes": _PASSES, "level": 3}, "CS206"),
+        (api.compile, {"runtime": "msccl", "seed": "a"}, "CS210"),
+        (api.compile, {"runtime": "msccl", "mode": None}, "CS213"),
         (api.synthesize, {"size": 1e6}, "CS210"),
+        (api.synthesize, {"seed": -1}, "CS210"),
+        (api.frontier, {"seed": 1.5}, "CS210"),
         (api.compare, {"sizes": []}, "CS217"),
+        (api.compare, {"sizes": [1024], "seed": True}, "CS210"),
+        (api.survey, {"seed": "a"}, "CS210"),
     ],
 )
 def test_values_of_python_that_cannot_be_are_named(call, options, code):
@@ -183,6 +189,18 @@ def test_numbers_of_numpy_paths_and_numbers_of_trees_are_taken_as_they_come(tmp_
     problem = api.make_problem(api.load_topology(path), "allgather")
     done = api.compile(problem, "msccl", algorithm="forest", trees=1, level=0)
     assert done.schedule.trees_per_root == 1
+    assert api.pack(problem, 1).trees_per_root == 1
+    assert api.damage(RING, gpus=[1]).topology == api.damage(RING, gpus=["1"]).topology
+
+
+def test_other_objects_than_topologies_and_whole_bytes_are_refused():
+    with pytest.raises(InputError, match="make_problem takes a topology, not 'ring:4'"):
+        api.make_problem("ring:4", "allgather")
+    done = api.compile(api.make_problem(RING, "allgather"), "msccl", algorithm="ring", level=0)
+    with pytest.raises(InputError, match=r"size 1.5: expected a whole number"):
+        api.simulate(done.artefacts[0].data, "msccl", RING, [1.5])
+    with pytest.raises(InputError, match="--nodes True"):
+        api.load_topology("dgx-a100", nodes=True)
 
 
 def test_a_mistyped_collective():

@@ -21,7 +21,7 @@ def damage(
     topology: Topology,
     *,
     links: Sequence[str] = (),
-    gpus: Sequence[str] = (),
+    gpus: Sequence[str | int] = (),
     nics: Sequence[str] = (),
     degraded: Sequence[str] = (),
 ) -> Damage:
@@ -33,7 +33,7 @@ def damage(
         The healthy one.
     links : sequence of str
         Links that are gone: ``"A-B"``, or ``"A->B"`` for one direction.
-    gpus : sequence of str
+    gpus : sequence of str or int
         GPUs that are gone, by name or by rank.
     nics : sequence of str
         NICs that are gone, by name.
@@ -56,7 +56,8 @@ def damage(
     from colsynth.topology.failure_text import read_failures
     from colsynth.topology.failures import apply_failures
 
-    failures = read_failures(topology, links=links, gpus=gpus, nics=nics, degraded=degraded)
+    names = [str(gpu) for gpu in gpus]
+    failures = read_failures(topology, links=links, gpus=names, nics=nics, degraded=degraded)
     return apply_failures(topology, failures)
 
 

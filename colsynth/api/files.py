@@ -74,7 +74,7 @@ def simulate(
     ------
     InputError
         CS605: the file holds no program; CS600: it is for another number of ranks; CS602: it
-        cannot be executed; CS604: a size is below one byte.
+        cannot be executed; CS604: a size is below one byte; CS210: it is no whole number.
     InfeasibleError
         CS601: the program sends where no links lead.
     VerificationError

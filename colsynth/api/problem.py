@@ -101,10 +101,11 @@ def make_problem(
     Raises
     ------
     InputError
-        CS213 for an unknown collective, CS211 for a root that does not fit, CS216 for
-        groups that do not, CS137 for shards that cannot be, CS217 for options that do not go
-        together, and whatever is wrong with a file, at its place.
+        CS200 for another object than a topology, CS213 for an unknown collective, CS211 for a
+        root that does not fit, CS216 for groups that do not, CS137 for shards that cannot be,
+        CS217 for options that do not go together, and whatever is wrong with a file, at its place.
     """
+    _require_topology(topology)
     if sketch is not None:
         given = sketch if isinstance(sketch, Sketch) else read_sketch(sketch, topology).sketch
         whole = make_problem(
@@ -140,6 +141,13 @@ def make_problem(
     if shards is None:
         return _rooted(problem, root)
     return _sharded(problem, root, shards)
+
+
+def _require_topology(given: object) -> None:
+    """Refuse another object, such as the name of a topology (CS200)."""
+    if not isinstance(given, Topology):
+        phrase = f"make_problem takes a topology, not {given!r}"
+        raise InputError(Diagnostic("CS200", phrase, help="api.load_topology makes one"))
 
 
 def read_sketch(path: str | Path, topology: Topology) -> Found:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def pack(
     problem: Problem,
-    trees: str = "auto",
+    trees: str | int = "auto",
     progress: Progress | None = None,
     *,
     in_network: bool = False,
@@ -25,7 +25,7 @@ def pack(
     Parameters
     ----------
     problem : Problem
-    trees : str
+    trees : str or int
         ``"auto"``: the fewest per root, or per part of the shards, within 2 % of the optimum;
         ``"optimal"``: as many as the optimum needs; or a number.
     progress : callable, optional
@@ -48,7 +48,7 @@ def pack(
     from colsynth.runtimes.target import Context
 
     pipeline = Pipeline(
-        (DEFAULT.load("pack-in-network" if in_network else "pack-trees")(trees=trees),)
+        (DEFAULT.load("pack-in-network" if in_network else "pack-trees")(trees=str(trees)),)
     )
     pipeline.check(Problem, Forest)
     context = Context() if progress is None else Context(progress=progress)

@@ -37,7 +37,7 @@ def parse_mode(text: str) -> Mode:
     names = [mode.value for mode in Mode]
     if text not in names:
         phrase = f"there is no mode {text!r}"
-        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(text, names)))
+        raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(str(text), names)))
     return Mode(text)
 
 

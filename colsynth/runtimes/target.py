@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from colsynth.errors import require_least
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import (
@@ -35,10 +36,18 @@ class Context:
         Of every random choice.
     progress : callable
         Called with (what, done, total) by long work.
+
+    Raises
+    ------
+    InputError
+        CS210: the seed is no whole number from 0.
     """
 
     seed: int = 0
     progress: Callable[[str, int, int], None] = _silent
+
+    def __post_init__(self) -> None:
+        require_least("--seed", self.seed, 0)
 
 
 @dataclass(frozen=True)

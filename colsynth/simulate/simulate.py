@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from colsynth.cost import Model, default_model
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, require_whole
 from colsynth.gc_pause import gc_paused
 from colsynth.model import RoundProgram
 from colsynth.simulate.points import Point
@@ -45,7 +45,8 @@ def simulate(
     Raises
     ------
     InputError
-        CS600: the ranks differ; CS602: the program cannot be connected; CS604: no size.
+        CS600: the ranks differ; CS602: the program cannot be connected; CS604: no size;
+        CS210: no whole number of bytes.
     InfeasibleError
         CS601: the program sends where no links lead.
     VerificationError
@@ -56,6 +57,7 @@ def simulate(
     from colsynth.simulate.run import run
 
     for size in sizes:
+        require_whole("size", size)
         if size < 1:
             raise InputError(Diagnostic("CS604", f"a message of {size} bytes is no message"))
     model, header = model or default_model(profile), program.header

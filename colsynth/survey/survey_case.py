@@ -9,7 +9,13 @@ from typing import Any
 
 from colsynth.compile.request import Request
 from colsynth.compile.run import compile_problem
-from colsynth.errors import ColsynthError, Diagnostic, InfeasibleError, InputError
+from colsynth.errors import (
+    ColsynthError,
+    Diagnostic,
+    InfeasibleError,
+    InputError,
+    require_least,
+)
 from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import ChunkProgram, Problem, Topology
 from colsynth.pipeline.target import aim
@@ -47,6 +53,9 @@ class SurveyCase:
     trees: str | None = None
     seed: int = 0
     model: Any = None
+
+    def __post_init__(self) -> None:
+        require_least("--seed", self.seed, 0)
 
     def target(self, problem: Problem) -> Target:
         """Return what schedules are for; refuse what the runtime never runs, as `aim` does."""
