@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from colsynth.cost.routes import Route, routes
 from colsynth.errors import Diagnostic, InfeasibleError
-from colsynth.model import Kind, Topology
+from colsynth.model import Topology
 
 Pair = tuple[int, int]
 
@@ -58,12 +58,10 @@ def _shortest(kept: list[Route]) -> tuple[Route, ...]:
 
 
 def is_network(topology: Topology, index: int) -> bool:
-    """Whether a link ends at a NIC or leaves its box."""
+    """Whether a link ends at a NIC, leaves its box, or joins switches of the fabric."""
     link = topology.links[index]
-    ends = (topology.nodes[link.source], topology.nodes[link.target])
-    if any(node.kind is Kind.NIC for node in ends):
-        return True
-    return ends[0].box != ends[1].box
+    boxes = {topology.nodes[end].box for end in (link.source, link.target)}
+    return len(boxes) > 1 or not topology.near.issuperset((link.source, link.target))
 
 
 def _relayed(topology: Topology, leaving: list[list[int]], pair: Pair) -> Route:

@@ -107,6 +107,23 @@ class Topology:
         return tuple(sorted(box for box in found if box is not None))
 
     @cached_property
+    def near(self) -> frozenset[int]:
+        """The nodes that a GPU of their box reaches without NICs and without leaving the box."""
+        beside: dict[int, list[int]] = {}
+        for link in self.links:
+            ends = self.nodes[link.source], self.nodes[link.target]
+            if ends[0].box == ends[1].box and all(end.kind is not Kind.NIC for end in ends):
+                beside.setdefault(link.source, []).append(link.target)
+                beside.setdefault(link.target, []).append(link.source)
+        found = dict.fromkeys(self.ranks)
+        waiting = list(found)
+        for node in waiting:
+            fresh = [other for other in beside.get(node, ()) if other not in found]
+            found |= dict.fromkeys(fresh)
+            waiting += dict.fromkeys(fresh)
+        return frozenset(found)
+
+    @cached_property
     def is_symmetric(self) -> bool:
         """Whether every link has a reverse link of the same bandwidth."""
         reverse = self.link_between

@@ -153,7 +153,7 @@ class Quest:
         case = self._case
         known = algorithm_names(case.problem, profile=case.profile)
         if "pipelined" in known:
-            least = least_seconds(case.problem, case.target("Simple"))
+            least = least_seconds(case.problem, case.target(self.searcher.protocols[0]))
             known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
         others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
         allowed = (name for name in others if self.wish.allows(name) and name in known)
@@ -266,7 +266,7 @@ class Quest:
             more = islice(grids, floor.binds != "latency")
             grids = (*flat_grid(problem.topology, phases, profile), *more)
         else:
-            target = self._case.target("Simple")
+            target = self._case.target(overall.plan.protocol)
             grids = (*grids, *fused_grid(problem.topology, phases, target))
         for grid in dict.fromkeys(grids):
             start = self.wish.start("forest", trees=trees, grid=grid)

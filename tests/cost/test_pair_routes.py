@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 
@@ -58,3 +58,24 @@ def test_parallel_switches_are_ways_to_take_turns_on():
     with pytest.raises(InfeasibleError) as caught:
         pair_routes(topology, [(1, 0)])
     assert caught.value.diagnostic.code == "CS601"
+
+
+@pytest.mark.parametrize("box", [None, 0])
+def test_links_between_switches_are_of_the_network_where_a_nic_leads_to_them(box):
+    """Whether a leaf is declared in its box or in the fabric, its wire to the spine is the same."""
+    kinds = {"gpu": Kind.GPU, "plx": Kind.SWITCH, "nic": Kind.NIC}
+    nodes = [Node(f"{x}{b}", kind, b) for b in (0, 1) for x, kind in kinds.items()]
+    nodes += [Node(f"leaf{b}", Kind.SWITCH, None if box is None else b) for b in (0, 1)]
+    nodes += [Node("spine", Kind.SWITCH, None)]
+    place = {node.name: index for index, node in enumerate(nodes)}
+    wires = [(f"{x}{b}", f"{y}{b}") for b in (0, 1) for x, y in pairwise((*kinds, "leaf"))]
+    wires += [(f"leaf{b}", "spine") for b in (0, 1)]
+    ends = [(place[x], place[y]) for x, y in wires]
+    links = (Link(*pair, Fraction(10**9)) for x, y in ends for pair in ((x, y), (y, x)))
+    topology = Topology("tree", tuple(nodes), tuple(sorted(links, key=str)), (0, 3))
+    inside = {
+        topology.link_name(link)
+        for link in range(len(topology.links))
+        if not is_network(topology, link)
+    }
+    assert inside == {f"{a}{b} -> {c}{b}" for b in (0, 1) for a, c in permutations(("gpu", "plx"))}
