@@ -69,7 +69,11 @@ InPlaceOption = Annotated[
     ),
 ]
 CheckOption = Annotated[
-    bool, typer.Option("--check/--no-check", help="Compare results with the definition.")
+    bool,
+    typer.Option(
+        "--check/--no-check",
+        help="Compare results with the definition; without, calls are only timed.",
+    ),
 ]
 CallsOption = Annotated[
     int,
@@ -131,7 +135,7 @@ def run(
 
     require_backend(backend)
     require_one_stdin(*files)
-    _require_numbers(calls, hold, repeat, timeout)
+    _require_calls(check, calls, hold, repeat, timeout)
     if dtype not in TYPES:
         advice = did_you_mean(dtype, TYPES)
         raise InputError(Diagnostic("CS663", f"--type cannot be {dtype!r}", help=advice))
@@ -167,14 +171,17 @@ def run(
         raise typer.Exit(EXIT_NEGATIVE)
 
 
-def _require_numbers(calls: int, hold: int, repeat: int, timeout: float) -> None:
-    """Refuse numbers that are out of range (CS210)."""
+def _require_calls(check: bool, calls: int, hold: int, repeat: int, timeout: float) -> None:
+    """Refuse numbers that are out of range (CS210), and a run without any call (CS217)."""
     require_least("--calls", calls, 1, _MOST)
     require_least("--hold", hold, 0, _MOST)
     require_least("--repeat", repeat, 0, _MOST)
     if not 0 < timeout < math.inf:
         phrase = f"--timeout {timeout:g}: expected a number of seconds above 0"
         raise InputError(Diagnostic("CS210", phrase))
+    if not check and not repeat:
+        phrase = "--no-check and --repeat 0 leave no call to execute"
+        raise InputError(Diagnostic("CS217", phrase, help="leave one of them out"))
 
 
 def _require_ranks(

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from colsynth.execute.choose import Choice
     from colsynth.execute.job import Outcome
 
+_UNKNOWN = "N/A"
+"""As nccl-tests says it without checks (-c 0)."""
+
 _SHOWN = 24
 """Waiting threadblocks, or leftovers, that are listed; --json names all."""
 
@@ -74,23 +77,26 @@ def _show_table(
         first = next(iter(modes.values()))
         timed = [o for o in modes.values() if o.seconds is not None]
         own = [o.library_seconds for o in timed if o.library_seconds is not None]
-        cells = [
-            str(size),
-            str(first.count),
-            dtype,
-            "-1" if first.root is None else str(first.root),
-        ]
+        cells = [str(size), str(first.count), dtype, _root(first, choice)]
         for mode in served:
             cells += _half(modes[mode], choice)
         table.add_row(*cells, f"{min(own) * 1e6:.1f}" if own else "-")
     console.print(table)
 
 
+def _root(outcome: Outcome, choice: Choice) -> str:
+    """Return the root as nccl-tests prints it; results tell it, so not where none was compared."""
+    if outcome.root is not None:
+        return str(outcome.root)
+    rooted = choice.header.collective.rooted and not outcome.custom
+    return _UNKNOWN if rooted else "-1"
+
+
 def _half(outcome: Outcome, choice: Choice) -> tuple[str, str, str, str]:
     """Return time, bandwidths and wrong elements of one mode."""
     if outcome.late or outcome.stuck:
         return "-", "-", "-", "late" if outcome.late else "stuck"
-    wrong = "-" if outcome.custom else str(outcome.wrong)
+    wrong = _UNKNOWN if outcome.wrong is None else str(outcome.wrong)
     if not outcome.seconds:
         return "-", "-", "-", wrong
     algbw = outcome.size / outcome.seconds / 1e9

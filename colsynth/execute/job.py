@@ -79,15 +79,15 @@ class Outcome(msgspec.Struct):
     count : int
         Elements, as nccl-tests counts them.
     in_place : bool
-    wrong : int
-        Elements of all checked calls and ranks.
+    wrong : int or None
+        Elements of all checked calls and ranks; None where nothing was compared.
     custom : bool
         Whether the collective has no agreed result, so that nothing was compared.
     root : int or None
     seconds, library_seconds : float or None
         Of a call.
     library_wrong : int or None
-        Elements in which the library's own collective differs from the definition.
+        Elements in which the library's own collective differs from the definition; None as above.
     late : bool
         Whether the time was over before it was known whether anything can go on.
     stuck : list of dict
@@ -100,7 +100,7 @@ class Outcome(msgspec.Struct):
     size: int
     count: int
     in_place: bool
-    wrong: int = 0
+    wrong: int | None = None
     custom: bool = False
     root: int | None = None
     seconds: float | None = None
@@ -125,4 +125,4 @@ class Report(msgspec.Struct):
     seconds: float | None = None
     stuck: list[dict[str, Any]] = []
     left: list[str] = []
-    library: tuple[float, int] | None = None
+    library: tuple[float, int | None] | None = None

@@ -116,15 +116,20 @@ class Rank:
             reports = [msgspec.json.decode(one.tobytes(), type=Report) for one in found]
             self.told(_judged(outcome, reports, header.collective.rooted))
 
-    def _library(self, call: Call) -> tuple[float, int] | None:
-        """Run the library's own collective on the same data; return seconds and wrong elements."""
+    def _library(self, call: Call) -> tuple[float, int | None] | None:
+        """Run the library's own collective on the same data; return seconds and wrong elements.
+
+        Results are compared where those of the file are.
+        """
         header = call.header
         name, ranks = header.collective.value, header.ranks
         own = Call(header, False, call.rank, call.dtype, call.elements, in_place=False)
         own.fill(0)
         for _ in range(2):  # the first one connects
             seconds = self.transport.collective(name, ranks, 0, own.given, own.taken)
-        return None if seconds is None else (seconds, own.wrong(0)[0])
+        if seconds is None:
+            return None
+        return seconds, own.wrong(0)[0] if self.job.launches else None
 
 
 class _Checked:
@@ -167,14 +172,16 @@ def _judged(outcome: Outcome, reports: list[Report], rooted: bool) -> Outcome:
         f"rank {rank}: {text}" for rank, report in enumerate(reports) for text in report.left
     ]
     sums = [sum(column) for column in zip(*(report.wrong for report in reports), strict=False)]
-    outcome.wrong = min(sums, default=0)
-    outcome.root = sums.index(outcome.wrong) if rooted and sums else None
+    if sums and not outcome.custom:
+        outcome.wrong = min(sums)
+        outcome.root = sums.index(outcome.wrong) if rooted else None
     times = [report.seconds for report in reports if report.seconds is not None]
     outcome.seconds = max(times, default=None)
     library = [report.library for report in reports if report.library is not None]
     if library:
         outcome.library_seconds = max(seconds for seconds, _ in library)
-        outcome.library_wrong = sum(wrong for _, wrong in library)
+        compared = [wrong for _, wrong in library if wrong is not None]
+        outcome.library_wrong = sum(compared) if compared else None
     return outcome
 
 

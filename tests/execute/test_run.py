@@ -86,6 +86,20 @@ def test_files_of_four_ranks_are_right_over_gloo(files, capsys):
     assert {file["ranks"] for file in answer["files"]} == {4}
 
 
+def test_what_was_not_compared_is_not_called_right(files, capsys):
+    names = ("msccl-allreduce-1", "msccl-broadcast-0")
+    paths = [path for path, _, _ in files if path.stem in names]
+    options = ("--no-check", "--repeat", "1")
+    answer = executed(capsys, paths, *options)
+    for point in (file["points"][0] for file in answer["files"]):
+        assert (point["ok"], point["wrong"], point["library_wrong"]) == (True, None, None)
+        assert point["root"] is None
+        assert point["seconds"] > 0
+    assert run(["run", *map(str, paths), *options]) == 0
+    allreduce, broadcast = capsys.readouterr().out.split("broadcast of ")
+    assert (allreduce.count("N/A"), broadcast.count("N/A")) == (1, 2)
+
+
 def mutants(folder):
     """Return twenty faulty files that the verifier refuses too, ten of them plans."""
     rng = random.Random(13)
@@ -226,6 +240,7 @@ def test_files_of_others_run_and_their_known_faults_show(capsys):
         (["--size", "1000001"], "CS665"),
         (["-r", "msccl", "--in-place"], "CS666"),
         (["--timeout", "0"], "CS210"),
+        (["--no-check", "--repeat", "0"], "CS217"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_starts(files, capsys, options, code):
