@@ -10,7 +10,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._help import SEARCH
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.units import parse_size
 
 _COLLECTIVE = typer.Option(
@@ -162,6 +162,10 @@ class TimedOptions:
             show_default="10",
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            require_least("--steps", self.steps, 1)
 
 
 def read_size(option: str, text: str | None) -> int | None:

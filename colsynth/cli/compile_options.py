@@ -14,7 +14,7 @@ from colsynth.cli._options import TreesOption, read_size
 from colsynth.cli.output import Destination
 from colsynth.cli.places import check_folder
 from colsynth.cli.streams import tell
-from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,10 @@ class CopiesOptions:
             show_default="the fastest",
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        if self.channels is not None:
+            require_least("--channels", self.channels, 1)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_fiel
 from colsynth.cli.members import MembersOptions, ShardsOption, asked_ranks
 from colsynth.cli.places import TIMED, check_file
 from colsynth.cli.progress import progress
-from colsynth.errors import Diagnostic, InputError, Span, require_least
+from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.pipeline.options import spelt
 from colsynth.units import format_duration, plural
 
@@ -89,8 +89,6 @@ def synthesize(
     """Find a timed schedule for any collective, group and size, and check it."""
     from colsynth import api
 
-    if timed.steps is not None:
-        require_least("--steps", timed.steps, 1)
     if schedule is not None:
         check_file("--schedule", schedule, TIMED, force)
     damage = machine.read(topology)

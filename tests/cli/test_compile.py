@@ -117,6 +117,8 @@ ONE = ["-r", "msccl"]
         ([*ONE, "--trees", "0"], 2, "CS210"),
         ([*ONE, "--trees", "best"], 2, "CS210"),
         ([*ONE, "--instances", "0"], 2, "CS210"),
+        ([*ONE, "-a", "ring", "--channels", "0"], 2, "CS210"),
+        ([*ONE, "-a", "exact", "--steps", "0"], 2, "CS210"),
         ([*ONE, "--root", "3"], 2, "CS211"),
         ([*ONE, "--min-bytes", "1.5"], 2, "CS212"),
         ([*ONE, "--min-bytes", "2MiB", "--max-bytes", "1MiB"], 2, "CS212"),

@@ -77,6 +77,7 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path, capsys):
         (["--size", "0"], "CS210"),
         (["--chunks-per-gpu", "0"], "CS210"),
         (["--tries", "0"], "CS210"),
+        (["--steps", "0"], "CS210"),
         (["--budget", "-1"], "CS210"),
         (["--policy", "oldst"], "CS213"),
         (["-c", "scater"], "CS213"),

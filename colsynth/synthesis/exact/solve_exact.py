@@ -61,7 +61,8 @@ class SolveExact:
     chunks_per_gpu : int
         Chunks that every shard is cut into.
     steps : int
-        Most steps; 0 tries the fewest possible and one more.
+        Most steps; 0 tries the fewest possible and one more. A schedule of more is refused, so
+        neither `intervals` nor `fallback` counts then.
     work : int
         Limit of the solver, in units of its own work, each about a second, shared evenly by all
         questions; as much again for both phases of an allreduce together. The clock decides
@@ -174,7 +175,7 @@ def solve_problem(
     if together is not None and together.end < end:
         end, done, claim = together.end, list(together.phases), together.proof
     # What the matcher finds obeys no limits.
-    if asked.fallback and end >= start.ticks and _free(limits):
+    if asked.fallback and not asked.steps and end >= start.ticks and _free(limits):
         return replace(
             start, claim=f"{claim}; {MatchChunks.name} found one as short, which is taken"
         )
@@ -256,13 +257,14 @@ class _Phase:
         """Return the shortest schedule found, outwards."""
         asked, instance, item = self._asked, self._instance, self._item
         fewest = fewest_steps(instance)
-        large = self._is_large(fewest)
+        intervals = asked.intervals and not asked.steps
+        large = self._is_large(fewest, intervals)
         rows, seed = outward_rows(known, self._was), self._target.seed % 2**31
         hint = steps_of(instance, rows, item)
         best: Found | None = None
         tried: Iterable[int] = (asked.steps,) if asked.steps else count(fewest)
         left = asked.work / len(self._setting.wants)
-        work = left / ((1 if asked.steps else 2) + asked.intervals)
+        work = left / ((1 if asked.steps else 2) + intervals)
         fewer, least = Answer("unknown"), floor(ticks / instance.unit)
         for steps in () if large else tried:
             self._target.progress(f"solving for {plural(steps, 'step')}", 0, 0)
@@ -280,9 +282,9 @@ class _Phase:
             if best is not None and best.end <= ticks:
                 return best
             # One more step is asked while that helps; intervals find the same without steps.
-            if steps > fewest and (asked.intervals or best is before or left < work / 10):
+            if steps > fewest and (intervals or best is before or left < work / 10):
                 break
-        if not asked.intervals:
+        if not intervals:
             return best
         self._target.progress("solving without steps", 0, 0)
         asks = [instance]
@@ -291,13 +293,13 @@ class _Phase:
         way = Retiming(item, begin, floor(ticks), left, seed, self._proof)
         return way.best(asks, rows, best)
 
-    def _is_large(self, fewest: int) -> bool:
+    def _is_large(self, fewest: int, intervals: bool) -> bool:
         """Whether the model of steps would be too large; refuse what the limits do not allow."""
         if fewest >= FAR:
             phrase = "some chunk cannot reach a GPU that wants it over the links allowed"
             raise InfeasibleError(Diagnostic("CS302", phrase, help="allow more links"))
         choices = self._instance.chunks * len(self._instance.hops) * (fewest + 1)
-        if choices > _MOST and not self._asked.intervals:
+        if choices > _MOST and not intervals:
             phrase = f"{choices} choices of chunk, link and step are too many for -a exact"
             note = f"it takes up to {_MOST}"
             advice = "take fewer --chunks-per-gpu, or -a ten"

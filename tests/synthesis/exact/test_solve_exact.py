@@ -93,6 +93,14 @@ def test_on_equal_links_steps_are_as_few_as_brute_force_finds(seed):
         assert schedule.seconds == steps * schedule.chunk_bytes / 10**9
 
 
+def test_no_schedule_has_more_steps_than_allowed():
+    """A ring of eight needs four steps; without a limit, schedules without steps count too."""
+    problem = problem_of(load("ring:8"), "allgather")
+    with pytest.raises(LimitError, match="CS327"):
+        solved(problem, steps=3)
+    assert "in steps is optimal for 4 steps" in solved(problem, steps=4).claim
+
+
 def test_more_steps_are_asked_only_for_less_time():
     """Beyond the optimum of fewer steps, the question with that limit finds what the plain does."""
     seen = set()
