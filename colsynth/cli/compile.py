@@ -96,7 +96,7 @@ def compile_(
     if json and destination.path is None:
         phrase = "--json and --output - both want stdout"
         raise InputError(Diagnostic("CS214", phrase, help="write the schedule to a file"))
-    inside.check(api.pass_names(search.algorithm, inside.passes), destination)
+    inside.check(api.pass_names(search.algorithm, inside.passes), destination, force)
     damage = machine.read(topology)
     problem = members.problem(damage.topology, collective, None, sketch, search.algorithm)
     told = told_groups(problem, runtime)

@@ -15,6 +15,7 @@ from colsynth.cli.output import Destination
 from colsynth.cli.places import check_folder
 from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
+from colsynth.writing import exists
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class InsideOptions:
         typer.Option(
             "--dump-dir",
             metavar="DIR",
-            help="Write the value after every pass to this directory.",
+            help="Write the value after every pass to this directory, e.g. dumps/.",
             rich_help_panel=INSIDE,
         ),
     ] = None
@@ -175,18 +176,21 @@ class InsideOptions:
         ),
     ] = False
 
-    def check(self, known: tuple[str, ...], destination: Destination) -> None:
+    def check(self, known: tuple[str, ...], destination: Destination, force: bool) -> None:
         """Raise for an unknown pass or an unusable folder; `known` are the names of the passes.
 
         Raises
         ------
         InputError
-            CS202: unknown pass. CS251: the folder is one of schedules. Others from `check_folder`.
+            CS202: unknown pass. CS251: the folder is one of schedules. CS207: it holds dumps, and
+            `force` is not set. Others from `check_folder`.
         """
         _check_dump_name(self.dump_ir, known)
         _check_dump_dir(self.dump_dir, destination)
         if self.dump_dir is not None:
             check_folder("--dump-dir", self.dump_dir)
+            if not force:
+                _refuse_dumps(self.dump_dir)
 
     def watch(self) -> Dumps | None:
         """Return the observer of the values after passes; None without dump options."""
@@ -215,6 +219,17 @@ def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
     if name is not None and name not in (*known, "all"):
         phrase = f"the pipeline has no pass {name!r} to show the result of"
         raise InputError(Diagnostic("CS202", phrase, help=did_you_mean(name, (*known, "all"))))
+
+
+def _refuse_dumps(folder: Path) -> None:
+    """Raise if a folder holds dumps of an earlier run (CS207)."""
+    from colsynth.compile.modes import Mode
+    from colsynth.pipeline import dump
+
+    for mode in ("", Mode.IN_PLACE, Mode.OUT_OF_PLACE):
+        found = dump.first_in(folder / mode)
+        if found is not None:
+            raise exists(found, "--force overwrites it, or name another directory")
 
 
 def _check_dump_dir(dumps: Path | None, destination: Destination) -> None:

@@ -35,6 +35,11 @@ def file_name(place: int, name: str) -> str:
     return f"{place:02}-{name}.txt"
 
 
+def first_in(directory: Path) -> Path | None:
+    """Return the first dump in a directory, None where there is none."""
+    return min(directory.glob("[0-9][0-9]-*.txt"), default=None)
+
+
 def write(directory: Path, place: int, name: str, value: Any) -> Path:
     """Write one dump into `directory`, which is made if need be; return its path."""
     path = directory / file_name(place, name)
