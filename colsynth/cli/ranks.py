@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -246,7 +247,7 @@ def _as_object(
         "ranks": [place._asdict() for place in places],
         "file": started.file or None,
         "path": str(output) if output is not None and started.file else None,
-        "commands": [text.replace("{file}", str(output or "FILE")) for text in started.commands],
+        "commands": _commands(started, output),
     }
     if found is not None:
         answer["reordered"] = {
@@ -279,5 +280,11 @@ def _show(
         console.print(f"order: {' '.join(hosts[old] for old in found.order)}", soft_wrap=True)
     if output is None and "{file}" in " ".join(started.commands):
         console.print(started.file.rstrip("\n"), soft_wrap=True)
-    for text in started.commands:
-        console.print(text.replace("{file}", str(output or "FILE")), soft_wrap=True)
+    for text in _commands(started, output):
+        console.print(text, soft_wrap=True)
+
+
+def _commands(started: Launch, output: Path | None) -> list[str]:
+    """Return what to type, with the name of the file as a shell takes it."""
+    name = shlex.quote(str(output or "FILE"))
+    return [text.replace("{file}", name) for text in started.commands]

@@ -27,7 +27,7 @@ class Launch:
     file : str
         The launcher's file; empty where it takes none.
     commands : tuple of str
-        What to type, with ``{file}`` for the name of the file.
+        What to type in a shell, with ``{file}`` for the name of the file, to be quoted.
     """
 
     file: str

@@ -144,12 +144,14 @@ def test_a_seed_below_zero_is_refused():
 
 
 def test_the_command_writes_the_file_of_a_launcher(tmp_path, capsys):
-    hosts, out = tmp_path / "hosts.txt", tmp_path / "ranks.txt"
+    hosts, out = tmp_path / "hosts.txt", tmp_path / "my ranks.txt"
     hosts.write_text("# rack 7\nn1 slots=8\nn2:8\n")
     case = ["ranks", "dgx-a100", "--nodes", "2", "--hosts", str(hosts), "--for", "slurm"]
     assert run([*case, "--group", "8,0,9,1", "-o", str(out)]) == 0
     assert out.read_text().split() == ["n2", "n1", "n2", "n1"]
-    assert f"SLURM_HOSTFILE={out}" in capsys.readouterr().out
+    export = capsys.readouterr().out.partition("srun")[0]
+    script = f"{export} echo $SLURM_HOSTFILE"
+    assert check_output(["bash", "-c", script], text=True).strip() == str(out)
     assert run([*case, "--group", "8,0,9,1", "-o", str(out)]) == 2
     assert "CS207" in capsys.readouterr().err
     # A GPU that is left out does not change the numbers of the others.
