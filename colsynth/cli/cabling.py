@@ -15,7 +15,7 @@ from colsynth.cli._help import SEARCH, TOPOLOGY
 from colsynth.cli._options import SeedOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.places import check_plot
+from colsynth.cli.places import check_plot, refuse_stdout
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.cli.streams import tell
@@ -180,6 +180,8 @@ def search(
     """Find the best direct-connect cabling for a number of GPUs and ports."""
     from colsynth import api
 
+    refuse_stdout("--output", export.output)
+    refuse_stdout("--cables", export.cables)
     paths = tuple(path for path in (export.output, export.cables) if path is not None)
     refuse_to_overwrite(paths, export.force)
     if export.plot is not None:

@@ -72,6 +72,13 @@ def check_file(
     refuse_to_overwrite((path,), force)
 
 
+def refuse_stdout(option: str, path: Path | None) -> None:
+    """Raise for ``-`` where the answer of the command goes to stdout (CS219)."""
+    if str(path) == "-":
+        phrase = f"{option} -: a file is written here, stdout has the answer"
+        raise InputError(Diagnostic("CS219", phrase, help="name a file"))
+
+
 def check_plot(path: Path, force: bool) -> None:
     """Raise, before any work, if a plot could not be drawn or written.
 

@@ -17,6 +17,8 @@ from colsynth.cli.bundles import bundled
 from colsynth.cli.machine import MachineOptions
 from colsynth.cli.members import GroupOption, grouped
 from colsynth.cli.output import refuse_to_overwrite
+from colsynth.cli.places import refuse_stdout
+from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin
 from colsynth.errors import Diagnostic, InputError
 from colsynth.reading import MACHINE, read_whole
 from colsynth.units import format_size
@@ -43,7 +45,8 @@ HostsOption = Annotated[
     typer.Option(
         "--hosts",
         metavar="FILE",
-        help="File with a host in each line, in the order of the topology's boxes, e.g. hosts.txt.",
+        help="File with a host in each line, in the order of the topology's boxes, e.g. "
+        "hosts.txt; - for stdin.",
         show_default=False,
     ),
 ]
@@ -170,9 +173,12 @@ def ranks(
     from colsynth.topology.importers.run import decoded
 
     _refuse_idle(output, launcher, order)
+    refuse_stdout("--output", output)
+    require_one_stdin(topology, hosts)
     if output is not None:
-        refuse_to_overwrite((output.absolute(),), force)
-    listed = read_hosts(decoded(read_whole(hosts, MACHINE, "CS152"), str(hosts)))
+        refuse_to_overwrite((output,), force)
+    data = read_stdin(MACHINE) if is_stdin(hosts) else read_whole(hosts, MACHINE, "CS152")
+    listed = read_hosts(decoded(data, STDIN if is_stdin(hosts) else str(hosts)))
     places, found = _placed(topology, listed, machine, group, order, runtime, seed)
     started = launch(launcher, places)
     if output is not None and started.file:

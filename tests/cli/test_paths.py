@@ -111,8 +111,23 @@ def test_a_topology_is_read_from_stdin(monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("<stdin>:3:")
 
 
+def test_hosts_are_read_from_stdin(monkeypatch, capsys):
+    typed(monkeypatch, b"node7\nnode3\n")
+    case = ["ranks", "dgx-a100", "--nodes", "2", "--hosts", "-", "--for", "openmpi"]
+    assert run(case) == 0
+    assert "--host node7:8,node3:8" in capsys.readouterr().out
+    typed(monkeypatch, b"node7\nnode7\n")
+    assert run(case) == 2
+    assert capsys.readouterr().err.startswith("<stdin>:2:")
+
+
 @pytest.mark.parametrize(
-    "command", [["verify", "-", "-", "-r", "rccl"], ["simulate", "-", "-t", "-", "-r", "rccl"]]
+    "command",
+    [
+        ["verify", "-", "-", "-r", "rccl"],
+        ["simulate", "-", "-t", "-", "-r", "rccl"],
+        ["ranks", "-", "--hosts", "-", "--for", "slurm"],
+    ],
 )
 def test_stdin_can_be_read_once(command, monkeypatch, capsys):
     typed(monkeypatch, SCHEDULE.read_bytes())

@@ -273,10 +273,20 @@ def test_a_shell_that_does_not_know_where_a_bundle_is_says_so(bundles, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "command", [SURVEY, FAST, ["export", "a.xml", "-r", "rccl", "--to", "chakra"]]
+    "command",
+    [
+        [*SURVEY, "-o"],
+        [*FAST, "-o"],
+        ["export", "a.xml", "-r", "rccl", "--to", "chakra", "-o"],
+        ["ranks", "dgx-a100", "--hosts", "hosts.txt", "--for", "slurm", "-o"],
+        ["topology", "search", "--gpus", "4", "--ports", "2", "-o"],
+        ["topology", "search", "--gpus", "4", "--ports", "2", "--cables"],
+    ],
 )
-def test_a_stream_holds_no_directory(command, tmp_path, monkeypatch, capsys):
+def test_stdout_takes_no_directory_and_nothing_beside_an_answer(
+    command, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
-    assert run([*command, "-o", "-"]) == 2
+    assert run([*command, "-"]) == 2
     assert "CS219" in capsys.readouterr().err
     assert names(tmp_path) == []
