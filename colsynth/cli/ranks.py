@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from colsynth.ranks import Launch, Network, Place, Reordered
 
 _ORDER = "Order of the hosts"
+_USUAL = "256MiB"
 
 TopologyArgument = Annotated[
     str | None,
@@ -46,7 +47,7 @@ HostsOption = Annotated[
         "--hosts",
         metavar="FILE",
         help="File with a host in each line, in the order of the topology's boxes, e.g. "
-        "hosts.txt; - for stdin.",
+        "hosts.txt; - for stdin. node7:8 says how many ranks the host takes at most.",
         show_default=False,
     ),
 ]
@@ -66,7 +67,8 @@ OutputOption = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="File for the launcher, e.g. ranks.txt; torchrun takes none.",
+        help="File for the launcher, e.g. ranks.txt. torchrun takes none, and openmpi only for "
+        "ranks that go from host to host.",
         show_default=False,
     ),
 ]
@@ -111,24 +113,33 @@ class OrderOptions:
         ),
     ] = None
     size: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--size",
             metavar="SIZE",
             help="Message size to be fast at, e.g. 1MiB.",
             rich_help_panel=_ORDER,
+            show_default=_USUAL,
         ),
-    ] = "256MiB"
+    ] = None
     gpus_per_host: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--gpus-per-host",
             metavar="N",
             help="GPUs of each host, where no topology is given.",
             rich_help_panel=_ORDER,
             min=1,
+            show_default="1",
         ),
-    ] = 1
+    ] = None
+
+    def bytes(self) -> int:
+        """Return the size of the message; raise InputError CS212 or CS604 if it is none."""
+        size = read_size("--size", _USUAL if self.size is None else self.size) or 0
+        if size < 1:
+            raise InputError(Diagnostic("CS604", f"--size {self.size} is no message"))
+        return size
 
     def pattern(self, runtime: str) -> str | Program:
         """Return what is to be fast; reads the file of a schedule."""
@@ -168,35 +179,42 @@ def ranks(
     json: JsonOption = False,
 ) -> None:
     """Print how a launcher numbers ranks as a schedule does; find a faster order of hosts."""
-    from colsynth.ranks import launch
+    from colsynth.ranks import launch, require_slots
     from colsynth.topology.importers.hostlist import read_hosts
     from colsynth.topology.importers.run import decoded
 
-    _refuse_idle(output, launcher, order)
+    _refuse_idle(topology, order)
     refuse_stdout("--output", output)
     require_one_stdin(topology, hosts)
     if output is not None:
         refuse_to_overwrite((output,), force)
     data = read_stdin(MACHINE) if is_stdin(hosts) else read_whole(hosts, MACHINE, "CS152")
     listed = read_hosts(decoded(data, STDIN if is_stdin(hosts) else str(hosts)))
-    places, found = _placed(topology, listed, machine, group, order, runtime, seed)
+    names = tuple(host.name for host in listed)
+    places, found = _placed(topology, names, machine, group, order, runtime, seed)
+    require_slots(places, listed)
     started = launch(launcher, places)
-    if output is not None and started.file:
+    if output is not None and not started.file:
+        phrase = f"--output: {launcher} takes no file for these ranks"
+        raise InputError(Diagnostic("CS636", phrase, help="run the commands that are printed"))
+    if output is not None:
         write_files({output: started.file.encode()}, replace=force)
     if json:
-        emit_json(_as_object(launcher, places, started, output, found, listed))
+        emit_json(_as_object(launcher, places, started, output, found, names))
         return
-    _show(started, output, found, listed, order)
+    _show(started, output, found, names, order)
 
 
-def _refuse_idle(output: Path | None, launcher: str, order: OrderOptions) -> None:
+def _refuse_idle(topology: str | None, order: OrderOptions) -> None:
     """Refuse options that nothing would obey."""
-    if output is not None and launcher == "torchrun":
-        phrase = "--output: torchrun takes no file"
-        raise InputError(Diagnostic("CS636", phrase, help="run the commands that are printed"))
-    if order.reorder is None and (order.matrix or order.logs):
-        phrase = f"{'--matrix' if order.matrix else '--log'} without --reorder"
-        advice = "name what is to be fast, e.g. --reorder ring"
+    given = {"--matrix": order.matrix, "--log": order.logs, "--size": order.size}
+    for option, value in given.items():
+        if value is not None and order.reorder is None:
+            advice = "name what is to be fast, e.g. --reorder ring"
+            raise InputError(Diagnostic("CS636", f"{option} without --reorder", help=advice))
+    if order.gpus_per_host is not None and topology is not None:
+        phrase = "--gpus-per-host and a topology"
+        advice = "leave it out: the topology says how many GPUs a host has"
         raise InputError(Diagnostic("CS636", phrase, help=advice))
     if order.matrix and order.logs:
         raise InputError(Diagnostic("CS636", "--matrix and --log", help="give one of them"))
@@ -214,18 +232,16 @@ def _placed(
     """Return where each rank runs, in the order that was asked for or found."""
     from colsynth.ranks import Place, placement_of, reorder, reorder_topology
 
-    network, size = order.network(hosts), read_size("--size", order.size) or 0
-    if size < 1:
-        raise InputError(Diagnostic("CS604", f"--size {order.size} is no message"))
+    network, size = order.network(hosts), order.bytes()
     if topology is None:
         if network is None or order.reorder is None:
             phrase = "which topology?"
             advice = "colsynth ranks dgx-a100 --hosts hosts.txt --for slurm, or no topology, but "
             advice += "--matrix latency.csv --reorder ring"
             raise InputError(Diagnostic("CS636", phrase, help=advice))
-        found = reorder(network, order.pattern(runtime), size, order.gpus_per_host, seed)
-        each = range(order.gpus_per_host)
-        return tuple(Place(hosts[old], gpu) for old in found.order for gpu in each), found
+        each = order.gpus_per_host or 1
+        found = reorder(network, order.pattern(runtime), size, each, seed)
+        return tuple(Place(hosts[old], gpu) for old in found.order for gpu in range(each)), found
     damage = machine.read(topology)
     place, _ = grouped(damage.topology, group)
     places = placement_of(place, hosts, damage.healthy)
@@ -252,7 +268,7 @@ def _as_object(
         "launcher": launcher,
         "ranks": [place._asdict() for place in places],
         "file": started.file or None,
-        "path": str(output) if output is not None and started.file else None,
+        "path": None if output is None else str(output),
         "commands": _commands(started, output),
     }
     if found is not None:
@@ -274,7 +290,7 @@ def _show(
 ) -> None:
     console = answer_console()
     if found is not None:
-        size = format_size(read_size("--size", order.size) or 1)
+        size = format_size(order.bytes())
         gain = found.before / found.after
         console.print(
             f"{order.reorder}, {size}: {micro_or_milli(found.before)} as listed, "
@@ -284,7 +300,7 @@ def _show(
         gap = f"at most {found.gap:.1%} from the best order" if found.gap < 10 else "gap unknown"
         console.print(f"{gap}, by latencies and full links alone", soft_wrap=True)
         console.print(f"order: {' '.join(hosts[old] for old in found.order)}", soft_wrap=True)
-    if output is None and "{file}" in " ".join(started.commands):
+    if output is None and started.file:
         console.print(started.file.rstrip("\n"), soft_wrap=True)
     for text in _commands(started, output):
         console.print(text, soft_wrap=True)

@@ -4,7 +4,7 @@
 ranks so. `reorder` finds an order of hosts, from a topology or a measured matrix.
 """
 
-from colsynth.ranks.hosts import Place, placement_of
+from colsynth.ranks.hosts import Place, placement_of, require_slots
 from colsynth.ranks.launchers import LAUNCHERS, Launch, launch
 from colsynth.ranks.matrix import Network, network_of_logs, read_matrices
 from colsynth.ranks.reorder import Reordered, reorder, reorder_topology, reordered
@@ -22,4 +22,5 @@ __all__ = [
     "reorder",
     "reorder_topology",
     "reordered",
+    "require_slots",
 ]

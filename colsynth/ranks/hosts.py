@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Topology
+from colsynth.topology.importers.hostlist import Host
 from colsynth.units import plural
 
 
@@ -60,6 +62,17 @@ def _without_boxes(
     alone = len(hosts) == 1
     numbers = (names.index(topology.nodes[node].name) for node in topology.ranks)
     return tuple(Place(hosts[0], n) if alone else Place(hosts[n], 0) for n in numbers)
+
+
+def require_slots(places: Sequence[Place], listed: Sequence[Host]) -> None:
+    """Refuse a host that takes fewer processes than there are ranks on it (CS631)."""
+    ranks = Counter(place.host for place in places)
+    for host in listed:
+        if host.slots is not None and host.slots < ranks[host.name]:
+            found, asked = plural(host.slots, "slot"), plural(ranks[host.name], "rank")
+            phrase = f"{host.name} has {found}, and {asked} would run on it"
+            advice = "correct its slots, or choose another topology or --group"
+            raise InputError(Diagnostic("CS631", phrase, host.at, help=advice))
 
 
 def wrong_count(found: int, expected: int, name: str) -> InputError:

@@ -25,7 +25,7 @@ class Launch:
     Parameters
     ----------
     file : str
-        The launcher's file; empty where it takes none.
+        The launcher's file; empty where the commands take none.
     commands : tuple of str
         What to type in a shell, with ``{file}`` for the name of the file, to be quoted.
     """
@@ -103,12 +103,11 @@ def launch(launcher: str, places: Sequence[Place]) -> Launch:
 
 
 def _openmpi(job: _Job) -> Launch:
-    """Return the order of ``--host``, or a file for the mapper that goes line by line.
+    """Return a command with the order of hosts, or a file for the mapper that goes line by line.
 
     Where hosts order their GPUs differently, each is a part of the command with its environment.
     """
     size = len(job.places)
-    lines = _lines(place.host for place in job.places)
     if job.varies:
         job.require_runs("Open MPI")
         parts = (
@@ -120,9 +119,9 @@ def _openmpi(job: _Job) -> Launch:
     if len(job.runs) == len(job.devices):
         hosts = ",".join(f"{host}:{count}" for host, count in job.runs)
         command = f"mpirun -np {size} --host {hosts} --map-by slot{forward} ./program"
-    else:
-        command = f"mpirun -np {size} --hostfile {{file}} --map-by seq{forward} ./program"
-    return Launch(lines, (*job.exports, command))
+        return Launch("", (*job.exports, command))
+    command = f"mpirun -np {size} --hostfile {{file}} --map-by seq{forward} ./program"
+    return Launch(_lines(place.host for place in job.places), (*job.exports, command))
 
 
 def _slurm(job: _Job) -> Launch:

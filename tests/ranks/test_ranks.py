@@ -161,6 +161,15 @@ def test_the_command_writes_the_file_of_a_launcher(tmp_path, capsys):
     assert answer["commands"][0] == "export CUDA_VISIBLE_DEVICES=1,2,3,4,5,6,7"
 
 
+def test_slots_of_a_host_are_a_limit(tmp_path, capsys):
+    hosts = tmp_path / "hosts.txt"
+    hosts.write_text("n1:16\n\nn2 slots=4\n")
+    case = ["ranks", "dgx-a100", "--nodes", "2", "--hosts", str(hosts), "--for", "slurm"]
+    assert run(case) == 2
+    assert capsys.readouterr().err.startswith(f"{hosts}:3:1: error[CS631]: n2 has 4 slots")
+    assert run([*case, "--group", "0-7,8-11"]) == 0
+
+
 def test_hosts_of_a_cloud_are_ordered_by_a_matrix_or_by_logs(tmp_path, capsys):
     hosts = tmp_path / "hosts.txt"
     hosts.write_text("n1\nn2\nn3\nn4\n")
@@ -217,7 +226,10 @@ def test_hosts_are_ordered_for_a_schedule_file():
         (["--for", "slurm"], "CS636"),
         (["dgx-a100", "--for", "slurm", "--matrix", "{bad}"], "CS636"),
         (["dgx-a100", "--nodes", "2", "--for", "torchrun", "-o", "{bad}2"], "CS636"),
-        (["dgx-a100", "--nodes", "2", "--for", "slurm", "--size", "0"], "CS604"),
+        (["dgx-a100", "--nodes", "2", "--for", "openmpi", "-o", "{bad}2"], "CS636"),
+        (["dgx-a100", "--nodes", "2", "--for", "slurm", "--gpus-per-host", "8"], "CS636"),
+        (["dgx-a100", "--nodes", "2", "--for", "slurm", "--size", "1MiB"], "CS636"),
+        (["dgx-a100", "--for", "slurm", "--reorder", "ring", "--size", "0"], "CS604"),
         (["dgx-a100", "--nodes", "2", "--for", "slurm", "--reorder", "none.json"], "CS502"),
         (["dgx-a100", "--for", "slurm"], "CS631"),
         (["dgx-a100", "--nodes", "2", "--for", "lsf"], "CS633"),

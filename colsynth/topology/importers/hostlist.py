@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from typing import NamedTuple
 
 from colsynth.errors import Span
 from colsynth.topology.importers.machine import Source, refusal
@@ -11,8 +12,24 @@ from colsynth.topology.importers.machine import Source, refusal
 MOST_HOSTS = 2**16
 _PIECE = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
 _HOST = re.compile(r"[A-Za-z0-9][\w.-]*")
-_SLOTS = re.compile(r"(:\d+|\s+slots\s*=\s*\d+)$")
+_SLOTS = re.compile(r"(?::|\s+slots\s*=\s*)(\d{1,9})$")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+
+
+class Host(NamedTuple):
+    """A host of a file.
+
+    Parameters
+    ----------
+    name : str
+    slots : int or None
+        Processes that it takes; None where the file does not say.
+    at : Span
+    """
+
+    name: str
+    slots: int | None
+    at: Span
 
 
 def expand(text: str, at: Span) -> list[str]:
@@ -68,31 +85,31 @@ def _numbers(text: str, at: Span) -> list[str]:
     return found
 
 
-def read_hosts(source: Source) -> tuple[str, ...]:
+def read_hosts(source: Source) -> tuple[Host, ...]:
     """Return the hosts of a file, one per line or as Slurm lists them.
 
-    Lines are such as ``node17``, ``node17:8``, ``node17 slots=8`` or ``node[1-8]``; numbers of
-    slots are ignored.
+    Lines are such as ``node17``, ``node17:8``, ``node17 slots=8`` or ``node[1-8]``.
 
     Raises
     ------
     InputError
         CS152: a line is wrong, a host is there twice, or there is none; CS125: too many.
     """
-    names: dict[str, int] = {}
+    hosts: dict[str, Host] = {}
     for number, line in enumerate(source.text.split("\n"), 1):
         words = line.partition("#")[0].strip()
         if not words:
             continue
         at = source.span(number)
+        slots = _SLOTS.search(words)
         for host in expand(_SLOTS.sub("", words), at):
             if not _HOST.fullmatch(host):
                 advice = "write one host in a line, such as node17 or node17:8"
                 raise refusal(f"no host: {host[:40]!r}", at, advice=advice)
-            if host in names:
+            if host in hosts:
                 phrase = f"host {host!r} is there twice"
-                raise refusal(phrase, at, f"first at line {names[host]}")
-            names[host] = number
-    if not names:
+                raise refusal(phrase, at, f"first at line {hosts[host].at.line}")
+            hosts[host] = Host(host, None if slots is None else int(slots[1]), at)
+    if not hosts:
         raise refusal("the file names no host", source.span(1))
-    return tuple(names)
+    return tuple(hosts.values())

@@ -159,7 +159,10 @@ def _plan(
             return first, ()
     box_file = request.box is not None and not isinstance(request.box, str)
     _refuse_idle(request, machine=one is not None or box_file, fabric=fabric, whole=False)
-    hosts = () if request.hosts is None else read_hosts(decoded(request.hosts[1], request.hosts[0]))
+    hosts: tuple[str, ...] = ()
+    if request.hosts is not None:
+        file, data = request.hosts
+        hosts = tuple(host.name for host in read_hosts(decoded(data, file)))
     box = _box(found, one, request)
     if box is None and fabric is None:
         phrase = "the file names GPUs, and neither links nor switches"
