@@ -200,7 +200,7 @@ def ranks(
     if output is not None:
         write_files({output: started.file.encode()}, replace=force)
     if json:
-        emit_json(_as_object(launcher, places, started, output, found, names))
+        emit_json(_as_object(launcher, places, started, output, found, names, order))
         return
     _show(started, output, found, names, order)
 
@@ -263,6 +263,7 @@ def _as_object(
     output: Path | None,
     found: Reordered | None,
     hosts: tuple[str, ...],
+    order: OrderOptions,
 ) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "launcher": launcher,
@@ -274,6 +275,7 @@ def _as_object(
     if found is not None:
         answer["reordered"] = {
             "hosts": [hosts[old] for old in found.order],
+            "size_bytes": order.bytes() if found.bandwidth else None,
             "before_us": found.before * 1e6,
             "after_us": found.after * 1e6,
             "gap": found.gap,
@@ -290,20 +292,29 @@ def _show(
 ) -> None:
     console = answer_console()
     if found is not None:
-        size = format_size(order.bytes())
+        size = f", {format_size(order.bytes())}" if found.bandwidth else ""
         gain = found.before / found.after
         console.print(
-            f"{order.reorder}, {size}: {micro_or_milli(found.before)} as listed, "
+            f"{order.reorder}{size}: {micro_or_milli(found.before)} as listed, "
             f"{micro_or_milli(found.after)} reordered ({gain:.2f} times as fast), as predicted",
             soft_wrap=True,
         )
         gap = f"at most {found.gap:.1%} from the best order" if found.gap < 10 else "gap unknown"
-        console.print(f"{gap}, by latencies and full links alone", soft_wrap=True)
+        console.print(f"{gap}, {_counted(found)}", soft_wrap=True)
         console.print(f"order: {' '.join(hosts[old] for old in found.order)}", soft_wrap=True)
     if output is None and started.file:
         console.print(started.file.rstrip("\n"), soft_wrap=True)
     for text in _commands(started, output):
         console.print(text, soft_wrap=True)
+
+
+def _counted(found: Reordered) -> str:
+    """Return what the times of an order count."""
+    if not found.bandwidth:
+        return "by latencies alone: no bandwidth is known, so the size does not count"
+    if not found.latency:
+        return "by full links alone: no latency is known"
+    return "by latencies and full links alone"
 
 
 def _commands(started: Launch, output: Path | None) -> list[str]:

@@ -54,6 +54,16 @@ class Network:
         """Number of hosts."""
         return len(self.latency)
 
+    @property
+    def knows_latency(self) -> bool:
+        """Whether anything is known of latencies."""
+        return bool(self.latency.any())
+
+    @property
+    def knows_bandwidth(self) -> bool:
+        """Whether anything is known of bandwidths."""
+        return bool(np.isfinite(self.capacity).any())
+
 
 def network_of(latency: Floats | None, bandwidth: Floats | None) -> Network:
     """Return a network in which each pair of hosts has a way of its own."""

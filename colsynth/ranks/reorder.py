@@ -41,6 +41,8 @@ class Reordered:
         Seconds that no order beats, in the model of latencies and full links.
     model_after : float
         Seconds of the order in that model: with `bound`, the gap.
+    latency, bandwidth : bool
+        Whether these are known; a time counts only what is.
     """
 
     order: tuple[int, ...]
@@ -48,6 +50,8 @@ class Reordered:
     after: float
     bound: float
     model_after: float
+    latency: bool = True
+    bandwidth: bool = True
 
     @property
     def gap(self) -> float:
@@ -95,8 +99,9 @@ def _candidates(
         np.stack([np.arange(network.size), *orders]), stages, network, size
     ).tolist()
     bound = min(bound_of(stages, network, size), *after)
+    known = network.knows_latency, network.knows_bandwidth
     return [
-        Reordered(tuple(order.tolist()), before, seconds, bound, seconds)
+        Reordered(tuple(order.tolist()), before, seconds, bound, seconds, *known)
         for order, seconds in zip(orders, after, strict=True)
     ]
 

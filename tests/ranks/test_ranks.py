@@ -1,6 +1,7 @@
 """Numbering of ranks for launchers, and orders of hosts that are faster."""
 
 import json
+import re
 from fractions import Fraction
 from itertools import pairwise, permutations
 from subprocess import check_output
@@ -204,8 +205,20 @@ def test_hosts_of_a_cloud_are_ordered_by_a_matrix_or_by_logs(tmp_path, capsys):
         assert found["after_us"] < 0.7 * found["before_us"]
         assert answer["file"].split() == [f"{host}:8" for host in found["hosts"]]
         assert len(answer["ranks"]) == 32
-    assert run([*case, "--matrix", str(matrix)]) == 0
-    assert "times as fast" in capsys.readouterr().out
+    rates = tmp_path / "rates.csv"
+    rates.write_text(re.sub(r"[0-9]+\.0", "10", text).replace("us", "GB/s"))
+    for files, words in (
+        ((matrix, rates), ["ring, 1 KiB: ", "by latencies and full links alone\n"]),
+        ((matrix,), ["ring: ", "no bandwidth is known, so the size does not count\n"]),
+        ((rates,), ["ring, 1 KiB: ", "no latency is known\n"]),
+    ):
+        given = [word for file in files for word in ("--matrix", str(file))]
+        assert run([*case, *given]) == 0
+        shown = capsys.readouterr().out
+        assert all(word in shown for word in words)
+        assert run([*case, *given, "--json"]) == 0
+        size = json.loads(capsys.readouterr().out)["reordered"]["size_bytes"]
+        assert size == (None if files == (matrix,) else 1024)
 
 
 def test_hosts_are_ordered_for_a_schedule_file():
