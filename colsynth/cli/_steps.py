@@ -97,7 +97,7 @@ def _load(problem: Problem, load: StepLoad) -> dict[str, Any]:
         "links": [topology.link_name(link) for link in load.links],
         "parts": load.parts,
         "bandwidth": exact_gb_per_s(load.bandwidth),
-        "microseconds_per_mb_us": microseconds(load.load * 10**6 / sum(problem.weights)),
+        "load_us_per_mb": microseconds(load.load * 10**6 / sum(problem.weights)),
     }
 
 

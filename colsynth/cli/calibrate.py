@@ -20,6 +20,7 @@ from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from colsynth.calibrate import Calibration, Estimate
+    from colsynth.calibrate.doubts import Fitted
     from colsynth.logs import Log
 
 LogOption = Annotated[
@@ -126,6 +127,8 @@ def read_option(text: str) -> Log:
 
 def as_object(found: Calibration) -> dict[str, Any]:
     """Return a calibration for ``--json``."""
+    from colsynth.cli.constants import UNITS
+
     return {
         "runtime": found.runtime,
         "topology": found.topology,
@@ -136,6 +139,7 @@ def as_object(found: Calibration) -> dict[str, Any]:
                 "name": item.constant.name,
                 "protocol": item.constant.protocol,
                 "standing": item.standing.value,
+                "unit": UNITS.get(item.constant.name),
                 "default": item.default,
                 "value": item.value,
                 "interval_95": [item.low, item.high],
@@ -153,8 +157,23 @@ def as_object(found: Calibration) -> dict[str, Any]:
             }
             for trial in found.trials
         ],
-        "rows": [{**row._asdict(), "residual": row.residual} for row in found.rows],
+        "rows": [_row(row) for row in found.rows],
         "warnings": warnings_field(found.doubts),
+    }
+
+
+def _row(row: Fitted) -> dict[str, Any]:
+    """Return a row; a size has times, a figure of a link has bandwidths."""
+    timed = row.size is not None
+    unit, factor = ("us", 1e6) if timed else ("gb_per_s", 1e-9)
+    return {
+        "log": row.log,
+        "line": row.line or None,
+        "size_bytes": row.size,
+        f"measured_{unit}": row.measured * factor,
+        f"predicted_{unit}": row.predicted * factor,
+        "busbw_gb_per_s": None if row.busbw is None else row.busbw / 1e9,
+        "residual": row.residual,
     }
 
 
