@@ -252,3 +252,14 @@ def test_a_protocol_that_was_asked_for_is_the_only_one_that_must_serve(collectiv
     problem = problem_of("dgx-a100", 2, collective)
     done = api.compile(problem, runtime, protocol="LL", level=1)
     assert done.artefacts[0].program.header.protocol == "LL"
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+def test_an_alltoall_is_cut_into_more_chunks_where_one_leaves_links_idle(runtime):
+    """A link far slower than the others makes one chunk wait where two take two ways around it."""
+    clique = api.load_topology("clique:4")
+    slow = api.damage(clique, degraded=["gpu0-gpu1=1%"]).topology
+    done = api.compile(api.make_problem(slow, "alltoall"), runtime)
+    assert done.schedule.chunks_per_gpu > 1
+    last = done.summary()["predicted"][-1]
+    assert last["algbw_gb_per_s"] > 0.9 * last["most_gb_per_s"]
