@@ -263,3 +263,32 @@ def test_an_alltoall_is_cut_into_more_chunks_where_one_leaves_links_idle(runtime
     assert done.schedule.chunks_per_gpu > 1
     last = done.summary()["predicted"][-1]
     assert last["algbw_gb_per_s"] > 0.9 * last["most_gb_per_s"]
+
+
+THREE = """
+version: 1
+name: three
+boxes: 3
+box:
+  nodes:
+    - {name: gpu, kind: gpu, count: 4}
+    - {name: nvswitch, kind: switch}
+    - {name: nic, kind: nic, count: 4}
+  links:
+    - {from: gpu, to: nvswitch, bandwidth: 300 GB/s, latency: 0.35 us}
+    - {from: gpu, to: nic, join: blocks, bandwidth: 25 GB/s, latency: 0.65 us}
+fabric:
+  nodes:
+    - {name: ib, kind: switch}
+  links:
+    - {from: nic, to: ib, bandwidth: 25 GB/s, latency: 0.65 us}
+"""
+
+
+def test_a_missing_nic_does_not_leave_an_allreduce_with_too_few_trees(tmp_path):
+    path = tmp_path / "three.yaml"
+    path.write_text(THREE)
+    left = api.damage(api.load_topology(path), nics=["nic2.3"]).topology
+    done = api.compile(api.make_problem(left, "allreduce"), "msccl")
+    last = done.summary()["predicted"][-1]
+    assert last["algbw_gb_per_s"] > 0.85 * last["most_gb_per_s"]
