@@ -43,8 +43,7 @@ def variables(paths: Sequence[Path], profile: Profile) -> tuple[tuple[str, str],
         CS502 when a file cannot be read, CS503 when the runtime would choke on one,
         CS504 when the set as a whole cannot work.
     """
-    named = {path.resolve(): path.absolute() for path in reversed(paths)}
-    found = list(reversed(named.values()))
+    found = _distinct(paths)
     schedules = [_schedule(path, profile) for path in found]
     listed = ":".join(str(path) for path in found)
     if profile.rounds:
@@ -75,7 +74,7 @@ def range_notes(paths: Sequence[Path], profile: Profile) -> tuple[str, ...]:
     """
     if profile.rounds or profile.plans:
         return ()
-    found = dict.fromkeys(path.resolve() for path in paths)
+    found = _distinct(paths)
     schedules = [
         _schedule(path, profile) for path in (sorted(found) if profile.directory else found)
     ]
@@ -86,21 +85,27 @@ def range_notes(paths: Sequence[Path], profile: Profile) -> tuple[str, ...]:
         for one, other in _clashes(schedules)
     )
     gaps = (f"F03: {text}; {profile.name} serves them itself" for text in _gaps(schedules))
-    return (*overlaps, *dict.fromkeys(gaps))
+    return (*overlaps, *gaps)
+
+
+def _distinct(paths: Sequence[Path]) -> list[Path]:
+    """Return every file once, by its first name, as the runtime will name it."""
+    named = {path.resolve(): path.absolute() for path in reversed(paths)}
+    return list(reversed(named.values()))
 
 
 def _gaps(schedules: Sequence[_Schedule]) -> Iterator[str]:
-    """Yield texts for sizes between those of files for the same calls, once for each mode."""
-    headers = sorted((s.header for s in schedules), key=lambda header: header.min_bytes)
+    """Yield texts for sizes between those of files for the same calls."""
     reached: dict[tuple[str, int, str], int | None] = {}
-    for header in headers:
-        for mode in ("in_place", "out_of_place"):
-            if not getattr(header, mode):
+    for header in sorted((s.header for s in schedules), key=lambda header: header.min_bytes):
+        for mode, serves in (("in", header.in_place), ("out-of", header.out_of_place)):
+            if not serves:
                 continue
             call = header.collective.value, header.ranks, mode
             last = reached.get(call, header.min_bytes - 1)
             if last is not None and header.min_bytes > last + 1:
-                yield f"no file serves {call[0]} from {last + 1} to {header.min_bytes - 1} bytes"
+                what = f"{mode}-place {call[0]} on {call[1]} ranks"
+                yield f"no file serves {what} from {last + 1} to {header.min_bytes - 1} bytes"
             ends = (last, header.max_bytes)
             reached[call] = None if None in ends else max(end for end in ends if end is not None)
 

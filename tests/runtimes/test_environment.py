@@ -160,5 +160,19 @@ def test_ranges_that_overlap_or_leave_a_gap_are_told(tmp_path, runtime, first):
     _file(paths[0], runtime, min_bytes=4097, max_bytes=8192)
     assert range_notes(paths, profile(runtime)) == ()
     _file(paths[0], runtime, min_bytes=6000, max_bytes=8192)
-    (note,) = range_notes(paths, profile(runtime))
-    assert note.startswith("F03: no file serves allgather from 4097 to 5999 bytes")
+    notes = range_notes(paths, profile(runtime))
+    modes = ["in-place"] if runtime == "msccl" else ["in-place", "out-of-place"]
+    assert [note.split(" on ")[0] for note in notes] == [
+        f"F03: no file serves {mode} allgather" for mode in modes
+    ]
+    assert all("4 ranks from 4097 to 5999 bytes" in note for note in notes)
+
+
+def test_files_behind_links_go_by_the_names_of_the_links(tmp_path):
+    """The executor reads a directory in order of its names, wherever they lead."""
+    for name, of in (("a.xml", "2.xml"), ("b.xml", "1.xml")):
+        (tmp_path / "links").mkdir(exist_ok=True)
+        (tmp_path / "links" / name).symlink_to(_file(tmp_path / of, "msccl-executor"))
+    paths = sorted((tmp_path / "links").iterdir())
+    (note,) = range_notes(paths, profile("msccl-executor"))
+    assert "takes a.xml for them" in note
