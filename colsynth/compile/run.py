@@ -219,7 +219,9 @@ def _served(
 
 def _links(schedule: Schedule, program: Program, problem: Problem, found: Found) -> LinkRate | None:
     if isinstance(schedule, TimedSchedule):
-        return timed_rate(schedule, found.bound)
+        timed = timed_rate(schedule, found.bound)
+        file = link_rate(program, problem.topology, found.bound)
+        return timed if file is None else max(timed, file, key=lambda rate: rate.algbw)
     if isinstance(schedule, Forest):
         return forest_rate(schedule, found.bound)
     return link_rate(program, problem.topology, found.bound)

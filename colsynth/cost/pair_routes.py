@@ -16,7 +16,8 @@ def pair_routes(topology: Topology, pairs: Iterable[Pair]) -> dict[Pair, tuple[R
     """Return the routes of pairs of ranks, each a tuple of link indices.
 
     They are the shortest ones through switches and NICs. Where there are none, data passes
-    other GPUs, as it does on NCCL from GPU to GPU (NVB) and to the NIC of another (PXN).
+    other GPUs, as it does on NCCL from GPU to GPU (NVB) and to the NIC of another (PXN); in a box
+    that joins the two, without the network.
 
     Raises
     ------
@@ -33,8 +34,11 @@ class _Ways:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._leaving: list[list[int]] = [[] for _ in topology.nodes]
+        self._staying: list[list[int]] = [[] for _ in topology.nodes]
         for index, link in enumerate(topology.links):
             self._leaving[link.source].append(index)
+            if not is_network(topology, index):
+                self._staying[link.source].append(index)
         found: dict[Pair, list[Route]] = {}
         for source, target, route in routes(topology):
             found.setdefault((source, target), []).append(route)
@@ -43,7 +47,8 @@ class _Ways:
     def routes(self, pair: Pair) -> tuple[Route, ...]:
         """Return the routes of a pair of ranks."""
         if pair not in self._known:
-            self._known[pair] = (_relayed(self._topology, self._leaving, pair),)
+            inside = _relayed(self._topology, self._staying, pair)
+            self._known[pair] = (inside or _over_all(self._topology, self._leaving, pair),)
         return self._known[pair]
 
 
@@ -64,8 +69,18 @@ def is_network(topology: Topology, index: int) -> bool:
     return len(boxes) > 1 or not topology.near.issuperset((link.source, link.target))
 
 
-def _relayed(topology: Topology, leaving: list[list[int]], pair: Pair) -> Route:
+def _over_all(topology: Topology, leaving: list[list[int]], pair: Pair) -> Route:
     """Return a route of fewest links through whatever nodes there are."""
+    found = _relayed(topology, leaving, pair)
+    if found is None:
+        phrase = f"no links lead from rank {pair[0]} to rank {pair[1]}"
+        note = f"the program sends between them, {topology.name} cannot"
+        raise InfeasibleError(Diagnostic("CS601", phrase, notes=(note,)))
+    return found
+
+
+def _relayed(topology: Topology, leaving: list[list[int]], pair: Pair) -> Route | None:
+    """Return a route of fewest links of some, also through GPUs; None where there is none."""
     start, goal = topology.ranks[pair[0]], topology.ranks[pair[1]]
     reached: dict[int, Route] = {start: ()}
     layer = [start]
@@ -78,8 +93,4 @@ def _relayed(topology: Topology, leaving: list[list[int]], pair: Pair) -> Route:
                     reached[target] = (*reached[node], index)
                     following.append(target)
         layer = following
-    if goal not in reached:
-        phrase = f"no links lead from rank {pair[0]} to rank {pair[1]}"
-        note = f"the program sends between them, {topology.name} cannot"
-        raise InfeasibleError(Diagnostic("CS601", phrase, notes=(note,)))
-    return reached[goal]
+    return reached.get(goal)

@@ -56,6 +56,13 @@ They come before and after chunks of a timed schedule: of 32 alltoalls on machin
 more chunks make 12 faster, by 3 to 36 %; chosen before any copies, they make one slower.
 """
 
+LATE = ("match-chunks.chunks_per_gpu",)
+"""Choices that wait until other algorithms were tried, where any may be taken.
+
+More chunks of a timed schedule are twice the work: an alltoall by rccl on eight DGX A100, where
+`two-level` wins in any case, takes 19 s like this, and 30 otherwise.
+"""
+
 REPEATED = ("match-chunks.chunks_per_gpu", "lower-forest.instances", "lower-timed.instances")
 """Choices that are raised again and again, while that helps."""
 

@@ -18,6 +18,7 @@ from colsynth.search.found import refusals
 from colsynth.search.levels import (
     CLOSE,
     FAR,
+    LATE,
     LEVELS,
     OWN,
     PATTERNS,
@@ -329,11 +330,11 @@ class Quest:
         The protocol of the floor comes first, since another may lead until trees carry segments:
         an allreduce of 1 GiB by rccl on three DGX A100 takes 13 s so, 20 s otherwise.
         """
-        searcher = self.searcher
+        searcher, later = self.searcher, LATE if anything else ()
         searcher.vary_protocol(only=searcher.floors[searcher.objective.main].protocol)
-        searcher.sweep(OWN)
+        searcher.sweep(OWN, later)
         searcher.vary_protocol()
-        searcher.sweep(OWN)
+        searcher.sweep(OWN, later)
         best = searcher.best()
         if anything and best is not None and not searcher.is_near():
             learn(searcher, None if ahead is None else ahead.result())

@@ -206,10 +206,10 @@ class Searcher:
             done = self.evaluations + more
             self.means.progress(what, done, max(done, self.most_evaluations or 0))
 
-    def sweep(self, algorithms: Sequence[str]) -> None:
-        """Vary the choices of `SWEEP` one after the other, from the best plan so far."""
+    def sweep(self, algorithms: Sequence[str], but: Collection[str] = ()) -> None:
+        """Vary the choices of `SWEEP` but some, one after the other, from the best plan so far."""
         rounds = self.workshop.case.profile.rounds
-        for name in SWEEP:
+        for name in (choice for choice in SWEEP if choice not in but):
             while not (self.is_spent() or self.is_near()) and (parent := self.best(*algorithms)):
                 self.try_all(list(self._turned(parent, name)))
                 best = self.best(*algorithms) or parent

@@ -46,8 +46,8 @@ class Row:
     bound : Fraction
         Proven optimum, bytes per second; 0 where GPUs are cut off.
     algbw : Fraction or None
-        What the schedule reaches, bytes per second; None where there is none, or where its
-        algorithm does not say.
+        What links allow the schedule, bytes per second; None where there is none, or where no
+        links are known.
     trees_per_gpu : int or None
     bottleneck : Bottleneck or None
     refusal : str or None

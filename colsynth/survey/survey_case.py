@@ -17,7 +17,7 @@ from colsynth.errors import (
     require_least,
 )
 from colsynth.jobs.evaluation import fingerprint
-from colsynth.model import ChunkProgram, Problem, Topology
+from colsynth.model import Problem, Topology
 from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.target import Target
@@ -154,10 +154,9 @@ def _left(problem: Problem, damage: Damage) -> Problem:
 def _compiled(case: SurveyCase, problem: Problem, row: Row) -> Found:
     """Return the verified files for what is left, and how fast their schedule is."""
     done = compile_problem(problem, case.target(problem), case.request())
-    schedule = done.schedule
     row = replace(
         row,
-        algbw=None if isinstance(schedule, ChunkProgram | Problem) else Fraction(schedule.algbw),
+        algbw=None if done.links is None else done.links.algbw,
         trees_per_gpu=done.summary()["trees_per_gpu"],
     )
     return Found(row, tuple((artefact.name, artefact.data) for artefact in done.artefacts))

@@ -33,8 +33,12 @@ def test_between_boxes_it_takes_nics_and_the_fabric():
 
 @pytest.mark.parametrize("preset", ["dgx-a100", "mi250", "ndv2", "mi300x", "dgx2"])
 def test_every_pair_of_two_boxes_has_a_way(preset):
-    """Rails and planes: where no switch joins them, data passes GPUs, as with PXN."""
+    """Rails and planes: where no switch joins them, data passes GPUs, as with PXN.
+
+    In a box it stays there, also where it passes GPUs.
+    """
     topology = api.load_topology(preset, nodes=2)
+    boxes = [topology.nodes[node].box for node in topology.ranks]
     ranks = range(topology.size)
     pairs = [(a, b) for a in ranks for b in ranks if a != b]
     found = pair_routes(topology, pairs)
@@ -46,6 +50,8 @@ def test_every_pair_of_two_boxes_has_a_way(preset):
             assert ends[0][0] == topology.ranks[source]
             assert ends[-1][1] == topology.ranks[target]
             assert all(left[1] == right[0] for left, right in pairwise(ends))
+            within = boxes[source] == boxes[target]
+            assert any(is_network(topology, link) for link in route) is not within
 
 
 def test_parallel_switches_are_ways_to_take_turns_on():
