@@ -47,7 +47,8 @@ def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[
         more = f"{percent(found.gain):.2f} % more than reduce-scatter and allgather"
         gained = more if found.gain > 0 else "no more than reduce-scatter and allgather"
         yield "free roots", f"{format_bandwidth(found.rooted.algbw)}, {gained}"
-    yield "equal roots", f"{format_bandwidth(found.composition.algbw)}, reduce-scatter + allgather"
+    equal = min(found.composition.algbw, found.algbw)  # cuts of phases may allow more than all can
+    yield "equal roots", f"{format_bandwidth(equal)}, reduce-scatter + allgather"
     if found.in_network is not None:
         rate = found.in_network.algbw
         extra = rate / found.algbw - 1

@@ -1,4 +1,8 @@
-"""What ``colsynth bound`` prints of process groups: how much of the bound trees reach."""
+"""What ``colsynth bound`` prints where cuts may promise too much: how much of it trees reach.
+
+Cuts let a switch send more than it receives, and GPUs outside a group do what the group would have
+to pay for.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +30,14 @@ class Reached(NamedTuple):
 
 
 def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reached | None:
-    """Return what trees reach; None for flows, and without transit and several groups."""
-    if isinstance(found, FlowBound) or not (problem.transit or len(problem.groups) > 1):
+    """Return what trees reach; None for flows, and where the bound is reached by theorem.
+
+    That is with one group, no transit, and as much ingress as egress at every switch.
+    """
+    from colsynth.synthesis.forest.forwarding import is_lopsided
+
+    several = problem.transit or len(problem.groups) > 1
+    if isinstance(found, FlowBound) or not (several or is_lopsided(problem.topology)):
         return None
     if len(problem.groups) == 1 and _by_theorem(problem, found):
         return Reached(None, found.algbw)
@@ -62,13 +72,10 @@ def reached_text(found: Reached, bound: Fraction) -> str:
 
 
 def group_fields(problem: Problem, found: Reached | None) -> dict[str, Any]:
-    """Return the JSON fields of process groups; empty without groups."""
-    if not problem.groups:
-        return {}
-    fields: dict[str, Any] = {
-        "groups": [list(group) for group in problem.groups],
-        "transit": problem.transit,
-    }
+    """Return the JSON fields of process groups, and of what trees reach; often empty."""
+    fields: dict[str, Any] = {}
+    if problem.groups:
+        fields = {"groups": [list(group) for group in problem.groups], "transit": problem.transit}
     if found is not None:
         best = found.algbw
         fields["reached_gb_per_s"] = None if best is None else gb_per_s(best)
@@ -77,5 +84,5 @@ def group_fields(problem: Problem, found: Reached | None) -> dict[str, Any]:
 
 
 def is_optimum(bound: Fraction, found: Reached | None) -> bool:
-    """Return whether process groups are known to reach a bound."""
+    """Return whether a bound is known to be reached."""
     return found is None or found.algbw == bound

@@ -74,16 +74,14 @@ class Objective:
 
     def score(self, measured: Measured) -> Score | None:
         """Return the score to minimize; None where a size with weight was not simulated."""
-        missed, mean = 0.0, log(CROWDED) * measured.crowded
-        for place, weight in enumerate(self.weights):
-            seconds = measured.seconds[place]
-            if not weight:
-                continue
-            if seconds is None:
-                return None
-            mean += weight * log(seconds)
-            missed += weight * (not measured.exact[place])
-        return missed, mean
+        weighed = [(w, place) for place, w in enumerate(self.weights) if w]
+        if any(measured.seconds[place] is None for _, place in weighed):
+            return None
+        served = [(w, place) for w, place in weighed if measured.exact[place]]
+        missed = sum(w for w, _ in weighed) - sum(w for w, _ in served)
+        seconds = ((w, measured.seconds[place] or 0.0) for w, place in served or weighed)
+        mean = sum(w * log(time) for w, time in seconds)
+        return missed, mean + log(CROWDED) * measured.crowded
 
     def best(self, found: Iterable[Measured]) -> Measured | None:
         """Return the best of some results; of equal ones, the first."""

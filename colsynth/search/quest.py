@@ -227,7 +227,8 @@ class Quest:
         """Yield plans to start from, and options that are not varied from there.
 
         On direct-connect fabrics, and where links are not what takes the time, shortest-path trees
-        or one tree per GPU may win; elsewhere the fewest trees, at some size or other.
+        or one tree per GPU may win; elsewhere the fewest trees, at some size or other. With free
+        roots, the trees that links ask for may (`_lacks_trees`).
         """
         from colsynth.synthesis.forest.rate import FARTHEST, fewest_trees
 

@@ -314,3 +314,23 @@ def test_a_bound_takes_the_constants_of_a_model(tmp_path, capsys):
         assert run([*asked, *more]) == 0
         most.append(json.loads(capsys.readouterr().out)["by_size"][0]["most_gb_per_s"])
     assert most[0] < most[1]
+
+
+def test_a_switch_that_could_send_more_than_it_gets_makes_the_bound_a_limit(tmp_path, capsys):
+    """30 GB/s enter a switch that only forwards, and two copies of the message must."""
+    path = tmp_path / "sw.yaml"
+    lines = ["version: 1", "name: sw", "nodes:", "  - {name: s, kind: switch}"]
+    lines += [f"  - {{name: gpu{i}, kind: gpu}}" for i in range(3)] + ["links:"]
+    for i in range(3):
+        for ends, rate in ((f"from: gpu{i}, to: s", 10), (f"from: s, to: gpu{i}", 20)):
+            lines.append(f"  - {{{ends}, bandwidth: {rate} GB/s, one-way: true}}")
+    path.write_text("\n".join(lines) + "\n")
+    assert run(["bound", str(path), "-c", "allgather"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("at most, for")
+    assert "15 GB/s by trees, 50.00 % less" in shown
+    assert run(["bound", str(path), "-c", "allgather", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["algbw_gb_per_s"], found["reached_gb_per_s"]) == (30.0, 15.0)
+    assert run(["bound", str(path), "-c", "allreduce"]) == 0
+    assert "equal roots    7.5 GB/s" in capsys.readouterr().out

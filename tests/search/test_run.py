@@ -292,3 +292,14 @@ def test_a_missing_nic_does_not_leave_an_allreduce_with_too_few_trees(tmp_path):
     done = api.compile(api.make_problem(left, "allreduce"), "msccl")
     last = done.summary()["predicted"][-1]
     assert last["algbw_gb_per_s"] > 0.85 * last["most_gb_per_s"]
+
+
+def test_sizes_that_no_file_serves_do_not_decide():
+    """Plans with LL serve no large messages, at which rings would be the fastest of them."""
+    problem = problem_of("dgx-a100", 1, "allreduce")
+    done, forest = (
+        api.compile(problem, "mscclpp", algorithm=name, protocol="LL") for name in (None, "forest")
+    )
+    (ours,), (theirs,) = (x.summary()["predicted"] for x in (done, forest))
+    assert ours["size_bytes"] == theirs["size_bytes"] == 2**20
+    assert ours["algbw_gb_per_s"] >= theirs["algbw_gb_per_s"]
