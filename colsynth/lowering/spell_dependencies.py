@@ -58,10 +58,16 @@ class SpellDependencies:
 
 def _fitted(program: ThreadblockProgram, target: Target) -> ThreadblockProgram:
     """Return a program with the byte range that its plan can serve (CS222 where that is less)."""
-    from colsynth.runtimes.plans.shape import fitted
+    from colsynth.runtimes.plans.shape import ALIGNED, fitted
 
     found = fitted(program)
     least, most = found.header.min_bytes, found.header.max_bytes
+    if target.max_bytes is not None and target.max_bytes < least:
+        phrase = f"--max-bytes {target.max_bytes}: the plan does not serve such small messages"
+        note = (
+            f"it serves {least} bytes or more; others may serve less, but none less than {ALIGNED}"
+        )
+        raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help="give a larger one"))
     if most is not None and (most < least or most < (target.max_bytes or 0)):
         phrase = f"messages of {max(least, target.max_bytes or 0)} bytes do not fit the plan"
         note = f"with {target.protocol} it serves messages up to {most} bytes"

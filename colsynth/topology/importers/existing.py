@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Node, Topology
 from colsynth.topology.compact import expand
 from colsynth.topology.decode import decode
@@ -15,7 +16,7 @@ from colsynth.topology.flat import read_flat
 from colsynth.topology.importers.json_text import looks_like_json
 from colsynth.topology.importers.machine import Source
 from colsynth.topology.importers.plan import Box, Group, Part, Port, Rate, Ref, Wire, unit_of
-from colsynth.topology.load import find_file
+from colsynth.topology.load import find_file, is_generator
 from colsynth.topology.schema import Flat
 
 _STEM = re.compile(r"([A-Za-z](?:[\w-]*[A-Za-z_-])?)[0-9.]*", re.ASCII)
@@ -64,7 +65,15 @@ def box_of(
         Parameters of a preset.
     file : str, optional
         Where the settings come from.
+
+    Raises
+    ------
+    InputError
+        CS124: a generator, which makes no boxes. Whatever is wrong with the file, at its place.
     """
+    if data is None and is_generator(spec):
+        phrase = f"--box {spec}: a generator makes no box"
+        raise InputError(Diagnostic("CS124", phrase, help="name a preset or a YAML file"))
     document = read_document(find_file(spec)) if data is None else decode_document(data, spec)
     form = decode(document)
     if isinstance(form, Flat):

@@ -260,16 +260,21 @@ class _Layout:
         return sorted(nics, key=lambda nic: (first.get(nic, 0), nic))
 
     def _assumed(self) -> tuple[Port, ...]:
-        """Give every GPU a NIC: the file names none, but the user gives a bandwidth."""
+        """Give every GPU a NIC: the file names none, but the user gives a bandwidth.
+
+        It hangs where the GPU does on PCIe, whose link to the GPU then carries both.
+        """
         count = len(self.machine.gpus)
         phrase = f"{self.machine.file} names no NIC: one per GPU is assumed"
         note = "nvidia-smi lists RDMA devices of some kinds alone, AMD's tools none"
         self.warnings.append(warning("W22", phrase, None, note))
         rate = self.speeds.nic(Nic("", self.machine.gpus[0].at))
         self.groups.append(Group("nic", "nic", ("assumed",) * count, "One per GPU, assumed."))
-        nodes = [(("gpu", i), ("nic", i)) for i in range(count)]
-        self.wires += [Wire(*ends, rate) for ends in nodes]
-        return tuple(Port(nic, "", rate) for _, nic in nodes)
+        ends = [(x.source, x.target) for x in self.wires]
+        hubs = {gpu: hub for gpu, hub in ends if gpu[0] == "gpu" and hub[0] in ("pcie", "cpu")}
+        gpus: list[Ref] = [("gpu", i) for i in range(count)]
+        self.wires += [Wire(hubs.get(gpu, gpu), ("nic", gpu[1]), rate) for gpu in gpus]
+        return tuple(Port(("nic", i), "", rate) for i in range(count))
 
 
 def _moved(ref: Ref, place: dict[int, int]) -> Ref:

@@ -136,5 +136,5 @@ def _other_speeds(products: Products, models: list[str]) -> Iterator[Diagnostic]
                 phrase = (
                     f"GPU {i} has a link of {float(speed):g} GB/s, but {kind_of('nvlink', model)}"
                 )
-                note = "the topology has the latter"
+                note = "links have what their kind has, or that of --gpu"
                 yield warning("W28", f"{phrase} has {float(known):g} GB/s", at, note)

@@ -78,6 +78,10 @@ class Imported:
     warnings: tuple[Diagnostic, ...]
 
 
+_FIGURES = re.compile(r"[0-9.]+")
+"""Warnings whose notes differ in figures alone are of one kind."""
+
+
 def decoded(data: bytes, file: str) -> Source:
     """Return the text of a file; raise CS150 where it is none."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -127,18 +131,21 @@ def import_topology(files: Sequence[File], request: Request) -> Imported:
 
 
 def gathered(warnings: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Return one warning for each code; its notes count the others and name their lines."""
-    first: dict[str, Diagnostic] = {}
-    more: dict[str, list[str]] = {}
+    """Return one warning for each code and kind of note; a note counts the others."""
+    alike: dict[tuple[str, ...], list[Diagnostic]] = {}
     for one in warnings:
-        if one.code in first:
-            more.setdefault(one.code, []).append(str(one.span.line if one.span else "?"))
-        first.setdefault(one.code, one)
-    for code, lines in more.items():
-        places = dict.fromkeys(lines)
-        note = f"{len(lines)} more, at {'lines' if len(places) > 1 else 'line'} {listed(places)}"
-        first[code] = replace(first[code], notes=(*first[code].notes, note))
-    return list(first.values())
+        kinds = (_FIGURES.sub("", note.partition(":")[0]) for note in one.notes)
+        alike.setdefault((one.code, *kinds), []).append(one)
+    return [_with_the_others(*group) for group in alike.values()]
+
+
+def _with_the_others(first: Diagnostic, *more: Diagnostic) -> Diagnostic:
+    """Return a warning with a note that names the lines of others like it."""
+    if not more:
+        return first
+    places = dict.fromkeys(str(one.span.line if one.span else "?") for one in more)
+    note = f"{len(more)} more, at {'lines' if len(places) > 1 else 'line'} {listed(list(places))}"
+    return replace(first, notes=(*first.notes, note))
 
 
 def _plan(

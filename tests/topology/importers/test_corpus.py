@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from colsynth import api
 from colsynth.cli.codes import explanations
 from colsynth.errors import InputError
 from colsynth.topology import export_flat, importers, load, presets
 from colsynth.topology.importers import Request, Wishes, import_topology
+from colsynth.topology.importers.existing import box_of
 from tests.each import each
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "machines"
@@ -239,11 +241,15 @@ def test_capacities_are_multiples_of_a_link():
     assert "{from: gpu, to: switch, count: 6," in done.text
 
 
-def matrix(nics, near, affinity):
-    """Return what nvidia-smi prints of four GPUs on NVSwitches; only their own rows."""
+def matrix(nics, near, affinity, between=None):
+    """Return what nvidia-smi prints of four GPUs, usually on NVSwitches; only their own rows."""
     names = [f"GPU{i}" for i in range(4)] + nics
+    linked = between or (lambda *_: "NV18")
     rows = [
-        [" X " if i == j else "NV18" for j in range(4)] + [near(i, k) for k in range(len(nics))]
+        [
+            *(" X " if i == j else linked(i, j) for j in range(4)),
+            *(near(i, k) for k in range(len(nics))),
+        ]
         for i in range(4)
     ]
     lines = [[f"GPU{i}", *row, affinity(i)] for i, row in enumerate(rows)]
@@ -294,3 +300,21 @@ def test_gpus_that_share_a_switch_and_its_nics_share_its_links():
     assert "{from: pcie, to: nic, join: blocks, bandwidth: $nic," in done.text
     assert "pcie: 31.5 GB/s" in done.text
     assert "assumed, not in the file" in done.text
+
+
+def test_assumed_nics_share_the_pcie_link_of_their_gpus():
+    """A GPU on PCIe takes no more from a NIC that a file leaves out than from a listed one."""
+    near = lambda i, k: "PHB" if i // 2 == k // 2 else "SYS"  # noqa: E731
+    rates = []
+    for names in ([f"mlx5_{k}" for k in range(4)], []):
+        data = matrix(names, near, lambda i: str(i // 2), near)
+        request = Request(boxes=2, wishes=Wishes(gpu="sm80", nic_rate=Fraction(25 * 10**9)))
+        done = import_topology([("m", data)], request)
+        assert ("W22" in {x.code for x in done.warnings}) is not bool(names)
+        rates.append(api.bound(api.make_problem(done.topology, "allgather")).algbw)
+    assert rates[0] == rates[1]
+
+
+def test_a_generator_is_no_box():
+    with pytest.raises(InputError, match="--box ring:4: a generator makes no box"):
+        box_of("ring:4")
