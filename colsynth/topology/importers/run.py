@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from colsynth.errors import Diagnostic, InputError
+from colsynth.errors import ColsynthError, Diagnostic, InputError
 from colsynth.model import Topology
 from colsynth.text import listed
 from colsynth.topology.importers.cluster import repeated
@@ -124,10 +124,22 @@ def import_topology(files: Sequence[File], request: Request) -> Imported:
     warnings = gathered(warnings)
     if request.strict and warnings:
         raise InputError(warnings[0])
-    text = plan.text if isinstance(plan, Ready) else write(plan)
-    spec = plan.file if isinstance(plan, Ready) else f"the topology of {name}"
-    topology = load(spec, data=text.encode())
+    if isinstance(plan, Ready):
+        text, topology = plan.text, load(plan.file, data=plan.text.encode())
+    else:
+        text = write(plan)
+        topology = _checked(text, name, [source.file for source in sources])
     return Imported(text, topology, tuple(known.name for known in formats), tuple(warnings))
+
+
+def _checked(text: str, name: str, files: Sequence[str]) -> Topology:
+    """Return the topology of a text that nobody has seen, so diagnostics name no place in it."""
+    try:
+        return load(f"the topology of {name}", data=text.encode())
+    except ColsynthError as fault:
+        told = fault.diagnostic
+        note = f"{listed(list(files))} says so, as far as it was understood; nothing was written"
+        raise type(fault)(replace(told, span=None, notes=(*told.notes, note))) from fault
 
 
 def gathered(warnings: Sequence[Diagnostic]) -> list[Diagnostic]:

@@ -318,3 +318,12 @@ def test_assumed_nics_share_the_pcie_link_of_their_gpus():
 def test_a_generator_is_no_box():
     with pytest.raises(InputError, match="--box ring:4: a generator makes no box"):
         box_of("ring:4")
+
+
+def test_a_topology_that_cannot_be_is_refused_by_the_name_of_its_file():
+    """Its text is shown to nobody, so no line of it is named."""
+    data = b"SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n[3-4]\n"
+    with pytest.raises(InputError, match="cannot be reached") as caught:
+        import_topology([("t.conf", data)], Request(box="dgx-a100"))
+    assert caught.value.diagnostic.span is None
+    assert any(note.startswith("t.conf says so") for note in caught.value.diagnostic.notes)

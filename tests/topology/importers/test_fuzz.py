@@ -113,8 +113,9 @@ def fault(case, paths, done):
             if load("again", data=found.text.encode()) != found.topology:
                 return f"case {case}, {path.name}: its text means something else"
     except InputError as error:
-        ours = error.diagnostic.span is not None and "the topology of" in str(error)
-        if error.diagnostic.code not in (OF_GRAPHS if ours else CODES):
+        told = error.diagnostic
+        ours = told.span is None and "as far as it was understood" in str(error)
+        if told.code not in (OF_GRAPHS if ours else CODES):
             return f"case {case}, {path.name}: {error}"
     except (Exception, TooLong) as error:  # noqa: BLE001 - whatever it is, it is a failure
         return f"case {case}, {path.name}: {type(error).__name__} {error}"
