@@ -102,7 +102,9 @@ def _write(bundle: Bundle, whole: Path) -> None:
     folder.mkdir()
     for file in bundle.files:
         put(folder / file.name, file.artefact.data)
-    beside = {ENV: _env(bundle, whole)}
+    told = manifest_of(bundle)
+    identity = sha256(json.dumps(told).encode())
+    beside = {ENV: _env(bundle, whole, identity)}
     if bundle.profile.config is not None and bundle.files:
         beside[f"{bundle.profile.config}.xml"] = _config(bundle.profile, bundle.files)
     if bundle.profile.plans and not bundle.profile.directory and bundle.files:
@@ -115,7 +117,8 @@ def _write(bundle: Bundle, whole: Path) -> None:
     for name, text in beside.items():
         put(whole / name, text.encode())
     manifest = {
-        **manifest_of(bundle),
+        **told,
+        "identity": identity,
         "beside": {name: sha256(text.encode()) for name, text in beside.items()},
     }
     text = json.dumps(manifest, indent=2)
@@ -123,32 +126,34 @@ def _write(bundle: Bundle, whole: Path) -> None:
 
 
 _HEAD = """\
-# Read this in the environment of every rank, with bash or zsh: . env.sh
+# Source this in the environment of every rank, with bash or zsh: . env.sh
 # Other shells need COLSYNTH_BUNDLE set to the absolute path of this folder.
-if [ "${COLSYNTH_BUNDLE:-}" = "${COLSYNTH_IN_USE:-}" ]; then unset COLSYNTH_BUNDLE; fi
-COLSYNTH_BUNDLE="${COLSYNTH_BUNDLE:-$(CDPATH= cd -- "$(dirname -- "${BASH_SOURCE:-$0}")" && pwd)}"
-if [ ! -f "$COLSYNTH_BUNDLE/manifest.json" ]; then
-  echo "env.sh: no bundle in $COLSYNTH_BUNDLE; set COLSYNTH_BUNDLE to its absolute path first" >&2
-  unset COLSYNTH_BUNDLE
-  return 1
+# The identity tells this bundle from others, where a shell does not say which file it reads.
+for COLSYNTH_HERE in "$(CDPATH= cd -- "$(dirname -- "${BASH_SOURCE:-$0}")" && pwd)" \\
+  "${COLSYNTH_BUNDLE:-}"; do
+  if grep -q "{identity}" "$COLSYNTH_HERE/{manifest}" 2>/dev/null; then break; fi
+  COLSYNTH_HERE=
+done
+if [ -z "$COLSYNTH_HERE" ]; then
+  echo "env.sh: cannot find its bundle: source the file that lies in it, with bash or zsh;" >&2
+  echo "env.sh: in another shell, set COLSYNTH_BUNDLE to its absolute path first" >&2
+  unset COLSYNTH_HERE
+  return 1 2>/dev/null || exit 1
 fi
 # A job uses one bundle: that of the last env.sh. What an earlier one has set is unset.
-if [ -n "${COLSYNTH_IN_USE:-}" ] && [ "$COLSYNTH_IN_USE" != "$COLSYNTH_BUNDLE" ]; then
-  echo "env.sh: $COLSYNTH_BUNDLE replaces $COLSYNTH_IN_USE" >&2
+if [ -n "${COLSYNTH_IN_USE:-}" ] && [ "$COLSYNTH_IN_USE" != "$COLSYNTH_HERE" ]; then
+  echo "env.sh: $COLSYNTH_HERE replaces $COLSYNTH_IN_USE" >&2
 fi
 eval "unset COLSYNTH_IN_USE ${COLSYNTH_IN_USE_NAMES:-}"
 """
 _TAIL = """\
-export COLSYNTH_IN_USE="$COLSYNTH_BUNDLE" COLSYNTH_IN_USE_NAMES="{names}"
-unset COLSYNTH_BUNDLE
+export COLSYNTH_IN_USE="$COLSYNTH_HERE" COLSYNTH_IN_USE_NAMES="{names}"
+unset COLSYNTH_HERE
 """
 
 
-_SELF = f"export {BUNDLE}\n"
-
-
-def _env(bundle: Bundle, whole: Path) -> str:
-    """Return a script that makes a job use the files, wherever the bundle lies.
+def _env(bundle: Bundle, whole: Path, identity: str) -> str:
+    """Return a script that makes a job use the files, wherever the bundle of `identity` lies.
 
     The variables are those for the files as they lie now, which checks them; only then is
     the folder made one that the script finds.
@@ -156,17 +161,18 @@ def _env(bundle: Bundle, whole: Path) -> str:
     paths = [whole / FOLDER / file.name for file in bundle.files]
     values = variables(paths, bundle.profile) if paths else ()
     if bundle.profile.rounds:  # they read the manifest, which lists the files and their checksums
-        return _HEAD + _SELF + _TAIL.format(names="").replace(f"unset {BUNDLE}\n", "")
+        values = ((BUNDLE, str(whole.absolute())),)
     lines = "".join(f'export {name}="{_relocatable(value, whole)}"\n' for name, value in values)
-    if not paths:
+    if not values:
         lines = "# The library serves all sizes itself: there is nothing to set.\n"
     about = _about_config(bundle) if paths else ""
-    return _HEAD + lines + about + _TAIL.format(names=" ".join(name for name, _ in values))
+    head = _HEAD.replace("{identity}", identity).replace("{manifest}", MANIFEST)
+    return head + lines + about + _TAIL.format(names=" ".join(name for name, _ in values))
 
 
 def _relocatable(value: str, whole: Path) -> str:
     """Return a value for double quotes; file names and values of profiles need no escapes."""
-    return value.replace(str(whole.absolute()), "$COLSYNTH_BUNDLE")
+    return value.replace(str(whole.absolute()), "$COLSYNTH_HERE")
 
 
 def _defaults(bundle: Bundle) -> Mapping[str, TunedFile]:
@@ -195,7 +201,7 @@ def _about_config(bundle: Bundle) -> str:
             lines += "# Without Python, the library loads some of them, and aborts calls that 16\n"
             lines += "# bytes times their chunks do not divide, if it finds them here:\n"
             lines += f'# export MSCCLPP_CACHE_DIR="$COLSYNTH_IN_USE/{CACHE}"\n'
-        return f'{lines}export PYTHONPATH="$COLSYNTH_BUNDLE${{PYTHONPATH:+:$PYTHONPATH}}"\n'
+        return f'{lines}export PYTHONPATH="$COLSYNTH_HERE${{PYTHONPATH:+:$PYTHONPATH}}"\n'
     if profile.config is None:
         return ""
     name = f"{profile.config}.xml"

@@ -264,12 +264,31 @@ def test_another_shell_is_told_where_each_bundle_is(bundles):
     assert shown.stdout == f"{bundles[0]}/schedules"
 
 
-def test_a_shell_that_does_not_know_where_a_bundle_is_says_so(bundles, tmp_path):
-    script = f'. {bundles[0]}/env.sh; printf "%s %s" "$?" "${{MSCCL_ALGO_DIR:-}}"'
+def test_a_shell_that_does_not_know_which_file_it_reads_loads_no_other_bundle(bundles):
+    """dash looks in the folder it is in, where another bundle lies; bash knows better."""
+    one, two = bundles
+    script = f"COLSYNTH_BUNDLE=mine:too; . {one}/env.sh; "
+    script += 'printf "%s %s %s" "$?" "${MSCCL_ALGO_DIR:-}" "$COLSYNTH_BUNDLE"; env >&2'
     command = ["sh", "-c", script]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert shown.stdout in ("1 ", f"0 {bundles[0]}/schedules")  # some systems have bash as sh
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=two)
+    assert shown.stdout in ("1  mine:too", f"0 {one}/schedules mine:too")  # bash may be sh
     assert ("set COLSYNTH_BUNDLE" in shown.stderr) == shown.stdout.startswith("1")
+    assert "COLSYNTH_HERE" not in shown.stderr
+    assert str(two) not in shown.stderr.replace(f"PWD={two}", "")
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("lies", ["alone", "in the other"])
+def test_a_copy_outside_its_bundle_ends_a_job(shell, lies, bundles, tmp_path):
+    copy = tmp_path / "env.sh"
+    copy.write_bytes((bundles[0] / "env.sh").read_bytes())
+    if lies == "in the other":
+        (tmp_path / "manifest.json").write_bytes((bundles[1] / "manifest.json").read_bytes())
+    for command in ([shell, str(copy)], [shell, "-c", f"set -eu; . {copy}; echo loaded"]):
+        shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert (shown.returncode, shown.stdout) == (1, "")
+        assert "cannot find its bundle" in shown.stderr
+        assert "only" not in shown.stderr
 
 
 @pytest.mark.parametrize(
