@@ -121,7 +121,7 @@ def compile_(
             model=constants,
             seed=seed,
             progress=show,
-            watch=inside.watch(),
+            watch=inside.watch(force),
         )
     _write(done, destination, force)
     _answer(done, destination, {**failures_field(damage), **told}, json, inside.time_passes)

@@ -15,7 +15,7 @@ from colsynth.cli.output import Destination
 from colsynth.cli.places import check_folder
 from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
-from colsynth.writing import exists
+from colsynth.writing import exists, unwritable
 
 
 @dataclass(frozen=True)
@@ -189,26 +189,34 @@ class InsideOptions:
         _check_dump_dir(self.dump_dir, destination)
         if self.dump_dir is not None:
             check_folder("--dump-dir", self.dump_dir)
-            if not force:
-                _refuse_dumps(self.dump_dir)
+            earlier = _earlier(self.dump_dir)
+            if earlier and not force:
+                advice = "--force replaces all dumps in it, or name another directory"
+                raise exists(earlier[0], advice)
 
-    def watch(self) -> Dumps | None:
-        """Return the observer of the values after passes; None without dump options."""
+    def watch(self, force: bool) -> Dumps | None:
+        """Return the observer of the values after passes; None without dump options.
+
+        With `force`, its dumps replace those of an earlier run.
+        """
         wanted = self.dump_ir is not None or self.dump_dir is not None
-        return Dumps(self.dump_ir, self.dump_dir) if wanted else None
+        return Dumps(self.dump_ir, self.dump_dir, force) if wanted else None
 
 
 class Dumps:
     """Shows or writes intermediate values, as ``--dump-ir`` and ``--dump-dir`` ask."""
 
-    def __init__(self, name: str | None, directory: Path | None) -> None:
-        self.name, self.directory = name, directory
+    def __init__(self, name: str | None, directory: Path | None, force: bool) -> None:
+        self.name, self.directory, self._replaces = name, directory, force
 
     def __call__(self, mode: str, place: int, name: str, value: Any) -> None:
         """Take one value; see `colsynth.compile.run.Watch`."""
         from colsynth.pipeline import dump
 
         if self.directory is not None:
+            if self._replaces:
+                _remove(_earlier(self.directory))
+                self._replaces = False
             dump.write(self.directory / mode, place, name, value)
         if self.name in (name, "all"):
             head = f"{place:02} {name}" + (f" ({mode})" if mode else "")
@@ -221,15 +229,21 @@ def _check_dump_name(name: str | None, known: tuple[str, ...]) -> None:
         raise InputError(Diagnostic("CS202", phrase, help=did_you_mean(name, (*known, "all"))))
 
 
-def _refuse_dumps(folder: Path) -> None:
-    """Raise if a folder holds dumps of an earlier run (CS207)."""
+def _earlier(folder: Path) -> list[Path]:
+    """Return the dumps that an earlier run left in a folder."""
     from colsynth.compile.modes import Mode
     from colsynth.pipeline import dump
 
-    for mode in ("", Mode.IN_PLACE, Mode.OUT_OF_PLACE):
-        found = dump.first_in(folder / mode)
-        if found is not None:
-            raise exists(found, "--force overwrites it, or name another directory")
+    modes = ("", Mode.IN_PLACE, Mode.OUT_OF_PLACE)
+    return [path for mode in modes for path in dump.found_in(folder / mode)]
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as refusal:
+            raise unwritable(path, refusal) from refusal
 
 
 def _check_dump_dir(dumps: Path | None, destination: Destination) -> None:

@@ -29,6 +29,7 @@ from colsynth.model import (
     TimedSchedule,
 )
 from colsynth.pipeline.clock import Clock
+from colsynth.pipeline.dump import PROBLEM
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.selection import taken_sizes, unused
 from colsynth.runtimes.target import Target
@@ -76,7 +77,7 @@ def compile_problem(
         Pipeline.from_text(request.passes).check(Problem, form)
     modes = plan_modes(target.profile, request.mode, request.several, problem.collective)
     if watch is not None:
-        watch("", 0, "problem", problem)
+        watch("", 0, PROBLEM, problem)
     clock = Clock()
     modelled = bool(library_algorithms(target.profile, problem.collective))
     compares, beside = modelled and request.compares, request.jobs > 1

@@ -9,6 +9,7 @@ carry their index, because other rows refer to it.
 from __future__ import annotations
 
 import dataclasses
+import re
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -17,8 +18,11 @@ from typing import Any
 from msgspec import Struct
 
 from colsynth.model import Topology
+from colsynth.pipeline.registry import DEFAULT
 from colsynth.writing import write_files
 
+PROBLEM = "problem"
+"""The name of what goes into the first pass, among those of passes."""
 _WIDTH = 120
 _INDENT = "  "
 
@@ -35,9 +39,14 @@ def file_name(place: int, name: str) -> str:
     return f"{place:02}-{name}.txt"
 
 
-def first_in(directory: Path) -> Path | None:
-    """Return the first dump in a directory, None where there is none."""
-    return min(directory.glob("[0-9][0-9]-*.txt"), default=None)
+def found_in(directory: Path) -> list[Path]:
+    """Return the dumps in a directory, in order: files that `write` may have named."""
+    names = "|".join((PROBLEM, *DEFAULT.names()))
+    return sorted(
+        path
+        for path in directory.glob("*.txt")
+        if re.fullmatch(rf"[0-9]{{2,}}-({names})\.txt", path.name)
+    )
 
 
 def write(directory: Path, place: int, name: str, value: Any) -> Path:

@@ -92,15 +92,22 @@ def test_dumps_in_the_way_of_schedules_are_refused(output, dumps, tmp_path, monk
 def test_dumps_of_an_earlier_run_give_way_to_force_alone(mode, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     case = [*CASE, "-r", "msccl", "-o", "out/", "--dump-dir", "dumps"]
-    old = tmp_path / "dumps" / mode / "01-old.txt"
+    old = tmp_path / "dumps" / mode / "19-build-tree.txt"
+    notes = old.with_name("05-notes.txt")
     old.parent.mkdir(parents=True)
-    old.write_text("old")
+    for path in (old, notes):
+        path.write_text("old")
     assert run(case) == 2
     assert f"error[CS207]: {old.relative_to(tmp_path)} exists" in capsys.readouterr().err
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [old]
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == {old, notes}
+    assert run([*case[:2], *case[4:], "--force"]) == 2
+    assert old.is_file()
     assert run([*case, "--force"]) == 0
     assert (tmp_path / "dumps" / "00-problem.txt").is_file()
+    assert not old.exists()
+    assert notes.read_text() == "old"
     assert len(names(tmp_path / "out")) == 2
+    assert run([*case, "--force"]) == 0
 
 
 def test_a_file_that_came_during_the_work_is_kept(tmp_path, monkeypatch, capsys):
