@@ -134,7 +134,7 @@ class OrderOptions:
         ),
     ] = None
 
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """Return the size of the message; raise InputError CS212 or CS604 if it is none."""
         size = read_size("--size", _USUAL if self.size is None else self.size) or 0
         if size < 1:
@@ -186,23 +186,40 @@ def ranks(
     _refuse_idle(topology, order)
     refuse_stdout("--output", output)
     require_one_stdin(topology, hosts)
+    _refuse_early(launcher, output, order)
     if output is not None:
         refuse_to_overwrite((output,), force)
     data = read_stdin(MACHINE) if is_stdin(hosts) else read_whole(hosts, MACHINE, "CS152")
     listed = read_hosts(decoded(data, STDIN if is_stdin(hosts) else str(hosts)))
     names = tuple(host.name for host in listed)
     places, found = _placed(topology, names, machine, group, order, runtime, seed)
-    require_slots(places, listed)
+    require_slots(places, listed, has_topology=topology is not None)
     started = launch(launcher, places)
     if output is not None and not started.file:
-        phrase = f"--output: {launcher} takes no file for these ranks"
-        raise InputError(Diagnostic("CS636", phrase, help="run the commands that are printed"))
+        raise _no_file(launcher)
     if output is not None:
         write_files({output: started.file.encode()}, replace=force)
     if json:
         emit_json(_as_object(launcher, places, started, output, found, names, order))
         return
     _show(started, output, found, names, order)
+
+
+def _refuse_early(launcher: str, output: Path | None, order: OrderOptions) -> None:
+    """Refuse, before any work, a launcher that is none, and a file that it never takes.
+
+    A found order of hosts keeps the ranks of a host together.
+    """
+    from colsynth.ranks import require_launcher, takes_file
+
+    require_launcher(launcher)
+    if output is not None and not takes_file(launcher, by_host=order.reorder is not None):
+        raise _no_file(launcher)
+
+
+def _no_file(launcher: str) -> InputError:
+    phrase = f"--output: {launcher} takes no file for these ranks"
+    return InputError(Diagnostic("CS636", phrase, help="run the commands that are printed"))
 
 
 def _refuse_idle(topology: str | None, order: OrderOptions) -> None:
@@ -232,7 +249,7 @@ def _placed(
     """Return where each rank runs, in the order that was asked for or found."""
     from colsynth.ranks import Place, placement_of, reorder, reorder_topology
 
-    network, size = order.network(hosts), order.bytes()
+    network, size = order.network(hosts), order.size_bytes()
     if topology is None:
         if network is None or order.reorder is None:
             phrase = "which topology?"
@@ -275,7 +292,7 @@ def _as_object(
     if found is not None:
         answer["reordered"] = {
             "hosts": [hosts[old] for old in found.order],
-            "size_bytes": order.bytes() if found.bandwidth else None,
+            "size_bytes": order.size_bytes() if found.bandwidth else None,
             "before_us": found.before * 1e6,
             "after_us": found.after * 1e6,
             "gap": found.gap,
@@ -292,7 +309,7 @@ def _show(
 ) -> None:
     console = answer_console()
     if found is not None:
-        size = f", {format_size(order.bytes())}" if found.bandwidth else ""
+        size = f", {format_size(order.size_bytes())}" if found.bandwidth else ""
         gain = found.before / found.after
         console.print(
             f"{order.reorder}{size}: {micro_or_milli(found.before)} as listed, "

@@ -5,7 +5,7 @@ ranks so. `reorder` finds an order of hosts, from a topology or a measured matri
 """
 
 from colsynth.ranks.hosts import Place, placement_of, require_slots
-from colsynth.ranks.launchers import LAUNCHERS, Launch, launch
+from colsynth.ranks.launchers import LAUNCHERS, Launch, launch, require_launcher, takes_file
 from colsynth.ranks.matrix import Network, network_of_logs, read_matrices
 from colsynth.ranks.reorder import Reordered, reorder, reorder_topology, reordered
 
@@ -22,5 +22,7 @@ __all__ = [
     "reorder",
     "reorder_topology",
     "reordered",
+    "require_launcher",
     "require_slots",
+    "takes_file",
 ]

@@ -64,14 +64,20 @@ def _without_boxes(
     return tuple(Place(hosts[0], n) if alone else Place(hosts[n], 0) for n in numbers)
 
 
-def require_slots(places: Sequence[Place], listed: Sequence[Host]) -> None:
-    """Refuse a host that takes fewer processes than there are ranks on it (CS631)."""
+def require_slots(
+    places: Sequence[Place], listed: Sequence[Host], *, has_topology: bool = True
+) -> None:
+    """Refuse a host that takes fewer processes than there are ranks on it (CS631).
+
+    Without a topology, all hosts have as many ranks as the user says.
+    """
     ranks = Counter(place.host for place in places)
     for host in listed:
         if host.slots is not None and host.slots < ranks[host.name]:
             found, asked = plural(host.slots, "slot"), plural(ranks[host.name], "rank")
             phrase = f"{host.name} has {found}, and {asked} would run on it"
-            advice = "correct its slots, or choose another topology or --group"
+            other = "choose another topology or --group" if has_topology else "--gpus-per-host"
+            advice = f"correct its slots, or {other}"
             raise InputError(Diagnostic("CS631", phrase, host.at, help=advice))
 
 

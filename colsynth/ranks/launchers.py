@@ -91,15 +91,25 @@ def launch(launcher: str, places: Sequence[Place]) -> Launch:
     InputError
         CS632: the launcher cannot express the order. CS633: there is no such launcher.
     """
-    if launcher not in LAUNCHERS:
-        phrase = f"no launcher {launcher!r}"
-        raise InputError(Diagnostic("CS633", phrase, help=did_you_mean(launcher, LAUNCHERS)))
+    require_launcher(launcher)
     devices: dict[str, list[int]] = {}
     for place in places:
         devices.setdefault(place.host, []).append(place.device)
     runs = tuple((host, len(list(same))) for host, same in groupby(p.host for p in places))
     job = _Job(tuple(places), runs, {host: tuple(found) for host, found in devices.items()})
     return LAUNCHERS[launcher](job)
+
+
+def require_launcher(launcher: str) -> None:
+    """Refuse a launcher that is not in `LAUNCHERS` (CS633)."""
+    if launcher not in LAUNCHERS:
+        phrase = f"no launcher {launcher!r}"
+        raise InputError(Diagnostic("CS633", phrase, help=did_you_mean(launcher, LAUNCHERS)))
+
+
+def takes_file(launcher: str, *, by_host: bool) -> bool:
+    """Whether a launcher may need a file; `by_host`: ranks of a host follow each other."""
+    return launcher != "torchrun" and not (by_host and launcher == "openmpi")
 
 
 def _openmpi(job: _Job) -> Launch:

@@ -169,6 +169,11 @@ def test_slots_of_a_host_are_a_limit(tmp_path, capsys):
     assert run(case) == 2
     assert capsys.readouterr().err.startswith(f"{hosts}:3:1: error[CS631]: n2 has 4 slots")
     assert run([*case, "--group", "0-7,8-11"]) == 0
+    matrix = tmp_path / "latency.csv"
+    matrix.write_text("us,n1,n2\nn1,,5\nn2,5,\n")
+    case = ["ranks", "--hosts", str(hosts), "--for", "slurm", "--matrix", str(matrix)]
+    assert run([*case, "--reorder", "ring", "--gpus-per-host", "8"]) == 2
+    assert "help: correct its slots, or --gpus-per-host\n" in capsys.readouterr().err
 
 
 def test_hosts_of_a_cloud_are_ordered_by_a_matrix_or_by_logs(tmp_path, capsys):
@@ -231,6 +236,24 @@ def test_hosts_are_ordered_for_a_schedule_file():
     found = reorder_topology(woven, program, 2**26)
     assert found.after < 0.9 * found.before
     assert found.after < 1.02 * reorder_topology(plain, program, 2**26).before
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("torchrun", "CS636"),
+        ("torchrun --reorder ring", "CS636"),
+        ("openmpi --reorder ring", "CS636"),
+        ("lsf", "CS633"),
+    ],
+)
+def test_a_file_that_no_launcher_takes_is_refused_before_the_work(
+    words, code, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("colsynth.cli.ranks._placed", None)
+    case = ["ranks", "dgx-a100", "--hosts", "none.txt", "-o", str(tmp_path / "ranks.txt")]
+    assert run([*case, "--for", *words.split()]) == 2
+    assert f"error[{code}]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
