@@ -146,7 +146,8 @@ class TimedOptions:
         typer.Option(
             "--steps",
             metavar="N",
-            help="Largest number of steps of an exact schedule (-a exact).",
+            help="Largest number of steps of an exact schedule (-a exact), in each phase of an "
+            "allreduce, e.g. 3. The command fails if no such schedule is found.",
             rich_help_panel=SEARCH,
             show_default="the fewest possible and one more",
         ),

@@ -61,8 +61,8 @@ class SolveExact:
     chunks_per_gpu : int
         Chunks that every shard is cut into.
     steps : int
-        Most steps; 0 tries the fewest possible and one more. A schedule of more is refused, so
-        neither `intervals` nor `fallback` counts then.
+        Most steps, in each phase of an allreduce; 0 tries the fewest possible and one more. A
+        schedule of more is refused, so neither `intervals` nor `fallback` counts then.
     work : int
         Limit of the solver, in units of its own work, each about a second, shared evenly by all
         questions; as much again for both phases of an allreduce together. The clock decides
@@ -117,7 +117,7 @@ class SolveExact:
         InputError
             As `match-chunks`; CS326: OR-tools is not installed. CS143: no boxes that share NICs.
         LimitError
-            CS327: too many choices for the solver.
+            CS327: too many choices for the solver, or no schedule within `steps` was found.
         """
         if self.between == "all":
             return solve_problem(value, self, target, Limits())

@@ -94,11 +94,13 @@ def test_on_equal_links_steps_are_as_few_as_brute_force_finds(seed):
 
 
 def test_no_schedule_has_more_steps_than_allowed():
-    """A ring of eight needs four steps; without a limit, schedules without steps count too."""
+    """A ring of eight needs four steps a phase; without a limit, schedules without steps count."""
     problem = problem_of(load("ring:8"), "allgather")
     with pytest.raises(LimitError, match="CS327"):
         solved(problem, steps=3)
     assert "in steps is optimal for 4 steps" in solved(problem, steps=4).claim
+    claim = solved(problem_of(load("ring:8"), "allreduce"), steps=4).claim
+    assert claim.count("in steps is optimal for 4 steps") == 2
 
 
 def test_more_steps_are_asked_only_for_less_time():
