@@ -163,15 +163,17 @@ def as_object(found: Calibration) -> dict[str, Any]:
 
 
 def _row(row: Fitted) -> dict[str, Any]:
-    """Return a row; a size has times, a figure of a link has bandwidths."""
-    timed = row.size is not None
-    unit, factor = ("us", 1e6) if timed else ("gb_per_s", 1e-9)
+    """Return a row; a size has times, a figure of a link has bandwidths, and no row has both."""
+    pair = (row.measured, row.predicted)
+    times, rates = (pair, None) if row.size is not None else (None, pair)
     return {
         "log": row.log,
         "line": row.line or None,
         "size_bytes": row.size,
-        f"measured_{unit}": row.measured * factor,
-        f"predicted_{unit}": row.predicted * factor,
+        "measured_us": None if times is None else times[0] * 1e6,
+        "predicted_us": None if times is None else times[1] * 1e6,
+        "measured_gb_per_s": None if rates is None else rates[0] / 1e9,
+        "predicted_gb_per_s": None if rates is None else rates[1] / 1e9,
         "busbw_gb_per_s": None if row.busbw is None else row.busbw / 1e9,
         "residual": row.residual,
     }

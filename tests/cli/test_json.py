@@ -16,6 +16,8 @@ SHARES = {
     *("limited_by", "residual", "noise"),
 }
 """Fractional numbers that have no unit."""
+CONSTANTS = {("constants", key) for key in ("default", "value", "interval_95")}
+"""Constants of the model, in a list of many units; each item names its own."""
 
 COMMANDS = [
     "bound dgx-1v -c allreduce",
@@ -41,14 +43,22 @@ def units():
 
 
 def fractions(value, keys=()):
-    """Yield the keys on the way to every fractional number but constants of the model."""
+    """Yield the keys on the way to every fractional number."""
     if isinstance(value, float):
         yield keys
-    constant = isinstance(value, dict) and "unit" in value
-    for key, inner in value.items() if isinstance(value, dict) and not constant else ():
+    for key, inner in value.items() if isinstance(value, dict) else ():
         yield from fractions(inner, (*keys, key))
     for inner in value if isinstance(value, list) else ():
         yield from fractions(inner, keys)
+
+
+def lists(value):
+    """Yield every list, whose rows have the same keys."""
+    if isinstance(value, list):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, dict | list):
+            yield from lists(inner)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -56,8 +66,10 @@ def test_the_unit_of_every_fraction_stands_in_its_key(command, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert run([*command.split(), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
+    for rows in lists(answer):
+        assert len({frozenset(row) for row in rows if isinstance(row, dict)}) <= 1
     found = set(fractions(answer))
     assert found
     assert len(units()) == 7
-    for keys in found:
+    for keys in found - CONSTANTS:
         assert any(key in SHARES or key.endswith(units()) for key in keys), keys
