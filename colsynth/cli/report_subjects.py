@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -12,6 +13,7 @@ from colsynth.cli.compile_options import SearchOptions
 from colsynth.cli.constants import read_constants
 from colsynth.cli.machine import MachineOptions
 from colsynth.cli.members import grouped
+from colsynth.cli.streams import STDIN
 from colsynth.cli.verify import read_schedule
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.pipeline.options import spelt
@@ -200,9 +202,16 @@ def _shown(
     }
     notes = [*values.get("notes", []), *program.get("notes", [])]
     if not program["verify"]["ok"]:
-        notes.insert(0, f"{source.subject} is bad; 'colsynth verify' says why")
+        notes.insert(0, _failed(source))
     inputs = {f"topology {place.name}": repr(place).encode(), source.subject: data}
     return {**values, **program, "notes": notes}, inputs
+
+
+def _failed(source: Source) -> str:
+    """Return the note on a file that is wrong, with what to type."""
+    name = "-" if source.subject == STDIN else shlex.quote(source.subject)
+    command = f"colsynth verify {name} -r {source.profile.name}"
+    return f"{source.subject} fails verification; {command!r} says why"
 
 
 def _folder(path: Path, wish: Wish) -> Found:
