@@ -190,12 +190,34 @@ def test_numbers_of_numpy_paths_and_numbers_of_trees_are_taken_as_they_come(tmp_
     done = api.compile(problem, "msccl", algorithm="forest", trees=1, level=0)
     assert done.schedule.trees_per_root == 1
     assert api.pack(problem, 1).trees_per_root == 1
+    for seed in (np.uint8(3), 3):
+        api.write_schedule(api.synthesize(problem, seed=seed).schedule, tmp_path / f"{seed!r}.npz")
+    narrow, plain = tmp_path / f"{np.uint8(3)!r}.npz", tmp_path / "3.npz"
+    assert narrow.read_bytes() == plain.read_bytes()
+    ring = api.make_problem(RING, "allgather")
+    api.survey(ring, algorithm="ring", seed=np.uint8(3), folder=tmp_path / "survey")
     assert api.damage(RING, gpus=[1]).topology == api.damage(RING, gpus=["1"]).topology
 
 
 def test_other_objects_than_topologies_and_whole_bytes_are_refused():
-    with pytest.raises(InputError, match="make_problem takes a topology, not 'ring:4'"):
-        api.make_problem("ring:4", "allgather")
+    for function, more in (
+        (api.make_problem, ["allgather"]),
+        (api.damage, []),
+        (api.tune, [["allgather"], "msccl", [1024]]),
+    ):
+        with pytest.raises(InputError, match=f"{function.__name__} takes a topology, not 'ring:4'"):
+            function("ring:4", *more)
+    with pytest.raises(InputError, match="simulate takes a topology, not 'ring:4'"):
+        api.simulate(b"", "msccl", "ring:4", [1024])
+    for function, more in (
+        *((api.compile, ["msccl"]), (api.file_names, ["msccl"]), (api.communicators, ["msccl"])),
+        *((api.bound, []), (api.allreduce_bound, []), (api.synthesize, []), (api.frontier, [])),
+        *((api.survey, []), (api.pack, []), (api.steps, []), (api.heights, [])),
+        (api.compare, [[1024]]),
+    ):
+        phrase = f"CS200.*{function.__name__} takes a problem, not an object of type Topology"
+        with pytest.raises(InputError, match=phrase):
+            function(RING, *more)
     done = api.compile(api.make_problem(RING, "allgather"), "msccl", algorithm="ring", level=0)
     with pytest.raises(InputError, match=r"size 1.5: expected a whole number"):
         api.simulate(done.artefacts[0].data, "msccl", RING, [1.5])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from colsynth.api.given import require_problem
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
@@ -170,6 +171,7 @@ def _of_sketch(
     """Return the options that a sketch states, and the size; refuse other algorithms (CS217)."""
     from colsynth.sketches.given import defaults
 
+    require_problem(problem, "compile")
     if problem.sketch is None or (passes is None and algorithm in _TIMED):
         stated = defaults(problem)
         return stated, stated.get("size") if size is None else size
@@ -256,6 +258,7 @@ def file_names(
     from colsynth.compile.groups import machines_of
     from colsynth.runtimes.catalog import profile
 
+    require_problem(problem, "file_names")
     problem = machines_of(problem, profile(runtime))[0].problem
     modes = plan_modes(profile(runtime), parse_mode(mode), several, problem.collective)
     return tuple(file_name(problem, runtime, item) for item in modes)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colsynth.api.given import require_problem
 from colsynth.model import Forest, Problem
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def steps(problem: Problem) -> StepBound:
     from colsynth.bounds.steps import step_bound
     from colsynth.verify.steps import check_steps
 
+    require_problem(problem, "steps")
     found = step_bound(problem)
     if problem.topology.size <= _CHECKED:
         check_steps(problem, found)
@@ -90,6 +92,7 @@ def heights(
     from colsynth.verify import check_forest
     from colsynth.verify.heights import check_heights
 
+    require_problem(problem, "heights")
     optimum, highest = bound(problem), pack(problem, "optimal")
     rows: list[HeightRow] = []
     best = Fraction(0)

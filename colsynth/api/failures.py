@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colsynth.api.given import require_problem, require_topology, whole_seed
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def damage(
     from colsynth.topology.failure_text import read_failures
     from colsynth.topology.failures import apply_failures
 
+    require_topology(topology, "damage")
     names = [str(gpu) for gpu in gpus]
     failures = read_failures(topology, links=links, gpus=names, nics=nics, degraded=degraded)
     return apply_failures(topology, failures)
@@ -117,11 +119,13 @@ def survey(
     from colsynth.survey import survey as examine_all
     from colsynth.topology.single_failures import read_kinds
 
+    require_problem(problem, "survey")
     require_jobs(jobs)
     kinds = read_kinds(failures)
     problem = machine_of(problem, profile(runtime))
     algorithm = algorithm or first_algorithms(problem.collective)[0]
-    case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, seed, model)
+    number = whole_seed(seed)
+    case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, number, model)
     place = None if folder is None else Path(folder)
     with Workers(jobs, executor) as workers:
         return examine_all(case, place, workers, progress, force=force)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from colsynth.api.given import require_topology
 from colsynth.errors import Diagnostic, Span, VerificationError
 from colsynth.model import Finding, Report, Topology
 from colsynth.units import plural
@@ -85,6 +86,7 @@ def simulate(
     from colsynth.simulate import Simulation, read_source
     from colsynth.simulate import simulate as execute
 
+    require_topology(topology, "simulate")
     target = profile(runtime)
     program = executable(read_source(data, target, subject), topology, anyway=anyway)
     points = execute(program, topology, target, sizes, model)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from colsynth.api.given import require_problem, require_topology
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_whole, same_name
 from colsynth.model import (
     AllreduceBound,
@@ -105,7 +106,7 @@ def make_problem(
         root that does not fit, CS216 for groups that do not, CS137 for shards that cannot be,
         CS217 for options that do not go together, and whatever is wrong with a file, at its place.
     """
-    _require_topology(topology)
+    require_topology(topology, "make_problem")
     if sketch is not None:
         given = sketch if isinstance(sketch, Sketch) else read_sketch(sketch, topology).sketch
         whole = make_problem(
@@ -143,13 +144,6 @@ def make_problem(
     return _sharded(problem, root, shards)
 
 
-def _require_topology(given: object) -> None:
-    """Refuse another object, such as the name of a topology (CS200)."""
-    if not isinstance(given, Topology):
-        phrase = f"make_problem takes a topology, not {given!r}"
-        raise InputError(Diagnostic("CS200", phrase, help="api.load_topology makes one"))
-
-
 def read_sketch(path: str | Path, topology: Topology) -> Found:
     """Return the sketch of a file for a topology, with notes on what of it is not used.
 
@@ -161,6 +155,7 @@ def read_sketch(path: str | Path, topology: Topology) -> Found:
     """
     from colsynth.sketches.read import read_sketch as read
 
+    require_topology(topology, "read_sketch")
     return read(Path(path), topology)
 
 
@@ -286,6 +281,7 @@ def communicators(problem: Problem, runtime: str) -> tuple[Communicator, ...]:
     from colsynth.compile.groups import machines_of
     from colsynth.runtimes.catalog import profile
 
+    require_problem(problem, "communicators")
     return machines_of(problem, profile(runtime))
 
 
@@ -306,6 +302,7 @@ def bound(problem: Problem) -> Bound | FlowBound:
     """
     from colsynth.bounds.optimum import optimum
 
+    require_problem(problem, "bound")
     return optimum(problem)
 
 
@@ -322,4 +319,5 @@ def allreduce_bound(problem: Problem) -> AllreduceBound:
     """
     from colsynth.bounds.optimum import allreduce_optimum
 
+    require_problem(problem, "allreduce_bound")
     return allreduce_optimum(problem)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colsynth.api.given import require_problem
 from colsynth.errors import require_least
 from colsynth.model import Problem
 
@@ -52,7 +53,7 @@ def synthesize(
     algorithm : str
         ``"ten"`` matches chunks to links; ``"exact"`` finds the shortest schedule in few steps.
     steps : int, optional
-        For ``"exact"``: most steps.
+        For ``"exact"``: most steps, in each phase of an allreduce.
     work : int, optional
         For ``"exact"``: limit of the solver, in units of about a second.
     budget : int, optional
@@ -66,6 +67,8 @@ def synthesize(
     ------
     InputError
         Wrong options, or numbers that do not fit 64 bits.
+    LimitError
+        CS327: exact found no schedule within `steps`, or there are too many choices for it.
     InfeasibleError
         Some chunk cannot reach a GPU that wants it.
     DefectError
@@ -74,6 +77,7 @@ def synthesize(
     from colsynth.compile.synthesize import synthesize_problem
     from colsynth.runtimes.target import Context
 
+    require_problem(problem, "synthesize")
     context = Context(seed=seed) if progress is None else Context(seed=seed, progress=progress)
     options = {
         "size": size,
@@ -110,6 +114,7 @@ def frontier(
     """
     from colsynth.synthesis.exact.frontier import Frontier
 
+    require_problem(problem, "frontier")
     require_least("--chunks-per-gpu", most_chunks, 1)
     require_least("--work", work, 1)
     return Frontier(problem, most_chunks, work, seed).walk()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colsynth.api.given import require_problem, require_topology, whole_seed
 from colsynth.api.problem import find_collective, make_problem
 from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import Problem, Topology
@@ -67,6 +68,7 @@ def compare(
     from colsynth.tuning import Case, Means
     from colsynth.tuning import compare as measure
 
+    require_problem(problem, "compare")
     ordered = tuple(sorted(set(sizes)))
     if not ordered:
         raise InputError(Diagnostic("CS217", "which sizes?", help="give one or more, in bytes"))
@@ -74,7 +76,7 @@ def compare(
     problem = machine_of(problem, profile(runtime))
     ceiling = best_optimum(problem).algbw
     with Workers(jobs, executor) as workers:
-        case = Case(problem, runtime, ordered, model=model, seed=seed, limited=True)
+        case = Case(problem, runtime, ordered, model=model, seed=whole_seed(seed), limited=True)
         means = Means(budget, workers, progress=progress)
         return measure(case, ceiling, means, algorithms)
 
@@ -124,6 +126,7 @@ def tune(
     from colsynth.tuning import tune as make
     from colsynth.writing import claimed
 
+    require_topology(topology, "tune")
     names = tuple(dict.fromkeys(map(find_collective, collectives)))
     if not names:
         phrase = "which collectives?"
@@ -132,7 +135,7 @@ def tune(
     rooted = [name for name in names if name.rooted] or names
     problems = [make_problem(topology, n, root if n in rooted else None) for n in names]
     cases = [
-        Case(problem, runtime, fitting, model=model, seed=seed, limited=True)
+        Case(problem, runtime, fitting, model=model, seed=whole_seed(seed), limited=True)
         for problem in problems
     ]
     with claimed(journal), Workers(jobs, executor) as workers:

@@ -48,6 +48,7 @@ class Context:
 
     def __post_init__(self) -> None:
         require_least("--seed", self.seed, 0)
+        object.__setattr__(self, "seed", int(self.seed))  # numpy's overflow where it is multiplied
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,29 @@
+"""Checks of the objects that functions of the API are given, which type checkers may not see."""
+
+from __future__ import annotations
+
+from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.model import Problem, Topology
+
+
+def require_topology(given: object, caller: str) -> None:
+    """Refuse another object than a topology, such as the name of one (CS200)."""
+    if not isinstance(given, Topology):
+        raise _refusal(given, f"{caller} takes a topology", "api.load_topology makes one")
+
+
+def require_problem(given: object, caller: str) -> None:
+    """Refuse another object than a problem, such as a topology (CS200)."""
+    if not isinstance(given, Problem):
+        raise _refusal(given, f"{caller} takes a problem", "api.make_problem makes one")
+
+
+def whole_seed(given: int) -> int:
+    """Return a seed as an int, also numpy's; refuse what is no whole number from 0 (CS210)."""
+    require_least("--seed", given, 0)
+    return int(given)
+
+
+def _refusal(given: object, expected: str, advice: str) -> InputError:
+    seen = repr(given) if isinstance(given, str) else f"an object of type {type(given).__name__}"
+    return InputError(Diagnostic("CS200", f"{expected}, not {seen}", help=advice))
