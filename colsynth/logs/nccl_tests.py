@@ -16,17 +16,18 @@ from colsynth.logs.log import TESTS, Device, Pinned, Row, Started, number_of
 
 _TYPE = re.compile(r"u?int\d+|half|float|double|bfloat16|f8e\dm\d|fp8_e\dm\d|u?char|int|float\d+")
 _DEVICE = re.compile(
-    r"\bRank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[[^]]*\]\s*(.*)"
+    r"\bRank\s+(\d{1,9})\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d{1,9})\s+\[[^]]*\]\s*(.*)"
 )
 _TEST = re.compile(r"\b([a-z_]+)_perf(?:_mpi)?\b")
-_GPUS = re.compile(r"\bnThread\s+(\d+)\s+nGpus\s+(\d+)\b")
+_GPUS = re.compile(r"\bnThread\s+(\d{1,9})\s+nGpus\s+(\d{1,9})\b")
 _SET = re.compile(r"NCCL_(ALGO|PROTO)(?: set by environment to |=)[\"']?([^\s\"']+)")
-_CHANNELS = re.compile(r"\b(\d+) coll channels")
-_PER_PEER = re.compile(r"\b(\d+) p2p channels per peer")
-_CHANNEL = re.compile(r"NCCL INFO Channel \d+/(\d+) :")
+_CHANNELS = re.compile(r"\b(\d{1,9}) coll channels")
+_PER_PEER = re.compile(r"\b(\d{1,9}) p2p channels per peer")
+_CHANNEL = re.compile(r"NCCL INFO Channel \d+/(\d{1,9}) :")
 _LAUNCHER = re.compile(r"\b(?:mpirun|mpiexec|orterun|srun)\b")
-_PROCESSES = re.compile(r"\s(?:-np?|--np?|--ntasks)[ =]*(\d+)(?=\s)")
-_THREADS = re.compile(r"\s(?:-t|--nthreads|-g|--ngpus)[ =]*(\d+)(?=\s|$)")
+_PROCESSES = re.compile(r"\s(?:-np?|--np?|--ntasks)[ =]*(\d{1,9})(?=\s)")
+_THREADS = re.compile(r"\s(?:-t|--nthreads|-g|--ngpus)[ =]*(\d{1,9})(?=\s|$)")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _LABEL = re.compile(r"^\s*\d+:\s")
 """What srun --label puts before every line."""
 
@@ -146,8 +147,7 @@ def protocol_of(text: str) -> str | None:
 def _is_row(words: Sequence[str]) -> bool:
     return (
         len(words) > 2
-        and words[0].isdigit()
-        and words[1].isdigit()
+        and all(_NUMBER.fullmatch(word) for word in words[:2])
         and _TYPE.fullmatch(words[2]) is not None
     )
 

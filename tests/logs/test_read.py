@@ -2,12 +2,15 @@
 
 import math
 import random
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from colsynth.errors import InputError
 from colsynth.logs import Device, Pinned, read_log
+from tests.each import each
 from tests.fuzz.mutations import mutated_text, pick
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "logs"
@@ -118,6 +121,17 @@ def test_tools_that_measure_links():
     assert [wire.value for wire in rates.wires] == [23400 * 2**20, 23500 * 2**20]
     (latency,) = read_log(CORPUS / "ib_send_lat.txt").wires
     assert (latency.what, latency.value) == ("latency", pytest.approx(1.6e-6))
+
+
+@each("name", sorted(path.name for path in CORPUS.iterdir()))
+def test_a_number_of_any_length_is_read_or_refused(name, tmp_path):
+    """Python converts no text of more than 4300 digits."""
+    text = (CORPUS / name).read_text()
+    for number in tuple(re.finditer("[0-9]+", text))[:60]:
+        longer = text[: number.start()] + "9" * 5000 + text[number.end() :]
+        (tmp_path / name).write_text(longer)
+        with suppress(InputError):
+            read_log(tmp_path / name)
 
 
 @pytest.mark.parametrize(

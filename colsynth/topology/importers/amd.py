@@ -33,7 +33,7 @@ _SECTIONS = {
     "other": re.compile(r"[A-Z][A-Z -]* TABLE:|=+.*"),
 }
 _NAME = re.compile(r"GPU[0-9]{1,4}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
-_NUMA = re.compile(r"GPU\[([0-9]+)\]\s*:\s*\(Topology\) Numa Node:\s*(-?[0-9]+)")
+_NUMA = re.compile(r"GPU\[([0-9]{1,4})\]\s*:\s*\(Topology\) Numa Node:\s*(-?[0-9]+)")
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _PAIR = re.compile(
     r"\(Topology\) (Weight|Hops|Link type) between DRM devices ([0-9]+) and ([0-9]+)"

@@ -203,5 +203,8 @@ def _namesakes(net: _Net, host: str, members: list[tuple[str, str]]) -> Iterator
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
-    """Return a key that sorts mlx5_10 behind mlx5_9."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+    """Return a key that sorts mlx5_10 behind mlx5_9, however long numbers are."""
+    parts = re.split(r"([0-9]+)", text)
+    return [
+        (len(bare := part.lstrip("0")) + 1, bare) if part.isdigit() else (0, part) for part in parts
+    ]

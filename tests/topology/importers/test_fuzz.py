@@ -6,6 +6,7 @@ COLSYNTH_FUZZ_CASES says how many files are mutated, COLSYNTH_FUZZ_SEED which on
 import os
 import random
 import re
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from colsynth.cli.codes import explanations
 from colsynth.errors import InputError
 from colsynth.topology import load
 from colsynth.topology.importers import Request, Wishes, import_topology
+from tests.each import each
 from tests.fuzz.mutations import NUMBERS, SCRAPS, mutated_bytes, mutated_text, pick
 from tests.watchdog import TooLong, at_most
 
@@ -129,3 +131,15 @@ def test_every_mutated_file_becomes_a_topology_or_one_diagnostic():
     wrong = [found for case in range(CASES) if (found := fault(case, paths, done))]
     assert not wrong, "\n".join(wrong[:20])
     assert len(done) > CASES / 5  # so that what comes after reading is tried too
+
+
+@each("path", [path for path in files() if path.is_relative_to(FOLDERS[0])])
+def test_a_number_of_any_length_is_read_or_refused(path):
+    """Python converts no text of more than 4300 digits."""
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    numbers = list(re.finditer("[0-9]+", text))
+    request = requests(random.Random(path.name), path.name)
+    for one in numbers[:: 1 + len(numbers) // 12]:
+        longer = text[: one.start()] + "9" * 5000 + text[one.end() :]
+        with suppress(InputError):
+            import_topology([(path.name, longer.encode("utf-8", "surrogatepass"))], request)
