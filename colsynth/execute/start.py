@@ -23,6 +23,8 @@ from colsynth.execute.job import Job, Outcome
 BACKENDS = ("mpi", "gloo", "nccl")
 _EXTRA = {"mpi": ("mpi4py", "mpi"), "gloo": ("torch", "torch"), "nccl": ("torch", "torch")}
 _LOOK = 0.02
+_KILLED = (-signal.SIGKILL, signal.SIGKILL, 128 + signal.SIGKILL)
+"""Exit codes of a process that was killed, of MPICH's mpiexec and of Open MPI's beside it."""
 _STARTING = 60.0
 """Seconds until the first rank must have begun; machines with many ranks per core are slow."""
 
@@ -94,6 +96,8 @@ def execute(job: Job, backend: str, told: Callable[[Outcome], None] | None = Non
                     last = time.monotonic()
                     if told is not None:
                         told(outcome)
+                if any(code in _KILLED for code in ended):
+                    raise _killed()
                 if any(code not in (None, 0) for code in ended):
                     raise _failed("a rank ended early", folder)
                 if all(code == 0 for code in ended):
@@ -114,6 +118,13 @@ def _read(folder: Path) -> list[Outcome]:
         return []
     lines = text.split(b"\n")[:-1]
     return [msgspec.json.decode(line, type=Outcome) for line in lines]
+
+
+def _killed() -> NegativeFinding:
+    """Return the refusal where what the others say of it tells nothing."""
+    note = "by SIGKILL, as systems do where memory runs out"
+    advice = "give a smaller --size: every rank holds its buffers, and the expected ones"
+    return NegativeFinding(Diagnostic("CS662", "a rank was killed", notes=(note,), help=advice))
 
 
 def _failed(phrase: str, folder: Path) -> NegativeFinding:

@@ -247,3 +247,19 @@ def test_wrong_options_are_refused_before_anything_starts(files, capsys, options
     path = next(p for p, name, _ in files if p.stem == "msccl-allreduce-1")
     assert run(["run", str(path), *options]) == 2
     assert code in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("end", ["kill -9 $$", "exit 9", "exit 137"])
+def test_a_rank_that_the_system_kills_is_told_from_one_that_fails(
+    files, tmp_path, monkeypatch, capsys, end
+):
+    """The launcher stands for those of MPICH and Open MPI, which end like their ranks."""
+    launcher = tmp_path / "mpiexec"
+    launcher.write_text(f"#!/bin/sh\necho noise >&2\n{end}\n")
+    launcher.chmod(0o755)
+    monkeypatch.setattr("colsynth.execute.start._mpiexec", lambda: str(launcher))
+    assert run(["run", str(files[0][0])]) == 1
+    told = capsys.readouterr().err
+    assert "CS662" in told
+    assert "a rank was killed" in told
+    assert "noise" not in told
