@@ -59,16 +59,7 @@ def timed_rate(schedule: TimedSchedule, bound: Fraction) -> LinkRate:
     As of a forest, what counts is how much each link carries: runtimes pass chunks on in small
     parts, so they neither keep its times nor wait for whole chunks.
     """
-    import numpy as np
-
-    links = schedule.problem.topology.links
-    load = np.zeros(len(links), np.int64)
-    for phase in schedule.phases:
-        carried = np.repeat(np.diff(phase.first), np.diff(phase.hops.first))
-        np.add.at(load, phase.hops.links, carried)
-    pairs = zip(load.tolist(), links, strict=True)
-    slowest = max(chunks / link.bandwidth for chunks, link in pairs)
-    return LinkRate(schedule.size / (schedule.chunk_bytes * slowest), bound)
+    return LinkRate(schedule.link_rate, bound)
 
 
 def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate | None:

@@ -196,6 +196,19 @@ class TimedSchedule:
         return self.seconds / self.bound.seconds - 1
 
     @property
+    def link_rate(self) -> Fraction:
+        """Bytes of the message per second, if the busiest link never idles."""
+        import numpy as np
+
+        links = self.problem.topology.links
+        load = np.zeros(len(links), np.int64)
+        for phase in self.phases:
+            carried = np.repeat(np.diff(phase.first), np.diff(phase.hops.first))
+            np.add.at(load, phase.hops.links, carried)
+        pairs = zip(load.tolist(), links, strict=True)
+        return self.size / (self.chunk_bytes * max(n / link.bandwidth for n, link in pairs))
+
+    @property
     def transfers(self) -> int:
         """Number of transfers of all phases."""
         return sum(phase.transfers for phase in self.phases)

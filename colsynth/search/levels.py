@@ -60,7 +60,8 @@ LATE = ("match-chunks.chunks_per_gpu",)
 """Choices that wait until other algorithms were tried, where any may be taken.
 
 More chunks of a timed schedule are twice the work: an alltoall by rccl on eight DGX A100, where
-`two-level` wins in any case, takes 19 s like this, and 30 otherwise.
+`two-level` wins in any case, takes 19 s like this, and 30 otherwise. They are left out where they
+cannot help much (`colsynth.search.chunks`): 72 GPUs on a switch take 6 s so, and took 10.
 """
 
 REPEATED = ("match-chunks.chunks_per_gpu", "lower-forest.instances", "lower-timed.instances")

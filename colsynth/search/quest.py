@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import islice
 
 from colsynth.bounds.runtime import Optimum, runtime_bounds
@@ -13,6 +14,7 @@ from colsynth.model.problem import PHASES
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.ahead import Seen, learn, seen_by
 from colsynth.search.case import Case, usable_protocols
+from colsynth.search.chunks import needless
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
 from colsynth.search.levels import (
@@ -70,11 +72,14 @@ class Quest:
     searcher : Searcher
     free_roots : bool
         Whether the bound of an allreduce is better with free roots.
+    optimum : Fraction or None
+        Bytes per second that no schedule beats, if that is known.
     """
 
     wish: Wish
     searcher: Searcher
     free_roots: bool
+    optimum: Fraction | None = None
 
     @classmethod
     def of(
@@ -88,7 +93,7 @@ class Quest:
         least = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
         pinned = frozenset(wish.settings)
         searcher = Searcher(workshop, objective, means, protocols, pinned, least)
-        return cls(wish, searcher, gains_by_free_roots(optimum))
+        return cls(wish, searcher, gains_by_free_roots(optimum), optimum.algbw)
 
     @property
     def _case(self) -> Case:
@@ -227,8 +232,7 @@ class Quest:
         """Yield plans to start from, and options that are not varied from there.
 
         On direct-connect fabrics, and where links are not what takes the time, shortest-path trees
-        or one tree per GPU may win; elsewhere the fewest trees, at some size or other. With free
-        roots, the trees that links ask for may (`_lacks_trees`).
+        or one tree per GPU may win; elsewhere the fewest trees, or those that free roots ask for.
         """
         from colsynth.synthesis.forest.rate import FARTHEST, fewest_trees
 
@@ -250,15 +254,13 @@ class Quest:
         yield from self._gridded(best)
 
     def _lacks_trees(self) -> bool:
-        """Whether a few trees with free roots led to a program that is far from the floor (`FAR`).
+        """Whether few trees with free roots led far from the floor (`FAR`).
 
-        A few are often faster until chunks are merged and ordered; then the number that the links
-        ask for wins by up to a third, as where one NIC of three boxes is missing.
+        They are often the fastest until chunks are merged; where a NIC is missing, not after that.
         """
         best, overall = self.searcher.best("roots"), self.searcher.best()
-        if not self.free_roots or best is None or overall is None:
-            return False
-        return best.plan.option("trees") != "auto" and self.searcher.behind(overall) > FAR
+        few = best is not None and best.plan.option("trees") != "auto"
+        return self.free_roots and few and bool(overall and self.searcher.behind(overall) > FAR)
 
     def _gridded(self, best: Measured | None) -> Iterator[tuple[Plan, frozenset[str]]]:
         """Yield grids behind a big switch, where the best program is far from the floor (`FAR`).
@@ -336,12 +338,12 @@ class Quest:
         searcher.sweep(OWN, later)
         searcher.vary_protocol()
         searcher.sweep(OWN, later)
-        best = searcher.best()
-        if anything and best is not None and not searcher.is_near():
+        if anything and searcher.best() is not None and not searcher.is_near():
             learn(searcher, None if ahead is None else ahead.result())
             self._try_others()
             searcher.vary_protocol()
-            searcher.sweep(tuple(ALGORITHMS))
+            but = needless(searcher.best(), searcher.workshop, self.optimum)
+            searcher.sweep(tuple(ALGORITHMS), but)
             rival = searcher.best(*PATTERNS)
             if rival and searcher.ratio(rival, searcher.best() or rival) <= CLOSE:
                 searcher.sweep(PATTERNS)
