@@ -187,3 +187,9 @@ def require_least(option: str, value: int, least: int, most: int | None = None) 
     if value < least or (most is not None and value > most):
         span = f"from {least}" if most is None else f"from {least} to {most}"
         raise InputError(Diagnostic("CS210", f"{option} {value}: expected a number {span}"))
+
+
+def whole_seed(given: int) -> int:
+    """Return a seed as an int, also numpy's; refuse what is no whole number from 0 (CS210)."""
+    require_least("--seed", given, 0)
+    return int(given)  # numpy's would overflow where it is multiplied

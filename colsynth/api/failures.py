@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_problem, require_topology, whole_seed
+from colsynth.api.given import require_problem, require_topology
+from colsynth.errors import whole_seed
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Problem, Topology
 
 
@@ -16,12 +16,6 @@ def require_problem(given: object, caller: str) -> None:
     """Refuse another object than a problem, such as a topology (CS200)."""
     if not isinstance(given, Problem):
         raise _refusal(given, f"{caller} takes a problem", "api.make_problem makes one")
-
-
-def whole_seed(given: int) -> int:
-    """Return a seed as an int, also numpy's; refuse what is no whole number from 0 (CS210)."""
-    require_least("--seed", given, 0)
-    return int(given)
 
 
 def _refusal(given: object, expected: str, advice: str) -> InputError:

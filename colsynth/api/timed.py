@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colsynth.api.given import require_problem
-from colsynth.errors import require_least
+from colsynth.errors import require_least, whole_seed
 from colsynth.model import Problem
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def frontier(
     require_problem(problem, "frontier")
     require_least("--chunks-per-gpu", most_chunks, 1)
     require_least("--work", work, 1)
-    return Frontier(problem, most_chunks, work, seed).walk()
+    return Frontier(problem, most_chunks, work, whole_seed(seed)).walk()
 
 
 def write_schedule(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_problem, require_topology, whole_seed
+from colsynth.api.given import require_problem, require_topology
 from colsynth.api.problem import find_collective, make_problem
-from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.errors import Diagnostic, InputError, require_least, whole_seed
 from colsynth.model import Problem, Topology
 
 if TYPE_CHECKING:

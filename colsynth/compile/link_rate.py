@@ -53,15 +53,6 @@ def forest_rate(forest: Forest, bound: Fraction) -> LinkRate:
     return LinkRate(max(forest.algbw, forest.chunks / slowest), bound)
 
 
-def timed_rate(schedule: TimedSchedule, bound: Fraction) -> LinkRate:
-    """Return what links allow a timed schedule, beside what they allow any schedule.
-
-    As of a forest, what counts is how much each link carries: runtimes pass chunks on in small
-    parts, so they neither keep its times nor wait for whole chunks.
-    """
-    return LinkRate(schedule.link_rate, bound)
-
-
 def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate | None:
     """Return the rate of a program's links; None of rounds, and where switches copy or add.
 
@@ -86,12 +77,25 @@ def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate
     return LinkRate(program.header.chunks / slowest, bound)
 
 
-def detours(schedule: object, links: LinkRate | None, program: Program) -> tuple[str, ...]:
+def best_rate(schedule: object, taken: LinkRate | None, bound: Fraction) -> LinkRate | None:
+    """Return what links allow a schedule, given what they allow the connections of its program.
+
+    Of forests and timed schedules, what counts is how much each link carries: runtimes pass chunks
+    on in small parts, so they neither keep times nor wait for whole chunks.
+    """
+    if isinstance(schedule, Forest):
+        return forest_rate(schedule, bound)
+    if not isinstance(schedule, TimedSchedule):
+        return taken
+    timed = LinkRate(schedule.link_rate, bound)
+    return timed if taken is None else max(timed, taken, key=lambda rate: rate.algbw)
+
+
+def detours(schedule: object, links: LinkRate | None, taken: LinkRate | None) -> tuple[str, ...]:
     """Return a note where connections cannot be told to take the ways a schedule counts on."""
-    if not isinstance(schedule, Forest | TimedSchedule) or links is None:
+    if not isinstance(schedule, Forest | TimedSchedule) or links is None or taken is None:
         return ()
-    taken = link_rate(program, schedule.problem.topology, links.bound)
-    if taken is None or taken.algbw >= _NEARLY * links.algbw:
+    if taken.algbw >= _NEARLY * links.algbw:
         return ()
     counted, allowed = (format_bandwidth(rate.algbw) for rate in (links, taken))
     what = "trees count" if isinstance(schedule, Forest) else "the timed schedule counts"

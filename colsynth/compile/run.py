@@ -13,20 +13,18 @@ from itertools import zip_longest
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
 from colsynth.compile.files import Maker, Watch, aimed
-from colsynth.compile.link_rate import LinkRate, detours, forest_rate, link_rate, timed_rate
+from colsynth.compile.link_rate import best_rate, detours, link_rate
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
 from colsynth.compile.request import Request
-from colsynth.compile.result import Artefact, Compilation, Prediction, Schedule
+from colsynth.compile.result import Artefact, Compilation, Prediction
 from colsynth.compile.served import Served, compared, served
 from colsynth.errors import DefectError, Diagnostic, InputError, NegativeFinding
 from colsynth.jobs.beside import Beside
 from colsynth.model import (
-    Forest,
     Problem,
     Program,
     RoundProgram,
     ThreadblockProgram,
-    TimedSchedule,
 )
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.dump import PROBLEM
@@ -169,7 +167,8 @@ def _compiled(
         schedule, artefacts = maker.make(known)
         limits = beside.result()
     programs = [artefact.program for artefact in artefacts]
-    links = _links(schedule, programs[0], problem, found)
+    taken = link_rate(programs[0], problem.topology, found.bound)
+    links = best_rate(schedule, taken, found.bound)
     notes = (
         *_given_up(found),
         *search_notes(found.start, measured, case),
@@ -180,7 +179,7 @@ def _compiled(
         *plan_notes(problem, target.profile, plan.protocol),
         *_warnings(artefacts),
         *target.profile.warnings,
-        *detours(schedule, links, programs[0]),
+        *detours(schedule, links, taken),
     )
     predicted = _predictions(measured, found, programs)
     if limits is None or limits[0] != predicted:
@@ -216,16 +215,6 @@ def _served(
     sides = {"below": not request.least_given, "above": target.max_bytes is None}
     asked = request.size is not None
     return served(program, case, library, times, found.floors[-1], asked=asked, **sides)
-
-
-def _links(schedule: Schedule, program: Program, problem: Problem, found: Found) -> LinkRate | None:
-    if isinstance(schedule, TimedSchedule):
-        timed = timed_rate(schedule, found.bound)
-        file = link_rate(program, problem.topology, found.bound)
-        return timed if file is None else max(timed, file, key=lambda rate: rate.algbw)
-    if isinstance(schedule, Forest):
-        return forest_rate(schedule, found.bound)
-    return link_rate(program, problem.topology, found.bound)
 
 
 def _limits(

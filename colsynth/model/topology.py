@@ -115,12 +115,12 @@ class Topology:
             if ends[0].box == ends[1].box and all(end.kind is not Kind.NIC for end in ends):
                 beside.setdefault(link.source, []).append(link.target)
                 beside.setdefault(link.target, []).append(link.source)
-        found = dict.fromkeys(self.ranks)
+        found = set(self.ranks)
         waiting = list(found)
-        for node in waiting:
-            fresh = [other for other in beside.get(node, ()) if other not in found]
-            found |= dict.fromkeys(fresh)
-            waiting += dict.fromkeys(fresh)
+        while waiting:
+            fresh = set(beside.get(waiting.pop(), ())) - found
+            found |= fresh
+            waiting += fresh
         return frozenset(found)
 
     @cached_property

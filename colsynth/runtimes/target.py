@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from colsynth.errors import require_least
+from colsynth.errors import whole_seed
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import (
@@ -47,8 +47,7 @@ class Context:
     progress: Callable[[str, int, int], None] = _silent
 
     def __post_init__(self) -> None:
-        require_least("--seed", self.seed, 0)
-        object.__setattr__(self, "seed", int(self.seed))  # numpy's overflow where it is multiplied
+        object.__setattr__(self, "seed", whole_seed(self.seed))
 
 
 @dataclass(frozen=True)

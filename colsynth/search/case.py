@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from colsynth.errors import Diagnostic, InputError, LimitError, require_least
+from colsynth.errors import Diagnostic, InputError, LimitError
 from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import Problem
 from colsynth.pipeline.target import aim
@@ -50,9 +50,6 @@ class Case:
     model: Any = None
     seed: int = 0
     limited: bool = False
-
-    def __post_init__(self) -> None:
-        require_least("--seed", self.seed, 0)
 
     @property
     def size(self) -> int | None:

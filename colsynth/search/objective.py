@@ -13,7 +13,7 @@ from colsynth.search.measured import Measured
 Score = tuple[float, float]
 """Weight of all sizes whose calls do not use the file, then the mean logarithm of the time.
 
-The time of a crowded program is longer (`CROWDED`).
+Times at other sizes count if there are any. That of a crowded program is longer (`CROWDED`).
 """
 
 ALONE = {SMALL: 0.05, LARGE: 0.95}
@@ -74,14 +74,17 @@ class Objective:
 
     def score(self, measured: Measured) -> Score | None:
         """Return the score to minimize; None where a size with weight was not simulated."""
-        weighed = [(w, place) for place, w in enumerate(self.weights) if w]
-        if any(measured.seconds[place] is None for _, place in weighed):
-            return None
-        served = [(w, place) for w, place in weighed if measured.exact[place]]
-        missed = sum(w for w, _ in weighed) - sum(w for w, _ in served)
-        seconds = ((w, measured.seconds[place] or 0.0) for w, place in served or weighed)
-        mean = sum(w * log(time) for w, time in seconds)
-        return missed, mean + log(CROWDED) * measured.crowded
+        served, missed = list[tuple[float, float]](), list[tuple[float, float]]()
+        for place, weight in enumerate(self.weights):
+            seconds = measured.seconds[place]
+            if not weight:
+                continue
+            if seconds is None:
+                return None
+            times = served if measured.exact[place] else missed
+            times.append((weight, weight * log(seconds)))
+        mean = sum(part for _, part in served or missed)
+        return sum(weight for weight, _ in missed), mean + log(CROWDED) * measured.crowded
 
     def best(self, found: Iterable[Measured]) -> Measured | None:
         """Return the best of some results; of equal ones, the first."""

@@ -9,13 +9,7 @@ from typing import Any
 
 from colsynth.compile.request import Request
 from colsynth.compile.run import compile_problem
-from colsynth.errors import (
-    ColsynthError,
-    Diagnostic,
-    InfeasibleError,
-    InputError,
-    require_least,
-)
+from colsynth.errors import ColsynthError, Diagnostic, InfeasibleError, InputError
 from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import Problem, Topology
 from colsynth.pipeline.target import aim
@@ -53,9 +47,6 @@ class SurveyCase:
     trees: str | None = None
     seed: int = 0
     model: Any = None
-
-    def __post_init__(self) -> None:
-        require_least("--seed", self.seed, 0)
 
     def target(self, problem: Problem) -> Target:
         """Return what schedules are for; refuse what the runtime never runs, as `aim` does."""

@@ -16,7 +16,7 @@ from math import ceil
 import numpy as np
 
 from colsynth.bounds.network import common_divisor
-from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Kind, Problem, Topology
 from colsynth.synthesis.exact.instance import Instance, Limits, instance_of
 from colsynth.synthesis.exact.steps import Question, fewest_steps
@@ -80,7 +80,6 @@ class Frontier:
 
     def __init__(self, problem: Problem, most_chunks: int, work: int, seed: int = 0) -> None:
         require_solver()
-        require_least("--seed", seed, 0)
         self._problem, self._most, self._work, self._seed = problem, most_chunks, work, seed
         self._lanes = lanes_of(problem.topology)
         self._instances: dict[int, Instance] = {}
