@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
+from contextlib import nullcontext
 from datetime import timedelta
 from importlib import import_module
 from queue import Empty, SimpleQueue
@@ -46,9 +48,7 @@ class TorchTransport:
         self._lanes: dict[tuple[int, int], Any] = {}
         pairs = [(a, b) for a in range(self.size) for b in range(self.size) if a != b]
         if backend == "nccl":
-            if not torch.cuda.device_count():
-                raise RuntimeError("nccl needs a GPU for each rank, and PyTorch sees none")
-            self._device = f"cuda:{self.rank % torch.cuda.device_count()}"
+            self._device = self._own_gpu()
             torch.cuda.set_device(self._device)
             self._lanes = {pair: dist.new_group(list(pair), _DAY, "nccl") for pair in pairs}
         kind = "gloo" if backend == "gloo" else "nccl"
@@ -56,6 +56,7 @@ class TorchTransport:
             ranks: dist.new_group(list(range(ranks)), _DAY, kind)
             for ranks in range(2, self.size + 1)
         }
+        self._sending = self._stream()
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self._threads = [
             Thread(target=self._listen, args=(peer,), daemon=True)
@@ -65,9 +66,26 @@ class TorchTransport:
         for thread in self._threads:
             thread.start()
 
+    def _own_gpu(self) -> str:
+        """Return the GPU of this rank; NCCL takes one rank of a host for each."""
+        mine = os.environ.get("NCCL_HOSTID", socket.gethostname())
+        hosts: list[str] = [""] * self.size
+        self._dist.all_gather_object(hosts, mine)
+        ranks, gpus = hosts.count(mine), self._torch.cuda.device_count()
+        if ranks > gpus:
+            raise RuntimeError(f"nccl needs a GPU for each of {ranks} ranks here, and sees {gpus}")
+        return f"cuda:{hosts[: self.rank].count(mine)}"
+
+    def _stream(self) -> Any:
+        """Return a stream for one thread: what waits for a peer must not hold up the others."""
+        cuda = self._torch.cuda
+        return nullcontext() if self._device == "cpu" else cuda.stream(cuda.Stream(self._device))
+
     def _listen(self, peer: int) -> None:
-        if self._device != "cpu":
-            self._torch.cuda.set_device(self._device)
+        with self._stream():
+            self._receive_all(peer)
+
+    def _receive_all(self, peer: int) -> None:
         head = self._torch.empty(FIELDS + 1, dtype=self._torch.int64)
         while True:
             self._dist.recv(head, src=peer)
@@ -98,8 +116,9 @@ class TorchTransport:
         if self._device == "cpu":
             self._dist.send(there, dst=target)
         else:
-            there = there.to(self._device)
-            self._dist.send(there, dst=target, group=self._lanes[self.rank, target])
+            with self._sending:
+                there = there.to(self._device)
+                self._dist.send(there, dst=target, group=self._lanes[self.rank, target])
 
     def receive(self, seconds: float) -> Message | None:
         """Return the next message."""

@@ -10,118 +10,15 @@ from queue import SimpleQueue
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
-from colsynth.torch.transport import GlooTransport, NcclTransport
+from colsynth.torch.failures import told
+from colsynth.torch.nccl import DirectTransport, NcclTransport
+from colsynth.torch.transport import GlooTransport
+from colsynth.torch.watch import Progress, Watch
+from colsynth.torch.works import DeviceWork, HostWork
 
 Job = Callable[[Any], None]
 """Executes a call on a transport."""
-
-_FAILURE = "failure"
-
-
-class RoundsWork(dist.Work):
-    """A call under way.
-
-    PyTorch's own work around a future does not raise what the future holds.
-
-    Parameters
-    ----------
-    future : torch.futures.Future
-        Of the output tensors, or of an error.
-    told : torch.futures.Future, optional
-        Of the message of that error, None where there is none.
-    """
-
-    def __init__(
-        self,
-        future: torch.futures.Future[list[torch.Tensor]],
-        told: torch.futures.Future[str | None] | None = None,
-    ) -> None:
-        super().__init__()
-        self._future, self._told = future, told
-
-    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Wait for the result, on CUDA by the current stream only; raise the error of the call."""
-        if timeout:
-            done = threading.Event()
-            self._future.add_done_callback(lambda _: done.set())
-            if not done.wait(timeout.total_seconds()):
-                raise RuntimeError(f"colsynth: the call has not ended within {timeout}")
-        failure = None if self._told is None else self._told.wait()
-        if failure is not None:
-            raise RuntimeError(failure)
-        self._future.wait()
-        return True
-
-    def synchronize(self) -> None:
-        """Do as `wait`."""
-        self.wait()
-
-    def is_completed(self) -> bool:
-        """Whether the call has ended, well or not; on CUDA, whether it was launched."""
-        return bool(self._future.done())
-
-    def is_success(self) -> bool:
-        """Whether the call has ended well."""
-        return self.is_completed() and self.exception() is None
-
-    def exception(self) -> Exception | None:
-        """Return the error of a call that has ended."""
-        if self._told is None or not self._told.done() or self._told.value() is None:
-            return None
-        return RuntimeError(self._told.value())
-
-    def result(self) -> list[torch.Tensor]:
-        """Return the output tensors."""
-        return self._future.wait()
-
-    def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
-        """Return the future, as DDP and compiled code wait for it."""
-        return self._future
-
-
-class SeveralWorks(dist.Work):
-    """Calls that count as one: it ends when all have ended.
-
-    Parameters
-    ----------
-    works : list of Work
-    """
-
-    def __init__(self, works: list[Any]) -> None:
-        super().__init__()
-        self._works = works
-
-    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Wait for all; raise the error of the first that failed."""
-        return all(work.wait(timeout) for work in self._works)
-
-    def synchronize(self) -> None:
-        """Do as `wait`."""
-        self.wait()
-
-    def is_completed(self) -> bool:
-        """Whether all calls have ended."""
-        return all(work.is_completed() for work in self._works)
-
-    def is_success(self) -> bool:
-        """Whether all calls have ended well."""
-        return all(work.is_success() for work in self._works)
-
-    def exception(self) -> Exception | None:
-        """Return the error of the first call that failed."""
-        found = (work.exception() for work in self._works)
-        return next((fault for fault in found if fault is not None), None)
-
-    def result(self) -> list[torch.Tensor]:
-        """Return the output tensors of all calls."""
-        return [tensor for work in self._works for tensor in work.result()]
-
-    def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
-        """Return a future of the output tensors of all calls."""
-        together = torch.futures.collect_all([work.get_future() for work in self._works])
-        return together.then(lambda done: [x for one in done.value() for x in one.value()])
 
 
 class HostEngine:
@@ -143,7 +40,7 @@ class HostEngine:
 
     def submit(
         self, what: str, job: Job, tensors: list[torch.Tensor], result: list[torch.Tensor]
-    ) -> RoundsWork:
+    ) -> HostWork:
         """Return the work of a call that is executed behind all earlier ones.
 
         Parameters
@@ -166,7 +63,7 @@ class HostEngine:
 
         future = begun.then(finish)
         self._jobs.put((what, job, begun))
-        return RoundsWork(future, begun)
+        return HostWork(future, begun)
 
     def _serve(self) -> None:
         while (entry := self._jobs.get()) is not None:
@@ -183,11 +80,7 @@ class HostEngine:
     def _fail(self, what: str, fault: Exception) -> None:
         """Keep the reason, tell it to the other ranks, and close what they wait for."""
         first = str(fault).strip().partition("\n")[0].partition(". ")[0]
-        text = f"colsynth: {what} failed on rank {self._rank}: {first}"
-        with suppress(Exception):  # the store may be gone with the rank that kept it
-            known = self._store.compare_set(_FAILURE, "", text).decode()
-            text = text if known in (text, "") else f"{text}; before that, {known}"
-        self._failure = text
+        self._failure = told(self._store, self._rank, what, first)
         with suppress(Exception):  # whatever happens, callers must be told
             self._transport.close()
 
@@ -199,36 +92,49 @@ class HostEngine:
 class DeviceEngine:
     """Executes calls on CUDA tensors on a stream beside the caller's.
 
-    Nothing waits on the host: the stream waits for what the caller's stream has queued, NCCL's
-    stream and this one wait for each other round by round, and whoever waits for the work lets its
-    stream wait for this one.
+    Nothing waits on the host: the stream waits for what the caller's stream has queued, and whoever
+    waits for the work lets its stream wait for this one.
 
     Parameters
     ----------
     transport : NcclTransport
+    timeout : timedelta
+    fail : callable
+        Takes the name of a call and the reason why it has failed.
     """
 
-    def __init__(self, transport: NcclTransport) -> None:
-        self._transport = transport
+    def __init__(
+        self, transport: NcclTransport, timeout: timedelta, fail: Callable[[str, str], None]
+    ) -> None:
+        self._transport, self._timeout, self._fail = transport, timeout, fail
         self._streams: dict[torch.device, Any] = {}
+        self._watches: dict[torch.device, Watch] = {}
 
     def submit(
         self, what: str, job: Job, tensors: list[torch.Tensor], result: list[torch.Tensor]
-    ) -> RoundsWork:
+    ) -> DeviceWork:
         """Return the work of a call whose kernels are queued behind all earlier ones."""
         device = result[0].device
-        self._transport.begin(device)
         if device not in self._streams:
-            self._streams[device] = torch.cuda.Stream(device)
-        stream = self._streams[device]
+            self._add(device)
+        stream, watch = self._streams[device], self._watches.get(device)
         stream.wait_stream(torch.cuda.current_stream(device))
         for tensor in tensors:
             tensor.record_stream(stream)  # the allocator must not reuse it before
-        future: torch.futures.Future[list[torch.Tensor]] = torch.futures.Future(devices=[device])
         with torch.cuda.stream(stream):
+            self._transport.begin(device)
             job(self._transport)
-            future.set_result(result)  # records an event on this stream
-        return RoundsWork(future)
+            if watch is not None:
+                watch.follow(what)
+        return DeviceWork(stream, result)
+
+    def _add(self, device: torch.device) -> None:
+        self._streams[device] = stream = torch.cuda.Stream(device)
+        if isinstance(self._transport, DirectTransport):
+            with torch.cuda.stream(stream):
+                progress = Progress(device)
+            watch = Watch(self._transport, progress, self._timeout, self._fail)
+            self._watches[device] = watch
 
     def close(self) -> None:
         """Nothing to end: streams belong to PyTorch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,10 +14,13 @@ from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Collective
 from colsynth.torch.aliases import fitted
 from colsynth.torch.arguments import flat, normal, rooted
-from colsynth.torch.engine import DeviceEngine, HostEngine, RoundsWork, SeveralWorks
+from colsynth.torch.engine import DeviceEngine, HostEngine
+from colsynth.torch.failures import end_process
+from colsynth.torch.nccl import transport_of
 from colsynth.torch.rounds import Combine, RankProgram, execute, part_of
 from colsynth.torch.shelf import Scheduled, Shelf, read_shelf
-from colsynth.torch.transport import GlooTransport, NcclTransport
+from colsynth.torch.transport import GlooTransport
+from colsynth.torch.works import DeviceWork, HostWork, SeveralWorks
 
 Kind = dist.ProcessGroup.BackendType
 
@@ -71,7 +75,8 @@ class RoundsGroup(dist.ProcessGroup):
             options._timeout = timeout  # noqa: SLF001 - as PyTorch's own helper does
             nccl = dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), rank, size, options)
             self._add_library("cuda", Kind.NCCL, nccl)
-            self._engines["cuda"] = DeviceEngine(NcclTransport(nccl))
+            fail = partial(end_process, store, rank)
+            self._engines["cuda"] = DeviceEngine(transport_of(nccl), timeout, fail)
 
     def _add_library(self, device: str, kind: Any, backend: Any) -> None:
         backend._set_sequence_number_for_group()  # noqa: SLF001 - as PyTorch's own helper does
@@ -212,7 +217,7 @@ class RoundsGroup(dist.ProcessGroup):
         tensors: list[torch.Tensor],
         root: int | None = None,
         op: Any = None,
-    ) -> RoundsWork | None:
+    ) -> HostWork | DeviceWork | None:
         """Do as `_serve` for a call whose input is its output."""
         only = flat(tensors[0]) if len(tensors) == 1 else None
         return self._serve(collective, only, only, tensors, root, op)
@@ -225,7 +230,7 @@ class RoundsGroup(dist.ProcessGroup):
         result: list[torch.Tensor],
         root: int | None = None,
         op: Any = None,
-    ) -> RoundsWork | None:
+    ) -> HostWork | DeviceWork | None:
         """Return the work of a call that a schedule serves; None leaves it to the library."""
         if source is None or target is None or not _adds_up(op, target.dtype):
             return None

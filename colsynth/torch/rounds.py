@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from colsynth.model import LocalStep, RoundProgram, Slot
+from colsynth.torch.runs import Cut, Runs, cut
 
 if TYPE_CHECKING:
     from colsynth.torch.transport import Transport
@@ -19,20 +20,42 @@ Combine = Callable[..., torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A message to post: to or from `peer`, chunks from `slot` on."""
+    """A message to post: to or from `peer`, chunks from `slot` on, which are the view `data`."""
 
     sends: bool
     peer: int
     slot: Slot
     count: int
+    data: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A local step by numbers of views: `write` becomes `operand` plus `read`, or `read` alone."""
+
+    read: int
+    write: int
+    operand: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
-    """What one rank does in a round."""
+    """What one rank does in a round.
+
+    Parameters
+    ----------
+    posts : tuple of Post
+    sent : tuple of Cut
+        Give the views of bytes that posts name.
+    local : tuple of Local
+    added : tuple of Cut
+        Give the views of elements that local steps name.
+    """
 
     posts: tuple[Post, ...]
-    local: tuple[LocalStep, ...]
+    sent: tuple[Cut, ...]
+    local: tuple[Local, ...]
+    added: tuple[Cut, ...]
 
 
 @dataclass(frozen=True)
@@ -61,16 +84,27 @@ def part_of(name: str, program: RoundProgram, rank: int) -> RankProgram:
     """Return one rank's part; both ends of a pair keep the order of its messages."""
     parts = []
     for found in program.rounds:
-        posts = []
+        runs, posts = Runs(), []
         for m in found.messages:
             if m.source == rank:
-                posts.append(Post(True, m.target, m.read, m.count))
+                number = runs.number(m.read, m.count)
+                posts.append(Post(True, m.target, m.read, m.count, number))
             if m.target == rank:
-                posts.append(Post(False, m.source, m.write, m.count))
-        local = tuple(step for step in found.local if step.rank == rank)
+                number = runs.number(m.write, m.count)
+                posts.append(Post(False, m.source, m.write, m.count, number))
+        local, added = _local([step for step in found.local if step.rank == rank])
         if posts or local:
-            parts.append(Part(tuple(posts), local))
+            parts.append(Part(tuple(posts), runs.cuts(), local, added))
     return RankProgram(name, program.header.chunks, program.scratch[rank], tuple(parts))
+
+
+def _local(steps: list[LocalStep]) -> tuple[tuple[Local, ...], tuple[Cut, ...]]:
+    runs, found = Runs(), []
+    for step in steps:
+        read, write = (runs.number(slot, step.count) for slot in (step.read, step.write))
+        operand = None if step.operand is None else runs.number(step.operand, step.count)
+        found.append(Local(read, write, operand))
+    return tuple(found), runs.cuts()
 
 
 @torch.no_grad()
@@ -97,18 +131,16 @@ def execute(
     """
     chunk = elements // program.chunks
     buffers = {"i": source, "o": target, "s": target.new_empty(program.scratch * chunk)}
-
-    def run(slot: Slot, count: int) -> torch.Tensor:
-        return buffers[slot.buffer].narrow(0, slot.offset * chunk, count * chunk)
-
+    # As bytes, since NCCL does not know all types that tensors have.
+    raw = {name: buffer.view(torch.uint8) for name, buffer in buffers.items()}
+    size = chunk * source.element_size()
     for part in program.parts:
         if part.posts:
-            rows = ((post, run(post.slot, post.count)) for post in part.posts)
-            # As bytes, since NCCL does not know all types that tensors have.
-            transport.exchange([(post.sends, post.peer, x.view(torch.uint8)) for post, x in rows])
+            transport.exchange(part, raw, size)
+        views = cut(buffers, part.added, chunk)
         for step in part.local:
-            read, write = run(step.read, step.count), run(step.write, step.count)
+            read, write = views[step.read], views[step.write]
             if step.operand is not None:
-                combine(run(step.operand, step.count), read, out=write)
+                combine(views[step.operand], read, out=write)
             elif read.data_ptr() != write.data_ptr():
                 write.copy_(read)

@@ -1,7 +1,10 @@
 """Jobs of several processes on one machine: run as a program, it imports PyTorch once and forks.
 
 ``python -m tests.torch.jobs FOLDER JOB RANKS [JOB RANKS ...]`` runs each job with so many ranks and
-prints, for each, the lines of its ranks. Ranks meet at a file in FOLDER.
+prints, for each, the lines of its ranks. Ranks meet at a file in FOLDER. With
+``COLSYNTH_TEST_DEVICE=cuda`` all ranks work on the first GPU of this host and NCCL moves the data:
+it takes each rank for a host of its own, since it refuses two ranks on one GPU otherwise. With
+``COLSYNTH_TEST_POSTED=1`` too, PyTorch posts the messages, as where its NCCL cannot be called.
 """
 
 from __future__ import annotations
@@ -19,8 +22,12 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-import colsynth.torch
+import colsynth.torch.group
+from colsynth.torch.nccl import NcclTransport
 
+DEVICE = os.environ.get("COLSYNTH_TEST_DEVICE", "cpu")
+LIBRARY = "gloo" if DEVICE == "cpu" else "nccl"
+"""What results are compared with."""
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8)
 WAYS = {"sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "max": dist.ReduceOp.MAX}
 SERVED = {"allreduce", "broadcast", "all_gather_single", "all_gather_single_coalesced"}
@@ -70,10 +77,10 @@ def _calls(rank, size, group, kind):
 
 
 def calls(rank, size):
-    """All calls give what Gloo gives; several groups; asynchronous works; what is left to Gloo."""
-    gloo = dist.new_group(backend="gloo")
+    """All calls give what the library gives; several groups; works; what is left to the library."""
+    library = dist.new_group(backend=LIBRARY)
     for kind in TYPES if size == 4 else TYPES[:1]:
-        ours, theirs = (_calls(rank, size, group, kind) for group in (None, gloo))
+        ours, theirs = (_calls(rank, size, group, kind) for group in (None, library))
         for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             assert torch.equal(one, other), (kind, number)
     before = colsynth.torch.served()
@@ -208,7 +215,7 @@ def _model():
 
 
 def training(rank, size):
-    """DDP and FSDP2 train as with Gloo: to the bit in pairs, else nearly."""
+    """DDP and FSDP2 train as with the library: to the bit in pairs, else nearly."""
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.fsdp import fully_shard
 
@@ -216,7 +223,7 @@ def training(rank, size):
     found = []
     for ranks, exact in ((pairs, True), ([list(range(size))], False)):
         results = []
-        for backend in ("colsynth", "gloo"):
+        for backend in ("colsynth", LIBRARY):
             group = next(
                 g
                 for g in [dist.new_group(some, backend=backend) for some in ranks]
@@ -224,7 +231,7 @@ def training(rank, size):
             )
             plain = DistributedDataParallel(_model(), process_group=group)
             sharded = _model()
-            fully_shard(sharded, mesh=DeviceMesh.from_group(group, "cpu"))
+            fully_shard(sharded, mesh=DeviceMesh.from_group(group, DEVICE))
             results.append([_trained(model, rank) for model in (plain, sharded)])
             if backend == "colsynth":
                 found.append(dict(colsynth.torch.served(group)))
@@ -236,6 +243,56 @@ def training(rank, size):
             torch.testing.assert_close(losses, others)
             torch.testing.assert_close(ours, theirs)
     return found
+
+
+def streams(rank, size):
+    """On a GPU, calls wait for what is queued before them, and what is queued behind for them."""
+    total = float(sum(range(1, size + 1)))
+    side = torch.cuda.Stream()
+    for turn in range(20):
+        slow = torch.ones(1 << 24)
+        for _ in range(20):
+            slow = slow * 1.0  # keeps the stream busy until the call is made
+        first = slow[:LENGTH].clone() * (rank + 1)
+        work = dist.all_reduce(first, async_op=True)
+        del slow  # its memory may be used again at once
+        other = torch.full((LENGTH,), float(turn))
+        dist.all_reduce(other)
+        assert work.wait()
+        twice = first * 2  # on the current stream
+        with torch.cuda.stream(side):
+            second = torch.full((LENGTH,), float(rank + 1))
+            dist.all_reduce(second)
+            second += 1
+        torch.cuda.current_stream().wait_stream(side)
+        assert (twice == 2 * total).all()
+        assert (second == total + 1).all()
+        assert (other == turn * size).all()
+    asked = [torch.full((LENGTH,), float(rank + k)) for k in range(8)]
+    works = [dist.all_reduce(t, async_op=True) for t in asked]
+    del asked  # the works keep what they need
+    results = [work.result()[0] for work in works]
+    assert [t.unique().item() for t in results] == [total - size + size * k for k in range(8)]
+    assert ("allreduce", "library") not in colsynth.torch.served()
+
+
+def graph(rank, size):
+    """On a GPU, calls can be captured in a graph that is replayed with new data."""
+    data, out = torch.zeros(LENGTH), torch.zeros(LENGTH * size)
+    dist.all_reduce(data)
+    dist.all_gather_into_tensor(out, data)
+    torch.cuda.synchronize()
+    own = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(own, capture_error_mode="thread_local"):
+        dist.all_reduce(data)
+        dist.all_gather_into_tensor(out, data)
+    for turn in range(4):
+        data.fill_(float(rank + turn))
+        own.replay()
+        torch.cuda.synchronize()
+        total = sum(other + turn for other in range(size))
+        assert (data == total).all(), turn
+        assert (out == total).all(), turn
 
 
 def failure(rank, size):
@@ -274,24 +331,33 @@ waits, with Python's lock, for a thread that waits for that lock (seen with 2.13
 
 
 def example(rank, size, folder):
-    """The program of the guide trains as with Gloo; it prints its losses."""
+    """The program of the guide trains as with the library; it prints its losses."""
     text = (folder / "train.py").read_text()
     port = (folder / "port").read_text()
     os.environ.update(MASTER_ADDR="127.0.0.1", RANK=str(rank), WORLD_SIZE=str(size))
     printed = {}
-    for place, backend in enumerate(("colsynth", "gloo")):
+    for place, backend in enumerate(("colsynth", LIBRARY)):
         os.environ["MASTER_PORT"] = port.split()[place]
         told = io.StringIO()
         with contextlib.redirect_stdout(told):
             source = text.replace('group("colsynth")', f'group("{backend}")')
-            if backend == "gloo":
+            if backend == LIBRARY:
                 source = source.replace("{colsynth.torch.served()}", "")
             _KEPT.append({})
             exec(source, _KEPT[-1])
         printed[backend] = told.getvalue().splitlines()
     assert "('allreduce', 'rounds'): 5" in printed["colsynth"].pop()
     assert len(printed["colsynth"]) == 5
-    assert printed["colsynth"] == printed["gloo"][:-1]
+    assert printed["colsynth"] == printed[LIBRARY][:-1]
+
+
+def _share_gpu(rank):
+    """Let a rank use the GPU that all use, as a host of its own with sockets between them."""
+    os.environ.update(NCCL_HOSTID=f"rank {rank}", NCCL_SOCKET_IFNAME="lo", NCCL_NET="Socket")
+    torch.cuda.set_device(0)
+    torch.set_default_device("cuda")
+    if os.environ.get("COLSYNTH_TEST_POSTED"):
+        colsynth.torch.group.transport_of = NcclTransport
 
 
 def _run(job, rank, size, folder, write):
@@ -299,6 +365,8 @@ def _run(job, rank, size, folder, write):
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     try:
+        if DEVICE != "cpu":
+            _share_gpu(rank)
         if job == "mismatch" and rank == 1:
             os.environ["COLSYNTH_BUNDLE"] = os.environ["COLSYNTH_OTHER"]
         if job == "unread" and rank == 1:
