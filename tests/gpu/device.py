@@ -85,7 +85,7 @@ class Memory:
         for gpu in program.gpus:
             if real:
                 call = Call(header, False, gpu.rank, np.dtype(np.float32), size // 4, in_place)
-                parts = _buffers(call, in_place)
+                parts = buffers(call, in_place)
             else:
                 zeros = [np.zeros(n * chunk, np.float32) for n in (gpu.input_chunks,) * 2]
                 parts = zeros, zeros, (0, len(zeros[0]))
@@ -119,13 +119,15 @@ class Memory:
         return list(zip(places[begins].tolist(), lengths.tolist(), strict=True))
 
 
-def _buffers(call: Call, in_place: bool) -> tuple[list[Any], list[Any], tuple[int, int]]:
+def buffers(
+    call: Call, in_place: bool, launch: int = 0
+) -> tuple[list[Any], list[Any], tuple[int, int]]:
     """Return a rank's buffers before and after a call, and where input and output begin.
 
     What is of no account afterwards is not a number.
     """
-    call.fill(0)
-    result = call.expected(0, 0)
+    call.fill(launch)
+    result = call.expected(launch, 0)
     if not in_place:
         return [call.given, call.taken], [call.given.copy(), result], (0, len(call.given))
     whole = max(call.given, call.taken, key=len)
