@@ -1,4 +1,6 @@
-"""Makes the files that `run_cases` runs: ``python -m tests.gpu.cases FOLDER``; needs no GPU.
+"""Makes the files that `run_cases` and `run_plans` run; needs no GPU.
+
+``python -m tests.gpu.cases FOLDER`` makes all, and with ``xml`` or ``plans`` behind it one kind.
 
 Files that are timed fill one GPU: as many threadblocks as it has SMs, over all ranks. Files that
 are only looked at are the defaults on real machines, whatever they need.
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from colsynth import api
+from tests.gpu import plan_cases
 
 TIMED = (
     *(
@@ -115,13 +118,17 @@ def looked_at(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def main(folder: Path) -> None:
-    """Make all files, and write ``cases.json``."""
+def main(folder: Path, kind: str | None = None) -> None:
+    """Make all files, or those of one kind, and write ``cases.json``."""
     folder.mkdir(parents=True, exist_ok=True)
-    cases = [*timed(folder), *looked_at(folder)]
+    cases = []
+    if kind != "plans":
+        cases += [*timed(folder), *looked_at(folder)]
+    if kind != "xml":
+        cases += [*plan_cases.timed(folder), *plan_cases.looked_at(folder)]
     (folder / "cases.json").write_text(json.dumps(cases, indent=1))
     print(f"{len(cases)} files in {folder}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:3])
