@@ -119,15 +119,13 @@ class Memory:
         return list(zip(places[begins].tolist(), lengths.tolist(), strict=True))
 
 
-def buffers(
-    call: Call, in_place: bool, launch: int = 0
-) -> tuple[list[Any], list[Any], tuple[int, int]]:
+def buffers(call: Call, in_place: bool) -> tuple[list[Any], list[Any], tuple[int, int]]:
     """Return a rank's buffers before and after a call, and where input and output begin.
 
     What is of no account afterwards is not a number.
     """
-    call.fill(launch)
-    result = call.expected(launch, 0)
+    call.fill(0)
+    result = call.expected(0, 0)
     if not in_place:
         return [call.given, call.taken], [call.given.copy(), result], (0, len(call.given))
     whole = max(call.given, call.taken, key=len)
