@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from colsynth import api
+from colsynth.reading import parse_json
+from colsynth.runtimes.plans.form import Plan, scratch_stride
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,21 +17,24 @@ COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "alltoall")
 TIMED = (
     *((2, collective, None, size, {}) for collective in COLLECTIVES for size in (None, 1 << 16)),
     *(
-        (ranks, collective, "ring", size, {"channels": channels})
+        (ranks, collective, "ring", None, {"channels": channels, "protocol": protocol})
         for collective in ("allgather", "reduce-scatter", "allreduce")
         for ranks, channels in ((8, 1), (8, 8), (4, 16))
-        for size in (None, 1 << 16)
+        for protocol in ("Simple", "LL")
     ),
     *(
         (4, collective, "forest", None, {"instances": instances})
         for collective in ("allgather", "reduce-scatter", "allreduce")
         for instances in (1, 2)
     ),
-    *((8, "alltoall", "pairwise", size, {"instances": 1}) for size in (None, 1 << 16)),
-    *((4, "alltoall", "pairwise", size, {"instances": 2}) for size in (None, 1 << 16)),
-    (4, "allreduce", "allpairs2", 1 << 16, {"instances": 1, "protocol": "LL"}),
-    (8, "allreduce", "allpairs", 1 << 16, {"instances": 1, "protocol": "LL"}),
-    (8, "allreduce", "halving-doubling", 1 << 16, {"protocol": "LL"}),
+    *(
+        (ranks, "alltoall", "pairwise", None, {"instances": instances, "protocol": protocol})
+        for ranks, instances in ((8, 1), (4, 2))
+        for protocol in ("Simple", "LL")
+    ),
+    (4, "allreduce", "allpairs2", None, {"instances": 1, "protocol": "LL"}),
+    (8, "allreduce", "allpairs", None, {"instances": 1, "protocol": "LL"}),
+    (8, "allreduce", "halving-doubling", None, {"protocol": "LL"}),
     (8, "allreduce", "tree", None, {"channels": 2}),
 )  # fmt: skip
 """GPUs, collective, algorithm, size aimed at and options of plans that are timed."""
@@ -66,13 +71,18 @@ SIZES = (None, 1 << 16)
 """What plans are aimed at, in bytes."""
 TIMED_AT = tuple(1 << power for power in (10, 14, 16, 18, 20, 22, 24))
 LOOKED_AT_SIZES = (1 << 16, 1 << 20, 1 << 22)
+LARGEST = 64 << 20
+"""Bytes of the largest message."""
 
 
-def sizes_of(made: Any, near: tuple[int, ...]) -> list[int]:
-    """Return message sizes that a plan serves, near others."""
-    header = made.program.header
+def sizes_of(part: Any, near: tuple[int, ...]) -> list[int]:
+    """Return message sizes that a plan serves, near others; also one at which its slots wrap."""
+    header, plan = part.program.header, parse_json(part.data, Plan)
     unit, most = 16 * header.chunks, header.max_bytes or 1 << 40
     found = {unit * max(1, round(size / unit)) for size in near}
+    wraps = 5 * scratch_stride(plan, plan.gpus[0]) // 2 // 16 * unit
+    if header.protocol == "Simple" and wraps <= LARGEST:
+        found.add(wraps)
     return sorted(size for size in found if header.min_bytes <= size <= most)
 
 

@@ -182,8 +182,6 @@ class BlockRows:
     ) -> list[int]:
         """Return the row of an operand, of its first iteration in the first half of scratch."""
         program, whole = self.program, msgspec.structs.replace(op, tbg_info=None)
-        if operand.switch_channel_id is not None:
-            raise ValueError(f"{op.name} needs a switch that multicasts; it is not executed here")
         remote = operand.buffer_id is not None
         if remote:
             found = program.moves.remote(self.team, whole, operand, None, packets=packets)
@@ -223,8 +221,10 @@ class BlockRows:
     def _move(self, op: Op, *, inner: bool) -> None:
         """Write what all threads do: copies, sums, and packets."""
         name = op.name
-        if name in {"pws", "pwsf", "glres", "gstore", "gstorepkt"}:
-            raise ValueError(f"{name} is not executed here")
+        if name in {"glres", "gstore", "gstorepkt"}:
+            raise ValueError(f"{name} needs a switch that multicasts; it is not executed here")
+        if name in {"pws", "pwsf"}:
+            raise ValueError(f"{name} never signals on a memory channel")
         first, sent = FIRST_PACKET.get(name, 99), FIRST_SENT.get(name, 99)
         packets = name in FIRST_PACKET or name in FIRST_SENT
         if packets and inner:
