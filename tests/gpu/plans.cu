@@ -26,59 +26,7 @@ const i64 END = -1;            // bytes of the trigger by which a block says tha
 const i64 WHOLE = 1ll << 60;   // bytes of an iteration where there is no pipeline
 
 #ifdef __CUDACC__
-#define ORDERED_LOAD(name, type, letter, words)                                                    \
-  __device__ __forceinline__ type name(const type* p) {                                            \
-    type v;                                                                                        \
-    asm volatile("ld." words " %0, [%1];" : "=" letter(v) : "l"(p) : "memory");                    \
-    return v;                                                                                      \
-  }
-ORDERED_LOAD(load_acquire, u64, "l", "acquire.sys.global.u64")
-ORDERED_LOAD(load_relaxed, u64, "l", "relaxed.sys.global.u64")
-ORDERED_LOAD(load_acquire, int, "r", "acquire.gpu.global.s32")
-__device__ __forceinline__ void add_release(u64* p) {
-  asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(p), "l"(1ull) : "memory");
-}
-__device__ __forceinline__ void add_relaxed(u64* p) {
-  asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(p), "l"(1ull) : "memory");
-}
-__device__ __forceinline__ void add_release(int* p) {
-  asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(p), "r"(1) : "memory");
-}
-__device__ __forceinline__ int subtract_acquire(int* p) {
-  int v;
-  asm volatile("atom.acquire.gpu.global.add.s32 %0, [%1], %2;"
-               : "=r"(v) : "l"(p), "r"(-1) : "memory");
-  return v;
-}
-__device__ __forceinline__ u64 ticket(u64* p) {
-  u64 v;
-  asm volatile("atom.release.gpu.global.add.u64 %0, [%1], %2;"
-               : "=l"(v) : "l"(p), "l"(1ull) : "memory");
-  return v;
-}
-__device__ __forceinline__ void store_release(u64* p, u64 v) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
-}
-__device__ __forceinline__ uint4 load_packet(const char* p) {
-  uint4 v;
-  asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
-  return v;
-}
-__device__ __forceinline__ void store_packet(char* p, uint4 v) {
-  asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};"
-               ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
-}
-__device__ __forceinline__ u64 now() {
-  u64 t;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-  return t;
-}
-__device__ __forceinline__ void meet() { __syncthreads(); }
-__device__ __forceinline__ i64* shared_memory() {
-  extern __shared__ i64 words[];
-  return words;
-}
+#include "orders.cuh"
 #else
 #include "shim.hpp"  // the same functions on a CPU, for a test without a GPU
 #endif
@@ -307,9 +255,11 @@ __device__ void serve(Memory& memory, i64 queue, u64 workers) {
     meet();
     if (now_served[T_READY]) return;
     const i64 bytes = (i64)now_served[T_BYTES];
-    const float4* from = (const float4*)(memory.arena + now_served[T_SOURCE]);
-    float4* to = (float4*)(memory.arena + now_served[T_TARGET]);
-    for (i64 k = tid; k < bytes / 16; k += blockDim.x) to[k] = from[k];
+    const char* from = memory.arena + now_served[T_SOURCE];
+    char* to = memory.arena + now_served[T_TARGET];
+    // What is posted may be packets, which others look for without any signal.
+    for (i64 k = tid; k < bytes / 16; k += blockDim.x)
+      store_packet(to + 16 * k, load_packet(from + 16 * k));
     ended += bytes == END;
     const u64 signal = now_served[T_SIGNAL];
     meet();
