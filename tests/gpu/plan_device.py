@@ -61,20 +61,22 @@ class Arena:
     """
 
     def __init__(self, calls: list[Call], words: int, copies: int, real: bool) -> None:
+        self.now = cupy.full(words, np.nan, np.float32)
+        self.counted = cupy.zeros(1, cupy.uint64)
+        self.first = self.wanted = cupy.zeros(0, np.float32)
+        if not real:
+            return
         first: list[Any] = []
         wanted: list[Any] = []
-        for call in calls if real else ():
+        for call in calls:
             before, after, _ = buffers(call, call.in_place)
             first += before
             wanted += after
-        self.now = cupy.full(words, np.nan, np.float32)
-        none = [np.zeros(0, np.float32)]
-        own = [cupy.asarray(np.concatenate(x or none)) for x in (first, wanted)]
         # Sums stay exact where all numbers are multiplied by a power of 2.
         self.first, self.wanted = (
-            cupy.concatenate([x * np.float32(2**k) for k in range(copies)]) for x in own
+            cupy.concatenate([own * np.float32(2**k) for k in range(copies)])
+            for own in (cupy.asarray(np.concatenate(parts)) for parts in (first, wanted))
         )
-        self.counted = cupy.zeros(1, cupy.uint64)
 
     def reset(self) -> None:
         """Put the user's data back; scratch stays as the last call left it."""
