@@ -33,9 +33,9 @@ BackendOption = Annotated[
     typer.Option(
         "-b",
         "--backend",
-        metavar="mpi|gloo|nccl",
-        autocompletion=complete.words("mpi", "gloo", "nccl"),
-        help="What carries the messages: MPI, or gloo or NCCL of PyTorch.",
+        metavar="mpi|gloo",
+        autocompletion=complete.words("mpi", "gloo"),
+        help="What carries the messages: MPI, or gloo of PyTorch.",
     ),
 ]
 RanksOption = Annotated[

@@ -186,14 +186,14 @@ def _judged(outcome: Outcome, reports: list[Report], rooted: bool) -> Outcome:
 
 
 def connect(backend: str) -> Transport:
-    """Return the transport of a backend: ``"mpi"``, or ``"gloo"`` or ``"nccl"`` of PyTorch."""
+    """Return the transport of a backend: ``"mpi"``, or ``"gloo"`` of PyTorch."""
     if backend == "mpi":
         from colsynth.execute.mpi import MpiTransport
 
         return MpiTransport()
     from colsynth.execute.torch import TorchTransport
 
-    return TorchTransport(backend)
+    return TorchTransport()
 
 
 def join(job: Job, backend: str) -> list[Outcome] | None:

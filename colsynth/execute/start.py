@@ -20,8 +20,8 @@ import msgspec
 from colsynth.errors import Diagnostic, InputError, NegativeFinding
 from colsynth.execute.job import Job, Outcome
 
-BACKENDS = ("mpi", "gloo", "nccl")
-_EXTRA = {"mpi": ("mpi4py", "mpi"), "gloo": ("torch", "torch"), "nccl": ("torch", "torch")}
+BACKENDS = ("mpi", "gloo")
+_EXTRA = {"mpi": ("mpi4py", "mpi"), "gloo": ("torch", "torch")}
 _LOOK = 0.02
 _KILLED = (-signal.SIGKILL, signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a process that was killed, of MPICH's mpiexec and of Open MPI's beside it."""
@@ -31,7 +31,6 @@ _STARTING = 60.0
 _JOINS: Mapping[str, tuple[str, ...]] = {
     "mpi": ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"),
     "gloo": ("TORCHELASTIC_RUN_ID", "WORLD_SIZE"),
-    "nccl": ("TORCHELASTIC_RUN_ID", "WORLD_SIZE"),
 }
 """Variables of launchers: mpirun of Open MPI and of MPICH, srun; torchrun."""
 
@@ -68,7 +67,7 @@ def execute(job: Job, backend: str, told: Callable[[Outcome], None] | None = Non
     ----------
     job : Job
     backend : str
-        ``"mpi"``, ``"gloo"`` or ``"nccl"``.
+        ``"mpi"`` or ``"gloo"``.
     told : callable, optional
         Called with every outcome when it is there.
 

@@ -1,11 +1,9 @@
-"""Messages over PyTorch's distributed package: gloo, or NCCL for the data."""
+"""Messages over gloo, by PyTorch's distributed package."""
 
 from __future__ import annotations
 
 import os
-import socket
 import time
-from contextlib import nullcontext
 from datetime import timedelta
 from importlib import import_module
 from queue import Empty, SimpleQueue
@@ -26,12 +24,10 @@ _LEAVES = -1
 class TorchTransport:
     """Messages by ``send`` and ``recv``, head and data one after the other.
 
-    A thread per peer receives all the time, so a send never waits for the peer's program. With
-    NCCL, data takes a communicator of its own for each direction between two ranks: operations of
-    one communicator wait for each other in the order in which they were called.
+    A thread per peer receives all the time, so a send never waits for the peer's program.
     """
 
-    def __init__(self, backend: str) -> None:
+    def __init__(self) -> None:
         torch: Any = import_module("torch")
         dist: Any = import_module("torch.distributed")
         torch.set_num_threads(1)
@@ -44,19 +40,10 @@ class TorchTransport:
             place = dist.FileStore(store, size)
             dist.init_process_group("gloo", store=place, rank=rank, world_size=size, timeout=_DAY)
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        self._device = "cpu"
-        self._lanes: dict[tuple[int, int], Any] = {}
-        pairs = [(a, b) for a in range(self.size) for b in range(self.size) if a != b]
-        if backend == "nccl":
-            self._device = self._own_gpu()
-            torch.cuda.set_device(self._device)
-            self._lanes = {pair: dist.new_group(list(pair), _DAY, "nccl") for pair in pairs}
-        kind = "gloo" if backend == "gloo" else "nccl"
         self._groups = {
-            ranks: dist.new_group(list(range(ranks)), _DAY, kind)
+            ranks: dist.new_group(list(range(ranks)), _DAY, "gloo")
             for ranks in range(2, self.size + 1)
         }
-        self._sending = self._stream()
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self._threads = [
             Thread(target=self._listen, args=(peer,), daemon=True)
@@ -66,26 +53,7 @@ class TorchTransport:
         for thread in self._threads:
             thread.start()
 
-    def _own_gpu(self) -> str:
-        """Return the GPU of this rank; NCCL takes one rank of a host for each."""
-        mine = os.environ.get("NCCL_HOSTID", socket.gethostname())
-        hosts: list[str] = [""] * self.size
-        self._dist.all_gather_object(hosts, mine)
-        ranks, gpus = hosts.count(mine), self._torch.cuda.device_count()
-        if ranks > gpus:
-            raise RuntimeError(f"nccl needs a GPU for each of {ranks} ranks here, and sees {gpus}")
-        return f"cuda:{hosts[: self.rank].count(mine)}"
-
-    def _stream(self) -> Any:
-        """Return a stream for one thread: what waits for a peer must not hold up the others."""
-        cuda = self._torch.cuda
-        return nullcontext() if self._device == "cpu" else cuda.stream(cuda.Stream(self._device))
-
     def _listen(self, peer: int) -> None:
-        with self._stream():
-            self._receive_all(peer)
-
-    def _receive_all(self, peer: int) -> None:
         head = self._torch.empty(FIELDS + 1, dtype=self._torch.int64)
         while True:
             self._dist.recv(head, src=peer)
@@ -93,12 +61,8 @@ class TorchTransport:
             if count == _LEAVES:
                 return
             data = np.empty(count, np.uint8)
-            if count and self._device == "cpu":
+            if count:
                 self._dist.recv(self._torch.from_numpy(data), src=peer)
-            elif count:
-                there = self._torch.empty(count, dtype=self._torch.uint8, device=self._device)
-                self._dist.recv(there, src=peer, group=self._lanes[peer, self.rank])
-                data[:] = there.cpu().numpy()
             self._inbox.put(Message(peer, tuple(fields), data))
 
     def send(self, target: int, head: Head, data: Bytes | None = None) -> None:
@@ -110,15 +74,8 @@ class TorchTransport:
         count = 0 if data is None else data.size
         fields = self._torch.tensor([*head, count], dtype=self._torch.int64)
         self._dist.send(fields, dst=target)
-        if data is None or not count:
-            return
-        there = self._torch.from_numpy(data)
-        if self._device == "cpu":
-            self._dist.send(there, dst=target)
-        else:
-            with self._sending:
-                there = there.to(self._device)
-                self._dist.send(there, dst=target, group=self._lanes[self.rank, target])
+        if data is not None and count:
+            self._dist.send(self._torch.from_numpy(data), dst=target)
 
     def receive(self, seconds: float) -> Message | None:
         """Return the next message."""
@@ -128,10 +85,9 @@ class TorchTransport:
             return None
 
     def collective(self, name: str, ranks: int, root: int, given: Any, taken: Any) -> float | None:
-        """Run the collective of gloo or NCCL."""
+        """Run the collective of gloo."""
         dist, group = self._dist, self._groups[ranks]
-        source = self._torch.from_numpy(given).to(self._device)
-        target = self._torch.from_numpy(taken).to(self._device)
+        source, target = self._torch.from_numpy(given), self._torch.from_numpy(taken)
         dist.barrier(group)
         start = time.perf_counter()
         if name in ("allreduce", "reduce", "broadcast"):
@@ -144,7 +100,6 @@ class TorchTransport:
             "allgather": lambda: dist.all_gather_into_tensor(target, source, group=group),
             "alltoall": lambda: dist.all_to_all_single(target, source, group=group),
         }[name]()
-        taken[:] = target.cpu().numpy()
         return time.perf_counter() - start
 
     def close(self) -> None:

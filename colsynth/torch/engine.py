@@ -5,20 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
 from queue import SimpleQueue
 from typing import Any
 
 import torch
 
-from colsynth.torch.failures import told
-from colsynth.torch.nccl import DirectTransport, NcclTransport
-from colsynth.torch.transport import GlooTransport
-from colsynth.torch.watch import Progress, Watch
+from colsynth.torch.transport import GlooTransport, NcclTransport
 from colsynth.torch.works import DeviceWork, HostWork
 
 Job = Callable[[Any], None]
 """Executes a call on a transport."""
+
+_FAILURE = "failure"
 
 
 class HostEngine:
@@ -80,7 +78,11 @@ class HostEngine:
     def _fail(self, what: str, fault: Exception) -> None:
         """Keep the reason, tell it to the other ranks, and close what they wait for."""
         first = str(fault).strip().partition("\n")[0].partition(". ")[0]
-        self._failure = told(self._store, self._rank, what, first)
+        text = f"colsynth: {what} failed on rank {self._rank}: {first}"
+        with suppress(Exception):  # the store may be gone with the rank that kept it
+            known = self._store.compare_set(_FAILURE, "", text).decode()
+            text = text if known in (text, "") else f"{text}; before that, {known}"
+        self._failure = text
         with suppress(Exception):  # whatever happens, callers must be told
             self._transport.close()
 
@@ -92,49 +94,34 @@ class HostEngine:
 class DeviceEngine:
     """Executes calls on CUDA tensors on a stream beside the caller's.
 
-    Nothing waits on the host: the stream waits for what the caller's stream has queued, and whoever
-    waits for the work lets its stream wait for this one.
+    Nothing waits on the host: the stream waits for what the caller's stream has queued, NCCL's
+    stream and this one wait for each other round by round, and whoever waits for the work lets its
+    stream wait for this one.
 
     Parameters
     ----------
     transport : NcclTransport
-    timeout : timedelta
-    fail : callable
-        Takes the name of a call and the reason why it has failed.
     """
 
-    def __init__(
-        self, transport: NcclTransport, timeout: timedelta, fail: Callable[[str, str], None]
-    ) -> None:
-        self._transport, self._timeout, self._fail = transport, timeout, fail
+    def __init__(self, transport: NcclTransport) -> None:
+        self._transport = transport
         self._streams: dict[torch.device, Any] = {}
-        self._watches: dict[torch.device, Watch] = {}
 
     def submit(
         self, what: str, job: Job, tensors: list[torch.Tensor], result: list[torch.Tensor]
     ) -> DeviceWork:
         """Return the work of a call whose kernels are queued behind all earlier ones."""
         device = result[0].device
+        self._transport.begin(device)
         if device not in self._streams:
-            self._add(device)
-        stream, watch = self._streams[device], self._watches.get(device)
+            self._streams[device] = torch.cuda.Stream(device)
+        stream = self._streams[device]
         stream.wait_stream(torch.cuda.current_stream(device))
         for tensor in tensors:
             tensor.record_stream(stream)  # the allocator must not reuse it before
         with torch.cuda.stream(stream):
-            self._transport.begin(device)
             job(self._transport)
-            if watch is not None:
-                watch.follow(what)
         return DeviceWork(stream, result)
-
-    def _add(self, device: torch.device) -> None:
-        self._streams[device] = stream = torch.cuda.Stream(device)
-        if isinstance(self._transport, DirectTransport):
-            with torch.cuda.stream(stream):
-                progress = Progress(device)
-            watch = Watch(self._transport, progress, self._timeout, self._fail)
-            self._watches[device] = watch
 
     def close(self) -> None:
         """Nothing to end: streams belong to PyTorch."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import torch
@@ -15,11 +14,9 @@ from colsynth.model import Collective
 from colsynth.torch.aliases import fitted
 from colsynth.torch.arguments import flat, normal, rooted
 from colsynth.torch.engine import DeviceEngine, HostEngine
-from colsynth.torch.failures import end_process
-from colsynth.torch.nccl import transport_of
 from colsynth.torch.rounds import Combine, RankProgram, execute, part_of
 from colsynth.torch.shelf import Scheduled, Shelf, read_shelf
-from colsynth.torch.transport import GlooTransport
+from colsynth.torch.transport import GlooTransport, NcclTransport
 from colsynth.torch.works import DeviceWork, HostWork, SeveralWorks
 
 Kind = dist.ProcessGroup.BackendType
@@ -75,8 +72,7 @@ class RoundsGroup(dist.ProcessGroup):
             options._timeout = timeout  # noqa: SLF001 - as PyTorch's own helper does
             nccl = dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), rank, size, options)
             self._add_library("cuda", Kind.NCCL, nccl)
-            fail = partial(end_process, store, rank)
-            self._engines["cuda"] = DeviceEngine(transport_of(nccl), timeout, fail)
+            self._engines["cuda"] = DeviceEngine(NcclTransport(nccl))
 
     def _add_library(self, device: str, kind: Any, backend: Any) -> None:
         backend._set_sequence_number_for_group()  # noqa: SLF001 - as PyTorch's own helper does

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 
-from colsynth.model import LocalStep, RoundProgram, Slot
+from colsynth.model import LocalStep, RoundProgram
 from colsynth.torch.runs import Cut, Runs, cut
-
-if TYPE_CHECKING:
-    from colsynth.torch.transport import Transport
 
 Combine = Callable[..., torch.Tensor]
 """``torch.add`` or another sum of two tensors, with ``out``."""
@@ -20,12 +17,10 @@ Combine = Callable[..., torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A message to post: to or from `peer`, chunks from `slot` on, which are the view `data`."""
+    """A message to post: to or from `peer`, the view of number `data`."""
 
     sends: bool
     peer: int
-    slot: Slot
-    count: int
     data: int
 
 
@@ -58,6 +53,23 @@ class Part:
     added: tuple[Cut, ...]
 
 
+class Transport(Protocol):
+    """Moves the messages of rounds."""
+
+    def exchange(self, part: Part, buffers: Mapping[str, torch.Tensor], chunk: int) -> None:
+        """Post all messages of a round at once, and wait for them, on CUDA by the stream only.
+
+        Parameters
+        ----------
+        part : Part
+            Its posts are done, no local steps.
+        buffers : dict
+            Flat tensors of bytes by the names that slots have.
+        chunk : int
+            Bytes.
+        """
+
+
 @dataclass(frozen=True)
 class RankProgram:
     """What one rank does in a call.
@@ -87,11 +99,9 @@ def part_of(name: str, program: RoundProgram, rank: int) -> RankProgram:
         runs, posts = Runs(), []
         for m in found.messages:
             if m.source == rank:
-                number = runs.number(m.read, m.count)
-                posts.append(Post(True, m.target, m.read, m.count, number))
+                posts.append(Post(True, m.target, runs.number(m.read, m.count)))
             if m.target == rank:
-                number = runs.number(m.write, m.count)
-                posts.append(Post(False, m.source, m.write, m.count, number))
+                posts.append(Post(False, m.source, runs.number(m.write, m.count)))
         local, added = _local([step for step in found.local if step.rank == rank])
         if posts or local:
             parts.append(Part(tuple(posts), runs.cuts(), local, added))

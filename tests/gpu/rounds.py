@@ -26,9 +26,9 @@ from rich.table import Table
 
 import colsynth.torch
 from colsynth.model import Collective, Header, LocalStep, Message, Round, RoundProgram, Slot
-from colsynth.torch import group
 from colsynth.torch.engine import DeviceEngine
 from colsynth.torch.rounds import RankProgram, execute, part_of
+from colsynth.torch.transport import NcclTransport
 from tests.bench.harness import show
 from tests.torch.jobs import _share_gpu
 
@@ -161,8 +161,7 @@ def run(rank: int, size: int, place: str) -> None:
         options = dist.ProcessGroupNCCL.Options()
         options._timeout = timedelta(minutes=1)
         backend = dist.ProcessGroupNCCL(store, rank, size, options)
-        minute = timedelta(minutes=1)
-        table = rounds_table(DeviceEngine(group.transport_of(backend), minute, print))
+        table = rounds_table(DeviceEngine(NcclTransport(backend)))
     if rank == 0:
         show(table)
 

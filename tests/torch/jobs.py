@@ -3,8 +3,7 @@
 ``python -m tests.torch.jobs FOLDER JOB RANKS [JOB RANKS ...]`` runs each job with so many ranks and
 prints, for each, the lines of its ranks. Ranks meet at a file in FOLDER. With
 ``COLSYNTH_TEST_DEVICE=cuda`` all ranks work on the first GPU of this host and NCCL moves the data:
-it takes each rank for a host of its own, since it refuses two ranks on one GPU otherwise. With
-``COLSYNTH_TEST_POSTED=1`` too, PyTorch posts the messages, as where its NCCL cannot be called.
+it takes each rank for a host of its own, since it refuses two ranks on one GPU otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import socket
 import sys
 import traceback
 import warnings
@@ -22,8 +20,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-import colsynth.torch.group
-from colsynth.torch.nccl import NcclTransport
+import colsynth.torch
 
 DEVICE = os.environ.get("COLSYNTH_TEST_DEVICE", "cpu")
 LIBRARY = "gloo" if DEVICE == "cpu" else "nccl"
@@ -333,14 +330,15 @@ waits, with Python's lock, for a thread that waits for that lock (seen with 2.13
 def example(rank, size, folder):
     """The program of the guide trains as with the library; it prints its losses."""
     text = (folder / "train.py").read_text()
-    port = (folder / "port").read_text()
-    os.environ.update(MASTER_ADDR="127.0.0.1", RANK=str(rank), WORLD_SIZE=str(size))
+    assert 'group("colsynth")' in text
     printed = {}
-    for place, backend in enumerate(("colsynth", LIBRARY)):
-        os.environ["MASTER_PORT"] = port.split()[place]
+    for backend in ("colsynth", LIBRARY):
+        # A file to meet at, since another process may take a port that was free just now.
+        store = f"store=dist.FileStore({str(folder / backend)!r}, {size})"
+        meet = f'group("{backend}", {store}, rank={rank}, world_size={size})'
         told = io.StringIO()
         with contextlib.redirect_stdout(told):
-            source = text.replace('group("colsynth")', f'group("{backend}")')
+            source = text.replace('group("colsynth")', meet)
             if backend == LIBRARY:
                 source = source.replace("{colsynth.torch.served()}", "")
             _KEPT.append({})
@@ -356,8 +354,6 @@ def _share_gpu(rank):
     os.environ.update(NCCL_HOSTID=f"rank {rank}", NCCL_SOCKET_IFNAME="lo", NCCL_NET="Socket")
     torch.cuda.set_device(0)
     torch.set_default_device("cuda")
-    if os.environ.get("COLSYNTH_TEST_POSTED"):
-        colsynth.torch.group.transport_of = NcclTransport
 
 
 def _run(job, rank, size, folder, write):
@@ -391,9 +387,6 @@ def main(folder, *jobs):
     for job, count in zip(jobs[::2], jobs[1::2], strict=True):
         size, children = int(count), []
         read, write = os.pipe()
-        ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        Path(folder, "port").write_text(" ".join(str(x.getsockname()[1]) for x in ports))
-        [port.close() for port in ports]
         for rank in range(size):
             child = os.fork()
             if not child:

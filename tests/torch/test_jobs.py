@@ -7,11 +7,8 @@ import os
 import re
 import subprocess
 import sys
-from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
-from queue import Empty, SimpleQueue
-from types import SimpleNamespace
 
 import pytest
 
@@ -115,10 +112,10 @@ def test_schedules_that_are_missing_damaged_or_wrong_are_refused(places, tmp_pat
 
 
 class Recorder:
-    """Stands for NCCL's backend and for its library: notes what is posted, moves nothing."""
+    """Stands for NCCL's backend: notes what is posted, moves nothing."""
 
     def __init__(self):
-        self.posted, self.result = [], 0
+        self.posted = []
 
     def allreduce(self, tensors):
         return self
@@ -133,32 +130,10 @@ class Recorder:
         return self
 
     def send(self, tensors, peer, _tag):
-        self.posted[-1].append(("send", peer, tensors[0].data_ptr(), tensors[0].numel()))
+        self.posted[-1].append(("send", peer, tensors[0].numel()))
 
     def recv(self, tensors, peer, _tag):
-        self.posted[-1].append(("recv", peer, tensors[0].data_ptr(), tensors[0].numel()))
-
-    def _comm_ptr(self):
-        return 77
-
-    def library(self):
-        """Return the functions of NCCL that are called."""
-
-        def post(way):
-            def take(place, size, kind, peer, communicator, stream):
-                assert (kind, communicator, stream) == (1, 77, 5)
-                self.posted[-1].append((way, peer, place, size))
-                return 0
-
-            return take
-
-        return SimpleNamespace(
-            ncclGroupStart=lambda: self.posted.append([]) or 0,
-            ncclGroupEnd=lambda: self.result,
-            ncclSend=post("send"),
-            ncclRecv=post("recv"),
-            ncclGetErrorString=lambda result: f"error {result}".encode(),
-        )
+        self.posted[-1].append(("recv", peer, tensors[0].numel()))
 
 
 def busy_pairs():
@@ -174,76 +149,27 @@ def busy_pairs():
 
 
 @pytest.mark.parametrize("name", ["hypercube-3-allreduce-torch.json", None])
-def test_nccl_gets_one_group_per_round_with_pairs_in_one_order(places, name, monkeypatch):
+def test_nccl_gets_one_group_per_round_with_pairs_in_one_order(places, name):
     import torch
 
-    from colsynth.torch.nccl import DirectTransport, NcclTransport
     from colsynth.torch.rounds import execute, part_of
+    from colsynth.torch.transport import NcclTransport
 
-    program = busy_pairs()
+    program, posted = busy_pairs(), []
     if name is not None:
         (path,) = (x for x in places if x.name == name)
         program = parse_rounds(path.read_bytes())
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=5))
-    scratch, posted = torch.ones(640), []
-    monkeypatch.setattr(torch.Tensor, "new_empty", lambda _, size: scratch[:size])  # equal places
     for rank in range(8):
-        data, part = torch.ones(640), part_of("", program, rank)
-        found = []
-        for make in (NcclTransport, lambda recorder: DirectTransport(recorder, recorder.library())):
-            recorder = Recorder()
-            transport = make(recorder)
-            transport.begin(data.device)
-            execute(part, data, data, 640, torch.add, transport)
-            found.append(recorder.posted)
-        assert found[0] == found[1]
-        assert len(found[0]) == sum(bool(one.posts) for one in part.parts)
-        posted.append([(*entry[:2], entry[3]) for group in found[0] for entry in group])
+        recorder, data = Recorder(), torch.ones(640)
+        part = part_of("", program, rank)
+        execute(part, data, data, 640, torch.add, NcclTransport(recorder))
+        assert len(recorder.posted) == sum(bool(found.posts) for found in part.parts)
+        posted.append([entry for group in recorder.posted for entry in group])
     for one in range(8):
         for other in range(8):
             sent = [size for way, peer, size in posted[one] if (way, peer) == ("send", other)]
             got = [size for way, peer, size in posted[other] if (way, peer) == ("recv", one)]
             assert sent == got
-
-
-def test_an_error_of_nccl_reaches_the_caller(monkeypatch):
-    import torch
-
-    from colsynth.torch.nccl import DirectTransport
-    from colsynth.torch.rounds import execute, part_of
-
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=5))
-    recorder, data = Recorder(), torch.ones(640)
-    transport = DirectTransport(recorder, recorder.library())
-    transport.begin(data.device)
-    recorder.result = 6
-    with pytest.raises(RuntimeError, match="NCCL: error 6"):
-        execute(part_of("", busy_pairs(), 0), data, data, 640, torch.add, transport)
-
-
-@pytest.mark.parametrize(
-    ("done", "fault", "seconds", "reason"),
-    [
-        (0, "NCCL: error 6", 60, "NCCL: error 6"),
-        (0, None, 0.1, "it has not ended within 0:00:00.100000"),
-        (2, "NCCL: error 6", 0.1, None),
-    ],
-)
-def test_calls_that_do_not_end_are_found(done, fault, seconds, reason, monkeypatch):
-    from colsynth.torch import watch
-
-    monkeypatch.setattr(watch, "_LOOK", 0.02)
-    asked, told = iter([1, 2]), SimpleQueue()
-    progress = SimpleNamespace(follow=lambda: next(asked), done=lambda: done)
-    watched = SimpleNamespace(fault=lambda: fault)
-    own = watch.Watch(watched, progress, timedelta(seconds=seconds), lambda *x: told.put(x))
-    own.follow("first")
-    own.follow("second")
-    if reason is None:
-        with pytest.raises(Empty):
-            told.get(timeout=0.5)
-    else:
-        assert told.get(timeout=30) == ("first", reason)
 
 
 def test_cuts_give_every_run_once():
