@@ -78,8 +78,9 @@ class Latency:
 
     @property
     def begin(self) -> float:
-        """The launch, and the step of the first sender."""
-        return self.model.launch[self.protocol] / 1e6 + self.step
+        """The launch, what the host posts of the first round, and the step of the first sender."""
+        posted = self.model.launch[self.protocol] + self.model.round + self.model.post
+        return posted / 1e6 + self.step
 
     @property
     def hop(self) -> float:

@@ -32,6 +32,8 @@ UNITS = {
     "hop": "us",
     "network_hop": "us",
     "wait": "us",
+    "round": "us",
+    "post": "us",
     "least_slice": "bytes",
 }
 

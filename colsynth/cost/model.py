@@ -39,6 +39,9 @@ class Model:
         on routes within a box and on others.
     wait : float
         Microseconds that a step with a dependency starts after it is met.
+    round, post : float
+        Microseconds for which the host is busy with a round, and with each message and local step
+        of a rank in it. Zero where the GPU reads the program itself.
     slices : mapping
         Parts in which a primitive call is passed on, by protocol.
     least_slice : mapping
@@ -57,6 +60,8 @@ class Model:
     hop: Mapping[str, float]
     network_hop: Mapping[str, float]
     wait: float
+    round: float
+    post: float
     slices: Mapping[str, int]
     least_slice: Mapping[str, int]
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -121,6 +126,8 @@ def ideal_model() -> Model:
         hop=same(0.0),
         network_hop=same(0.0),
         wait=0.0,
+        round=0.0,
+        post=0.0,
         slices=same(1),
         least_slice=same(1),
     )

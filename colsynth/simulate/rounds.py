@@ -1,9 +1,12 @@
 """The time of a program in rounds: each is as long as its busiest link, rank and message.
 
-All ranks are taken to begin a round together, which no real job is faster than. A round costs a
-group of messages (`Model.step`, before and after them), the latency of its longest message, every
-message that a rank posts (`Model.hop` each), the bytes of its busiest link or of its largest
+All ranks are taken to begin a round together, which no real job is faster than. On the GPU, a round
+costs a group of messages (`Model.step`, before and after them), the latency of its longest message,
+every message that a rank posts (`Model.hop` each), the bytes of its busiest link or of its largest
 message, then the local steps of the busiest rank (`Model.wait` each, and `Model.local_rate`).
+
+The host posts all that (`Model.round`, `Model.post`) and does not wait for it. So a call takes as
+long as the GPU needs where messages are large, and as long as the host needs where they are small.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ class RoundCost:
         Seconds of messages and local steps that do not depend on the size.
     links, rate, local : float
         Seconds per byte of a chunk: on the busiest link, of the largest message, in local steps.
+    posted, local_posted : float
+        Seconds of the host until the GPU can begin with messages, and then with local steps.
     """
 
     fixed: float
@@ -38,9 +43,11 @@ class RoundCost:
     rate: float
     local_fixed: float
     local: float
+    posted: float
+    local_posted: float
 
     def parts(self, chunk: float) -> dict[str, float]:
-        """Return the seconds of a round by what limits it, for chunks of so many bytes."""
+        """Return the GPU's seconds of a round by what limits it, for chunks of so many bytes."""
         by_link = self.links >= self.rate
         moving = chunk * max(self.links, self.rate)
         return {
@@ -78,20 +85,33 @@ def seconds(
 ) -> tuple[float, ...]:
     """Return the time of a call at every message size."""
     rows = costs(program, topology, model)
-    begin = model.launch["Simple"] / 1e6
     chunks = [size / program.header.chunks for size in sizes]
-    return tuple(begin + sum(sum(row.parts(chunk).values()) for row in rows) for chunk in chunks)
+    return tuple(sum(_spent(rows, chunk, model).values()) for chunk in chunks)
 
 
 def shares(program: RoundProgram, topology: Topology, size: int, model: Model) -> dict[str, float]:
     """Return the share of each limit in the time of a call, 0 to 1; the launch is a round's."""
-    spent: defaultdict[str, float] = defaultdict(float)
-    for row in costs(program, topology, model):
-        for name, value in row.parts(size / program.header.chunks).items():
-            spent[name] += value
-    spent["rounds"] += model.launch["Simple"] / 1e6
+    spent = _spent(costs(program, topology, model), size / program.header.chunks, model)
     whole = sum(spent.values())
     return {name: value / whole if whole else 0.0 for name, value in spent.items()}
+
+
+def _spent(rows: Sequence[RoundCost], chunk: float, model: Model) -> dict[str, float]:
+    """Return the seconds of a call by what limits it, for chunks of so many bytes."""
+    begin = model.launch["Simple"] / 1e6
+    spent: defaultdict[str, float] = defaultdict(float, rounds=begin)
+    host = gpu = begin
+    for row in rows:
+        parts = row.parts(chunk)
+        local = parts["local steps"]
+        for posted, busy in ((row.posted, sum(parts.values()) - local), (row.local_posted, local)):
+            host += posted
+            late = max(0.0, host - gpu)  # the GPU waits for the host
+            spent["rounds"] += late
+            gpu += late + busy
+        for name, value in parts.items():
+            spent[name] += value
+    return spent
 
 
 def _latency(route: Route, topology: Topology, model: Model) -> float:
@@ -120,15 +140,22 @@ def _cost(
             for link in route:
                 load[link] += m.count / len(routes[pair])
     further = max(posted.values(), default=1) - 1
+    ends: defaultdict[int, int] = defaultdict(int)
+    for (_, rank), number in posted.items():
+        ends[rank] += number
     group = 2 * model.step["Simple"] if found.messages else 0.0
     steps: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for s in found.local:
         number, chunks = steps[s.rank]
         steps[s.rank] = number + 1, chunks + s.count
+    most = max((number for number, _ in steps.values()), default=0)
+    host = model.round if found.messages else 0.0
     return RoundCost(
         fixed=(group + further * model.hop["Simple"]) / 1e6 + longest,
         links=max((chunks / speed[link] for link, chunks in load.items()), default=0.0),
         rate=largest / (model.rate["Simple"] * 1e9),
-        local_fixed=max((number for number, _ in steps.values()), default=0) * model.wait / 1e6,
+        local_fixed=most * model.wait / 1e6,
         local=max((c for _, c in steps.values()), default=0) / (model.local_rate["Simple"] * 1e9),
+        posted=(host + max(ends.values(), default=0) * model.post) / 1e6,
+        local_posted=most * model.post / 1e6,
     )
