@@ -85,6 +85,19 @@ def test_jobs(places, tmp_path):
     assert all("not those of rank 0 on rank 1" in text for text in of["unread", 4].values())
 
 
+@pytest.mark.slow
+def test_jobs_on_a_gpu(places, tmp_path):
+    """All ranks share one GPU, and NCCL takes each for a host of its own."""
+    import torch
+
+    if not (torch.cuda.is_available() and torch.distributed.is_nccl_available()):
+        pytest.skip("needs a GPU of NVIDIA")
+    jobs = ("calls", 4, "calls", 8, "training", 4, "streams", 4, "graph", 4)
+    lines = job(places, tmp_path, *jobs, COLSYNTH_TEST_DEVICE="cuda")
+    assert len(lines) == sum(jobs[1::2])
+    assert all(line.split(" ", 3)[3].startswith("ok ") for line in lines), lines
+
+
 def test_schedules_that_are_missing_damaged_or_wrong_are_refused(places, tmp_path, monkeypatch):
     from colsynth.torch.shelf import read_shelf
 
