@@ -97,7 +97,7 @@ def show(
     if value.size > MATRIX_LIMIT and not everything:
         console.print(f"({value.size - MATRIX_LIMIT} more GPUs: --all)\n")
     console.print(_totals_table([x for x in sums if x.rank is not None], "totals per GPU"))
-    others = [x for x in sums if x.rank is None]
+    others = [x for x in sums if x.rank is None and (x.egress or x.ingress)]  # some were left out
     if others:
         console.print(_totals_table(others, "switches and NICs"))
 

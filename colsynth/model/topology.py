@@ -75,7 +75,8 @@ class Topology:
     notes : tuple of str
         What was concluded about it and its user should know; no part of what it is.
     whole : Topology or None
-        The same with slower wires that were left out; no part of what it is.
+        The same as its file describes it, with slower wires that were left out and parallel
+        switches apart; no part of what it is.
     """
 
     name: str

@@ -9,6 +9,7 @@ from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.boxes import infer_boxes
 from colsynth.topology.reach import reached
+from colsynth.topology.trunks import merge_switches
 from colsynth.topology.wires import EVERY_WIRE, choose_wires
 
 MAX_NODES = 2**17
@@ -138,7 +139,8 @@ class Builder:
         ranks : iterable of int, optional
             Node indices of the GPUs; in the order of the nodes when left out.
         every_wire : bool
-            Whether slower wires between GPUs stay beside faster ones of another kind.
+            Whether slower wires between GPUs stay beside faster ones of another kind, and parallel
+            switches apart.
 
         Raises
         ------
@@ -156,8 +158,10 @@ class Builder:
         self._check_reach(topology, span)
         topology = infer_boxes(topology, self._spans)
         chosen = choose_wires(topology)
-        if not every_wire or chosen is topology:
-            return chosen
+        if not every_wire:
+            return merge_switches(chosen)
+        if chosen is topology:
+            return topology
         return replace(topology, notes=(*topology.notes, EVERY_WIRE))
 
     def _check_reach(self, topology: Topology, span: Span | None) -> None:

@@ -58,13 +58,28 @@ def _communicator(problem: Problem, members: Sequence[int]) -> Communicator:
     gone = set() if problem.transit else others
     if problem.groups and not problem.transit:
         gone = gone | _outside(whole, chosen, gone)
+    topology = replace(_part(whole, gone, others, members), name=_name(problem, members))
+    apart = whole.whole
+    if apart is not None and len(apart.nodes) == len(whole.nodes):  # none was split
+        topology = replace(topology, whole=_part(apart, gone, others, members))
     nodes = tuple(i for i in range(len(whole.nodes)) if i not in gone)
     links = tuple(
         i for i, x in enumerate(whole.links) if x.source not in gone and x.target not in gone
     )
+    shards = tuple(problem.shards[rank] for rank in members) if problem.shards else ()
+    if set(shards) == {1}:
+        shards = ()
+    inner = replace(problem, topology=topology, groups=(), transit=False, shards=shards)
+    relays = tuple(new for new, old in enumerate(nodes) if old in others)
+    return Communicator(inner, tuple(members), nodes, links, relays)
+
+
+def _part(whole: Topology, gone: set[int], others: set[int], members: Sequence[int]) -> Topology:
+    """Return what is left without some nodes, with other GPUs as switches; no notes."""
+    nodes = [i for i in range(len(whole.nodes)) if i not in gone]
     place = {old: new for new, old in enumerate(nodes)}
-    topology = Topology(
-        name=_name(problem, members),
+    return Topology(
+        name=whole.name,
         nodes=tuple(
             replace(whole.nodes[i], kind=Kind.SWITCH, capabilities=RELAY)
             if i in others
@@ -73,16 +88,11 @@ def _communicator(problem: Problem, members: Sequence[int]) -> Communicator:
         ),
         links=tuple(
             replace(x, source=place[x.source], target=place[x.target])
-            for x in (whole.links[i] for i in links)
+            for x in whole.links
+            if x.source not in gone and x.target not in gone
         ),
         ranks=tuple(place[whole.ranks[rank]] for rank in members),
     )
-    shards = tuple(problem.shards[rank] for rank in members) if problem.shards else ()
-    if set(shards) == {1}:
-        shards = ()
-    inner = replace(problem, topology=topology, groups=(), transit=False, shards=shards)
-    relays = tuple(new for new, old in enumerate(nodes) if old in others)
-    return Communicator(inner, tuple(members), nodes, links, relays)
 
 
 def _outside(topology: Topology, chosen: set[int], gone: set[int]) -> set[int]:

@@ -9,6 +9,7 @@ import yaml
 from colsynth.model import Link, Node, Topology
 from colsynth.topology.scalars import plain_scalar
 from colsynth.topology.schema import VERSION
+from colsynth.topology.trunks import merge_switches
 from colsynth.topology.wires import choose_wires
 from colsynth.units import spell_bandwidth, spell_duration
 
@@ -50,7 +51,7 @@ def flat_form(topology: Topology) -> dict[str, Any]:
     data: dict[str, Any] = {"version": VERSION, "name": topology.name}
     if topology.whole is not None:
         topology = topology.whole
-    elif choose_wires(topology) is not topology:
+    elif merge_switches(choose_wires(topology)) is not topology:
         data["wires"] = "all"
     names = [node.name for node in topology.nodes]
     if list(topology.ranks) != sorted(topology.ranks):

@@ -60,7 +60,8 @@ Wires = Annotated[
     Literal["fastest", "all"],
     Meta(
         description="Between two GPUs with two kinds of wire (NVLink and PCIe), runtimes take the "
-        "fastest; all keeps the others in bounds and schedules too."
+        "fastest, and parallel switches count as one; all keeps the other wires in bounds and "
+        "schedules too, and the switches apart."
     ),
 ]
 

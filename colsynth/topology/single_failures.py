@@ -7,6 +7,7 @@ import re
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Topology
 from colsynth.topology.damage import Failures
+from colsynth.topology.trunks import separate_links
 
 KINDS = ("links", "gpus", "nics")
 
@@ -61,7 +62,7 @@ def _failures(topology: Topology, kind: str) -> list[Failures]:
     if kind == "nics":
         nics = (i for i, node in enumerate(topology.nodes) if node.kind is Kind.NIC)
         return [Failures(nics=(node,)) for node in nics]
-    there = topology.link_between
+    there = separate_links(topology)
     pairs = sorted({(min(ends), max(ends)) for ends in there})
     both = (tuple(sorted(x for x in (pair, pair[::-1]) if x in there)) for pair in pairs)
     return [Failures(links=links) for links in both]
