@@ -78,9 +78,9 @@ class Latency:
 
     @property
     def begin(self) -> float:
-        """The launch, what the host posts of the first round, and the step of the first sender."""
-        posted = self.model.launch[self.protocol] + self.model.round + self.model.post
-        return posted / 1e6 + self.step
+        """The launch, what the host posts of a first round, and the step of the first sender."""
+        posted = self.model.round + self.model.post if self.profile.rounds else 0.0
+        return (self.model.launch[self.protocol] + posted) / 1e6 + self.step
 
     @property
     def hop(self) -> float:

@@ -40,8 +40,9 @@ class Model:
     wait : float
         Microseconds that a step with a dependency starts after it is met.
     round, post : float
-        Microseconds for which the host is busy with a round, and with each message and local step
-        of a rank in it. Zero where the GPU reads the program itself.
+        Microseconds for which the host is busy with a round, and with each message that the rank
+        sends or receives and each local step. Used for rounds only: elsewhere the GPU reads the
+        program itself.
     slices : mapping
         Parts in which a primitive call is passed on, by protocol.
     least_slice : mapping
