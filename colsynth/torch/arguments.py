@@ -31,4 +31,7 @@ def rooted(tensors: Any, opts: Any, rest: Any, kind: Any) -> tuple[list[torch.Te
 def flat(tensor: torch.Tensor) -> torch.Tensor | None:
     """Return a dense tensor as one row of the same memory; None of others."""
     dense = tensor.layout is torch.strided and tensor.is_contiguous() and not tensor.is_complex()
-    return tensor.detach().view(-1) if dense and not tensor.is_quantized else None
+    if not dense or tensor.is_quantized:
+        return None
+    # Not `view`, which lets a single element keep any stride; such a row has no view of bytes.
+    return tensor.detach().as_strided((tensor.numel(),), (1,))

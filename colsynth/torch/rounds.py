@@ -62,7 +62,7 @@ class Transport(Protocol):
         Parameters
         ----------
         part : Part
-            Its posts are done, no local steps.
+            Its messages are posted; its local steps are left to the caller.
         buffers : dict
             Flat tensors of bytes by the names that slots have.
         chunk : int
@@ -117,7 +117,6 @@ def _local(steps: list[LocalStep]) -> tuple[tuple[Local, ...], tuple[Cut, ...]]:
     return tuple(found), runs.cuts()
 
 
-@torch.no_grad()
 def execute(
     program: RankProgram,
     source: torch.Tensor,

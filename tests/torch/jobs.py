@@ -90,6 +90,10 @@ def calls(rank, size):
     dist.all_reduce(mean, dist.ReduceOp.AVG)
     dist.all_reduce(total)
     assert torch.equal(mean, total / size)
+    with torch.inference_mode():
+        made = _data(rank)
+        dist.all_reduce(made)
+    assert torch.equal(made, total)
     _mixed(rank, size)
     _functional(rank, size)
     _library(rank, size)

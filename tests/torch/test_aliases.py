@@ -51,3 +51,17 @@ def test_programs_get_a_mode_that_they_serve(modes):
         if place is not None and modes[not place]:
             assert (given.data_ptr(), taken.data_ptr()) == (source.data_ptr(), target.data_ptr())
             assert torch.equal(taken, held)
+
+
+def test_one_element_of_a_column_is_a_row_with_bytes():
+    """PyTorch keeps its stride in `view`, and then refuses a view of bytes."""
+    import torch
+
+    from colsynth.torch.arguments import flat
+
+    memory = torch.arange(10.0)
+    row = flat(memory[::5][1:])
+    assert row.view(torch.uint8).shape == (4,)
+    assert row.data_ptr() == memory[5:].data_ptr()
+    assert flat(memory[::5]) is None
+    assert flat(memory[:0]).shape == (0,)
