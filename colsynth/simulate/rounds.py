@@ -8,12 +8,12 @@ largest message, then the local steps of the busiest rank (`Model.wait` each, `M
 
 The host posts all that (`Model.round`, `Model.post`) and does not wait for the GPU. So a call takes
 as long as the GPU needs where messages are large, and as long as the host needs where they are
-small. In each round, the rank whose host is busiest counts.
+small. A round begins when the hosts of all ranks that take part in it have come so far.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ class RoundCost:
     links, rate, local : float
         Seconds per byte of a chunk: on the busiest link, of the largest message, in local steps.
     posted, local_posted : float
-        Seconds of the host until the GPU can begin with messages, and then with local steps.
+        Seconds from the launch until hosts have posted the messages, and the local steps.
     """
 
     fixed: float
@@ -79,7 +79,8 @@ def costs(program: RoundProgram, topology: Topology, model: Model) -> tuple[Roun
         for index, link in enumerate(topology.links)
     ]
     latency = {pair: _latency(found[0], topology, model) for pair, found in routes.items()}
-    return tuple(_cost(found, routes, speed, latency, model) for found in program.rounds)
+    hosts: defaultdict[int, float] = defaultdict(float)
+    return tuple(_cost(found, routes, speed, latency, model, hosts) for found in program.rounds)
 
 
 def seconds(
@@ -102,13 +103,12 @@ def _spent(rows: Sequence[RoundCost], chunk: float, model: Model) -> dict[str, f
     """Return the seconds of a call by what limits it, for chunks of so many bytes."""
     begin = model.launch["Simple"] / 1e6
     spent: defaultdict[str, float] = defaultdict(float, rounds=begin)
-    host = gpu = begin
+    gpu = begin
     for row in rows:
         parts = row.parts(chunk)
         local = parts["local steps"]
         for posted, busy in ((row.posted, sum(parts.values()) - local), (row.local_posted, local)):
-            host += posted
-            late = max(0.0, host - gpu)  # the GPU waits for the host
+            late = max(0.0, begin + posted - gpu)  # the GPU waits for the host
             spent["rounds"] += late
             gpu += late + busy
         for name, value in parts.items():
@@ -129,7 +129,9 @@ def _cost(
     speed: list[float],
     latency: dict[Pair, float],
     model: Model,
+    hosts: dict[int, float],
 ) -> RoundCost:
+    """Return the cost of a round; by rank, `hosts` has the seconds that its host was busy."""
     load: defaultdict[int, float] = defaultdict(float)
     posted: defaultdict[tuple[str, int], int] = defaultdict(int)
     largest, longest = 0, 0.0
@@ -142,22 +144,24 @@ def _cost(
             for link in route:
                 load[link] += m.count / len(routes[pair])
     further = max(posted.values(), default=1) - 1
-    ends: defaultdict[int, int] = defaultdict(int)
-    for (_, rank), number in posted.items():
-        ends[rank] += number
     group = 2 * model.step["Simple"] if found.messages else 0.0
     steps: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for s in found.local:
         number, chunks = steps[s.rank]
         steps[s.rank] = number + 1, chunks + s.count
+    ends = Counter(end for m in found.messages for end in (m.source, m.target))
+    for rank, number in ends.items():
+        hosts[rank] += (model.round + number * model.post) / 1e6
+    ready = max((hosts[rank] for rank in ends), default=0.0)
+    for rank, (number, _) in steps.items():
+        hosts[rank] += number * model.post / 1e6
     most = max((number for number, _ in steps.values()), default=0)
-    host = model.round if found.messages else 0.0
     return RoundCost(
         fixed=(group + further * model.hop["Simple"]) / 1e6 + longest,
         links=max((chunks / speed[link] for link, chunks in load.items()), default=0.0),
         rate=largest / (model.rate["Simple"] * 1e9),
         local_fixed=most * model.wait / 1e6,
         local=max((c for _, c in steps.values()), default=0) / (model.local_rate["Simple"] * 1e9),
-        posted=(host + max(ends.values(), default=0) * model.post) / 1e6,
-        local_posted=most * model.post / 1e6,
+        posted=ready,
+        local_posted=max((hosts[rank] for rank in steps), default=0.0),
     )

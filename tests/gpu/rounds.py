@@ -175,16 +175,18 @@ def main() -> None:
             for rank in range(size):
                 child = os.fork()
                 if not child:
+                    failed = 1
                     try:
                         run(rank, size, str(Path(folder) / f"store{size}"))
+                        failed = 0
                     except BaseException:  # noqa: BLE001 - the parent goes on
                         traceback.print_exc()
                     finally:
                         sys.stdout.flush()
-                        os._exit(0)
+                        os._exit(failed)
                 children.append(child)
-            for child in children:
-                os.waitpid(child, 0)
+            if sum(os.waitpid(child, 0)[1] for child in children):
+                sys.exit(1)
     print(torch.cuda.get_device_name(0), torch.__version__, torch.cuda.nccl.version())
     show(local_table())
 
