@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.cabling.boxes import gpus_of, ports_of
+from colsynth.cabling.cayley import MOST_PORTS as MOST_SEARCHED
 from colsynth.cabling.figures import Figures
 from colsynth.cabling.finder import Finder, Progress
 from colsynth.cabling.ranking import Job, Ranking, rank
@@ -98,6 +99,9 @@ def find_cablings(request: Request, progress: Progress) -> Ranking:
     if ports >= nodes:
         phrase = f"{ports} ports of {nodes} nodes: more than there are neighbours"
         raise _wrong(phrase, f"reserve ports, or give at most {nodes - 1}")
+    if request.duplex and ports == 1 and nodes > 2:
+        phrase = f"{nodes} nodes of one port: duplex cables join them in separate pairs"
+        raise _wrong(phrase, _more_ports(request))
     if request.duplex and nodes * ports % 2:
         phrase = f"{nodes} nodes of {ports} ports have an odd number of cable ends"
         raise _wrong(phrase, "give an even number of nodes or ports, or leave out --duplex")
@@ -106,8 +110,24 @@ def find_cablings(request: Request, progress: Progress) -> Ranking:
     if not found:
         kind = "duplex" if request.duplex else "simplex"
         phrase = f"no {kind} fabric of {nodes} nodes with {ports} ports was found"
-        raise _wrong(phrase, "allow more --tries, or another number of ports")
+        raise _wrong(phrase, _other_search(request))
     return rank(request.job, found)
+
+
+def _more_ports(request: Request) -> str:
+    """Return what helps nodes that need a second port for duplex cables."""
+    least = 2 + request.reserved
+    if request.box is not None and ports_of(request.box)[0] < least:
+        return "leave out --duplex: the boxes have no NIC to add"
+    return f"give --ports {least} or more, or leave out --duplex"
+
+
+def _other_search(request: Request) -> str:
+    """Return what helps where no fabric was found: more tries help up to a number of ports."""
+    if request.degree <= MOST_SEARCHED:
+        return "allow more --tries, or another number of ports"
+    most = MOST_SEARCHED + request.reserved
+    return f"give --ports {most} or fewer: --tries searches none with more"
 
 
 def make_job(

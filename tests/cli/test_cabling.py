@@ -21,3 +21,26 @@ def test_wrong_requests(words, told, tmp_path, monkeypatch, capsys):
     assert run([*SEARCH, *words]) == 2
     assert told in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "works"),
+    [
+        ("--gpus 6 --ports 1 --duplex", "give --ports 2 or more", "--gpus 6 --ports 2 --duplex"),
+        ("--gpus 6 --ports 1 --duplex", "leave out --duplex", "--gpus 6 --ports 1"),
+        ("--gpus 5 --ports 1 --duplex", "--ports 2 or more", "--gpus 5 --ports 2 --duplex"),
+        ("--gpus 6 --ports 3 --reserve 2 --duplex", "--ports 4", "--gpus 6 --ports 4 --reserve 2"),
+        ("--gpus 24 --box ndv2 --duplex", "leave out --duplex: the", "--gpus 24 --box ndv2"),
+        ("--gpus 8 --ports 5 --duplex --tries 0", "--tries", "--gpus 8 --ports 5 --duplex"),
+        ("--gpus 14 --ports 11 --duplex", "--ports 10 or fewer", "--gpus 14 --ports 10 --duplex"),
+    ],
+)
+def test_advice_works(words, told, works, capsys):
+    assert run(["topology", "search", "--tries", "50", *words.split()]) == 2
+    assert told in capsys.readouterr().err.partition("help: ")[2]
+    assert run(["topology", "search", "--tries", "50", *works.split()]) == 0
+
+
+def test_two_nodes_of_one_duplex_port(capsys):
+    assert run(["topology", "search", "--gpus", "2", "--ports", "1", "--duplex"]) == 0
+    assert "clique:2" in capsys.readouterr().out
