@@ -49,11 +49,12 @@ Cells = dict[tuple[int, int], str]
 
 @dataclass
 class Tables:
-    """Cells by section and pair of GPUs, and where the first one of each GPU stands."""
+    """Cells by section and pair of GPUs, and where the last row and the ranges of a GPU stand."""
 
     names: list[str] = field(default_factory=list)
     places: list[Span] = field(default_factory=list)
     cells: dict[str, Cells] = field(default_factory=dict)
+    ranges: dict[int, Span] = field(default_factory=dict)
     numa: dict[int, str] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
 
@@ -122,6 +123,8 @@ def _row(tables: Tables, section: str, words: list[str], source: Source, number:
         at = source.span(number, len(line.rstrip()) + 1)
         raise refusal(f"the row of {words[0]} is cut off", at)
     tables.places[i] = source.span(number)
+    if section == "range":
+        tables.ranges[i] = tables.places[i]
     cells = tables.cells.setdefault(section, {})
     for j, cell in enumerate(words[1 : len(tables.names) + 1]):
         cells[i, j] = cell
@@ -244,21 +247,35 @@ def _bonds(tables: Tables) -> tuple[list[Bond], list[tuple[int, int]]]:
         joined = weight in _DIRECT if kind is None else kind == "XGMI"
         if joined and weight is not None and weight not in (*_DIRECT, *_MISSING):
             joined = False  # a way over other GPUs
-        count = _count(ranges.get((i, j)))
+        count, exact = _count(ranges.get((i, j)))
         if joined and count:
             bonds.append(Bond(i, j, count, tables.places[i]))
+        if joined and ranges and not exact:
+            tables.warnings.append(_rounded(tables, i, j, count))
     return bonds, lost
 
 
-def _count(text: str | None) -> int:
-    """Return the number of links that a range of bandwidths means; 1 where there is none."""
+def _count(text: str | None) -> tuple[int, bool]:
+    """Return the number of links that a range of bandwidths means, and whether it says so.
+
+    Where it says nothing, one link is taken; a fraction is rounded.
+    """
     found = _RANGE.fullmatch(text or "")
     if found is None:
-        return 1
+        return 1, False
     low, high = int(found[1]), int(found[2])
     if not high:
-        return 0
-    return max(1, min(round(high / low), 64)) if low else 1
+        return 0, not low
+    return (max(1, min(round(high / low), 64)), high % low == 0) if low else (1, False)
+
+
+def _rounded(tables: Tables, i: int, j: int, count: int) -> Diagnostic:
+    seen = tables.cells["range"].get((i, j), "missing")[:30]
+    pair = f"{tables.names[i]} and {tables.names[j]}"
+    phrase = f"the bandwidth range of {pair} is {seen}: no whole number of links, taken for {count}"
+    note = "the upper end over the lower one is the number of links"
+    advice = "import a dump of RCCL, which counts links, or edit the counts in the topology"
+    return warning("W21", phrase, tables.ranges.get(i, tables.places[i]), note, advice=advice)
 
 
 def _guess(gpus: int, bonds: list[Bond]) -> str:

@@ -107,6 +107,33 @@ def test_counts_of_one_are_told_of_the_gpu_that_is_named(capsys):
     assert "W03" not in imported(capsys, path, "--gpu", "mi300x")[2]
 
 
+@pytest.mark.parametrize(
+    ("cell", "count"),
+    [
+        ("50000-190000", 4),
+        ("50000-160000", 3),
+        ("50000-20000", 1),
+        ("0-50000", 1),
+        ("50000-0", 0),
+        ("N/A", 1),
+    ],
+)
+def test_a_count_of_links_that_is_rounded_is_told(cell, count, tmp_path, capsys):
+    text = (CORPUS / "good-rocm-smi-with-bandwidth.txt").read_text()
+    path = tmp_path / "rocm.txt"
+    path.write_text(text)
+    assert "W21" not in imported(capsys, path, "--gpu", "mi250")[2]
+    path.write_text(text.replace("50000-100000", cell))
+    row = text[: text.index("GPU0   N/A")].count("\n") + 1
+    told = f"the bandwidth range of GPU0 and GPU1 is {cell}: no whole number of links, taken for"
+    status, out, err = imported(capsys, path, "--gpu", "mi250")
+    assert status == 0
+    assert f"{path}:{row}:1: warning[W21]: {told} {count}\n" in err
+    assert (err.count("W21"), err.count(f"1 more, at line {row + 1}")) == (1, 1)
+    assert count < 2 or f"[0, {count}, 1]" in out
+    assert imported(capsys, path, "--gpu", "mi250", "--strict")[0] == 2
+
+
 ACTIVE = "GPU {}: NVIDIA {} (UUID: GPU-0)\n" + "".join(
     f"\t Link {i}: {{}} GB/s\n" for i in range(4)
 )
