@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -26,8 +27,8 @@ def warning(
 
 
 def bond_doubts(machine: Machine) -> tuple[Diagnostic, ...]:
-    """Return the warnings on the links between the GPUs of a machine."""
-    return (*_outliers(machine), *_one_sided(machine))
+    """Return the warnings on the ranks of a machine's GPUs, and on the links between them."""
+    return (*_other_numbers(machine), *_outliers(machine), *_one_sided(machine))
 
 
 def kind_doubts(machine: Machine, models: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -87,6 +88,17 @@ def _all_ones(machine: Machine, models: set[str]) -> Iterable[Diagnostic]:
         note = "old versions of ROCm write 1 for any number; the bandwidth is too low then"
         advice = "dump again with a newer RCCL, or use a preset"
         yield warning("W03", phrase, machine.bonds[0].at, note, advice=advice)
+
+
+def _other_numbers(machine: Machine) -> Iterable[Diagnostic]:
+    """Name the first GPU whose number is not its rank: another one is hidden, or broken."""
+    for rank, gpu in enumerate(machine.gpus):
+        if re.fullmatch(r"GPU[0-9]+", gpu.name) and gpu.name != f"GPU{rank}":
+            phrase = f"rank {rank} is {gpu.name}: ranks and devices differ"
+            note = "ranks follow the order of the file; CUDA and HIP count what they see from 0"
+            advice = "let the job see these GPUs alone, in this order (CUDA_VISIBLE_DEVICES)"
+            yield warning("W04", phrase, gpu.at, note, advice=advice)
+            return
 
 
 def _outliers(machine: Machine) -> Iterable[Diagnostic]:

@@ -18,6 +18,7 @@ _SUMMARY = re.compile(
     r"\|\s+([0-9]+)\s+((?:NVIDIA|Tesla|GeForce|Quadro)\s?\S.*?)\s+(?:On|Off)\s+\|"
 )
 _LINK = re.compile(r"\s*Link\s+[0-9]+:\s*(.*?)\s*$")
+_NUMBERED = re.compile(r"GPU[0-9]+")
 _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) *GB")
 _NEAR = Fraction(5, 4)
 """nvidia-smi prints up to 6 % more than the payload rate: 26.562 GB/s for the 25 of H100."""
@@ -30,6 +31,8 @@ class Product:
     Parameters
     ----------
     name : str
+    number : str
+        What nvidia-smi calls it: 2 is GPU2 of the matrix.
     at : Span
     active : int or None
         Its active links; None where the listing shows no links.
@@ -38,6 +41,7 @@ class Product:
     """
 
     name: str
+    number: str
     at: Span
     active: int | None = None
     speeds: list[tuple[Fraction, Span]] = field(default_factory=list)
@@ -67,7 +71,7 @@ def parse(source: Source) -> Products:
     found: list[Product] = []
     for number, line in enumerate(clean(source.text).split("\n"), 1):
         if product := _PRODUCT.match(line) or _SUMMARY.match(line):
-            found.append(Product(product[2], source.span(number)))
+            found.append(Product(product[2], product[1], source.span(number)))
         elif (link := _LINK.match(line)) and found:
             gpu, rate = found[-1], _RATE.match(link[1])
             gpu.active = (gpu.active or 0) + (rate is not None)
@@ -83,12 +87,17 @@ def with_products(machine: Machine, products: Products) -> Machine:
     Raises
     ------
     InputError
-        CS155: there are not as many GPUs.
+        CS155: there are not as many GPUs, or their numbers are not those of a matrix.
     """
     if len(products.gpus) != len(machine.gpus):
         phrase = f"{products.file} lists {len(products.gpus)} GPUs"
         note = f"{machine.file} has {len(machine.gpus)}"
         raise refusal(phrase, machine.gpus[0].at, note, code="CS155")
+    for gpu, product in zip(machine.gpus, products.gpus, strict=True):
+        if _NUMBERED.fullmatch(gpu.name) and gpu.name != f"GPU{product.number}":
+            other = f"GPU {product.number}"
+            phrase = f"{products.file} lists {other} where {machine.file} has {gpu.name}"
+            raise refusal(phrase, product.at, code="CS155", advice="list the same GPUs in both")
     models = [generation(product.name) for product in products.gpus]
     gpus = [
         replace(gpu, model=model or gpu.model)

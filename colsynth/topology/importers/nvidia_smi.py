@@ -29,7 +29,7 @@ from colsynth.topology.importers.machine import (
 from colsynth.topology.importers.nvidia_gpus import clean, with_products
 from colsynth.topology.importers.nvidia_gpus import parse as parse_products
 
-_HEADER = re.compile(r"\s*GPU0(?=\s+(?:GPU1|NIC\d|mlx|CPU|\S*_\d)|\s*$)")
+_HEADER = re.compile(r"\s*GPU(?:0\s*$|[0-9]{1,4}(?=\s+(?:GPU[0-9]|NIC\d|mlx|CPU|\S*_\d)))")
 _END = re.compile(r"CPU\s+Affinity|NUMA\s+Affinity|GPU\s+NUMA")
 _CELL = re.compile(r"\s*(X|NV[0-9]{1,4}|PIX|PXB|PHB|NODE|SYS|SOC)")
 _NAMED_NIC = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*$")

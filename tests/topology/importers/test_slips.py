@@ -254,3 +254,27 @@ def test_cables_and_adapters_that_contradict_each_other_are_told(tmp_path, capsy
     path.write_text(text.replace('"one mlx5_1"', '"one mlx5_0"'))
     err = imported(capsys, node, "--fabric", str(path))[2]
     assert "fabric.txt:16:1: warning[W29]: two adapters of one are called mlx5_0" in err
+
+
+@pytest.mark.parametrize(("numbers", "rank"), [("023", 1), ("134", 0), ("102", 0)])
+def test_a_host_without_one_of_its_gpus_is_imported_in_order(numbers, rank, tmp_path, capsys):
+    path, listing = tmp_path / "m.txt", tmp_path / "links.txt"
+    names = [f"GPU{n}" for n in numbers]
+    text = matrix(["X NV4 NV2", "NV4 X NV1", "NV2 NV1 X"])
+    path.write_text(text)
+    links = imported(capsys, path, "--gpu", "a100")[1].partition("  links:")[2]
+    path.write_text(re.sub("GPU([0-2])", lambda found: names[int(found[1])], text))
+    status, out, err = imported(capsys, path, "--gpu", "a100")
+    assert (status, out.partition("  links:")[2]) == (0, links)
+    told = f"{path}:{rank + 2}:1: warning[W04]: rank {rank} is {names[rank]}: ranks and devices"
+    assert told in err
+    assert f"gpu0 is {names[0]} (line 2), gpu1 is {names[1]} (line" in " ".join(
+        out.replace("#", " ").split()
+    )
+    line = "GPU {}: NVIDIA A100 (UUID: GPU-0)\n"
+    listing.write_text("".join(map(line.format, numbers)))
+    assert imported(capsys, path, str(listing))[0] == 0
+    listing.write_text("".join(map(line.format, range(3))))
+    status, _, err = imported(capsys, path, str(listing))
+    told = f"{listing}:{rank + 1}:1: error[CS155]: {listing} lists GPU {rank} where {path} has"
+    assert (status, f"{told} {names[rank]}" in err) == (2, True)
