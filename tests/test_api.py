@@ -209,6 +209,11 @@ def test_other_objects_than_topologies_and_whole_bytes_are_refused():
             function("ring:4", *more)
     with pytest.raises(InputError, match="simulate takes a topology, not 'ring:4'"):
         api.simulate(b"", "msccl", "ring:4", [1024])
+    with pytest.raises(InputError, match="executable takes a topology, not 'ring:4'"):
+        api.executable(None, "ring:4")
+    for anyway in (False, True):
+        with pytest.raises(InputError, match=r"CS200.*not an object of type NoneType"):
+            api.executable(None, None, anyway=anyway)
     for function, more in (
         *((api.compile, ["msccl"]), (api.file_names, ["msccl"]), (api.communicators, ["msccl"])),
         *((api.bound, []), (api.allreduce_bound, []), (api.synthesize, []), (api.frontier, [])),

@@ -113,6 +113,7 @@ def executable(source: Source, topology: Topology, *, anyway: bool = False) -> P
     VerificationError
         CS609: the file is bad.
     """
+    require_topology(topology, "executable")
     if not anyway:
         refuse_bad(source.report())
     source.require_fit(topology)
