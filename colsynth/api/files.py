@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from colsynth.model import Program
     from colsynth.simulate import Simulation, Source
 
+_ENDLESS = ("P08", "P09")
+"""Rules on the signals of plans, and on what waits for them forever."""
+
 _NAMED = 3
 """Errors that a refusal names; `verify` lists all."""
 
@@ -69,7 +72,7 @@ def simulate(
     subject : str
         Name of the file, for the answer.
     anyway : bool
-        Whether a file that `verify` calls bad is simulated all the same.
+        Whether a file that `verify` calls bad is simulated all the same, unless it never finishes.
 
     Raises
     ------
@@ -111,11 +114,13 @@ def executable(source: Source, topology: Topology, *, anyway: bool = False) -> P
     InputError
         CS600 or CS602, as `simulate`.
     VerificationError
-        CS609: the file is bad.
+        CS609: the file is bad; CS603: its signals do not meet its waits, whatever `anyway`.
     """
     require_topology(topology, "executable")
     if not anyway:
-        refuse_bad(source.report())
+        refuse_bad(source.report)
+    elif source.reading.plan is not None:
+        _refuse_endless(source.report)
     source.require_fit(topology)
     return source.program
 
@@ -140,6 +145,19 @@ def refuse_bad(report: Report, *, anyway: bool = True) -> None:
     advice = f"`{command}` lists them" + ("; --anyway goes on all the same" if anyway else "")
     span = Span(report.subject, report.errors[0].line)
     raise VerificationError(Diagnostic("CS609", phrase, span, tuple(notes), advice))
+
+
+def _refuse_endless(report: Report) -> None:
+    """Refuse a plan that hangs, sooner or later (CS603): the simulator takes signals for right.
+
+    Of other files, it executes what lets them hang.
+    """
+    found = [finding for finding in report.errors if finding.rule in _ENDLESS]
+    if found:
+        phrase = "the plan hangs, or the launches after it do: signals do not meet waits"
+        notes = tuple(map(_named, found[:_NAMED]))
+        advice = f"`colsynth verify FILE -r {report.runtime}` lists the errors; correct these first"
+        raise VerificationError(Diagnostic("CS603", phrase, Span(report.subject), notes, advice))
 
 
 def _named(finding: Finding) -> str:

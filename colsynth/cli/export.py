@@ -104,7 +104,7 @@ def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, lis
     source = (
         find_runtime(data, name) if runtime is None else read_source(data, profile(runtime), name)
     )
-    refuse_bad(source.report(), anyway=False)
+    refuse_bad(source.report, anyway=False)
     source.require_executable()
     header = source.program.header
     if size % header.chunks:

@@ -127,7 +127,7 @@ def of_program(source: Source, topology: Topology, constants: Model, asked: Aske
     header, profile = source.program.header, source.profile
     source.require_ranks(topology)
     asked.show("verify", 0, 0)
-    report = source.report()
+    report = source.report
     pages = explanations()
     rules = sorted({finding.rule for finding in report.findings} & set(pages))
     keys = ("title", "meaning", "why", "fix")

@@ -71,7 +71,7 @@ def show(
     require_one_stdin(file)
     subject, data = read_schedule(file)
     source = _read(data, runtime, subject)
-    report = source.report()
+    report = source.report
     if not anyway:
         refuse_bad(report)
     source.require_executable()

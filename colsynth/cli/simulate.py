@@ -22,14 +22,14 @@ from colsynth.cli.sizes import read_sizes
 from colsynth.cli.streams import require_one_stdin, tell
 from colsynth.cli.verify import read_schedule
 from colsynth.errors import Diagnostic, InputError
-from colsynth.units import format_size
+from colsynth.units import format_size, plural
 from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from colsynth.cost import Model
-    from colsynth.model import Program, Topology
+    from colsynth.model import Program, Report, Topology
     from colsynth.runtimes.profile import Profile
     from colsynth.runtimes.selection import TakenSizes
     from colsynth.simulate import Simulation, Source
@@ -92,7 +92,10 @@ BreakdownOption = Annotated[
 ]
 AnywayOption = Annotated[
     bool,
-    typer.Option("--anyway", help="Predict times also for a file that verify calls bad."),
+    typer.Option(
+        "--anyway",
+        help="Predict times also for a file that verify calls bad, unless it never finishes.",
+    ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing timeline.")]
 
@@ -140,7 +143,7 @@ def simulate(
     with progress("no time was predicted") as show:
         show(f"verify {Path(subject).name}", 0, 0)
         program = executable(source, place, anyway=anyway)
-        _warn_of_another_topology(program, place)
+        _warn(source, place, anyway)
         show("simulating", 0, 0)
         points, traced = _played(program, place, source.profile, wanted, constants, follow)
     header, law = program.header, taken_sizes(program.header, source.profile)
@@ -223,13 +226,24 @@ def _read(data: bytes, runtime: str | None, subject: str) -> Source:
     return read_source(data, profile(runtime), subject)
 
 
-def _warn_of_another_topology(program: Program, machine: Topology) -> None:
-    """Warn on stderr if a file was made for another topology; wrong ranks are an error later."""
+def _warn(source: Source, machine: Topology, anyway: bool) -> None:
+    """Warn on stderr of a bad file, and of one for another topology; wrong ranks are refused."""
     from colsynth.runtimes.titles import fits, made_for
 
-    if not fits(program.header, machine.name):
-        text = f"the file was made for {made_for(program.header)}; the times are for {machine.name}"
-        tell(f"note: {text}")
+    if anyway:
+        _warn_of_errors(source.report)
+    header = source.program.header
+    if not fits(header, machine.name):
+        tell(f"note: the file was made for {made_for(header)}; the times are for {machine.name}")
+
+
+def _warn_of_errors(report: Report) -> None:
+    """Warn on stderr if a file is bad: times do not show what its errors do to a job."""
+    if not report.ok:
+        errors = plural(len(report.errors), "error")
+        command = f"`colsynth verify FILE -r {report.runtime}`"
+        text = f"note: the file is bad on {report.runtime} ({errors}); a job that runs it may fail"
+        tell(f"{text}, whatever the times. {command} lists what is wrong")
 
 
 def _write_timeline(path: Path, traced: Trace, force: bool) -> None:

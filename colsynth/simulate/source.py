@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, Span
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from colsynth.runtimes.reader import Reading
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A program, and where its parts stand in its file.
 
@@ -58,8 +58,9 @@ class Source:
             return plan_usage(self.reading.plan, self.profile)
         return usage(self.program, self.profile)
 
+    @cached_property
     def report(self) -> Report:
-        """Return everything wrong with the file."""
+        """Everything wrong with the file."""
         from colsynth.verify import verify_reading
 
         return verify_reading(self.reading, self.profile, subject=self.subject)

@@ -293,6 +293,49 @@ def test_a_file_that_hangs_is_a_negative_answer(tmp_path, capsys):
     assert "CS603" in capsys.readouterr().err
 
 
+def _without(plan, rank, block, name):
+    """Return the text of a plan without the last operation of a name of a threadblock."""
+    plan = json.loads(plan)
+    ops = plan["gpus"][rank]["threadblocks"][block]["ops"]
+    inner = next(op["ops"] for op in ops if op["name"] == "pipeline")
+    del inner[max(n for n, op in enumerate(inner) if op["name"] == name)]
+    return json.dumps(plan)
+
+
+def test_a_plan_whose_signals_do_not_meet_its_waits_has_no_time(tmp_path, capsys):
+    ring = api.load_topology("ring:2")
+    made = api.compile(api.make_problem(ring, "allgather"), "mscclpp", level=0)
+    plan = made.artefacts[0].data.decode()
+    path = tmp_path / "plan.json"
+    asked = ["simulate", str(path), "-t", "ring:2", "--sizes", "1MB", "--anyway"]
+    path.write_text(plan)
+    assert (run(asked), capsys.readouterr().err) == (0, "")
+    for name, told in (
+        ("signal", "rank 0, threadblock 0: 0 signals meet 1 waits"),
+        ("wait", "rank 1, threadblock 1: 3 signals meet 2 waits"),
+    ):
+        path.write_text(_without(plan, 1, 1, name))
+        assert run(asked) == 1
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err.count("error[")) == ("", 1)
+        assert shown.err.startswith(f"{path}: error[CS603]")
+        assert f"note: P08: {told}" in shown.err
+        with pytest.raises(VerificationError, match="CS603"):
+            api.simulate(path.read_bytes(), "mscclpp", ring, [1], anyway=True)
+
+
+def test_a_time_of_a_bad_plan_that_finishes_has_a_note(tmp_path, capsys):
+    problem = api.make_problem(api.load_topology("ring:2"), "allgather")
+    plan = api.compile(problem, "mscclpp", level=0).artefacts[0].data.decode()
+    path = tmp_path / "plan.json"
+    target = '{{"index":{},"size":1,"type":"o"}}]}}'
+    path.write_text(plan.replace(target.format(1), target.format(0), 1))
+    assert run(["simulate", str(path), "-t", "ring:2", "--sizes", "1MB", "--anyway"]) == 0
+    shown = capsys.readouterr()
+    assert "1 MB" in shown.out
+    assert shown.err.startswith("note: the file is bad on mscclpp (")
+
+
 @each("path", sorted(XML.glob("*.xml")))
 def test_damaged_files_get_a_diagnostic_or_a_time(path, capsys):
     """Whatever the verifier would say: never a crash, never two messages.
