@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
-from colsynth.cli._options import RuntimeOption
 from colsynth.cli.progress import progress
 from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin
 from colsynth.errors import EXIT_NEGATIVE
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from colsynth.model import Finding, Report
+    from colsynth.runtimes.profile import Profile
 
 FilesArgument = Annotated[
     list[Path],
@@ -31,11 +33,23 @@ FilesOrStdinArgument = Annotated[
         metavar="FILE...", help="Schedule files; - reads one from stdin.", show_default=False
     ),
 ]
+ReaderOption = Annotated[
+    str | None,
+    typer.Option(
+        "-r",
+        "--runtime",
+        metavar="RUNTIME",
+        autocompletion=complete.runtimes,
+        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp or torch. "
+        "Required for XML, which several runtimes read.",
+        show_default="the only one that reads the file's format",
+    ),
+]
 
 
 def verify(
     files: FilesOrStdinArgument,
-    runtime: RuntimeOption,
+    runtime: ReaderOption = None,
     single_node: Annotated[
         bool | None,
         typer.Option(
@@ -48,29 +62,41 @@ def verify(
 ) -> None:
     """Check that a runtime loads schedule files, that they finish, and are right."""
     from colsynth.runtimes import profile
+    from colsynth.runtimes.readers import only_reader
     from colsynth.verify import verify_bytes
 
-    target = profile(runtime)
+    named = None if runtime is None else profile(runtime)
     require_one_stdin(*files)
     contents = [read_schedule(path) for path in files]
+    targets = [named or only_reader(data, name) for name, data in contents]
     reports = []
     with progress("no report was made") as show:
-        for number, (name, data) in enumerate(contents):
+        for number, ((name, data), target) in enumerate(zip(contents, targets, strict=True)):
             show(f"verify {Path(name).name}", number, len(contents))
             reports.append(verify_bytes(data, target, subject=name, single_node=single_node))
     good = all(report.ok for report in reports)
     if json:
-        entries = [report_object(report) for report in reports]
-        notes = [*target.warnings, *target.notes]
-        emit_json({"runtime": runtime, "ok": good, "notes": notes, "files": entries})
+        emit_json(_answer(reports, targets, good))
     else:
         console = answer_console()
         for report in reports:
             show_report(console, report)
-        for warning in target.warnings:
+        for warning in dict.fromkeys(text for target in targets for text in target.warnings):
             console.print(f"note: {warning}", soft_wrap=True)
     if not good:
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _answer(reports: Sequence[Report], targets: Sequence[Profile], good: bool) -> dict[str, Any]:
+    """Return reports for ``--json``; without one runtime for all files, each file has its own."""
+    names = {target.name for target in targets}
+    notes = dict.fromkeys(x for target in targets for x in (*target.warnings, *target.notes))
+    return {
+        "runtime": names.pop() if len(names) == 1 else None,
+        "ok": good,
+        "notes": list(notes),
+        "files": [report_object(report) for report in reports],
+    }
 
 
 def read_schedule(path: Path) -> tuple[str, bytes]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from colsynth.execute.refusals import refusal
 from colsynth.model import Severity
-from colsynth.runtimes.catalog import profile, profiles
+from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.kinds import foreign
+from colsynth.runtimes.readers import readers
 from colsynth.runtimes.schedules import read
 from colsynth.runtimes.selection import TakenSizes, taken_sizes
 
@@ -78,19 +79,13 @@ def choose(data: bytes, name: str, runtime: str | None) -> Choice:
         CS501: there is no such runtime.
     """
     kind = foreign(data)
-    candidates = profiles() if runtime is None else (profile(runtime),)
+    candidates = readers(data) if runtime is None else (profile(runtime),)
     found = []
     for candidate in candidates:
         reading = read(data, candidate, file=name)
         reason = refusal(reading, candidate) if kind is None else f"it is {kind}"
         found.append(Choice(candidate, reading, reason))
-    is_plan = data[:64].lstrip().startswith(b"{")
     return min(
         found,
-        key=lambda one: (
-            one.refused is not None,
-            one.reading.header is None,
-            bool(one.profile.plans) != is_plan,
-            len(one.faults),
-        ),
+        key=lambda one: (one.refused is not None, one.reading.header is None, len(one.faults)),
     )

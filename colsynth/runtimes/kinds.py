@@ -18,10 +18,10 @@ def foreign(data: bytes) -> str | None:
 
 
 def written_for(data: bytes) -> str | None:
-    """Return what a file seems to be by its beginning: xml, rounds or plan; else None."""
+    """Return what a file seems to be: xml, rounds or plan; else None."""
     start = data[:512].lstrip()
     if start.startswith(b"<"):
         return "xml"
     if start.startswith(b"{"):
-        return "rounds" if b'"colsynth rounds"' in start else "plan"
+        return "rounds" if b'"colsynth rounds"' in data else "plan"
     return None

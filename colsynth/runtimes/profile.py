@@ -154,9 +154,14 @@ class Profile:
         return self.name.partition("@")[0]
 
     @property
+    def format(self) -> str:
+        """What its files are, as in `kinds.written_for`: xml, plan or rounds."""
+        return "plan" if self.plans else "rounds" if self.rounds else "xml"
+
+    @property
     def xml(self) -> bool:
         """Whether files are XML with steps of threadblocks."""
-        return not self.plans and not self.rounds
+        return self.format == "xml"
 
     @property
     def suffix(self) -> str:

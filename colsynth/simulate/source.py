@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import RoundProgram, Severity, ThreadblockProgram
+from colsynth.runtimes.readers import ambiguous, require_schedule
 from colsynth.simulate.executable import Unfit, check, require_ranks
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def read_source(data: bytes, profile: Profile, subject: str) -> Source:
     reading = read(data, profile, file=subject)
     if reading.program is not None:
         return Source(subject, profile, reading.program, reading)
-    _require_kind(data, subject)
+    require_schedule(data, subject)
     phrase = f"{profile.name} would read no schedule from this file"
     raise _unreadable(subject, phrase, _first_fault(reading))
 
@@ -131,7 +132,8 @@ def find_runtime(data: bytes, subject: str) -> Source:
     """
     found = find_runtimes(data, subject)
     if len(found) > 1:
-        raise _ambiguous(subject, [source.profile.name for source in found])
+        names = [source.profile.name for source in found]
+        raise ambiguous(subject, names, "can run it, and take different times")
     return found[0]
 
 
@@ -160,7 +162,7 @@ def find_runtimes(data: bytes, subject: str) -> list[Source]:
         else:
             found.append(source)
     if not found:
-        _require_kind(data, subject)
+        require_schedule(data, subject)
         raise _unreadable(subject, "no runtime can run this file as it is", None, reasons)
     return found
 
@@ -185,16 +187,6 @@ def _spell(fault: Finding | None) -> str:
     return "it has no program" if fault is None else f"{fault.rule}: {fault.message}"
 
 
-def _require_kind(data: bytes, subject: str) -> None:
-    """Refuse what is no schedule file of any runtime (CS605)."""
-    from colsynth.runtimes.kinds import foreign
-
-    if (kind := foreign(data)) is not None:
-        advice = "give a file of 'colsynth compile', or another one that a runtime reads"
-        phrase = f"this is no schedule file: it is {kind}"
-        raise InputError(Diagnostic("CS605", phrase, Span(subject), help=advice))
-
-
 def _unreadable(
     subject: str, phrase: str, fault: Finding | None, reasons: Sequence[str] = ()
 ) -> InputError:
@@ -202,11 +194,3 @@ def _unreadable(
     span = Span(subject, None if fault is None else fault.line)
     advice = "`colsynth verify` with -r RUNTIME says more"
     return InputError(Diagnostic("CS605", phrase, span, notes, advice))
-
-
-def _ambiguous(subject: str, names: Sequence[str]) -> InputError:
-    *some, last = names
-    note = f"{', '.join(some)} and {last} can run it, and take different times"
-    advice = f"give {' or '.join(f'-r {name}' for name in names)}"
-    phrase = "the file does not tell which runtime it is for"
-    return InputError(Diagnostic("CS608", phrase, Span(subject), (note,), advice))

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from colsynth import api
 from colsynth.cli.codes import explanations
 from colsynth.cli.main import run
+from colsynth.execute.choose import choose
+from colsynth.runtimes.readers import readers
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "xml"
 GOOD, BAD = str(CORPUS / "good-allreduce.xml"), str(CORPUS / "b04-race.xml")
@@ -55,6 +58,62 @@ def test_missing_file_and_unknown_runtime(capsys):
     assert captured.out == ""
     assert "CS502" in captured.err
     assert "-r rccl" in captured.err
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """A plan of MSCCL++ and a file of rounds; the latter also with its keys in another order."""
+    folder = tmp_path_factory.mktemp("json")
+    problem = api.make_problem(api.load_topology("ring:2"), "allgather")
+    for runtime in ("mscclpp", "torch"):
+        done = api.compile(problem, runtime, level=0)
+        (folder / f"{runtime}.json").write_bytes(done.artefacts[0].data)
+    rounds = json.loads((folder / "torch.json").read_bytes())
+    turned = {"note": "x" * 1000, **dict(reversed(rounds.items()))}
+    (folder / "turned.json").write_text(json.dumps(turned))
+    return folder
+
+
+def test_json_is_verified_for_the_only_runtime_that_reads_it(documents, capsys):
+    for name, runtime in (("mscclpp", "mscclpp"), ("torch", "torch"), ("turned", "torch")):
+        path = str(documents / f"{name}.json")
+        assert run(["verify", path]) == 0
+        told = capsys.readouterr().out
+        assert told.startswith(f"{path}: ok on {runtime} (0 errors")
+        assert run(["verify", path, "-r", runtime]) == 0
+        assert capsys.readouterr().out == told
+    paths = [str(documents / f"{name}.json") for name in ("mscclpp", "torch")]
+    assert run(["verify", *paths, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["runtime"] is None
+    assert [entry["runtime"] for entry in answer["files"]] == ["mscclpp", "torch"]
+    assert run(["verify", paths[0], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runtime"] == "mscclpp"
+    assert run(["verify", paths[0], "-r", "rccl"]) == 1
+
+
+def test_xml_needs_a_runtime_and_other_files_are_named(documents, tmp_path, capsys):
+    assert run(["verify", str(documents / "torch.json"), GOOD]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("error[")) == ("", 1)
+    assert shown.err.startswith(f"{GOOD}: error[CS608]")
+    assert "help: give -r msccl or -r msccl-executor or -r rccl" in shown.err
+    (tmp_path / "none").write_bytes(b"hello")
+    assert run(["verify", str(tmp_path / "none")]) == 2
+    assert "error[CS605]: this is no schedule file" in capsys.readouterr().err
+    (tmp_path / "cut").write_bytes(b'{"name": "x"')
+    assert run(["verify", str(tmp_path / "cut")]) == 1
+    assert "BAD on mscclpp" in capsys.readouterr().out
+
+
+def test_run_and_verify_agree_on_who_reads_a_file(documents):
+    for name, runtimes in (("mscclpp", {"mscclpp"}), ("torch", {"torch"}), ("turned", {"torch"})):
+        data = (documents / f"{name}.json").read_bytes()
+        assert {profile.name for profile in readers(data)} == runtimes
+        assert choose(data, name, None).profile.name in runtimes
+    data = Path(GOOD).read_bytes()
+    assert choose(data, GOOD, None).profile in readers(data)
+    assert choose(b"", "", None).refused == "it is empty"
 
 
 @pytest.mark.parametrize("command", ["verify", "env"])
