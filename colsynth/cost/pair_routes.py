@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from functools import lru_cache
 
 from colsynth.cost.routes import Route, routes
@@ -11,9 +12,12 @@ from colsynth.model import Topology
 
 Pair = tuple[int, int]
 
+_TURNS = 8
+"""Connections of a pair over which shares of bandwidth are spread, about."""
+
 
 def pair_routes(topology: Topology, pairs: Iterable[Pair]) -> dict[Pair, tuple[Route, ...]]:
-    """Return the routes of pairs of ranks, each a tuple of link indices.
+    """Return the routes of pairs of ranks, each a tuple of link indices, in turns of channels.
 
     They are the shortest ones through switches and NICs. Where there are none, data passes
     other GPUs, as it does on NCCL from GPU to GPU (NVB) and to the NIC of another (PXN); in a box
@@ -42,7 +46,7 @@ class _Ways:
         found: dict[Pair, list[Route]] = {}
         for source, target, route in routes(topology):
             found.setdefault((source, target), []).append(route)
-        self._known = {pair: _shortest(kept) for pair, kept in found.items()}
+        self._known = {pair: _spread(topology, _shortest(kept)) for pair, kept in found.items()}
 
     def routes(self, pair: Pair) -> tuple[Route, ...]:
         """Return the routes of a pair of ranks."""
@@ -60,6 +64,23 @@ def _ways(topology: Topology) -> _Ways:
 def _shortest(kept: list[Route]) -> tuple[Route, ...]:
     least = min(map(len, kept))
     return tuple(route for route in kept if len(route) == least)
+
+
+def _spread(topology: Topology, equal: tuple[Route, ...]) -> tuple[Route, ...]:
+    """Return routes as often as data takes them, in turns; those of a box by their bandwidths.
+
+    GPUs spread data over the links of a box. The NIC of a connection is chosen, whatever its rate.
+    """
+    rates = [min(topology.links[i].bandwidth for i in route) for route in equal]
+    if len(set(rates)) == 1 or any(is_network(topology, i) for route in equal for i in route):
+        return equal
+    shares = [max(1, round(_TURNS * rate / sum(rates))) for rate in rates]
+    turns = sorted(
+        (Fraction(2 * turn + 1, 2 * share), place)
+        for place, share in enumerate(shares)
+        for turn in range(share)
+    )
+    return tuple(equal[place] for _, place in turns)
 
 
 def is_network(topology: Topology, index: int) -> bool:

@@ -66,6 +66,28 @@ def test_parallel_switches_are_ways_to_take_turns_on():
     assert caught.value.diagnostic.code == "CS601"
 
 
+@pytest.mark.parametrize(
+    ("rates", "kind", "turns"),
+    [
+        ((3, 3), Kind.SWITCH, (1, 1)),
+        ((3, 1), Kind.SWITCH, (6, 2)),
+        ((100, 1), Kind.SWITCH, (8, 1)),
+        ((3, 1), Kind.NIC, (1, 1)),
+    ],
+)
+def test_parallel_switches_take_turns_by_bandwidth_but_nics_do_not(rates, kind, turns):
+    """Any few channels in a row have about the shares of all."""
+    nodes = tuple(Node(f"n{i}", Kind.GPU if i < 2 else kind, 0) for i in range(4))
+    links = tuple(
+        Link(a, b, Fraction(rates[max(a, b) - 2])) for a, b in ((0, 2), (0, 3), (2, 1), (3, 1))
+    )
+    found = pair_routes(Topology("two", nodes, links, (0, 1)), [(0, 1)])[0, 1]
+    assert tuple(found.count((i, i + 2)) for i in range(2)) == turns
+    for many in range(1, len(found)):
+        slow = sum(route == (1, 3) for route in found[:many])
+        assert abs(slow - many * turns[1] / sum(turns)) <= 1
+
+
 @pytest.mark.parametrize("box", [None, 0])
 def test_links_between_switches_are_of_the_network_where_a_nic_leads_to_them(box):
     """Whether a leaf is declared in its box or in the fabric, its wire to the spine is the same."""
