@@ -71,8 +71,10 @@ def _spread(topology: Topology, equal: tuple[Route, ...]) -> tuple[Route, ...]:
 
     GPUs spread data over the links of a box. The NIC of a connection is chosen, whatever its rate.
     """
+    if len(equal) == 1 or any(is_network(topology, i) for route in equal for i in route):
+        return equal
     rates = [min(topology.links[i].bandwidth for i in route) for route in equal]
-    if len(set(rates)) == 1 or any(is_network(topology, i) for route in equal for i in route):
+    if len(set(rates)) == 1:
         return equal
     shares = [max(1, round(_TURNS * rate / sum(rates))) for rate in rates]
     turns = sorted(
