@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,8 @@ Job = Callable[[Any], None]
 """Executes a call on a transport."""
 
 _FAILURE = "failure"
+_PATIENCE = 10.0
+"""Seconds that the end of a group or of the program waits for calls under way."""
 
 
 class HostEngine:
@@ -34,7 +37,9 @@ class HostEngine:
         self._transport, self._store, self._rank = transport, store, rank
         self._jobs: SimpleQueue[tuple[str, Job, Any] | None] = SimpleQueue()
         self._failure: str | None = None
-        threading.Thread(target=self._serve, name="colsynth rounds", daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, name="colsynth rounds", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)  # Python ends threads; inside PyTorch, that aborts
 
     def submit(
         self, what: str, job: Job, tensors: list[torch.Tensor], result: list[torch.Tensor]
@@ -74,6 +79,7 @@ class HostEngine:
                     self._fail(what, fault)
             with suppress(RuntimeError):  # the error is raised again in a callback of PyTorch's
                 future.set_result(self._failure)
+            del entry, job, future  # what a call touches can be freed when it has ended
 
     def _fail(self, what: str, fault: Exception) -> None:
         """Keep the reason, tell it to the other ranks, and close what they wait for."""
@@ -87,8 +93,11 @@ class HostEngine:
             self._transport.close()
 
     def close(self) -> None:
-        """End the thread when all calls are done."""
+        """End the thread when all calls are done; wait for it, though not for ever."""
+        atexit.unregister(self.close)
         self._jobs.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(_PATIENCE)
 
 
 class DeviceEngine:
