@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from colsynth.runtimes.profile import Profile
     from colsynth.runtimes.reader import Reading
 
+_FOREIGN = "not one that colsynth wrote and nobody changed"
+"""Of a plan without a program: its operations have no times in our models."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -115,6 +118,8 @@ def read_source(data: bytes, profile: Profile, subject: str) -> Source:
     if reading.program is not None:
         return Source(subject, profile, reading.program, reading)
     require_schedule(data, subject)
+    if reading.plan is not None:
+        raise _unreadable(subject, f"the plan is {_FOREIGN}: no program is found in it", None)
     phrase = f"{profile.name} would read no schedule from this file"
     raise _unreadable(subject, phrase, _first_fault(reading))
 
@@ -154,7 +159,7 @@ def find_runtimes(data: bytes, subject: str) -> list[Source]:
         reading = read(data, profile, file=subject)
         fault = _first_fault(reading)
         if reading.program is None or fault is not None:
-            reasons.append(f"{profile.name}: {_spell(fault)}")
+            reasons.append(f"{profile.name}: {_spell(fault, reading)}")
             continue
         source = Source(subject, profile, reading.program, reading)
         if obstacle := _obstacle(source):
@@ -183,14 +188,16 @@ def _first_fault(reading: Reading) -> Finding | None:
     return next((x for x in reading.findings if x.severity is Severity.ERROR), None)
 
 
-def _spell(fault: Finding | None) -> str:
-    return "it has no program" if fault is None else f"{fault.rule}: {fault.message}"
+def _spell(fault: Finding | None, reading: Reading) -> str:
+    if fault is not None:
+        return f"{fault.rule}: {fault.message}"
+    return "it has no program" if reading.plan is None else f"the plan is {_FOREIGN}"
 
 
 def _unreadable(
     subject: str, phrase: str, fault: Finding | None, reasons: Sequence[str] = ()
 ) -> InputError:
-    notes = (*reasons,) if fault is None else (_spell(fault),)
+    notes = (*reasons,) if fault is None else (f"{fault.rule}: {fault.message}",)
     span = Span(subject, None if fault is None else fault.line)
     advice = "`colsynth verify` with -r RUNTIME says more"
     return InputError(Diagnostic("CS605", phrase, span, notes, advice))

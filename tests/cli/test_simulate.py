@@ -324,6 +324,25 @@ def test_a_plan_whose_signals_do_not_meet_its_waits_has_no_time(tmp_path, capsys
             api.simulate(path.read_bytes(), "mscclpp", ring, [1], anyway=True)
 
 
+@pytest.mark.parametrize("runtime", [(), ("-r", "mscclpp")])
+def test_a_plan_of_others_is_right_but_has_no_time(runtime, tmp_path, capsys):
+    made = ("compile", "ring:4", "-c", "allgather", "-r", "mscclpp", "-O0", "-o")
+    path = tmp_path / "plan.json"
+    assert run([*made, str(path)]) == 0
+    plan = json.loads(path.read_text())
+    for gpu in plan["gpus"]:
+        for block in gpu["threadblocks"]:
+            del block["channel"]  # a key of ours
+    path.write_text(json.dumps(plan))
+    assert run(["verify", str(path)]) == 0
+    capsys.readouterr()
+    assert run(["simulate", str(path), "-t", "ring:4", *runtime]) == 2
+    shown = capsys.readouterr().err
+    assert "error[CS605]" in shown
+    assert "the plan is not one that colsynth wrote" in shown
+    assert "would read no schedule" not in shown
+
+
 def test_a_time_of_a_bad_plan_that_finishes_has_a_note(tmp_path, capsys):
     problem = api.make_problem(api.load_topology("ring:2"), "allgather")
     plan = api.compile(problem, "mscclpp", level=0).artefacts[0].data.decode()
