@@ -135,12 +135,9 @@ class MachineOptions:
             nics=self.drop_nic or (),
             degraded=self.degrade or (),
         )
-        if found.failures:
-            for line in _told(found):
-                tell(f"note: {line}")
-            for line in found.topology.notes:
-                if line not in topology.notes:
-                    tell(f"note: {line}")
+        damage = _told(found) if found.failures else ()
+        for line in (*damage, *found.topology.notes):
+            tell(f"note: {line}")
         return found
 
     def _healthy(self, spec: str) -> Topology:
@@ -151,7 +148,7 @@ class MachineOptions:
         data = read_stdin(DESCRIPTION) if is_stdin(spec) else None
         given = parse_settings(self.settings or [])
         with progress("nothing was done", late=True) as show:
-            found = load(
+            return load(
                 spec if data is None else STDIN,
                 nodes=self.nodes,
                 settings=given,
@@ -160,9 +157,6 @@ class MachineOptions:
                 data=data,
                 watch=show,
             )
-        for note in found.notes:
-            tell(f"note: {note}")
-        return found
 
 
 def parse_settings(texts: list[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -63,7 +64,9 @@ def matrix(topology: Topology) -> list[list[Fraction]]:
 
 def headline(topology: Topology) -> str:
     """Return one line: name, sizes."""
-    counts = [(kind, sum(node.kind is kind for node in topology.nodes)) for kind in Kind]
+    linked = {end for link in topology.links for end in (link.source, link.target)}
+    kinds = Counter(topology.nodes[node].kind for node in linked)  # not those that were left out
+    counts = [(kind, kinds[kind]) for kind in Kind]
     names = {Kind.GPU: "GPU", Kind.SWITCH: "switch", Kind.NIC: "NIC"}
     parts = [_plural(count, names[kind]) for kind, count in counts if count]
     if topology.boxes:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colsynth import api
+from colsynth.cli.main import run
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology import export_flat
 from colsynth.topology.communicator import communicators
@@ -14,6 +15,7 @@ from colsynth.topology.document import parse_document
 from colsynth.topology.failures import apply_failures
 from colsynth.topology.load import read_topology
 from colsynth.topology.single_failures import single_failures
+from colsynth.topology.summary import headline
 from colsynth.topology.trunks import merge_switches
 
 GB = 10**9
@@ -62,6 +64,7 @@ def test_two_chips_carry_what_one_with_all_links_carries():
         "a0, b0 join the same GPUs, which spread data over all of them: they count as one",
     )
     assert len(topology.whole.links) == 16
+    assert headline(topology) == "board x1: 4 GPUs, 1 switch, 1 box, 8 links"
     assert export_flat(topology) == export_flat(topology.whole).replace("wires: all\n", "")
 
 
@@ -135,3 +138,11 @@ def test_no_bound_changes(topology):
     for collective in ("allgather", "reduce-scatter", "broadcast"):
         bounds = {api.bound(api.make_problem(x, collective)).algbw for x in (topology, merged)}
         assert len(bounds) == 1
+
+
+def test_notes_tell_what_is_merged_after_failures(tmp_path, capsys):
+    path = tmp_path / "board.yaml"
+    path.write_text(BOARD.format(**SAME))
+    for more, told in (((), 1), (("--drop-link", "gpu0.0-b0"), 0), (("--drop-gpu", "3"), 1)):
+        assert run(["bound", str(path), "-c", "allgather", *more]) == 0
+        assert capsys.readouterr().err.count("they count as one") == told

@@ -96,7 +96,10 @@ def _other_numbers(machine: Machine) -> Iterable[Diagnostic]:
         if re.fullmatch(r"GPU[0-9]+", gpu.name) and gpu.name != f"GPU{rank}":
             phrase = f"rank {rank} is {gpu.name}: ranks and devices differ"
             note = "ranks follow the order of the file; CUDA and HIP count what they see from 0"
-            advice = "let the job see these GPUs alone, in this order (CUDA_VISIBLE_DEVICES)"
+            advice = (
+                "let the job see these GPUs alone, in this order "
+                "(CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)"
+            )
             yield warning("W04", phrase, gpu.at, note, advice=advice)
             return
 

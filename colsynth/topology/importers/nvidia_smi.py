@@ -173,7 +173,7 @@ class _Matrix:
                 if re.fullmatch(r"GPU[0-9]+", name):
                     return True
                 continue
-            ours = (self.cells[name, other] for other in self.names)
+            ours = (self.cells.get((name, other)) for other in self.names)  # its row may be away
             pairs = zip(ours, cells, strict=False)
             if any(_CELL.fullmatch(cell) and cell != own for own, cell in pairs):
                 return True
