@@ -12,6 +12,8 @@ def foreign(data: bytes) -> str | None:
         return "a timed schedule of 'colsynth synthesize', or another zip file"
     if start.lower().startswith((b"<!doctype html", b"<html")):
         return "an HTML page"
+    if start.startswith(b"{") and b'"colsynth bundle"' in start:
+        return "the manifest of a bundle of 'colsynth tune'"
     if start[:1] not in b"<{" and b"<algo" not in data:
         return "neither XML nor a JSON object"
     return None

@@ -96,6 +96,7 @@ def test_what_is_no_schedule_file_is_said_in_one_line(tmp_path, capsys):
         (b" \n", "empty"),
         (b"PK\x03\x04", "a timed schedule"),
         (b"<!DOCTYPE html><algo>", "an HTML page"),
+        (b'{"format": "colsynth bundle"}', "the manifest of a bundle of 'colsynth tune'"),
         (b"version: 1\n", "neither XML nor a JSON object"),
     ]:
         place.write_bytes(data)
