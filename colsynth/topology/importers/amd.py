@@ -201,6 +201,8 @@ def _from_pairs(source: Source, pairs: Iterable[tuple[str, int, int, str]]) -> T
 
 
 def _machine(source: Source, tables: Tables) -> Machine:
+    if _says_nothing(tables):
+        del tables.cells["range"]
     bonds, lost = _bonds(tables)
     if lost:
         i, j = lost[0]
@@ -230,6 +232,15 @@ def _machine(source: Source, tables: Tables) -> Machine:
     )
     found = Machine("table of AMD's tools", source.file, gpus, (), hubs, tuple(bonds), "xgmi")
     return replace(found, warnings=(*tables.warnings, *bond_doubts(found)))
+
+
+def _says_nothing(tables: Tables) -> bool:
+    """Whether all ranges are empty where the other tables tell who is joined."""
+    ranges = {
+        pair: text for pair, text in tables.cells.get("range", {}).items() if len({*pair}) > 1
+    }
+    others = {*tables.cells} & {"type", "weight"}
+    return bool(ranges and others) and all(_count(text) == (0, True) for text in ranges.values())
 
 
 def _bonds(tables: Tables) -> tuple[list[Bond], list[tuple[int, int]]]:

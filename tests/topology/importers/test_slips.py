@@ -195,6 +195,17 @@ def test_a_matrix_that_contradicts_itself_is_refused(text, told, tmp_path, capsy
     assert told.replace(": ", ": error[CS152]: ", 1) in err
 
 
+def test_ranges_that_are_all_empty_tell_nothing(tmp_path, capsys):
+    text = (CORPUS / "good-rocm-smi-with-bandwidth.txt").read_text()
+    path = tmp_path / "rocm.txt"
+    path.write_text(re.sub(r"[0-9]+-[0-9]+(?=\s)", "0-0", text))
+    status, out, err = imported(capsys, path, "--gpu", "mi250")
+    assert status == 0
+    assert "W21]: the tables do not tell how many links join two GPUs" in err
+    assert "xgmi" in out.lower()
+    assert "W15" not in err
+
+
 @pytest.mark.parametrize("more", [matrix(FOUR4), matrix(["X OK", "OK X"])])
 def test_a_second_matrix_that_says_nothing_else_is_let_be(more, tmp_path, capsys):
     path = tmp_path / "m.txt"
