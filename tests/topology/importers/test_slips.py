@@ -180,6 +180,7 @@ FOUR4 = [row.rpartition(" ")[0] for row in FOUR]
         (matrix(["X NV4 X", "NV4 X NV4", "X NV4 X"]), "2:1: GPU0 is X to GPU2"),
         (matrix([*FOUR, "SYS PXB SYS SYS X"], ["mlx5_0"]), "6:1: GPU0 and mlx5_0 are PXB, but SYS"),
         (matrix(FOUR4) + matrix(["X NV8", "NV8 X"]), "6:1: a second matrix begins here"),
+        (matrix(FOUR4).replace("\nGPU2", "\nGPU5"), "4:1: GPU5 has a row, but no column"),
         (
             matrix(FOUR4).replace("GPU1\tNV4", "GPU 1\tNV4") + "GPU0\nGPU1\tNV4\tX\tNV4\tNV4\n",
             "6:1: a second matrix begins here",
