@@ -133,35 +133,33 @@ def _cost(
 ) -> RoundCost:
     """Return the cost of a round; by rank, `hosts` has the seconds that its host was busy."""
     load: defaultdict[int, float] = defaultdict(float)
-    posted: defaultdict[tuple[str, int], int] = defaultdict(int)
     largest, longest = 0, 0.0
     for m in found.messages:
         pair = m.source, m.target
-        posted["send", m.source] += 1
-        posted["receive", m.target] += 1
         largest, longest = max(largest, m.count), max(longest, latency[pair])
         for route in routes[pair]:  # equal routes share a message, as channels of a library do
             for link in route:
                 load[link] += m.count / len(routes[pair])
-    further = max(posted.values(), default=1) - 1
+    sent = Counter(m.source for m in found.messages)
+    received = Counter(m.target for m in found.messages)
+    further = max((*sent.values(), *received.values()), default=1) - 1
     group = 2 * model.step["Simple"] if found.messages else 0.0
-    steps: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    steps = Counter(s.rank for s in found.local)
+    moved: Counter[int] = Counter()
     for s in found.local:
-        number, chunks = steps[s.rank]
-        steps[s.rank] = number + 1, chunks + s.count
-    ends = Counter(end for m in found.messages for end in (m.source, m.target))
+        moved[s.rank] += s.count
+    ends = sent + received
     for rank, number in ends.items():
         hosts[rank] += (model.round + number * model.post) / 1e6
     ready = max((hosts[rank] for rank in ends), default=0.0)
-    for rank, (number, _) in steps.items():
+    for rank, number in steps.items():
         hosts[rank] += number * model.post / 1e6
-    most = max((number for number, _ in steps.values()), default=0)
     return RoundCost(
         fixed=(group + further * model.hop["Simple"]) / 1e6 + longest,
         links=max((chunks / speed[link] for link, chunks in load.items()), default=0.0),
         rate=largest / (model.rate["Simple"] * 1e9),
-        local_fixed=most * model.wait / 1e6,
-        local=max((c for _, c in steps.values()), default=0) / (model.local_rate["Simple"] * 1e9),
+        local_fixed=max(steps.values(), default=0) * model.wait / 1e6,
+        local=max(moved.values(), default=0) / (model.local_rate["Simple"] * 1e9),
         posted=ready,
         local_posted=max((hosts[rank] for rank in steps), default=0.0),
     )

@@ -9,7 +9,7 @@ from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.boxes import infer_boxes
 from colsynth.topology.reach import reached
-from colsynth.topology.trunks import merge_switches
+from colsynth.topology.trunks import as_used
 from colsynth.topology.wires import EVERY_WIRE, choose_wires
 
 MAX_NODES = 2**17
@@ -157,10 +157,9 @@ class Builder:
         topology = Topology(name, tuple(self.nodes), links, order)
         self._check_reach(topology, span)
         topology = infer_boxes(topology, self._spans)
-        chosen = choose_wires(topology)
         if not every_wire:
-            return merge_switches(chosen)
-        if chosen is topology:
+            return as_used(topology)
+        if choose_wires(topology) is topology:
             return topology
         return replace(topology, notes=(*topology.notes, EVERY_WIRE))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from colsynth.model import Kind, Problem, Topology
 from colsynth.text import listed
@@ -58,14 +59,12 @@ def _communicator(problem: Problem, members: Sequence[int]) -> Communicator:
     gone = set() if problem.transit else others
     if problem.groups and not problem.transit:
         gone = gone | _outside(whole, chosen, gone)
-    topology = replace(_part(whole, gone, others, members), name=_name(problem, members))
-    apart = whole.whole
-    if apart is not None and len(apart.nodes) == len(whole.nodes):  # none was split
-        topology = replace(topology, whole=_part(apart, gone, others, members))
     nodes = tuple(i for i in range(len(whole.nodes)) if i not in gone)
-    links = tuple(
-        i for i, x in enumerate(whole.links) if x.source not in gone and x.target not in gone
-    )
+    part = partial(_part, name=_name(problem, members), nodes=nodes, others=others, members=members)
+    topology, written = part(whole), whole.whole
+    if written is not None and len(written.nodes) == len(whole.nodes):  # no switch was split
+        topology = replace(topology, whole=part(written))
+    links = tuple(i for i, x in enumerate(whole.links) if not gone & {x.source, x.target})
     shards = tuple(problem.shards[rank] for rank in members) if problem.shards else ()
     if set(shards) == {1}:
         shards = ()
@@ -74,12 +73,13 @@ def _communicator(problem: Problem, members: Sequence[int]) -> Communicator:
     return Communicator(inner, tuple(members), nodes, links, relays)
 
 
-def _part(whole: Topology, gone: set[int], others: set[int], members: Sequence[int]) -> Topology:
-    """Return what is left without some nodes, with other GPUs as switches; no notes."""
-    nodes = [i for i in range(len(whole.nodes)) if i not in gone]
+def _part(
+    whole: Topology, name: str, nodes: Sequence[int], others: set[int], members: Sequence[int]
+) -> Topology:
+    """Return some nodes and the links between them, with other GPUs as switches; no notes."""
     place = {old: new for new, old in enumerate(nodes)}
     return Topology(
-        name=whole.name,
+        name=name,
         nodes=tuple(
             replace(whole.nodes[i], kind=Kind.SWITCH, capabilities=RELAY)
             if i in others
@@ -89,7 +89,7 @@ def _part(whole: Topology, gone: set[int], others: set[int], members: Sequence[i
         links=tuple(
             replace(x, source=place[x.source], target=place[x.target])
             for x in whole.links
-            if x.source not in gone and x.target not in gone
+            if x.source in place and x.target in place
         ),
         ranks=tuple(place[whole.ranks[rank]] for rank in members),
     )

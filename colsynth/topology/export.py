@@ -9,8 +9,7 @@ import yaml
 from colsynth.model import Link, Node, Topology
 from colsynth.topology.scalars import plain_scalar
 from colsynth.topology.schema import VERSION
-from colsynth.topology.trunks import merge_switches
-from colsynth.topology.wires import choose_wires
+from colsynth.topology.trunks import as_used
 from colsynth.units import spell_bandwidth, spell_duration
 
 
@@ -51,7 +50,7 @@ def flat_form(topology: Topology) -> dict[str, Any]:
     data: dict[str, Any] = {"version": VERSION, "name": topology.name}
     if topology.whole is not None:
         topology = topology.whole
-    elif merge_switches(choose_wires(topology)) is not topology:
+    elif as_used(topology) is not topology:
         data["wires"] = "all"
     names = [node.name for node in topology.nodes]
     if list(topology.ranks) != sorted(topology.ranks):

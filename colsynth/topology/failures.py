@@ -15,8 +15,7 @@ from colsynth.model import Kind, Link, Topology
 from colsynth.text import listed
 from colsynth.topology.damage import NAMED, Damage, Failures, link_labels
 from colsynth.topology.reach import mutual, reached
-from colsynth.topology.trunks import merge_switches
-from colsynth.topology.wires import choose_wires
+from colsynth.topology.trunks import as_used
 
 
 def apply_failures(topology: Topology, failures: Failures) -> Damage:
@@ -51,7 +50,7 @@ def apply_failures(topology: Topology, failures: Failures) -> Damage:
     left = replace(left, name=damage.name)
     if topology.whole is not None:  # a slower wire serves again where the faster one is gone
         rates = {(x.source, x.target): x.bandwidth for x in _moved(whole.links, places)}
-        left = merge_switches(choose_wires(left, rates))
+        left = as_used(left, rates)
     return replace(damage, topology=left)
 
 

@@ -8,7 +8,9 @@ links carries exactly what they carry together: a share of every flow goes throu
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from colsynth.model import Topology
 from colsynth.text import listed
@@ -51,6 +53,14 @@ def merge_switches(topology: Topology) -> Topology:
                 planes.setdefault(_shape(topology, fabric, roles), []).append(plane)
     parallel = [found for found in planes.values() if len(found) > 1]
     return _merged(topology, parallel) if parallel else topology
+
+
+def as_used(topology: Topology, rates: Mapping[Ends, Fraction] | None = None) -> Topology:
+    """Return a topology as runtimes use it: the faster of two wires, and chips of a switch as one.
+
+    Parameters are those of `choose_wires`.
+    """
+    return merge_switches(choose_wires(topology, rates))
 
 
 def separate_links(topology: Topology) -> dict[Ends, int]:

@@ -239,14 +239,14 @@ class RoundsGroup(dist.ProcessGroup):
         combine = next((combine for kind, combine in _COMBINES if op == kind), torch.add)
         mean = op == dist.ReduceOp.AVG and root in (None, self._rank)
 
-        @torch.inference_mode()  # tensors made in that mode can be written in no other
         def job(transport: Any) -> None:
-            given, taken = fitted(found.program.header, self._rank, source, target)
-            execute(program, given, taken, whole, combine, transport)
-            if mean:
-                taken.div_(self._size)
-            if taken is not target:
-                target.copy_(taken)
+            with torch.inference_mode():  # tensors made in that mode can be written in no other
+                given, taken = fitted(found.program.header, self._rank, source, target)
+                execute(program, given, taken, whole, combine, transport)
+                if mean:
+                    taken.div_(self._size)
+                if taken is not target:
+                    target.copy_(taken)
 
         what = f"{collective} of {whole * source.element_size()} bytes by {found.name}"
         engine = self._engines[target.device.type]

@@ -14,7 +14,19 @@ _LOOK = 1e-4
 """Seconds between two looks at a GPU by a caller with a time limit."""
 
 
-class HostWork(dist.Work):
+class _Work(dist.Work):
+    """What all kinds of call have in common."""
+
+    def synchronize(self) -> None:
+        """Do as `wait`."""
+        self.wait()
+
+    def is_success(self) -> bool:
+        """Whether all of it has ended well."""
+        return self.is_completed() and self.exception() is None
+
+
+class HostWork(_Work):
     """A call on CPU tensors.
 
     PyTorch's own work around a future does not raise what the future holds.
@@ -48,17 +60,9 @@ class HostWork(dist.Work):
         self._future.wait()
         return True
 
-    def synchronize(self) -> None:
-        """Do as `wait`."""
-        self.wait()
-
     def is_completed(self) -> bool:
         """Whether the call has ended, well or not."""
         return bool(self._future.done())
-
-    def is_success(self) -> bool:
-        """Whether the call has ended well."""
-        return self.is_completed() and self.exception() is None
 
     def exception(self) -> Exception | None:
         """Return the error of a call that has ended."""
@@ -75,7 +79,7 @@ class HostWork(dist.Work):
         return self._future
 
 
-class DeviceWork(dist.Work):
+class DeviceWork(_Work):
     """A call on CUDA tensors, whose kernels are queued on a stream.
 
     Errors of the GPU or of NCCL reach the program as in every job of PyTorch: its watchdog ends
@@ -104,17 +108,9 @@ class DeviceWork(dist.Work):
         torch.cuda.current_stream(self._stream.device).wait_event(self._end)
         return True
 
-    def synchronize(self) -> None:
-        """Do as `wait`."""
-        self.wait()
-
     def is_completed(self) -> bool:
         """Whether the GPU has done all of it."""
         return bool(self._end.query())
-
-    def is_success(self) -> bool:
-        """Whether the call has ended."""
-        return self.is_completed()
 
     def exception(self) -> None:
         """Return None: see the class."""
@@ -133,7 +129,7 @@ class DeviceWork(dist.Work):
         return self._future
 
 
-class SeveralWorks(dist.Work):
+class SeveralWorks(_Work):
     """Calls that count as one: it ends when all have ended.
 
     Parameters
@@ -149,17 +145,9 @@ class SeveralWorks(dist.Work):
         """Wait for all; raise the error of the first that failed."""
         return all(work.wait(timeout) for work in self._works)
 
-    def synchronize(self) -> None:
-        """Do as `wait`."""
-        self.wait()
-
     def is_completed(self) -> bool:
         """Whether all calls have ended."""
         return all(work.is_completed() for work in self._works)
-
-    def is_success(self) -> bool:
-        """Whether all calls have ended well."""
-        return all(work.is_success() for work in self._works)
 
     def exception(self) -> Exception | None:
         """Return the error of the first call that failed."""

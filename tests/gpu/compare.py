@@ -13,7 +13,7 @@ import sys
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -27,7 +27,7 @@ from tests.bench.harness import show
 from tests.gpu.micro import BYTES, LARGE, SMALL
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Callable
 
 Rows = "Sequence[dict[str, Any]]"
 CALLS = {"handover": 2 * SMALL, "lap": 4 * SMALL}
@@ -66,14 +66,19 @@ def model_of(rows: Rows) -> Model:
     )
 
 
-def files_table(folder: Path, rows: Rows, model: Model) -> Table:
-    """Return measured and predicted microseconds, and the least, mean and largest ratio by size."""
+def files_table(
+    folder: Path, rows: Rows, model: Model, kind: Callable[[Any], str] = lambda _: ""
+) -> Table:
+    """Return measured and predicted microseconds, and the least, mean and largest ratio by size.
+
+    What `kind` says of a program parts the ratios.
+    """
     cases = {case["file"]: case for case in json.loads((folder / "cases.json").read_text())}
     table = Table("file", "KiB", "measured", "predicted", "ratio", title="microseconds")
-    ratios: dict[int, list[float]] = defaultdict(list)
+    ratios: dict[tuple[str, int], list[float]] = defaultdict(list)
     for row in rows:
         case = cases[row["file"]]
-        if row["fence"] or not row["whole"] or not case["timed"]:
+        if row.get("fence") or row["stuck"] or not row["whole"] or not case["timed"]:
             continue
         runtime = profile(case["runtime"])
         topology = api.load_topology(
@@ -83,13 +88,14 @@ def files_table(folder: Path, rows: Rows, model: Model) -> Table:
         program = read_source(data, runtime, row["file"]).threadblocks
         (point,) = simulate(program, topology, runtime, [row["size"]], model)
         us = 1e6 * point.seconds
-        ratios[round(math.log2(row["size"]))].append(us / row["us"])
+        ratios[kind(program), round(math.log2(row["size"]))].append(us / row["us"])
         cells = f"{row['size'] / 1024:.0f}", f"{row['us']:.1f}", f"{us:.1f}"
         table.add_row(row["file"], *cells, f"{us / row['us']:.2f}")
-    for power, found in sorted(ratios.items()):
+    for (name, power), found in sorted(ratios.items()):
         mean = math.exp(sum(map(math.log, found)) / len(found))
         spread = f"{min(found):.2f} {mean:.2f} {max(found):.2f}"
-        table.add_row(f"all {len(found)}", f"{2 ** (power - 10)}", "", "", spread)
+        label = f"all {len(found)}{name and ', '}{name}"
+        table.add_row(label, f"{2 ** (power - 10):g}", "", "", spread)
     return table
 
 

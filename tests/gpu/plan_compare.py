@@ -11,19 +11,16 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from colsynth import api
 from colsynth.cost import Model, default_model, ideal_model
 from colsynth.runtimes import profile
-from colsynth.simulate import simulate
-from colsynth.simulate.source import read_source
 from tests.bench.harness import show
+from tests.gpu.compare import files_table
 from tests.gpu.plan_micro import BYTES, COUNTS, MOVES, TURNS
 
 if TYPE_CHECKING:
@@ -112,33 +109,6 @@ def model_table(model: Model) -> Table:
     return table
 
 
-def files_table(folder: Path, rows: Rows, model: Model) -> Table:
-    """Return measured and predicted microseconds, and the least, mean and largest ratio by size."""
-    cases = {case["file"]: case for case in json.loads((folder / "cases.json").read_text())}
-    table = Table("file", "KiB", "measured", "predicted", "ratio", title="microseconds")
-    ratios: dict[tuple[str, int], list[float]] = defaultdict(list)
-    runtime = profile(RUNTIME)
-    for row in rows:
-        case = cases[row["file"]]
-        if not row["whole"] or not case["timed"] or row["stuck"]:
-            continue
-        topology = api.load_topology(
-            f"clique:{case['ranks']}", bandwidth="1000000 GB/s", latency="0 us"
-        )
-        data = (folder / row["file"]).read_bytes()
-        program = read_source(data, runtime, row["file"]).threadblocks
-        (point,) = simulate(program, topology, runtime, [row["size"]], model)
-        us = 1e6 * point.seconds
-        ratios[program.header.protocol, round(math.log2(row["size"]))].append(us / row["us"])
-        cells = f"{row['size'] / 1024:.0f}", f"{row['us']:.1f}", f"{us:.1f}"
-        table.add_row(row["file"], *cells, f"{us / row['us']:.2f}")
-    for (protocol, power), found in sorted(ratios.items()):
-        mean = math.exp(sum(map(math.log, found)) / len(found))
-        spread = f"{min(found):.2f} {mean:.2f} {max(found):.2f}"
-        table.add_row(f"all {len(found)}, {protocol}", f"{2 ** (power - 10):g}", "", "", spread)
-    return table
-
-
 def main(folder: Path, times: Path) -> None:
     """Print all tables."""
     seen = json.loads(times.read_text())
@@ -148,7 +118,7 @@ def main(folder: Path, times: Path) -> None:
     model = model_of(seen["micro"])
     for table in (constants_table(seen), sizes_table(seen["micro"]), model_table(model)):
         show(table)
-    show(files_table(folder, seen["files"], model))
+    show(files_table(folder, seen["files"], model, lambda program: program.header.protocol))
 
 
 if __name__ == "__main__":

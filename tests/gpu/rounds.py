@@ -31,7 +31,7 @@ from colsynth.torch.engine import DeviceEngine
 from colsynth.torch.rounds import RankProgram, execute, part_of
 from colsynth.torch.transport import NcclTransport
 from tests.bench.harness import show
-from tests.torch.jobs import _share_gpu
+from tests.torch.gpu_jobs import LENGTH, share_gpu
 
 ROUNDS = (1, 8, 32)
 MESSAGES = (1, 4, 16)
@@ -114,7 +114,7 @@ def rounds_table(engine: DeviceEngine) -> Table:
 def calls_table(size: int) -> Table:
     """Return microseconds of the host for calls with and without a schedule."""
     table = Table("call", "by", "host", title=f"{size} ranks: microseconds a call")
-    whole, part = torch.ones(3840), torch.ones(3840 // size)
+    whole, part = torch.ones(LENGTH), torch.ones(LENGTH // size)
     calls = {
         "all_reduce": lambda group: dist.all_reduce(whole, group=group),
         "all_gather": lambda group: dist.all_gather_into_tensor(whole, part, group=group),
@@ -153,7 +153,7 @@ def local_table() -> Table:
 
 def run(rank: int, size: int, place: str) -> None:
     """Do a rank's part; rank 0 prints."""
-    _share_gpu(rank)
+    share_gpu(rank)
     store = dist.FileStore(place, size)
     if size > 1:
         dist.init_process_group("nccl", store=store, rank=rank, world_size=size)

@@ -1,11 +1,21 @@
 """Jobs for GPUs alone: streams and graphs."""
 
+import os
+
 import torch
 import torch.distributed as dist
 
 import colsynth.torch
 
 LENGTH = 3840
+"""Elements; 1 to 8 ranks and their chunks divide it."""
+
+
+def share_gpu(rank):
+    """Let a rank use the GPU that all use, as a host of its own with sockets between them."""
+    os.environ.update(NCCL_HOSTID=f"rank {rank}", NCCL_SOCKET_IFNAME="lo", NCCL_NET="Socket")
+    torch.cuda.set_device(0)
+    torch.set_default_device("cuda")
 
 
 def streams(rank, size):

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import colsynth.torch
-from tests.torch.gpu_jobs import graph, streams
+from tests.torch.gpu_jobs import LENGTH, graph, share_gpu, streams
 
 DEVICE = os.environ.get("COLSYNTH_TEST_DEVICE", "cpu")
 LIBRARY = "gloo" if DEVICE == "cpu" else "nccl"
@@ -33,8 +33,6 @@ SERVED |= {"all_to_all_single", "reduce_scatter_single", "reduce_scatter_single_
 PASSED_ON = {"allgather", "reduce_scatter", "allreduce_coalesced", "send", "recv", "barrier"}
 """With `SERVED`, the calls for which PyTorch keeps Python's lock where no class overrides them, and
 may hang (`PyProcessGroup.hpp`)."""
-LENGTH = 3840
-"""Elements; 1 to 8 ranks and their chunks divide it."""
 
 
 def _data(rank, kind=torch.float32, length=LENGTH, seed=0):
@@ -307,20 +305,13 @@ def example(rank, size, folder):
 JOBS = {job.__name__: job for job in (calls, training, failure, mismatch, unread, streams, graph)}
 
 
-def _share_gpu(rank):
-    """Let a rank use the GPU that all use, as a host of its own with sockets between them."""
-    os.environ.update(NCCL_HOSTID=f"rank {rank}", NCCL_SOCKET_IFNAME="lo", NCCL_NET="Socket")
-    torch.cuda.set_device(0)
-    torch.set_default_device("cuda")
-
-
 def _run(job, rank, size, folder, write):
     """Do a rank's part; write one line."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     try:
         if DEVICE != "cpu":
-            _share_gpu(rank)
+            share_gpu(rank)
         if job == "mismatch" and rank == 1:
             os.environ["COLSYNTH_BUNDLE"] = os.environ["COLSYNTH_OTHER"]
         if job == "unread" and rank == 1:

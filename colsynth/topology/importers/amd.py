@@ -236,11 +236,9 @@ def _machine(source: Source, tables: Tables) -> Machine:
 
 def _says_nothing(tables: Tables) -> bool:
     """Whether all ranges are empty where the other tables tell who is joined."""
-    ranges = {
-        pair: text for pair, text in tables.cells.get("range", {}).items() if len({*pair}) > 1
-    }
-    others = {*tables.cells} & {"type", "weight"}
-    return bool(ranges and others) and all(_count(text) == (0, True) for text in ranges.values())
+    ranges = [text for (i, j), text in tables.cells.get("range", {}).items() if i != j]
+    others = tables.cells.keys() & {"type", "weight"}
+    return bool(ranges and others) and all(_count(text) == (0, True) for text in ranges)
 
 
 def _bonds(tables: Tables) -> tuple[list[Bond], list[tuple[int, int]]]:

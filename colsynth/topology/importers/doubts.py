@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from colsynth.errors import Diagnostic, Span
 from colsynth.topology.importers import rates
-from colsynth.topology.importers.machine import SWITCHED, Bond, Gpu, Machine
+from colsynth.topology.importers.machine import NUMBERED, SWITCHED, Bond, Gpu, Machine
 from colsynth.units import plural
 
 _FEW = 4
@@ -93,7 +92,7 @@ def _all_ones(machine: Machine, models: set[str]) -> Iterable[Diagnostic]:
 def _other_numbers(machine: Machine) -> Iterable[Diagnostic]:
     """Name the first GPU whose number is not its rank: another one is hidden, or broken."""
     for rank, gpu in enumerate(machine.gpus):
-        if re.fullmatch(r"GPU[0-9]+", gpu.name) and gpu.name != f"GPU{rank}":
+        if NUMBERED.fullmatch(gpu.name) and gpu.name != f"GPU{rank}":
             phrase = f"rank {rank} is {gpu.name}: ranks and devices differ"
             note = "ranks follow the order of the file; CUDA and HIP count what they see from 0"
             advice = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from colsynth.errors import Diagnostic, InputError, Span
 
 SWITCHED = -1
 """The target of a bond that ends in the NVSwitches: all of them count as one switch."""
+
+NUMBERED = re.compile(r"GPU[0-9]+")
+"""What tools call a GPU by its number, which is not its rank where another GPU is hidden."""
 
 MOST_DEVICES = 512
 """GPUs, and NICs, of one file; the largest NVLink domains hold 144 GPUs."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from colsynth.errors import Diagnostic, Span
 from colsynth.topology.importers.doubts import kind_of, warning
-from colsynth.topology.importers.machine import Bond, Machine, Source, refusal
+from colsynth.topology.importers.machine import NUMBERED, Bond, Machine, Source, refusal
 from colsynth.topology.importers.rates import generation, link_rate
 
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -18,7 +18,6 @@ _SUMMARY = re.compile(
     r"\|\s+([0-9]+)\s+((?:NVIDIA|Tesla|GeForce|Quadro)\s?\S.*?)\s+(?:On|Off)\s+\|"
 )
 _LINK = re.compile(r"\s*Link\s+[0-9]+:\s*(.*?)\s*$")
-_NUMBERED = re.compile(r"GPU[0-9]+")
 _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) *GB")
 _NEAR = Fraction(5, 4)
 """nvidia-smi prints up to 6 % more than the payload rate: 26.562 GB/s for the 25 of H100."""
@@ -94,7 +93,7 @@ def with_products(machine: Machine, products: Products) -> Machine:
         note = f"{machine.file} has {len(machine.gpus)}"
         raise refusal(phrase, machine.gpus[0].at, note, code="CS155")
     for gpu, product in zip(machine.gpus, products.gpus, strict=True):
-        if _NUMBERED.fullmatch(gpu.name) and gpu.name != f"GPU{product.number}":
+        if NUMBERED.fullmatch(gpu.name) and gpu.name != f"GPU{product.number}":
             other = f"GPU {product.number}"
             phrase = f"{products.file} lists {other} where {machine.file} has {gpu.name}"
             raise refusal(phrase, product.at, code="CS155", advice="list the same GPUs in both")

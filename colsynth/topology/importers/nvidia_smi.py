@@ -16,6 +16,7 @@ from colsynth.errors import Diagnostic
 from colsynth.topology.importers import rates
 from colsynth.topology.importers.doubts import bond_doubts, kind_of, warning
 from colsynth.topology.importers.machine import (
+    NUMBERED,
     SWITCHED,
     Bond,
     Gpu,
@@ -29,7 +30,6 @@ from colsynth.topology.importers.machine import (
 from colsynth.topology.importers.nvidia_gpus import clean, with_products
 from colsynth.topology.importers.nvidia_gpus import parse as parse_products
 
-_GPU = re.compile(r"GPU[0-9]+")
 _HEADER = re.compile(r"\s*GPU(?:0\s*$|[0-9]{1,4}(?=\s+(?:GPU[0-9]|NIC\d|mlx|CPU|\S*_\d)))")
 _END = re.compile(r"CPU\s+Affinity|NUMA\s+Affinity|GPU\s+NUMA")
 _CELL = re.compile(r"\s*(X|NV[0-9]{1,4}|PIX|PXB|PHB|NODE|SYS|SOC)")
@@ -112,7 +112,7 @@ class _Matrix:
         limited(self.names, "GPUs and NICs", at)
         if len(set(self.names)) < len(self.names):
             raise refusal("a column is there twice", at)
-        self.gpus = [name for name in self.names if _GPU.fullmatch(name)]
+        self.gpus = [name for name in self.names if NUMBERED.fullmatch(name)]
         self.nics = [name for name in self.names if name not in self.gpus]
         self.cells: dict[tuple[str, str], str] = {}
         self.rest: dict[str, str] = {}
@@ -130,7 +130,11 @@ class _Matrix:
         if not line.strip():
             return not self.rows
         name = line.split(maxsplit=1)[0]
-        if _GPU.fullmatch(name) and name not in self.names and not self.rows.keys() >= {*self.gpus}:
+        if (
+            NUMBERED.fullmatch(name)
+            and name not in self.names
+            and not self.rows.keys() >= {*self.gpus}
+        ):
             advice = "copy the whole matrix, or pipe it in"
             raise refusal(
                 f"{name} has a row, but no column", self.source.span(number), advice=advice
@@ -176,7 +180,7 @@ class _Matrix:
         for line in lines:
             name, *cells = line.split() or [""]
             if name not in self.gpus:
-                if _GPU.fullmatch(name):
+                if NUMBERED.fullmatch(name):
                     return True
                 continue
             ours = (self.cells.get((name, other)) for other in self.names)  # its row may be away
