@@ -227,14 +227,17 @@ def _read(data: bytes, runtime: str | None, subject: str) -> Source:
 
 
 def _warn(source: Source, machine: Topology, anyway: bool) -> None:
-    """Warn on stderr of a bad file, and of one for another topology; wrong ranks are refused."""
+    """Warn on stderr of a bad file, of one for another topology, and of ways it does not take."""
     from colsynth.runtimes.titles import fits, made_for
+    from colsynth.simulate.passed import passed_notes
 
     if anyway:
         _warn_of_errors(source.report)
     header = source.program.header
     if not fits(header, machine.name):
         tell(f"note: the file was made for {made_for(header)}; the times are for {machine.name}")
+    for note in passed_notes(source.program, machine, source.profile):
+        tell(f"note: {note}")
 
 
 def _warn_of_errors(report: Report) -> None:

@@ -38,6 +38,7 @@ from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective, usual
 from colsynth.search.run import find_plan
+from colsynth.simulate.passed import passed_notes
 from colsynth.units import format_size, plural
 
 
@@ -180,6 +181,7 @@ def _compiled(
         *_warnings(artefacts),
         *target.profile.warnings,
         *detours(schedule, links, taken),
+        *passed_notes(programs[0], problem.topology, target.profile),
     )
     predicted = _predictions(measured, found, programs)
     if limits is None or limits[0] != predicted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 
@@ -90,6 +90,22 @@ def is_network(topology: Topology, index: int) -> bool:
     link = topology.links[index]
     boxes = {topology.nodes[end].box for end in (link.source, link.target)}
     return len(boxes) > 1 or not topology.near.issuperset((link.source, link.target))
+
+
+def gpus_passed(topology: Topology, route: Route) -> int:
+    """Return through how many GPUs a route leads, its ends not counted."""
+    return sum(topology.links[index].target in topology.rank_of for index in route[:-1])
+
+
+def most_passed(topology: Topology, pair: Pair, passes_on: Mapping[str, int]) -> int:
+    """Return how many GPUs a connection of a pair of ranks passes at most (`Profile.passes_on`).
+
+    GPUs in no box may be hosts of their own, which pass on nothing.
+    """
+    boxes = {topology.nodes[topology.ranks[rank]].box for rank in pair}
+    if None in boxes:
+        return 0
+    return passes_on.get("box" if len(boxes) == 1 else "network", 0)
 
 
 def _over_all(topology: Topology, leaving: list[list[int]], pair: Pair) -> Route:

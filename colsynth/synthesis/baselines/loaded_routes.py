@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from math import lcm
 
-from colsynth.cost.pair_routes import pair_routes
+from colsynth.cost.pair_routes import gpus_passed, most_passed, pair_routes
 from colsynth.cost.routes import Route, routes
 from colsynth.model import Topology
 from colsynth.runtimes.profile import Profile
@@ -93,8 +93,7 @@ def connections(
 ) -> LoadedRoutes:
     """Return the ways between GPUs, also those that pass others.
 
-    Data of a connection passes no more of them than a runtime lets it (`Profile.passes_on`). GPUs
-    in no box may be hosts of their own, which pass on nothing.
+    Data of a connection passes no more of them than a runtime lets it (`most_passed`).
 
     Parameters
     ----------
@@ -104,18 +103,17 @@ def connections(
         Ranks for which ways that pass others are looked for.
     """
     ways = LoadedRoutes(topology)
-    boxes = [topology.nodes[node].box for node in topology.ranks]
-    apart, most = [], {}
-    for pair in pairs:
-        ends = {boxes[rank] for rank in pair}
-        most[pair] = profile.passes_on.get("box" if len(ends) == 1 else "network", 0)
-        if most[pair] and None not in ends and not ways.joins(*pair):
-            apart.append(pair)
+    most = {
+        pair: most_passed(topology, pair, profile.passes_on)
+        for pair in pairs
+        if not ways.joins(*pair)
+    }
+    apart = [pair for pair, limit in most.items() if limit]
     found = pair_routes(topology, apart) if apart else {}
     known = {
         pair: list(kept)
         for pair, kept in found.items()
-        if sum(topology.links[i].target in topology.rank_of for i in kept[0]) - 1 <= most[pair]
+        if gpus_passed(topology, kept[0]) <= most[pair]
     }
     return ways.widened(known)
 

@@ -1,0 +1,44 @@
+"""Connections that pass more GPUs than a runtime has them pass.
+
+Where no way joins two GPUs by themselves, a program's connection is predicted over other GPUs. A
+runtime passes few or none (`Profile.passes_on`). Otherwise it takes what paths the host has, over
+its memory or to a NIC farther away, which topologies seldom describe.
+"""
+
+from __future__ import annotations
+
+from colsynth.cost.pair_routes import gpus_passed, most_passed, pair_routes
+from colsynth.model import Program, RoundProgram, Topology
+from colsynth.runtimes.profile import Profile
+from colsynth.units import plural
+
+
+def passed_notes(program: Program, topology: Topology, profile: Profile) -> tuple[str, ...]:
+    """Return a note if the times of a program count on ways that its runtime does not take."""
+    if not isinstance(program, RoundProgram) and program.multicasts:
+        return ()
+    pairs = _pairs(program)
+    routes = pair_routes(topology, pairs)
+    beyond = [
+        pair
+        for pair in sorted(pairs)
+        if gpus_passed(topology, routes[pair][0]) > most_passed(topology, pair, profile.passes_on)
+    ]
+    if not beyond:
+        return ()
+    ends = [topology.nodes[topology.ranks[rank]].name for rank in beyond[0]]
+    count = plural(len(beyond), "connection")
+    verb = "passes" if len(beyond) == 1 else "pass"
+    what = f"{count}, such as {ends[0]} -> {ends[1]}, {verb} more GPUs than {profile.name} would"
+    return (f"{what}: it takes other paths of the host, which may be slower than predicted",)
+
+
+def _pairs(program: Program) -> set[tuple[int, int]]:
+    if isinstance(program, RoundProgram):
+        return {(m.source, m.target) for found in program.rounds for m in found.messages}
+    return {
+        (gpu.rank, block.send)
+        for gpu in program.gpus
+        for block in gpu.threadblocks
+        if block.send is not None
+    }
