@@ -145,7 +145,7 @@ class Allocator:
         mode, needs, partner = FEWEST, np.empty(0, np.int64), np.empty(0, np.int64)
         topology = self.program.problem.topology
         if self._strategy.quota is Quota.PAIRS:
-            pairs, mode = partners(topology, between=between), PAIRED
+            pairs, mode = partners(topology, between=between, used=chains.pairs), PAIRED
             blocks = limits.threadblocks - spare
             needs = chains.needs(paired_threadblocks(chains.chunks, pairs, blocks))
             back = [(pairs.get((source, target), -1), source) for source, target in chains.pairs]

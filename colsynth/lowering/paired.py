@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from math import ceil
 
@@ -25,23 +25,32 @@ Partners = Mapping[tuple[int, int], int]
 """By rank and the peer it sends to: the peer that the same threadblock receives from."""
 
 
-def partners(topology: Topology, *, between: bool = False) -> Partners:
+def partners(
+    topology: Topology, *, between: bool = False, used: Collection[tuple[int, int]] = ()
+) -> Partners:
     """Return for all pairs of ranks in a box who is as far away in the other direction.
 
-    With `between`, also for those in the same place of their boxes, if boxes are of equal size.
+    With `between`, also for those in the same place of their boxes, if boxes are of equal size. If
+    they are not, GPUs of two boxes that both send to each other, as `used` says, are partners.
     """
+    box = box_numbers(topology)
     members: defaultdict[int, list[int]] = defaultdict(list)
-    for rank, box in enumerate(box_numbers(topology)):
-        members[box].append(rank)
+    for rank, number in enumerate(box):
+        members[number].append(rank)
     groups = list(members.values())
-    if between and len({len(ranks) for ranks in groups}) == 1:
+    equal = len({len(ranks) for ranks in groups}) == 1
+    if between and equal:
         groups += map(list, zip(*groups, strict=True))
-    return {
+    found = {
         (rank, ranks[(place + away) % len(ranks)]): ranks[(place - away) % len(ranks)]
         for ranks in groups
         for place, rank in enumerate(ranks)
         for away in range(1, len(ranks))
     }
+    if between and not equal:
+        both = ((a, b) for a, b in used if box[a] != box[b] and (b, a) in used)
+        found |= {pair: pair[1] for pair in both}
+    return found
 
 
 def is_round(topology: Topology) -> bool:

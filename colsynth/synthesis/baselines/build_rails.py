@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Ordering, Problem
 from colsynth.runtimes.choice import Basis, Choice, Proposal
-from colsynth.runtimes.selection import dividing
+from colsynth.runtimes.selection import LARGE, dividing, power_of_two
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.rails_writer import Boxes, RailsWriter
-from colsynth.synthesis.baselines.refusals import equal_boxes, require_collective, require_ways
+from colsynth.synthesis.baselines.rails import Rails, rails_of
+from colsynth.synthesis.baselines.rails_writer import RailsWriter
+from colsynth.synthesis.baselines.refusals import require_collective
 from colsynth.synthesis.baselines.unequal import Cells, spread
 
 _INSTANCES = "build-rails.instances"
+_FINER = 8
+"""Times as many pieces in rounds, where shards are unequal. A message still carries all of a shard.
+
+On two DGX H100 with a GPU missing, an allreduce of 16 MiB takes 777 us with 8, 807 with 2.
+"""
 
 
 def _instances(basis: Basis) -> Iterator[Proposal]:
@@ -37,7 +42,8 @@ class BuildRails:
     threadblocks work side by side. With one box, it is two-shot all-pairs.
 
     Pairs without a way through no third GPU take connections that pass others, as far as the
-    runtime has them (`Profile.passes_on`).
+    runtime has them (`Profile.passes_on`). Where a NIC or a GPU is missing, GPUs without a partner
+    in each box have no shard of an allreduce, and the others have more (`Rails`).
 
     Parameters
     ----------
@@ -73,55 +79,70 @@ class BuildRails:
         Raises
         ------
         InputError
-            CS311: it sums up nothing for all. CS312: boxes differ in size, or pairs are not joined.
+            CS311: it sums up nothing for all. CS312: GPUs of a box are not joined, or boxes have no
+            rail; for a reduce-scatter, boxes differ in size, or a GPU is on no rail.
         """
         require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
         topology, profile = value.topology, target.profile
-        boxes = equal_boxes("rails", topology)
-        groups = (*boxes, *zip(*boxes, strict=True))
-        pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
-        require_ways("rails", topology, pairs, profile=profile)
+        rails = rails_of("rails", topology, profile)
         scatters = value.collective is Collective.REDUCE_SCATTER
-        pieces = self._pieces(value, boxes, target)
+        pieces = self._pieces(value, rails, target)
         cells = Cells(tuple(pieces))
-        writer = RailsWriter(boxes, cells, profile.fuses)
+        writer = RailsWriter(rails, cells, profile.fuses)
         if scatters:
             for channel in range(len(pieces)):
                 writer.scatter(channel)
         else:
             writer.add_channels()
-        rooms = len(boxes) * (len(boxes[0]) + 1) if scatters else len(boxes[0]) + len(boxes)
+        count = len(rails.boxes)
+        rooms = rails.places + count
+        if scatters:
+            rooms = rails.turns * count * (rails.places + 1)
         scratch = (rooms * cells.room,) * topology.size
-        chunks = (len(boxes) if scatters else 1) * cells.chunks
+        chunks = topology.size * cells.room if scatters else cells.chunks
         return ChunkProgram(
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )
 
-    def _pieces(self, problem: Problem, boxes: Boxes, target: Target) -> list[tuple[int, ...]]:
-        """Return the pieces of each place in each channel.
+    def _pieces(self, problem: Problem, rails: Rails, target: Target) -> list[tuple[int, ...]]:
+        """Return the pieces of each rail in each channel.
 
         By default, they divide messages; where equal shards do not, they differ by one.
         """
-        blocks, places, count = target.profile.usable_threadblocks, len(boxes[0]), len(boxes)
+        if target.size is None and rails.count != power_of_two(rails.count):
+            target = replace(target, size=LARGE)
+        shards, count = rails.count, len(rails.boxes)
+        loose = target.loose_parts(problem, shards)
         if target.profile.rounds:
-            return [(self.pieces or 1,) * places] * (self.instances or 1)
+            channels, pieces = self.instances or 1, self.pieces or 1
+            most = _FINER * channels * shards * pieces
+            return _spread(loose, most, channels, shards) or [(pieces,) * shards] * channels
+        blocks = target.profile.usable_threadblocks
         scatters = problem.collective is Collective.REDUCE_SCATTER
-        parts = target.parts(problem, len(problem.topology.ranks) if scatters else places)
-        shares = count if scatters else 1  # what a GPU sends to another of its box
-        ends = (1 if self.strategy == "paired" else 2) * (places + count - 2)
+        parts = target.parts(problem, len(problem.topology.ranks) if scatters else shards)
+        shares = (
+            (count - 1) * rails.turns + 1 if scatters else 1
+        )  # what a GPU sends to another of its box
+        ends = (1 if self.strategy == "paired" else 2) * (rails.places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
-        loose = target.loose_parts(problem, places)
         room = blocks // (ends + sums)
         channels = self.instances or max(1, room if loose else dividing(parts, room))
         if self.strategy == "paired":
-            most = min(places, target.profile.fifo_calls[target.protocol] // shares)
+            most = min(rails.places, target.profile.fifo_calls[target.protocol] // shares)
         elif self.strategy == "shared":  # sums of a phase for half of them: more take many steps
             most = blocks // (2 * channels * shares)
         else:
-            most = min(places, (blocks - channels * ends) // (channels * sums))
-        if loose:
-            whole = dividing(loose, channels * places * (self.pieces or max(1, most)), places)
-            if whole >= places:
-                return spread(whole, min(channels, whole // places), places)
+            most = min(rails.places, (blocks - channels * ends) // (channels * sums))
+        unequal = _spread(
+            loose, channels * shards * (self.pieces or max(1, most)), channels, shards
+        )
+        if unequal:
+            return unequal
         pieces = self.pieces or max(1, dividing(parts // channels, max(0, most)))
-        return [(pieces,) * places] * channels
+        return [(pieces,) * shards] * channels
+
+
+def _spread(loose: int, most: int, channels: int, shards: int) -> list[tuple[int, ...]]:
+    """Return unequal pieces of each shard by channel, `most` in all; none where equal ones do."""
+    whole = dividing(loose, most, shards) if loose else 0
+    return spread(whole, min(channels, whole // shards), shards) if whole >= shards else []

@@ -51,6 +51,10 @@ class LoadedRoutes:
         """Whether a way leads from one rank to another."""
         return (source, target) in self._routes
 
+    def length(self, source: int, target: int) -> int:
+        """Return the links of the shortest way from one rank to another."""
+        return min(map(len, self._routes[source, target]))
+
     def targets(self, source: int) -> list[int]:
         """Return the ranks that ways from a rank lead to, ascending."""
         return self._targets.get(source, [])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, zip_longest
+from itertools import chain, product, zip_longest
 
 from colsynth.model import Direction, Origin, Slot, Transfer
 from colsynth.runtimes.long_sums import additions
 from colsynth.runtimes.profile import LONGEST
+from colsynth.synthesis.baselines.rails import Rails
 from colsynth.synthesis.baselines.unequal import Cells
-
-Boxes = tuple[tuple[int, ...], ...]
-"""The ranks of each box, by their places."""
 
 Ends = tuple[int, ...]
 """The last step of each piece of a sum, by its number."""
@@ -25,21 +23,26 @@ class RailsWriter:
     In its scratch, a GPU has room for its shard from each place of its box, and from each box: its
     own sum, and those that arrive. Sums of boxes are added by box, in the room of its own place,
     so that all get the same bits. The sum of two is the same either way: the GPU's own is added
-    to what arrived.
+    to what arrived. GPUs on no rail have no shard of an allreduce.
 
     Parameters
     ----------
-    boxes : tuple of tuple of int
+    rails : Rails
     cells : Cells
-        By channel, the pieces of each place of a box.
+        By channel, the pieces of each rail.
     fuses : bool
         Whether the runtime adds while it receives.
     """
 
-    boxes: Boxes
+    rails: Rails
     cells: Cells
     fuses: bool
     transfers: list[Transfer] = field(default_factory=list)
+
+    @property
+    def boxes(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of each box, by their places."""
+        return self.rails.boxes
 
     def add_channels(self) -> None:
         """Write down an allreduce.
@@ -54,12 +57,14 @@ class RailsWriter:
             pass
 
     def _add_channel(self, channel: int, shards: Sequence[range]) -> Iterator[None]:
-        """Write down a channel with the chunks of each place, a part at a time."""
-        places, count = len(self.boxes[0]), len(self.boxes)
+        """Write down a channel with the chunks of each rail, a part at a time."""
+        places, count = self.rails.places, len(self.boxes)
         landing = [self.cells.slot(place, channel) for place in range(places)]
         sums = [self.cells.slot(places + box, channel) for box in range(count)]
         arrived: dict[int, dict[Slot, Ends]] = {rank: {} for box in self.boxes for rank in box}
         for box, a, b in self._within():
+            if b >= self.rails.count:
+                continue
             origin = Origin(0, Direction.IN, box[b], channel)
             ways = Slot("i", shards[b].start), landing[a]
             number = self._send(box[a], box[b], shards[b], origin, *ways)
@@ -68,16 +73,18 @@ class RailsWriter:
         ends: dict[int, Ends] = {}
         total: dict[int, Slot] = {}
         for index, box in enumerate(self.boxes):
-            for place, rank in enumerate(box):
+            for place, rank in enumerate(box[: self.rails.count]):
                 first = shards[place].start
                 parts = {Slot("i", first): (), **dict(sorted(arrived[rank].items()))}
                 total[rank] = sums[index] if count > 1 else Slot("o", first)
                 origin = Origin(0, Direction.IN, rank, channel)
                 ends[rank] = self._sum(rank, shards[place], origin, parts, total[rank])
-        for place, rail in enumerate(zip(*self.boxes, strict=True) if count > 1 else ()):
+        for place, rail in enumerate(self.rails if count > 1 else ()):
             self._exchange(rail, shards[place], landing[place], sums, ends, total, channel)
         yield
         for box, a, b in self._within():
+            if a >= self.rails.count:
+                continue
             origin = Origin(2, Direction.OUT, box[a], channel)
             ways = total[box[a]], Slot("o", shards[a].start)
             self._send(box[a], box[b], shards[a], origin, *ways, ends[box[a]])
@@ -85,60 +92,112 @@ class RailsWriter:
     def scatter(self, channel: int) -> None:
         """Write down a channel of a reduce-scatter.
 
-        A GPU has room for what arrives for each box from each place; in the room of its own place
-        are its sums. What arrives from other boxes has the rooms behind.
+        In every other box, the shard of a GPU is added up in the same place, or if that is on no
+        rail, by a GPU of one, beside the shard of its own place. Such sums have one more hop.
         """
-        places, count = len(self.boxes[0]), len(self.boxes)
         begin, pieces = self.cells.begins[channel], self.cells.counts[channel][0]
-        room = [
-            [self.cells.slot(box * places + place, channel) for place in range(places)]
-            for box in range(count)
-        ]
+        shards = {
+            rank: range(rank * self.cells.room + begin, rank * self.cells.room + begin + pieces)
+            for box in self.boxes
+            for rank in box
+        }
+        ends = self._add_shards(channel, shards)
+        for place, index in self._targets() if len(self.boxes) > 1 else ():
+            self._deliver(place, index, channel, shards, ends)
 
-        def shard(rank: int) -> range:
-            return range(rank * self.cells.room + begin, rank * self.cells.room + begin + pieces)
+    def _targets(self) -> Iterator[tuple[int, int]]:
+        """Yield the place and the box of every shard."""
+        for place in range(self.rails.places):
+            yield from ((place, n) for n, box in enumerate(self.boxes) if place < len(box))
 
+    def _served(self, box: int, place: int, index: int) -> Iterator[tuple[int, int]]:
+        """Yield turn and place of the shards of a box that a GPU of a box adds up."""
+        if box == index:
+            yield 0, place
+        elif place < self.rails.count:
+            yield from enumerate(range(place, len(self.boxes[index]), self.rails.count))
+
+    def _room(self, turn: int, index: int, place: int, channel: int) -> Slot:
+        """Return where shards of a box from a place land; sums of a GPU are in its own place."""
+        return self.cells.slot(
+            (turn * len(self.boxes) + index) * self.rails.places + place, channel
+        )
+
+    def _far_room(self, turn: int, far: int, channel: int) -> Slot:
+        """Return where the sum of another box lands: of the own shard, or one to pass on."""
+        before = self.rails.turns * self.rails.places + turn
+        return self.cells.slot(before * len(self.boxes) + far, channel)
+
+    def _add_shards(
+        self, channel: int, shards: dict[int, range]
+    ) -> dict[tuple[int, int], tuple[Slot, Ends]]:
+        """Add up all shards in every box; return where and when, by GPU and the shard's rank."""
         arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
-        targets = [(place, box) for place in range(places) for box in range(count)]
         for index, other in enumerate(self.boxes):
             for box, a, b in self._within():
-                chunks, landing = shard(other[b]), room[index][a]
-                origin, read = Origin(0, Direction.IN, other[b], channel), Slot("i", chunks.start)
-                number = self._send(box[a], box[b], chunks, origin, read, landing)
-                arrived.setdefault((box[b], index), {})[landing] = (number,) * pieces
-        ends: dict[tuple[int, int], Ends] = {}
-        for box in self.boxes:
-            for place, index in targets:
-                chunks = shard(self.boxes[index][place])
-                parts = {Slot("i", chunks.start): (), **arrived.get((box[place], index), {})}
-                into = room[index][place] if count > 1 else Slot("o", begin)
-                origin = Origin(0, Direction.IN, self.boxes[index][place], channel)
-                ends[box[place], index] = self._sum(box[place], chunks, origin, parts, into)
-        for place, index in targets if count > 1 else ():
-            rail = [box[place] for box in self.boxes]
-            rank, chunks = rail[index], shard(rail[index])
-            origin, into = Origin(1, Direction.IN, rank, channel), Slot("o", begin)
-            read = room[index][place]
-            landed = {read: ends[rank, index]}
-            for distance in range(1, count):
-                far = (index + distance) % count
-                source, adds = rail[far], self.fuses and count == 2
-                lands = self.cells.slot(count * places + far, channel)
-                ways = (read, into) if adds else (read, lands)
-                needed, own = ends[source, index], read if adds else None
-                number = self._send(source, rank, chunks, origin, *ways, needed, own)
-                if not adds:
-                    landed[lands] = (number,) * pieces
-            if len(landed) > 1:
-                self._sum(rank, chunks, origin, landed, into)
+                for turn, place in self._served(self.boxes.index(box), b, index):
+                    chunks, landing = shards[other[place]], self._room(turn, index, a, channel)
+                    origin = Origin(0, Direction.IN, other[place], channel)
+                    read = Slot("i", chunks.start)
+                    number = self._send(box[a], box[b], chunks, origin, read, landing)
+                    arrived.setdefault((box[b], other[place]), {})[landing] = (number,) * len(
+                        chunks
+                    )
+        found: dict[tuple[int, int], tuple[Slot, Ends]] = {}
+        for number, box in enumerate(self.boxes):
+            for b, index in product(range(len(box)), range(len(self.boxes))):
+                for turn, place in self._served(number, b, index):
+                    rank, shard = box[b], self.boxes[index][place]
+                    parts = {
+                        Slot("i", shards[shard].start): (),
+                        **arrived.get((rank, shard), {}),
+                    }
+                    into = self._room(turn, index, b, channel)
+                    if len(self.boxes) == 1:
+                        into = Slot("o", self.cells.begins[channel])
+                    origin = Origin(0, Direction.IN, shard, channel)
+                    ends = self._sum(rank, shards[shard], origin, parts, into)
+                    found[rank, shard] = into, ends
+        return found
+
+    def _deliver(
+        self,
+        place: int,
+        index: int,
+        channel: int,
+        shards: dict[int, range],
+        sums: dict[tuple[int, int], tuple[Slot, Ends]],
+    ) -> None:
+        """Bring the sums of all boxes for a shard to its GPU, and add them."""
+        turn, on_rail = divmod(place, self.rails.count)
+        rank, home = self.boxes[index][place], self.boxes[index][on_rail]
+        chunks, origin = shards[rank], Origin(1, Direction.IN, rank, channel)
+        into, adds = Slot("o", self.cells.begins[channel]), self.fuses and len(self.boxes) == 2
+        own, own_ends = sums[rank, rank]
+        landed = {own: own_ends}
+        for distance in range(1, len(self.boxes)):
+            far = (index + distance) % len(self.boxes)
+            source = self.boxes[far][on_rail]
+            read, needed = sums[source, rank]
+            if home != rank:
+                passing = self._far_room(turn, far, channel)
+                last = self._send(source, home, chunks, origin, read, passing, needed)
+                source, read, needed = home, passing, (last,)
+            lands = into if adds else self._far_room(0, far, channel)
+            operand = own if adds else None
+            number = self._send(source, rank, chunks, origin, read, lands, needed, operand)
+            if not adds:
+                landed[lands] = (number,) * len(chunks)
+        if len(landed) > 1:
+            self._sum(rank, chunks, origin, landed, into)
 
     def _within(self) -> Iterator[tuple[tuple[int, ...], int, int]]:
         """Yield boxes and two places, in rounds in which everyone sends to one place."""
-        places = len(self.boxes[0])
-        for distance in range(1, places):
-            for place in range(places):
+        for distance in range(1, self.rails.places):
+            for place in range(self.rails.places):
                 for box in self.boxes:
-                    yield box, place, (place + distance) % places
+                    if place < len(box) > distance:
+                        yield box, place, (place + distance) % len(box)
 
     def _exchange(
         self,

@@ -1,0 +1,99 @@
+"""Which GPUs of different boxes work on the same shard: those of a rail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+
+from colsynth.model import Topology
+from colsynth.runtimes.profile import Profile
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, connections, ranks_by_box
+from colsynth.synthesis.baselines.refusals import require_ways, unfit
+
+
+@dataclass(frozen=True, slots=True)
+class Rails:
+    """The GPUs of every box, those on rails first.
+
+    Parameters
+    ----------
+    boxes : tuple of tuple of int
+        The ranks of each box. Those in the same place of the first `count` are a rail: ways join
+        all pairs of them. Others have no part in what passes between boxes.
+    count : int
+        Rails.
+    """
+
+    boxes: tuple[tuple[int, ...], ...]
+    count: int
+
+    @property
+    def places(self) -> int:
+        """GPUs of the largest box."""
+        return max(map(len, self.boxes))
+
+    @property
+    def turns(self) -> int:
+        """Shards of a box that one GPU of another adds up at most."""
+        return -(-self.places // self.count)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        """Yield the ranks of every rail, by box."""
+        return zip(*(box[: self.count] for box in self.boxes), strict=True)
+
+
+def rails_of(name: str, topology: Topology, profile: Profile) -> Rails:
+    """Return the rails of a topology: GPUs in the same place, or where some are not joined, others.
+
+    Connections may pass other GPUs as far as the runtime has them (`Profile.passes_on`). Where GPUs
+    in the same place are not joined, a NIC or a GPU may be missing. Each box is matched to the
+    smallest one then, along the shortest ways through no third GPU, and GPUs without such ways are
+    on no rail.
+
+    Raises
+    ------
+    InputError
+        CS312: GPUs of a box are not joined, or boxes have no rail.
+    """
+    boxes = ranks_by_box(topology)
+    require_ways(name, topology, _pairs(boxes), profile=profile)
+    if len({len(box) for box in boxes}) == 1:
+        across = _pairs(tuple(zip(*boxes, strict=True)))
+        joined = connections(topology, profile, across)
+        if all(joined.joins(*pair) for pair in across):
+            return Rails(boxes, len(boxes[0]))
+    ways = LoadedRoutes(topology)
+    least = min(boxes, key=len)
+    partners = [_matched(ways, least, box) for box in boxes]
+    matched = [rank for rank in least if all(rank in found for found in partners)]
+    lines = [tuple(found[rank] for found in partners) for rank in matched]
+    rails = [line for line in lines if all(ways.joins(*pair) for pair in permutations(line, 2))]
+    if not rails:
+        raise unfit(name, topology, "no GPU of a box has a way to one of each other box")
+    on_rails = {rank for rail in rails for rank in rail}
+    return Rails(
+        tuple(
+            (*along, *(rank for rank in box if rank not in on_rails))
+            for along, box in zip(zip(*rails, strict=True), boxes, strict=True)
+        ),
+        len(rails),
+    )
+
+
+def _pairs(groups: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    return [(a, b) for group in groups for a, b in product(group, group) if a != b]
+
+
+def _matched(ways: LoadedRoutes, least: Sequence[int], box: Sequence[int]) -> dict[int, int]:
+    """Return the partner in a box of each GPU of the smallest: most pairs, by shortest ways."""
+    if least == box:
+        return {rank: rank for rank in box}
+    import networkx as nx
+
+    graph = nx.Graph()
+    for rank, other in product(least, box):
+        if ways.joins(rank, other) and ways.joins(other, rank):
+            graph.add_edge(rank, other, weight=-ways.length(rank, other))
+    found = nx.max_weight_matching(graph, maxcardinality=True)
+    return dict(pair if pair[0] in least else pair[::-1] for pair in sorted(found))

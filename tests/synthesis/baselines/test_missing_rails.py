@@ -1,0 +1,87 @@
+"""Rails where a NIC or a GPU is missing, or boxes differ in size."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import InputError
+from colsynth.runtimes import profile
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.build_rails import BuildRails
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
+from colsynth.synthesis.baselines.rails import rails_of
+
+MACHINES = {
+    "a NIC": ("dgx-h100", 2, {"nics": ["nic0.3"]}),
+    "NICs of both boxes": ("dgx-h100", 2, {"nics": ["nic0.3", "nic1.6"]}),
+    "a GPU": ("dgx-h100", 2, {"gpus": ["gpu0.3"]}),
+    "a GPU of three": ("mi300x", 3, {"gpus": ["gpu1.0"]}),
+    "most GPUs": ("dgx-a100", 2, {"gpus": [f"gpu0.{gpu}" for gpu in range(6)]}),
+}
+
+
+def damaged(case):
+    preset, nodes, lost = MACHINES[case]
+    return api.damage(api.load_topology(preset, nodes=nodes), **lost).topology
+
+
+@pytest.mark.parametrize("case", MACHINES)
+def test_gpus_of_a_rail_are_joined_and_no_gpu_is_lost(case):
+    machine = damaged(case)
+    ways, rails = LoadedRoutes(machine), rails_of("rails", machine, profile("rccl"))
+    assert all(ways.joins(*pair) for rail in rails for pair in permutations(rail, 2))
+    boxes = [{machine.nodes[machine.ranks[rank]].box for rank in box} for box in rails.boxes]
+    assert [len(box) for box in boxes] == [1] * len(machine.boxes)
+    assert sorted(rank for box in rails.boxes for rank in box) == list(range(machine.size))
+
+
+def test_partners_keep_to_their_rail():
+    """The GPUs behind the missing one have other places than their partners, not other rails."""
+    machine = damaged("a GPU")
+    names = [machine.nodes[node].name for node in machine.ranks]
+    rails = rails_of("rails", machine, profile("msccl"))
+    along = [tuple(names[rank].partition(".")[2] for rank in rail) for rail in rails]
+    assert sorted(along) == [(gpu, gpu) for gpu in "0124567"]
+    assert names[rails.boxes[1][-1]] == "gpu1.3"
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
+@pytest.mark.parametrize("case", MACHINES)
+@pytest.mark.parametrize("runtime", ["msccl", "rccl", "torch"])
+def test_files_are_right(case, runtime, collective):
+    """They are verified, and calls of a power of two bytes use them."""
+    problem = api.make_problem(damaged(case), collective)
+    done = api.compile(problem, runtime, algorithm="rails", level=0, size=1 << 20, several=False)
+    assert done.verified
+    if collective == "allreduce":
+        chunks = done.artefacts[0].program.header.chunks
+        assert chunks & (chunks - 1) == 0
+        shards = {t.chunk for t in BuildRails().run(problem, Target(profile(runtime))).transfers}
+        assert len(shards) >= rails_of("rails", problem.topology, profile(runtime)).count
+
+
+def test_gpus_on_no_rail_have_no_shard_of_an_allreduce():
+    problem = api.make_problem(damaged("most GPUs"), "allreduce")
+    rails = rails_of("rails", problem.topology, profile("msccl"))
+    program = BuildRails().run(problem, Target(profile("msccl")))
+    adding = {t.target for t in program.transfers if t.reduces}
+    assert adding == {rank for rail in rails for rank in rail}
+    assert rails.count == 2
+
+
+def test_the_search_finds_them():
+    problem = api.make_problem(damaged("a NIC"), "allreduce")
+    assert api.compile(problem, "msccl", size=1 << 16, several=False).algorithm == "rails"
+
+
+def test_boxes_without_a_common_rail_are_refused():
+    """Each two of three boxes share a leaf, all three none."""
+    kept = ({0, 1}, {1, 2}, {2, 0})
+    lost = [f"nic{box}.{n}" for box, rails in enumerate(kept) for n in set(range(8)) - rails]
+    machine = api.damage(api.load_topology("dgx-h100", nodes=3), nics=lost).topology
+    with pytest.raises(InputError) as caught:
+        rails_of("rails", machine, profile("msccl"))
+    assert caught.value.diagnostic.code == "CS312"
