@@ -48,6 +48,11 @@ class _Ways:
             found.setdefault((source, target), []).append(route)
         self._known = {pair: _spread(topology, _shortest(kept)) for pair, kept in found.items()}
 
+    @property
+    def most(self) -> int:
+        """The most different routes of a pair."""
+        return max((len(set(routes)) for routes in self._known.values()), default=1)
+
     def routes(self, pair: Pair) -> tuple[Route, ...]:
         """Return the routes of a pair of ranks."""
         if pair not in self._known:
@@ -90,6 +95,11 @@ def is_network(topology: Topology, index: int) -> bool:
     link = topology.links[index]
     boxes = {topology.nodes[end].box for end in (link.source, link.target)}
     return len(boxes) > 1 or not topology.near.issuperset((link.source, link.target))
+
+
+def most_ways(topology: Topology) -> int:
+    """Return the most different routes of a pair, of which a connection takes one."""
+    return _ways(topology).most
 
 
 def gpus_passed(topology: Topology, route: Route) -> int:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from colsynth.cost.pair_routes import most_ways
 from colsynth.errors import Diagnostic, InputError, LimitError
 from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import Problem
@@ -15,7 +16,7 @@ from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
-from colsynth.search.levels import PROTOCOLS
+from colsynth.search.levels import CLOSE, PROTOCOLS
 from colsynth.search.plan import Plan
 
 
@@ -60,6 +61,11 @@ class Case:
     def profile(self) -> Profile:
         """The runtime."""
         return profile(self.runtime)
+
+    @property
+    def close(self) -> float:
+        """The factor of the best within which a fixed pattern is varied (`CLOSE`)."""
+        return CLOSE * most_ways(self.problem.topology)
 
     def target(self, protocol: str) -> Target:
         """Return the target that passes get; raises what `aim` raises."""

@@ -18,7 +18,6 @@ from colsynth.search.chunks import needless
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
 from colsynth.search.levels import (
-    CLOSE,
     FAR,
     LATE,
     LEVELS,
@@ -345,6 +344,6 @@ class Quest:
             but = needless(searcher.best(), searcher.workshop, self.optimum)
             searcher.sweep(tuple(ALGORITHMS), but)
             rival = searcher.best(*PATTERNS)
-            if rival and searcher.ratio(rival, searcher.best() or rival) <= CLOSE:
+            if rival and searcher.ratio(rival, searcher.best() or rival) <= self._case.close:
                 searcher.sweep(PATTERNS)
         searcher.vary_protocol()
