@@ -74,10 +74,13 @@ def _shortest(kept: list[Route]) -> tuple[Route, ...]:
 def _spread(topology: Topology, equal: tuple[Route, ...]) -> tuple[Route, ...]:
     """Return routes as often as data takes them, in turns; those of a box by their bandwidths.
 
-    GPUs spread data over the links of a box. The NIC of a connection is chosen, whatever its rate.
+    GPUs spread data over the links of a box. Of the NICs at each end, those with the most bandwidth
+    take turns, and slower ones have no part (NCCL, src/graph/topo.cc ncclTopoGetLocal).
     """
-    if len(equal) == 1 or any(is_network(topology, i) for route in equal for i in route):
+    if len(equal) == 1:
         return equal
+    if any(is_network(topology, i) for route in equal for i in route):
+        return _fastest_nics(topology, _fastest_nics(topology, equal, 1), -1)
     rates = [min(topology.links[i].bandwidth for i in route) for route in equal]
     if len(set(rates)) == 1:
         return equal
@@ -88,6 +91,20 @@ def _spread(topology: Topology, equal: tuple[Route, ...]) -> tuple[Route, ...]:
         for turn in range(share)
     )
     return tuple(equal[place] for _, place in turns)
+
+
+def _fastest_nics(topology: Topology, equal: tuple[Route, ...], step: int) -> tuple[Route, ...]:
+    """Return the routes with the most bandwidth from the GPU out of its box; -1: into the box."""
+    rates = []
+    for route in equal:
+        rate = topology.links[route[::step][0]].bandwidth
+        for index in route[::step]:
+            link = topology.links[index]
+            rate = min(rate, link.bandwidth)
+            if topology.nodes[link.source].box != topology.nodes[link.target].box:
+                break
+        rates.append(rate)
+    return tuple(route for route, rate in zip(equal, rates, strict=True) if rate == max(rates))
 
 
 def is_network(topology: Topology, index: int) -> bool:

@@ -72,10 +72,11 @@ def test_parallel_switches_are_ways_to_take_turns_on():
         ((3, 3), Kind.SWITCH, (1, 1)),
         ((3, 1), Kind.SWITCH, (6, 2)),
         ((100, 1), Kind.SWITCH, (8, 1)),
-        ((3, 1), Kind.NIC, (1, 1)),
+        ((3, 3), Kind.NIC, (1, 1)),
+        ((3, 1), Kind.NIC, (1, 0)),
     ],
 )
-def test_parallel_switches_take_turns_by_bandwidth_but_nics_do_not(rates, kind, turns):
+def test_parallel_switches_take_turns_by_bandwidth_and_only_the_fastest_nics_do(rates, kind, turns):
     """Any few channels in a row have about the shares of all."""
     nodes = tuple(Node(f"n{i}", Kind.GPU if i < 2 else kind, 0) for i in range(4))
     links = tuple(
@@ -86,6 +87,24 @@ def test_parallel_switches_take_turns_by_bandwidth_but_nics_do_not(rates, kind, 
     for many in range(1, len(found)):
         slow = sum(route == (1, 3) for route in found[:many])
         assert abs(slow - many * turns[1] / sum(turns)) <= 1
+
+
+def test_each_end_chooses_among_its_own_nics():
+    """A GPU with one slow NIC reaches the fast one of another all the same."""
+    kinds = {"gpu0": Kind.GPU, "slow0": Kind.NIC, "gpu1": Kind.GPU, "fast1": Kind.NIC}
+    kinds |= {"slow1": Kind.NIC, "leaf": Kind.SWITCH}
+    boxes = [int(name[-1]) if name[-1].isdigit() else None for name in kinds]
+    nodes = tuple(map(Node, kinds, kinds.values(), boxes))
+    place = {name: index for index, name in enumerate(kinds)}
+    nics = {"slow0": 1, "fast1": 2, "slow1": 1}
+    wires = [(f"gpu{nic[-1]}", nic, rate) for nic, rate in nics.items()]
+    wires += [(nic, "leaf", rate) for nic, rate in nics.items()]
+    ends = ((place[a], place[b], rate) for x, y, rate in wires for a, b in ((x, y), (y, x)))
+    links = tuple(Link(a, b, Fraction(rate)) for a, b, rate in sorted(ends))
+    topology = Topology("lopsided", nodes, links, (0, 2))
+    for pair, nic in {(0, 1): "leaf -> fast1", (1, 0): "fast1 -> leaf"}.items():
+        (route,) = pair_routes(topology, [pair])[pair]
+        assert nic in names(topology, route)
 
 
 @pytest.mark.parametrize("box", [None, 0])
