@@ -21,12 +21,8 @@ from colsynth.model import (
 )
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.pipelined_numbers import Numbers, cells_of, numbers, owners
-from colsynth.synthesis.baselines.refusals import (
-    equal_boxes,
-    require_collective,
-    require_ways,
-    unfit,
-)
+from colsynth.synthesis.baselines.rails import Rails, rails_of, require_whole
+from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.unequal import Cells
 
 _SERVED = Collective.ALLREDUCE, Collective.REDUCE_SCATTER, Collective.ALLGATHER
@@ -54,7 +50,7 @@ class BuildPipelined:
     work so, and links are used evenly.
 
     From three boxes on, boxes take turns: each adds up every so many segments for all, and sends
-    them the result.
+    them the result. GPUs on no rail have no shard of an allreduce.
 
     An allgather does without sums: GPUs exchange their shards on rails and pass them on in their
     box. A reduce-scatter is served within one box only. Between boxes a whole number of
@@ -88,29 +84,28 @@ class BuildPipelined:
         Raises
         ------
         InputError
-            CS311: another collective. CS312: the runtime adds while it receives, boxes differ in
-            size, pairs are not joined, threadblocks do not suffice, or it is a reduce-scatter of
-            several boxes.
+            CS311: another collective. CS312: the runtime adds while it receives, GPUs of a box are
+            not joined, boxes have no rail, threadblocks do not suffice, it is a reduce-scatter of
+            several boxes, or an allgather where a GPU is on no rail.
         """
         require_collective("pipelined", value, _SERVED)
         topology, profile = value.topology, target.profile
         if not profile.xml:
             reason = f"{profile.name} adds up several messages at once, as '-a rails' has it"
             raise unfit("pipelined", topology, reason)
-        boxes = equal_boxes("pipelined", topology)
-        if value.collective is Collective.REDUCE_SCATTER and len(boxes) > 1:
+        rails = rails_of("pipelined", topology, profile)
+        if value.collective is not Collective.ALLREDUCE:
+            require_whole("pipelined", topology, rails)
+        if value.collective is Collective.REDUCE_SCATTER and len(rails.boxes) > 1:
             raise unfit("pipelined", topology, "it serves a reduce-scatter only within one box")
-        groups = (*boxes, *zip(*boxes, strict=True))
-        pairs = [(a, b) for group in groups for a, b in product(group, group) if a != b]
-        require_ways("pipelined", topology, pairs, profile=profile)
-        found = numbers(value, len(boxes[0]), len(boxes), target)
+        found = numbers(value, rails, target)
         if found is None:
             reason = f"{profile.usable_threadblocks} threadblocks per GPU do not suffice"
             raise unfit("pipelined", topology, reason)
         asked = self.within, self.between, self.pieces
         chosen = Numbers(*(mine or most for mine, most in zip(asked, found, strict=True)))
-        cells = cells_of(value, len(boxes[0]), len(boxes), chosen.segments, target)
-        writer = _Writer(value.collective, boxes, chosen, cells)
+        cells = cells_of(value, rails, chosen.segments, target)
+        writer = _Writer(value.collective, rails, chosen, cells)
         writer.write()
         scratch = (writer.rooms * cells.room,) * topology.size
         return ChunkProgram(
@@ -128,7 +123,7 @@ class _Writer:
     Parameters
     ----------
     collective : Collective
-    boxes : tuple of tuple of int
+    rails : Rails
     numbers : Numbers
     cells : Cells
         By segment.
@@ -141,7 +136,7 @@ class _Writer:
     """
 
     collective: Collective
-    boxes: Sequence[Sequence[int]]
+    rails: Rails
     numbers: Numbers
     cells: Cells
     transfers: list[Transfer] = field(default_factory=list)
@@ -149,12 +144,17 @@ class _Writer:
     sums: dict[tuple[int, int, int], tuple[int, Slot]] = field(default_factory=dict)
 
     @property
+    def boxes(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of each box, by their places."""
+        return self.rails.boxes
+
+    @property
     def rooms(self) -> int:
         """Rooms for a shard in scratch."""
         if self.collective is Collective.ALLGATHER:
             return 0
         count = len(self.boxes)
-        return len(self.boxes[0]) * len(self._shards(0)) + (count if count > 1 else 0)
+        return self.rails.places * len(self._shards(0)) + (count if count > 1 else 0)
 
     def write(self) -> None:
         """Write down all segments, each of their parts some segments behind the one before."""
@@ -204,6 +204,8 @@ class _Writer:
         """Add up a segment of every shard in every box."""
         arrived: dict[int, dict[Slot, int]] = {}
         for number, a, b in self._pairs():
+            if b >= self.rails.count:
+                continue
             box = self.boxes[number]
             shard = self._shards(b)[0]
             origin = Origin(0, Direction.IN, shard, segment % self.numbers.within, segment)
@@ -211,22 +213,24 @@ class _Writer:
             sent = self._move(box[a], box[b], origin, read, landing)
             arrived.setdefault(box[b], {})[landing] = sent
         for box in self.boxes:
-            for place, rank in enumerate(box):
+            for place, rank in enumerate(box[: self.rails.count]):
                 shard = self._shards(place)[0]
                 own = {self._place("i", shard, segment): -1}
-                first, *others = arrived[rank].items()
                 if len(self.boxes) == 1:
                     into, parts = self._output(shard, segment), {**own, **arrived[rank]}
+                elif rank not in arrived:
+                    into, parts = self.cells.slot(place, segment), own
                 else:
+                    first, *others = arrived[rank].items()
                     into, parts = first[0], dict([first]) | own | dict(others)
                 self.sums[rank, shard, segment] = self._sum(rank, shard, 0, segment, parts, into)
 
     def _exchange(self, segment: int) -> None:
         """Send sums of boxes on rails to those that add them up, or own shards of an allgather."""
-        places, count = len(self.boxes[0]), len(self.boxes)
+        places, count = self.rails.places, len(self.boxes)
         gathers = self.collective is Collective.ALLGATHER
         takers = range(count) if gathers else owners(count, segment)
-        for place, rail in enumerate(zip(*self.boxes, strict=True)):
+        for place, rail in enumerate(self.rails):
             for distance, taker in product(range(1, count), takers):
                 box = (taker - distance) % count
                 source, target = rail[box], rail[taker]
@@ -246,10 +250,10 @@ class _Writer:
         The second box begins with its own, which gives the same bits and waits for less. Where
         one box adds up for all, it sends the result to them.
         """
-        places = len(self.boxes[0])
+        places = self.rails.places
         adding = owners(len(self.boxes), segment)
         for index in adding:
-            for place, rank in enumerate(self.boxes[index]):
+            for place, rank in enumerate(self.boxes[index][: self.rails.count]):
                 arrivals = self.arrivals.pop((rank, segment))
                 last, own = self.sums[rank, place, segment]
                 parts: dict[Slot, int] = {}
@@ -271,6 +275,8 @@ class _Writer:
         """Send a segment to all of the box: every sum, or shards from a box so far ahead."""
         count = len(self.boxes)
         for number, a, b in self._pairs():
+            if a >= self.rails.count:
+                continue
             box = self.boxes[number]
             shards = self._shards(a)
             shard = shards[(number + distance) % count if len(shards) > 1 else 0]
@@ -280,11 +286,10 @@ class _Writer:
 
     def _pairs(self) -> Iterator[tuple[int, int, int]]:
         """Yield boxes and two places, in rounds in which everyone sends to one place."""
-        places = len(self.boxes[0])
-        for distance in range(1, places):
-            for box in range(len(self.boxes)):
-                for place in range(places):
-                    yield box, place, (place + distance) % places
+        for distance in range(1, self.rails.places):
+            for number, box in enumerate(self.boxes):
+                for place in range(len(box) if distance < len(box) else 0):
+                    yield number, place, (place + distance) % len(box)
 
     def _sum(
         self, rank: int, shard: int, phase: int, segment: int, parts: dict[Slot, int], into: Slot

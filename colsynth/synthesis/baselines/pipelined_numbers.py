@@ -11,6 +11,7 @@ from colsynth.model import Collective, Problem
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
+from colsynth.synthesis.baselines.rails import Rails
 from colsynth.synthesis.baselines.unequal import Cells, spread
 
 _FINEST = 32
@@ -78,7 +79,8 @@ def owners(boxes: int, segment: int) -> range:
     return range(boxes) if boxes < 3 else range(segment % boxes, segment % boxes + 1)
 
 
-def _work(collective: Collective, places: int, boxes: int) -> _Work:
+def _work(collective: Collective, rails: Rails) -> _Work:
+    places, boxes = rails.places, len(rails.boxes)
     several, size = int(boxes > 1), places * boxes
     if collective is Collective.ALLGATHER:
         return _Work(boxes, several, (1,), 0, size)
@@ -88,11 +90,11 @@ def _work(collective: Collective, places: int, boxes: int) -> _Work:
     if boxes > 2:
         # The first copy waits for an arrival and for the place it writes to.
         sums = *(places - 1,) * boxes, boxes + 1
-        return _Work(2 * boxes, 2, sums, places + boxes, places, boxes)
-    return _Work(2, several, sums, places + boxes * several, places)
+        return _Work(2 * boxes, 2, sums, places + boxes, rails.count, boxes)
+    return _Work(2, several, sums, places + boxes * several, rails.count)
 
 
-def numbers(problem: Problem, places: int, boxes: int, target: Target) -> Numbers | None:
+def numbers(problem: Problem, rails: Rails, target: Target) -> Numbers | None:
     """Return the numbers with which the most loaded threadblock has least to do, if there are any.
 
     Among equals, the next threadblock has least to do, and so on.
@@ -100,13 +102,11 @@ def numbers(problem: Problem, places: int, boxes: int, target: Target) -> Number
     Parameters
     ----------
     problem : Problem
-    places : int
-        GPUs of a box.
-    boxes : int
+    rails : Rails
     target : Target
     """
-    profile, collective = target.profile, problem.collective
-    blocks, work = profile.usable_threadblocks, _work(collective, places, boxes)
+    profile, places, boxes = target.profile, rails.places, len(rails.boxes)
+    blocks, work = profile.usable_threadblocks, _work(problem.collective, rails)
     parts, loose = target.parts(problem, work.shards), target.loose_parts(problem, work.shards)
     found: list[tuple[list[Fraction], Numbers]] = []
     for within, between in product(range(1, blocks), range(1, blocks) if boxes > 1 else (1,)):
@@ -130,7 +130,7 @@ def numbers(problem: Problem, places: int, boxes: int, target: Target) -> Number
     return min(found)[1] if found else None
 
 
-def cells_of(problem: Problem, places: int, boxes: int, segments: int, target: Target) -> Cells:
+def cells_of(problem: Problem, rails: Rails, segments: int, target: Target) -> Cells:
     """Return the chunks of each segment of each shard.
 
     One, where equal shards divide messages; else so many that segments hardly differ.
@@ -138,12 +138,11 @@ def cells_of(problem: Problem, places: int, boxes: int, segments: int, target: T
     Parameters
     ----------
     problem : Problem
-    places, boxes : int
-        As for `numbers`.
+    rails : Rails
     segments : int
     target : Target
     """
-    work, profile = _work(problem.collective, places, boxes), target.profile
+    work, profile = _work(problem.collective, rails), target.profile
     loose, cells = target.loose_parts(problem, work.shards), work.shards * segments
     largest = min(_FINEST, profile.max_count - 1) * cells
     if loose and work.rooms:  # rooms have as much for a segment as its largest shard
@@ -157,7 +156,8 @@ def cells_of(problem: Problem, places: int, boxes: int, segments: int, target: T
 def least_seconds(problem: Problem, target: Target) -> float:
     """Return seconds that the program takes at least, whatever the size of the message.
 
-    A threadblock that only sends does as many steps as its share of the segments has.
+    A threadblock that only sends does as many steps as its share of the segments has. As many rails
+    are counted as there can be.
 
     Parameters
     ----------
@@ -165,11 +165,11 @@ def least_seconds(problem: Problem, target: Target) -> float:
     target : Target
     """
     boxes = ranks_by_box(problem.topology)
-    places = len(boxes[0])
-    found = numbers(problem, places, len(boxes), target)
+    rails = Rails(boxes, min(map(len, boxes)))
+    found = numbers(problem, rails, target)
     if found is None:
         return 0.0
-    work = _work(problem.collective, places, len(boxes))
+    work = _work(problem.collective, rails)
     shares = Fraction(work.within, found.within), Fraction(work.between, found.between)
     steps = int(found.segments * max(shares) / work.turn)
     return steps * min(model_of(target).step.values()) / 1e6

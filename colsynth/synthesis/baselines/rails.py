@@ -9,7 +9,7 @@ from itertools import permutations, product
 from colsynth.model import Topology
 from colsynth.runtimes.profile import Profile
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, connections, ranks_by_box
-from colsynth.synthesis.baselines.refusals import require_ways, unfit
+from colsynth.synthesis.baselines.refusals import equal_boxes, require_ways, unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,14 @@ def rails_of(name: str, topology: Topology, profile: Profile) -> Rails:
         ),
         len(rails),
     )
+
+
+def require_whole(name: str, topology: Topology, rails: Rails) -> None:
+    """Refuse rails that some GPUs are not on (CS312)."""
+    equal_boxes(name, topology)
+    for rank in rails.boxes[0][rails.count :]:
+        gpu = topology.nodes[topology.ranks[rank]].name
+        raise unfit(name, topology, f"{gpu} has no way to a GPU of each other box on its rail")
 
 
 def _pairs(groups: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
