@@ -10,6 +10,7 @@ from colsynth import api
 from colsynth.errors import InputError
 from colsynth.runtimes import profile
 from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.build_pipelined import BuildPipelined
 from colsynth.synthesis.baselines.build_rails import BuildRails
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.rails import rails_of
@@ -20,6 +21,7 @@ MACHINES = {
     "a GPU": ("dgx-h100", 2, {"gpus": ["gpu0.3"]}),
     "a GPU of three": ("mi300x", 3, {"gpus": ["gpu1.0"]}),
     "most GPUs": ("dgx-a100", 2, {"gpus": [f"gpu0.{gpu}" for gpu in range(6)]}),
+    "all but a GPU": ("dgx-a100", 3, {"gpus": [f"gpu1.{gpu}" for gpu in range(7)]}),
 }
 
 
@@ -48,25 +50,33 @@ def test_partners_keep_to_their_rail():
     assert names[rails.boxes[1][-1]] == "gpu1.3"
 
 
-@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
 @pytest.mark.parametrize("case", MACHINES)
-@pytest.mark.parametrize("runtime", ["msccl", "rccl", "torch"])
-def test_files_are_right(case, runtime, collective):
-    """They are verified, and calls of a power of two bytes use them."""
+@pytest.mark.parametrize(
+    ("algorithm", "runtime", "collective"),
+    [
+        *(
+            ("rails", r, c)
+            for r in ("msccl", "rccl", "torch")
+            for c in ("allreduce", "reduce-scatter")
+        ),
+        *(("pipelined", r, "allreduce") for r in ("msccl", "rccl")),
+    ],
+)
+def test_files_are_right(case, algorithm, runtime, collective):
+    """They are verified, and calls of a power of two bytes use those of an allreduce."""
     problem = api.make_problem(damaged(case), collective)
-    done = api.compile(problem, runtime, algorithm="rails", level=0, size=1 << 20, several=False)
+    options = {"level": 0, "size": 1 << 20, "several": False}
+    done = api.compile(problem, runtime, algorithm=algorithm, **options)
     assert done.verified
-    if collective == "allreduce":
-        chunks = done.artefacts[0].program.header.chunks
-        assert chunks & (chunks - 1) == 0
-        shards = {t.chunk for t in BuildRails().run(problem, Target(profile(runtime))).transfers}
-        assert len(shards) >= rails_of("rails", problem.topology, profile(runtime)).count
+    chunks = done.artefacts[0].program.header.chunks
+    assert collective != "allreduce" or chunks & (chunks - 1) == 0
 
 
-def test_gpus_on_no_rail_have_no_shard_of_an_allreduce():
+@pytest.mark.parametrize("build", [BuildRails, BuildPipelined])
+def test_gpus_on_no_rail_have_no_shard_of_an_allreduce(build):
     problem = api.make_problem(damaged("most GPUs"), "allreduce")
     rails = rails_of("rails", problem.topology, profile("msccl"))
-    program = BuildRails().run(problem, Target(profile("msccl")))
+    program = build().run(problem, Target(profile("msccl")))
     adding = {t.target for t in program.transfers if t.reduces}
     assert adding == {rank for rail in rails for rank in rail}
     assert rails.count == 2
@@ -75,6 +85,14 @@ def test_gpus_on_no_rail_have_no_shard_of_an_allreduce():
 def test_the_search_finds_them():
     problem = api.make_problem(damaged("a NIC"), "allreduce")
     assert api.compile(problem, "msccl", size=1 << 16, several=False).algorithm == "rails"
+
+
+def test_an_allgather_needs_all_gpus_on_rails():
+    with pytest.raises(InputError) as caught:
+        BuildPipelined().run(
+            api.make_problem(damaged("a NIC"), "allgather"), Target(profile("rccl"))
+        )
+    assert "gpu0.3" in caught.value.diagnostic.phrase
 
 
 def test_boxes_without_a_common_rail_are_refused():
