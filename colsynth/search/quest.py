@@ -182,7 +182,7 @@ class Quest:
             wanted = anything and searcher.means.beside and not searcher.is_near()
             with Beside(self._ahead, wanted=wanted) as ahead:
                 self.sweep(ahead, anything=anything)
-                if (anything or self.wish.algorithm == "forest") and not searcher.is_near():
+                if anything and not searcher.is_near():
                     self._try_rivals(ahead)
                 elif anything and is_fabric(self._case.problem):
                     self._try_rivals()
@@ -239,7 +239,7 @@ class Quest:
         if problem.collective not in PHASES or problem.groups:
             return
         low = is_fabric(problem) or self._waits()
-        if low and self.wish.algorithm is None and self.wish.allows("bfb"):
+        if low and self.wish.allows("bfb"):
             yield self.wish.start("bfb"), frozenset()
         if "trees" in self.wish.settings or not self.wish.allows("forest"):
             return

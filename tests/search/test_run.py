@@ -154,23 +154,21 @@ def test_where_links_are_idle_shortest_path_trees_get_a_search_of_their_own():
     case = case_of("mi250", 1, "reduce-scatter", "msccl", (2**16,))
     low = found(case, algorithm="bfb").best
     assert found(case).best.seconds[0] <= low.seconds[0] * 1.0001
-    two = found(case, algorithm="forest", settings={"trees": "2"}).best
-    assert two.seconds[0] > 1.1 * low.seconds[0]
+    assert found(case, algorithm="forest").best.seconds[0] > 1.1 * low.seconds[0]
 
 
 def test_grids_behind_a_big_switch_get_a_search_of_their_own():
-    """A sweep that begins with all GPUs as neighbours does not get there, as with fixed trees."""
+    """A sweep that begins with all GPUs as neighbours does not get there, one without rivals."""
     topology = api.load_topology("gb200-nvl72", settings={"gpus": "18"})
     problem = api.make_problem(topology, "allgather")
     size = usual_size(LARGE, problem.collective, 18)
-    alone, forest, best = (
-        api.compile(problem, "rccl", size=size, several=False, **options)
-        for options in ({"algorithm": "forest", "trees": "1"}, {"algorithm": "forest"}, {})
+    alone, all_of_them = (
+        api.compile(problem, "rccl", algorithm=name, size=size, several=False)
+        for name in ("forest", None)
     )
     assert "grid" not in alone.summary()["settings"]
-    for done in (forest, best):
-        assert "grid" in done.summary()["settings"]
-        assert done.predicted[-1].seconds < 0.9 * alone.predicted[-1].seconds
+    assert "grid" in all_of_them.summary()["settings"]
+    assert all_of_them.predicted[-1].seconds < 0.9 * alone.predicted[-1].seconds
 
 
 def test_channels_of_the_best_trees_are_varied():
