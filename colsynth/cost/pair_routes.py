@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from colsynth.cost.routes import Route, routes
 from colsynth.errors import Diagnostic, InfeasibleError
-from colsynth.model import Topology
+from colsynth.model import Kind, Topology
 
 Pair = tuple[int, int]
 
@@ -49,9 +49,15 @@ class _Ways:
         self._known = {pair: _spread(topology, _shortest(kept)) for pair, kept in found.items()}
 
     @property
-    def most(self) -> int:
-        """The most different routes of a pair."""
-        return max((len(set(routes)) for routes in self._known.values()), default=1)
+    def most_nics(self) -> int:
+        """The most NICs at the source of a pair."""
+        links, nodes = self._topology.links, self._topology.nodes
+
+        def first(route: Route) -> int | None:
+            ends = (links[index].target for index in route)
+            return next((end for end in ends if nodes[end].kind is Kind.NIC), None)
+
+        return max((len(set(map(first, routes))) for routes in self._known.values()), default=1)
 
     def routes(self, pair: Pair) -> tuple[Route, ...]:
         """Return the routes of a pair of ranks."""
@@ -114,9 +120,9 @@ def is_network(topology: Topology, index: int) -> bool:
     return len(boxes) > 1 or not topology.near.issuperset((link.source, link.target))
 
 
-def most_ways(topology: Topology) -> int:
-    """Return the most different routes of a pair, of which a connection takes one."""
-    return _ways(topology).most
+def most_nics(topology: Topology) -> int:
+    """Return the most NICs that take turns at the source of a pair; 1 where there are none."""
+    return _ways(topology).most_nics
 
 
 def gpus_passed(topology: Topology, route: Route) -> int:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from colsynth.cost.pair_routes import most_ways
+from colsynth.cost.pair_routes import most_nics
 from colsynth.errors import Diagnostic, InputError, LimitError
 from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import Problem
@@ -65,7 +65,7 @@ class Case:
     @property
     def close(self) -> float:
         """The factor of the best within which a fixed pattern is varied (`CLOSE`)."""
-        return CLOSE * most_ways(self.problem.topology)
+        return CLOSE * most_nics(self.problem.topology)
 
     def target(self, protocol: str) -> Target:
         """Return the target that passes get; raises what `aim` raises."""

@@ -1,8 +1,8 @@
 """Connections that pass more GPUs than a runtime has them pass.
 
 Where no way joins two GPUs by themselves, a program's connection is predicted over other GPUs. A
-runtime passes few or none (`Profile.passes_on`). Otherwise it takes what paths the host has, over
-its memory or to a NIC farther away, which topologies seldom describe.
+runtime passes few or none (`Profile.passes_on`). Otherwise it takes what paths there are: over
+spines, over the memory of the host, or to a NIC farther away. Topologies seldom have these.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def passed_notes(program: Program, topology: Topology, profile: Profile) -> tupl
     count = plural(len(beyond), "connection")
     verb = "passes" if len(beyond) == 1 else "pass"
     what = f"{count}, such as {ends[0]} -> {ends[1]}, {verb} more GPUs than {profile.name} would"
-    return (f"{what}: it takes other paths of the host, which may be slower than predicted",)
+    return (f"{what}; what it takes instead is not in the topology, and may be slower",)
 
 
 def _pairs(program: Program) -> set[tuple[int, int]]:

@@ -8,7 +8,7 @@ from itertools import pairwise, permutations
 import pytest
 
 from colsynth import api
-from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.pair_routes import is_network, most_nics, pair_routes
 from colsynth.errors import InfeasibleError
 from colsynth.model import Kind, Link, Node, Topology
 
@@ -126,3 +126,11 @@ def test_links_between_switches_are_of_the_network_where_a_nic_leads_to_them(box
         if not is_network(topology, link)
     }
     assert inside == {f"{a}{b} -> {c}{b}" for b in (0, 1) for a, c in permutations(("gpu", "plx"))}
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings", "most"),
+    [("dgx-a100", {}, 1), ("dgx-a100", {"nics": "16"}, 2), ("gb200-nvl72", {"gpus": "8"}, 1)],
+)
+def test_nics_that_take_turns_are_counted(preset, settings, most):
+    assert most_nics(api.load_topology(preset, nodes=2, settings=settings)) == most

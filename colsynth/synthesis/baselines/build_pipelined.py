@@ -94,10 +94,11 @@ class BuildPipelined:
             reason = f"{profile.name} adds up several messages at once, as '-a rails' has it"
             raise unfit("pipelined", topology, reason)
         rails = rails_of("pipelined", topology, profile)
-        if value.collective is not Collective.ALLREDUCE:
-            require_whole("pipelined", topology, rails)
         if value.collective is Collective.REDUCE_SCATTER and len(rails.boxes) > 1:
             raise unfit("pipelined", topology, "it serves a reduce-scatter only within one box")
+        if value.collective is Collective.ALLGATHER:
+            require_whole("pipelined", topology, rails)
+        target = rails.aimed(value, target)
         found = numbers(value, rails, target)
         if found is None:
             reason = f"{profile.usable_threadblocks} threadblocks per GPU do not suffice"
@@ -203,9 +204,7 @@ class _Writer:
     def _reduce(self, segment: int) -> None:
         """Add up a segment of every shard in every box."""
         arrived: dict[int, dict[Slot, int]] = {}
-        for number, a, b in self._pairs():
-            if b >= self.rails.count:
-                continue
+        for number, a, b in self._pairs(self.rails.places, self.rails.count):
             box = self.boxes[number]
             shard = self._shards(b)[0]
             origin = Origin(0, Direction.IN, shard, segment % self.numbers.within, segment)
@@ -274,9 +273,7 @@ class _Writer:
     def _copy(self, segment: int, distance: int = 0) -> None:
         """Send a segment to all of the box: every sum, or shards from a box so far ahead."""
         count = len(self.boxes)
-        for number, a, b in self._pairs():
-            if a >= self.rails.count:
-                continue
+        for number, a, b in self._pairs(self.rails.count, self.rails.places):
             box = self.boxes[number]
             shards = self._shards(a)
             shard = shards[(number + distance) % count if len(shards) > 1 else 0]
@@ -284,12 +281,14 @@ class _Writer:
             last, slot = self.sums[box[a], shard, segment]
             self._move(box[a], box[b], origin, slot, slot, (last,))
 
-    def _pairs(self) -> Iterator[tuple[int, int, int]]:
-        """Yield boxes and two places, in rounds in which everyone sends to one place."""
+    def _pairs(self, sources: int, targets: int) -> Iterator[tuple[int, int, int]]:
+        """Yield boxes and two of their first places, in rounds with one target for each."""
         for distance in range(1, self.rails.places):
             for number, box in enumerate(self.boxes):
-                for place in range(len(box) if distance < len(box) else 0):
-                    yield number, place, (place + distance) % len(box)
+                for place in range(min(sources, len(box)) if distance < len(box) else 0):
+                    target = (place + distance) % len(box)
+                    if target < targets:
+                        yield number, place, target
 
     def _sum(
         self, rank: int, shard: int, phase: int, segment: int, parts: dict[Slot, int], into: Slot

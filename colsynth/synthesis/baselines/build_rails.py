@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Ordering, Problem
 from colsynth.runtimes.choice import Basis, Choice, Proposal
-from colsynth.runtimes.selection import LARGE, dividing, power_of_two
+from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails, rails_of
 from colsynth.synthesis.baselines.rails_writer import RailsWriter
@@ -80,7 +80,7 @@ class BuildRails:
         ------
         InputError
             CS311: it sums up nothing for all. CS312: GPUs of a box are not joined, or boxes have no
-            rail; for a reduce-scatter, boxes differ in size, or a GPU is on no rail.
+            rail.
         """
         require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
         topology, profile = value.topology, target.profile
@@ -109,8 +109,7 @@ class BuildRails:
 
         By default, they divide messages; where equal shards do not, they differ by one.
         """
-        if target.size is None and rails.count != power_of_two(rails.count):
-            target = replace(target, size=LARGE)
+        target = rails.aimed(problem, target)
         shards, count = rails.count, len(rails.boxes)
         loose = target.loose_parts(problem, shards)
         if target.profile.rounds:
@@ -120,9 +119,8 @@ class BuildRails:
         blocks = target.profile.usable_threadblocks
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else shards)
-        shares = (
-            (count - 1) * rails.turns + 1 if scatters else 1
-        )  # what a GPU sends to another of its box
+        # What a GPU sends to another of its box.
+        shares = (count - 1) * rails.turns + 1 if scatters else 1
         ends = (1 if self.strategy == "paired" else 2) * (rails.places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
         room = blocks // (ends + sums)

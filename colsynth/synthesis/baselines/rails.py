@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 
-from colsynth.model import Topology
+from colsynth.model import Problem, Topology
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import LARGE, power_of_two, shares_may_differ
+from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, connections, ranks_by_box
 from colsynth.synthesis.baselines.refusals import equal_boxes, require_ways, unfit
 
@@ -32,6 +34,14 @@ class Rails:
     def places(self) -> int:
         """GPUs of the largest box."""
         return max(map(len, self.boxes))
+
+    def aimed(self, problem: Problem, target: Target) -> Target:
+        """Return the target of a large message where rails divide none of a usual size.
+
+        Shards of an allreduce have to differ then, whatever the number of ranks.
+        """
+        divides_none = self.count != power_of_two(self.count) and shares_may_differ(problem)
+        return replace(target, size=LARGE) if target.size is None and divides_none else target
 
     @property
     def turns(self) -> int:
@@ -94,14 +104,18 @@ def _pairs(groups: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
 
 
 def _matched(ways: LoadedRoutes, least: Sequence[int], box: Sequence[int]) -> dict[int, int]:
-    """Return the partner in a box of each GPU of the smallest: most pairs, by shortest ways."""
+    """Return the partner in a box of each GPU of the smallest: most pairs, by shortest ways.
+
+    Among equal ways, those between equal places are taken, or near ones.
+    """
     if least == box:
         return {rank: rank for rank in box}
     import networkx as nx
 
     graph = nx.Graph()
-    for rank, other in product(least, box):
+    for (place, rank), (far, other) in product(enumerate(least), enumerate(box)):
         if ways.joins(rank, other) and ways.joins(other, rank):
-            graph.add_edge(rank, other, weight=-ways.length(rank, other))
+            apart = ways.length(rank, other) * len(box) ** 2 + abs(place - far)
+            graph.add_edge(rank, other, weight=-apart)
     found = nx.max_weight_matching(graph, maxcardinality=True)
     return dict(pair if pair[0] in least else pair[::-1] for pair in sorted(found))

@@ -25,6 +25,10 @@ class RailsWriter:
     so that all get the same bits. The sum of two is the same either way: the GPU's own is added
     to what arrived. GPUs on no rail have no shard of an allreduce.
 
+    In a reduce-scatter, it has such room for the shards of each box, once for each turn: those of
+    its own place, and of GPUs on no rail for which it adds up. Behind them is room for what arrives
+    from each box, for itself and to be passed on.
+
     Parameters
     ----------
     rails : Rails
@@ -62,9 +66,8 @@ class RailsWriter:
         landing = [self.cells.slot(place, channel) for place in range(places)]
         sums = [self.cells.slot(places + box, channel) for box in range(count)]
         arrived: dict[int, dict[Slot, Ends]] = {rank: {} for box in self.boxes for rank in box}
-        for box, a, b in self._within():
-            if b >= self.rails.count:
-                continue
+        for home, a, b in self._within(places, self.rails.count):
+            box = self.boxes[home]
             origin = Origin(0, Direction.IN, box[b], channel)
             ways = Slot("i", shards[b].start), landing[a]
             number = self._send(box[a], box[b], shards[b], origin, *ways)
@@ -82,9 +85,8 @@ class RailsWriter:
         for place, rail in enumerate(self.rails if count > 1 else ()):
             self._exchange(rail, shards[place], landing[place], sums, ends, total, channel)
         yield
-        for box, a, b in self._within():
-            if a >= self.rails.count:
-                continue
+        for home, a, b in self._within(self.rails.count, places):
+            box = self.boxes[home]
             origin = Origin(2, Direction.OUT, box[a], channel)
             ways = total[box[a]], Slot("o", shards[a].start)
             self._send(box[a], box[b], shards[a], origin, *ways, ends[box[a]])
@@ -134,15 +136,15 @@ class RailsWriter:
         """Add up all shards in every box; return where and when, by GPU and the shard's rank."""
         arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
         for index, other in enumerate(self.boxes):
-            for box, a, b in self._within():
-                for turn, place in self._served(self.boxes.index(box), b, index):
+            for home, a, b in self._within(self.rails.places, self.rails.places):
+                box = self.boxes[home]
+                for turn, place in self._served(home, b, index):
                     chunks, landing = shards[other[place]], self._room(turn, index, a, channel)
                     origin = Origin(0, Direction.IN, other[place], channel)
                     read = Slot("i", chunks.start)
                     number = self._send(box[a], box[b], chunks, origin, read, landing)
-                    arrived.setdefault((box[b], other[place]), {})[landing] = (number,) * len(
-                        chunks
-                    )
+                    landed = arrived.setdefault((box[b], other[place]), {})
+                    landed[landing] = (number,) * len(chunks)
         found: dict[tuple[int, int], tuple[Slot, Ends]] = {}
         for number, box in enumerate(self.boxes):
             for b, index in product(range(len(box)), range(len(self.boxes))):
@@ -191,13 +193,14 @@ class RailsWriter:
         if len(landed) > 1:
             self._sum(rank, chunks, origin, landed, into)
 
-    def _within(self) -> Iterator[tuple[tuple[int, ...], int, int]]:
-        """Yield boxes and two places, in rounds in which everyone sends to one place."""
+    def _within(self, sources: int, targets: int) -> Iterator[tuple[int, int, int]]:
+        """Yield boxes and two of their first places, in rounds with one target for each."""
         for distance in range(1, self.rails.places):
-            for place in range(self.rails.places):
-                for box in self.boxes:
-                    if place < len(box) > distance:
-                        yield box, place, (place + distance) % len(box)
+            for place in range(sources):
+                for number, box in enumerate(self.boxes):
+                    target = (place + distance) % len(box)
+                    if place < len(box) > distance and target < targets:
+                        yield number, place, target
 
     def _exchange(
         self,

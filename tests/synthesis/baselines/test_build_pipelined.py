@@ -20,6 +20,7 @@ from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
 from colsynth.synthesis.baselines.build_pipelined import BuildPipelined
 from colsynth.synthesis.baselines.pipelined_numbers import numbers
+from colsynth.synthesis.baselines.rails import Rails
 from colsynth.verify import verify_program
 
 RCCL = profile("rccl")
@@ -126,11 +127,16 @@ def test_sums_pass_while_segments_follow():
     assert times[0] < times[1] / 2
 
 
+def rails(boxes, places):
+    ranks = range(boxes * places)
+    return Rails(tuple(tuple(ranks[box * places :][:places]) for box in range(boxes)), places)
+
+
 def test_numbers_fit_the_runtime():
     kinds = (Collective.ALLREDUCE, 2), (Collective.REDUCE_SCATTER, 1), (Collective.ALLGATHER, 0)
     for (collective, sends), places, boxes in product(kinds, (2, 4, 8, 16, 24), (1, 2, 4)):
         problem = problem_of(boxes, places, collective)
-        found = numbers(problem, places, boxes, Target(RCCL))
+        found = numbers(problem, rails(boxes, places), Target(RCCL))
         if found is None:
             continue
         ends = 2 * found.within * (places - 1)
@@ -138,7 +144,7 @@ def test_numbers_fit_the_runtime():
         assert ends < RCCL.usable_threadblocks
         assert (sends or boxes) * found.segments <= RCCL.max_steps * found.within
     few = replace(RCCL, max_threadblocks=16, resident_threadblocks=16)
-    assert numbers(problem_of(2, 8), 8, 2, Target(few)) is None
+    assert numbers(problem_of(2, 8), rails(2, 8), Target(few)) is None
 
 
 @pytest.mark.parametrize(

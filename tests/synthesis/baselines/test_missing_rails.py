@@ -18,6 +18,7 @@ from colsynth.synthesis.baselines.rails import rails_of
 MACHINES = {
     "a NIC": ("dgx-h100", 2, {"nics": ["nic0.3"]}),
     "NICs of both boxes": ("dgx-h100", 2, {"nics": ["nic0.3", "nic1.6"]}),
+    "a NIC behind one leaf": ("dgx-a100", 2, {"nics": ["nic0.3"]}),
     "a GPU": ("dgx-h100", 2, {"gpus": ["gpu0.3"]}),
     "a GPU of three": ("mi300x", 3, {"gpus": ["gpu1.0"]}),
     "most GPUs": ("dgx-a100", 2, {"gpus": [f"gpu0.{gpu}" for gpu in range(6)]}),
@@ -40,8 +41,16 @@ def test_gpus_of_a_rail_are_joined_and_no_gpu_is_lost(case):
     assert sorted(rank for box in rails.boxes for rank in box) == list(range(machine.size))
 
 
-def test_partners_keep_to_their_rail():
-    """The GPUs behind the missing one have other places than their partners, not other rails."""
+@pytest.mark.parametrize("preset", ["dgx-h100", "dgx-a100"])
+def test_partners_keep_to_their_rail(preset):
+    """Behind a missing GPU or NIC, whether a leaf joins rails or each has its own."""
+    machine = api.damage(api.load_topology(preset, nodes=2), nics=["nic0.3"]).topology
+    rails = rails_of("rails", machine, profile("rccl"))
+    assert sorted(rails) == [(rank, rank + 8) for rank in range(8) if rank != 3]
+
+
+def test_gpus_behind_a_missing_one_keep_to_their_rail():
+    """They have other places than their partners, not other rails."""
     machine = damaged("a GPU")
     names = [machine.nodes[node].name for node in machine.ranks]
     rails = rails_of("rails", machine, profile("msccl"))
@@ -65,11 +74,22 @@ def test_partners_keep_to_their_rail():
 def test_files_are_right(case, algorithm, runtime, collective):
     """They are verified, and calls of a power of two bytes use those of an allreduce."""
     problem = api.make_problem(damaged(case), collective)
-    options = {"level": 0, "size": 1 << 20, "several": False}
-    done = api.compile(problem, runtime, algorithm=algorithm, **options)
-    assert done.verified
-    chunks = done.artefacts[0].program.header.chunks
-    assert collective != "allreduce" or chunks & (chunks - 1) == 0
+    for size in (1 << 20, None):
+        options = {"level": 0, "size": size, "several": False}
+        done = api.compile(problem, runtime, algorithm=algorithm, **options)
+        assert done.verified
+        chunks = done.artefacts[0].program.header.chunks
+        assert collective != "allreduce" or chunks & (chunks - 1) == 0
+
+
+@pytest.mark.parametrize("lost", [{"gpus": ["gpu0.3"]}, {"gpus": ["gpu0.3", "gpu0.4"]}])
+def test_shards_of_a_reduce_scatter_keep_to_powers_of_two(lost):
+    """Each rank has one, so calls that divide among the ranks use the file."""
+    machine = api.damage(api.load_topology("dgx-h100"), **lost).topology
+    problem = api.make_problem(machine, "reduce-scatter")
+    program = BuildRails().run(problem, Target(profile("msccl")))
+    pieces = program.chunks // machine.size
+    assert pieces & (pieces - 1) == 0
 
 
 @pytest.mark.parametrize("build", [BuildRails, BuildPipelined])
