@@ -87,6 +87,9 @@ def _candidates(
 ) -> list[Reordered]:
     """Return orders by latencies and full links, the fastest first."""
     require_least("--seed", seed, 0)
+    if network.size < 2:
+        phrase = "a single host has no order"
+        raise InputError(Diagnostic("CS635", phrase, help="list two hosts or more"))
     if isinstance(pattern, str):
         stages = stages_of(pattern, network.size)
     else:
