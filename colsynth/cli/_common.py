@@ -38,9 +38,12 @@ class SuggestingGroup(ReadableHelp, TyperGroup):
 
 
 def emit_json(value: Any) -> None:
-    """Print a value as JSON on stdout, in ASCII, which every terminal accepts."""
+    """Print a value as JSON on stdout, in ASCII, which every terminal accepts.
+
+    A number that JSON lacks (NaN, infinity) is a defect of the caller: None stands for unknown.
+    """
     # DEL is ASCII too, but a terminal should not get it; it only occurs in strings.
-    print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))
+    print(json.dumps(value, indent=2, allow_nan=False).replace("\x7f", r"\u007f"))
 
 
 def answer_console(stream: TextIO | None = None) -> Console:

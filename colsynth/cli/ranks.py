@@ -316,7 +316,8 @@ def _show(
             f"{micro_or_milli(found.after)} reordered ({gain:.2f} times as fast), as predicted",
             soft_wrap=True,
         )
-        gap = f"at most {found.gap:.1%} from the best order" if found.gap < 10 else "gap unknown"
+        known = found.gap is not None and found.gap < 10
+        gap = f"at most {found.gap:.1%} from the best order" if known else "gap unknown"
         console.print(f"{gap}, {_counted(found)}", soft_wrap=True)
         console.print(f"order: {' '.join(hosts[old] for old in found.order)}", soft_wrap=True)
     if output is None and started.file:

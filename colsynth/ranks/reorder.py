@@ -54,9 +54,9 @@ class Reordered:
     bandwidth: bool = True
 
     @property
-    def gap(self) -> float:
-        """How far the order may be from the best one, as a share of the bound."""
-        return self.model_after / self.bound - 1 if self.bound > 0 else float("inf")
+    def gap(self) -> float | None:
+        """How far the order may be from the best one, as a share of the bound; None: unknown."""
+        return self.model_after / self.bound - 1 if self.bound > 0 else None
 
 
 def reorder(
