@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,20 @@ MATRIX = FileKind("matrix", 256 * 2**20)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_LEAST, _MOST = 1e-9, 1e12
+"""Numbers of a matrix, in us or GB/s: sums and ratios of them stay finite."""
+
 _UNITS = {"us": ("latency", 1e-6), "GB/s": ("bandwidth", 1e9)}
 _KEYS = {"latency_us": ("latency", 1e-6), "bandwidth_gb_per_s": ("bandwidth", 1e9)}
+
+
+@dataclass(frozen=True)
+class _Document:
+    """The JSON file of a matrix."""
+
+    hosts: list[str]
+    latency_us: list[list[float | None]] | None = None
+    bandwidth_gb_per_s: list[list[float | None]] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,51 +105,79 @@ def read_matrices(paths: Sequence[Path], hosts: Sequence[str]) -> Network:
     for path in paths:
         data = read_whole(path, MATRIX, "CS634")
         try:
-            named, read = _of_json(data) if data.lstrip()[:1] == b"{" else _of_csv(data)
-            parts = {what: _square(rows, named) for what, rows in read.items()}
-        except (ValueError, KeyError, TypeError, csv.Error) as fault:
-            raise _wrong(path, str(fault)) from None
+            reader = _of_json if data.lstrip()[:1] == b"{" else _of_csv
+            named, parts = reader(data, str(path))
+        except (ValueError, csv.Error) as fault:
+            raise _wrong(Span(str(path)), str(fault)) from None
         missing = [host for host in hosts if host not in named]
         if missing:
-            raise _wrong(path, f"it lacks {listed(missing)}")
+            raise _wrong(Span(str(path)), f"it lacks {listed(missing)}")
         order = [named.index(host) for host in hosts]
         found |= {what: part[np.ix_(order, order)] for what, part in parts.items()}
     return network_of(found.get("latency"), found.get("bandwidth"))
 
 
-def _of_json(data: bytes) -> tuple[list[str], dict[str, Any]]:
-    document = parse_json(data, dict[str, Any])
+def _of_json(data: bytes, name: str) -> tuple[list[str], dict[str, Floats]]:
+    """Return the hosts of a JSON file, and what it has of them."""
+    document = parse_json(data, _Document)
+    named = document.hosts
+    read = {key: getattr(document, key) for key in _KEYS}
     rows = {
-        what: (np.array(document[key], float) * factor)
-        for key, (what, factor) in _KEYS.items()
-        if key in document
+        _KEYS[key][0]: _square([(Span(name), row) for row in part], named) * _KEYS[key][1]
+        for key, part in read.items()
+        if part is not None
     }
     if not rows:
         raise ValueError(f"it has neither {' nor '.join(_KEYS)}")
-    return [str(host) for host in document["hosts"]], rows
+    return named, rows
 
 
-def _of_csv(data: bytes) -> tuple[list[str], dict[str, Any]]:
-    lines = [row for row in csv.reader(io.StringIO(data.decode("utf-8"))) if row]
-    if not lines or lines[0][0].strip() not in _UNITS:
+def _of_csv(data: bytes, name: str) -> tuple[list[str], dict[str, Floats]]:
+    """Return the hosts of a CSV file, and what it has of them."""
+    reader = csv.reader(io.StringIO(data.decode("utf-8")))
+    lines = [(Span(name, reader.line_num), row) for row in reader if row]
+    if not lines or lines[0][1][0].strip() not in _UNITS:
         raise ValueError(f"its first cell is not {' or '.join(_UNITS)}")
-    named = [cell.strip() for cell in lines[0][1:]]
-    if [row[0].strip() for row in lines[1:]] != named:
-        raise ValueError("rows and columns do not name the same hosts in the same order")
-    what, factor = _UNITS[lines[0][0].strip()]
-    cells = [[float(cell or "nan") for cell in row[1:]] for row in lines[1:]]
-    return named, {what: np.array(cells) * factor}
+    unit, *named = (cell.strip() for cell in lines[0][1])
+    for (span, row), host in zip(lines[1:], named, strict=False):
+        if row[0].strip() != host:
+            note = f"the row of {host} belongs here, as in the columns, not that of {row[0]!r}"
+            raise _wrong(span, note)
+    what, factor = _UNITS[unit]
+    return named, {what: _square([(span, row[1:]) for span, row in lines[1:]], named) * factor}
 
 
-def _square(rows: Floats, named: Sequence[str]) -> Floats:
-    """Return a matrix with a free diagonal, or say what is wrong with it."""
-    if rows.shape != (len(named), len(named)) or len(set(named)) != len(named):
-        raise ValueError(f"{len(named)} hosts need {len(named)} rows of as many numbers")
-    found = rows.copy()
-    np.fill_diagonal(found, 1.0)
-    if not (np.isfinite(found) & (found > 0)).all():
-        raise ValueError("a number is missing, or not above zero")
-    return found
+def _square(rows: Sequence[tuple[Span, Sequence[Any]]], named: Sequence[str]) -> Floats:
+    """Return a matrix with a free diagonal; refuse one that lacks rows or names a host twice."""
+    twice = [host for host, times in Counter(named).items() if times > 1]
+    if twice:
+        raise ValueError(f"it names {listed(twice)} twice")
+    if len(rows) != len(named):
+        raise ValueError(f"{len(named)} hosts need {len(named)} rows; it has {len(rows)}")
+    return np.array([_row(row, at, named, span) for at, (span, row) in enumerate(rows)])
+
+
+def _row(cells: Sequence[Any], at: int, named: Sequence[str], span: Span) -> Floats:
+    """Return the numbers of one host, or refuse the first cell that is none."""
+    if len(cells) != len(named):
+        note = f"the row of {named[at]} has {len(cells)} of {len(named)} numbers"
+        raise _wrong(span, note)
+    row = np.array([_number(cell) for cell in cells])
+    row[at] = 1.0
+    wrong = np.flatnonzero(~((row >= _LEAST) & (row <= _MOST)))
+    if len(wrong):
+        pair = f"from {named[at]} to {named[wrong[0]]}"
+        note = f"{pair}: expected a number from {_LEAST:g} to {_MOST:g}, not {cells[wrong[0]]!r}"
+        raise _wrong(span, note)
+    return row
+
+
+def _number(cell: Any) -> float:
+    """Return what a cell says; NaN where it is no number."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def network_of_logs(logs: Sequence[Log], hosts: Sequence[str]) -> Network:
@@ -152,9 +193,9 @@ def network_of_logs(logs: Sequence[Log], hosts: Sequence[str]) -> Network:
     for log in logs:
         ends = [device.host for device in log.devices]
         if log.pinned.collective != "sendrecv" or len(set(ends)) != 2 or len(ends) != 2:
-            raise _wrong(Path(log.name), "it is no sendrecv between one GPU each of two hosts")
+            raise _wrong(Span(log.name), "it is no sendrecv between one GPU each of two hosts")
         if not set(ends) <= set(hosts):
-            raise _wrong(Path(log.name), f"{listed(sorted(set(ends) - set(hosts)))} is not listed")
+            raise _wrong(Span(log.name), f"{listed(sorted(set(ends) - set(hosts)))} is not listed")
         a, b = hosts.index(ends[0]), hosts.index(ends[1])
         least, most = log.rows[0], log.rows[-1]
         latency[a, b] = latency[b, a] = least.seconds
@@ -166,12 +207,12 @@ def network_of_logs(logs: Sequence[Log], hosts: Sequence[str]) -> Network:
     if len(missing):
         pair = " and ".join(hosts[i] for i in missing[0])
         raise _wrong(
-            Path("--log"), f"there is no log of {pair}, nor of {len(missing) // 2 - 1} more"
+            Span("--log"), f"there is no log of {pair}, nor of {len(missing) // 2 - 1} more"
         )
     return network_of(latency, rate)
 
 
-def _wrong(path: Path, note: str) -> InputError:
+def _wrong(span: Span, note: str) -> InputError:
     phrase = "no matrix between the hosts can be read"
     advice = "begin a CSV file with us,host1,host2 or GB/s,host1,host2"
-    return InputError(Diagnostic("CS634", phrase, Span(str(path)), (note,), advice))
+    return InputError(Diagnostic("CS634", phrase, span, (note,), advice))

@@ -14,7 +14,7 @@ from colsynth.cli.main import run
 from colsynth.errors import InputError
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.ranks import Place, launch, reorder, reorder_topology, reordered
-from colsynth.ranks.matrix import network_of
+from colsynth.ranks.matrix import network_of, read_matrices
 from colsynth.ranks.patterns import seconds_of, stages_of
 from colsynth.ranks.search import bound_of
 
@@ -254,6 +254,46 @@ def test_a_file_that_no_launcher_takes_is_refused_before_the_work(
     case = ["ranks", "dgx-a100", "--hosts", "none.txt", "-o", str(tmp_path / "ranks.txt")]
     assert run([*case, "--for", *words.split()]) == 2
     assert f"error[{code}]" in capsys.readouterr().err
+
+
+def test_a_single_host_has_no_order():
+    with pytest.raises(InputError, match="a single host has no order"):
+        reorder(network_of(np.ones((1, 1)), None), "ring", 8)
+
+
+def test_an_unknown_gap_is_null_in_json(tmp_path, capsys):
+    """In a tree by bandwidths alone, no bound is known."""
+    hosts, matrix = tmp_path / "hosts.txt", tmp_path / "rates.csv"
+    hosts.write_text("n1\nn2\n")
+    matrix.write_text("GB/s,n1,n2\nn1,,1\nn2,1,\n")
+    case = ["ranks", "--hosts", str(hosts), "--matrix", str(matrix), "--reorder", "tree"]
+    assert run([*case, "--for", "mpich", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reordered"]["gap"] is None
+    assert run([*case, "--for", "mpich"]) == 0
+    assert "gap unknown" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ("us,n1,n2\nn1,,x\nn2,5,\n", ":2", "from n1 to n2: expected a number from"),
+        ("us,n1,n2\nn1,,5\nn2,1e308,\n", ":3", "from n2 to n1: expected a number from"),
+        ("us,n1,n2\nn1,,5\nn2,5\n", ":3", "the row of n2 has 1 of 2 numbers"),
+        ("us,n1,n2\nn2,,5\nn1,5,\n", ":2", "the row of n1 belongs here"),
+        ("us,n1,n2\nn1,,5\n", "", "2 hosts need 2 rows"),
+        ("us,n1,n1\nn1,,5\nn1,5,\n", "", "it names n1 twice"),
+        ('{"hosts": ["n1", "n2"], "latency_us": [[1, null], [5, 1]]}', "", "not None"),
+        ('{"host": ["n1", "n2"]}', "", "`hosts`"),
+    ],
+)
+def test_a_wrong_matrix_is_refused_with_the_place(tmp_path, text, line, why):
+    path = tmp_path / "matrix"
+    path.write_text(text)
+    with pytest.raises(InputError) as refusal:
+        read_matrices([path], ["n1", "n2"])
+    diagnostic = refusal.value.diagnostic
+    assert (str(diagnostic.span), diagnostic.code) == (f"{path}{line}", "CS634")
+    assert why in diagnostic.notes[0]
 
 
 @pytest.mark.parametrize(
