@@ -206,6 +206,11 @@ class _Phase:
         self._limits = replace(limits, barred=limits.barred | kept)
         self._instance = self._made(self._limits)
 
+    @property
+    def _steps(self) -> int:
+        """The steps asked for, 0 for none; no more than chunks arrive, one at least in each."""
+        return min(self._asked.steps, self._instance.chunks * (self._instance.gpus - 1))
+
     def _made(self, limits: Limits) -> Instance:
         setting = self._setting
         sizes = setting.gpus, setting.links
@@ -243,7 +248,7 @@ class _Phase:
         """Return the shortest allreduce found whose phases share steps; this is its outward one."""
         asked, instance = self._asked, self._instance
         self._target.progress("solving for both phases together", 0, 0)
-        way = JointQuestion(2 * asked.steps, asked.work, self._target.seed % 2**31)
+        way = JointQuestion(2 * self._steps, asked.work, self._target.seed % 2**31)
         found = joined(instance, known, self._item.number, way)
         if found is None:
             return None
@@ -262,7 +267,7 @@ class _Phase:
         rows, seed = outward_rows(known, self._was), self._target.seed % 2**31
         hint = steps_of(instance, rows, item)
         best: Found | None = None
-        tried: Iterable[int] = (asked.steps,) if asked.steps else count(fewest)
+        tried: Iterable[int] = (self._steps,) if asked.steps else count(fewest)
         left = asked.work / len(self._setting.wants)
         work = left / ((1 if asked.steps else 2) + intervals)
         fewer, least = Answer("unknown"), floor(ticks / instance.unit)
@@ -298,11 +303,11 @@ class _Phase:
         if fewest >= FAR:
             phrase = "some chunk cannot reach a GPU that wants it over the links allowed"
             raise InfeasibleError(Diagnostic("CS302", phrase, help="allow more links"))
-        choices = self._instance.chunks * len(self._instance.hops) * (fewest + 1)
+        choices = self._instance.chunks * len(self._instance.hops) * (max(fewest, self._steps) + 1)
         if choices > _MOST and not intervals:
             phrase = f"{choices} choices of chunk, link and step are too many for -a exact"
             note = f"it takes up to {_MOST}"
-            advice = "take fewer --chunks-per-gpu, or -a ten"
+            advice = "take fewer --steps or --chunks-per-gpu, or -a ten"
             raise LimitError(Diagnostic("CS327", phrase, notes=(note,), help=advice))
         return choices > _MOST
 

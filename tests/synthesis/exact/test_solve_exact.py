@@ -103,6 +103,13 @@ def test_no_schedule_has_more_steps_than_allowed():
     assert claim.count("in steps is optimal for 4 steps") == 2
 
 
+def test_more_steps_than_chunks_arrive_are_not_modelled():
+    """Four chunks arrive at three GPUs each: a model of a billion steps would never be made."""
+    assert "for 12 steps" in solved(problem_of(load("ring:4"), "allgather"), steps=10**9).claim
+    with pytest.raises(LimitError, match="too many for -a exact"):
+        solved(problem_of(load("ring:32"), "allgather"), steps=10**9)
+
+
 def test_more_steps_are_asked_only_for_less_time():
     """Beyond the optimum of fewer steps, the question with that limit finds what the plain does."""
     seen = set()
