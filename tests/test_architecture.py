@@ -20,7 +20,7 @@ PACKAGE = ROOT / "colsynth"
 LADDER = [
     {"text"},
     {"errors", "units", "gc_pause"},
-    {"model", "kernels", "writing", "reading"},
+    {"model", "kernels", "writing", "reading", "memory"},
     {"runtimes", "store", "logs"},
     {"topology", "verify"},
     {"cost"},

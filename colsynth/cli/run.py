@@ -131,7 +131,8 @@ def run(
     from colsynth.execute.choose import choose
     from colsynth.execute.definition import TYPES
     from colsynth.execute.job import Job
-    from colsynth.execute.start import require_backend
+    from colsynth.execute.memory import require_memory
+    from colsynth.execute.start import is_rank, require_backend
 
     require_backend(backend)
     require_one_stdin(*files)
@@ -150,6 +151,7 @@ def run(
             path.write_bytes(data)
             if choice.refused is None:
                 entries.append(_entry(name, path, choice, size, dtype, in_place))
+                require_memory(choice, name, max(entries[-1].sizes), alone=is_rank(backend))
         job = Job(tuple(entries), dtype, calls if check else 0, hold, repeat, span, timeout, seed)
         outcomes = _executed(job, backend) if entries else []
     if outcomes is None:

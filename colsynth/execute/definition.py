@@ -37,6 +37,13 @@ _PERIOD = 8191
 _SUMS = (Collective.ALLREDUCE, Collective.REDUCE, Collective.REDUCE_SCATTER)
 
 
+def counts_of(header: Header, whole: int) -> tuple[int, int]:
+    """Return how much of a message is input and output of a rank, in the unit of the message."""
+    shard, kind = whole // header.ranks, header.collective
+    inputs = shard if kind is Collective.ALLGATHER else whole
+    return inputs, shard if kind is Collective.REDUCE_SCATTER else whole
+
+
 @dataclass
 class Call:
     """The user's buffers of one rank.
@@ -78,10 +85,7 @@ class Call:
     @property
     def counts(self) -> tuple[int, int]:
         """Elements of input and output."""
-        whole, shard = self.elements, self.elements // self.header.ranks
-        kind = self.header.collective
-        inputs = shard if kind is Collective.ALLGATHER else whole
-        return inputs, shard if kind is Collective.REDUCE_SCATTER else whole
+        return counts_of(self.header, self.elements)
 
     def table(self, rank: int, launch: int) -> Data:
         """Return a period of what a rank contributes to a call."""

@@ -80,9 +80,13 @@ def _of_plan(plan: Plan, profile: Profile) -> str | None:
 
 def _plan_faults(plan: Plan, limit: int) -> Iterator[str]:
     """Yield what the loader refuses, and what it does not see but cannot serve."""
+    from colsynth.runtimes.plans.form import scratch_stride
+
     ends: Counter[tuple[str, int, int]] = Counter()
     for rank, gpu in enumerate(plan.gpus):
         yield from _gpu_faults(gpu, rank, len(plan.gpus))
+        if plan.reuse_resources and scratch_stride(plan, gpu) < 1:
+            yield f"the scratch of rank {rank} has no room for {gpu.scratch_chunks} chunks"
         for channels in gpu.channels:
             ends.update((channels.channel_type, rank, peer) for peer in channels.connected_to)
         for block in gpu.threadblocks:

@@ -100,6 +100,26 @@ def test_what_was_not_compared_is_not_called_right(files, capsys):
     assert (allreduce.count("N/A"), broadcast.count("N/A")) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("change", "options", "named"),
+    [
+        (('s_chunks="0"', 's_chunks="2000000000"'), [], "GB of scratch on a rank"),
+        (("", ""), ["--size", "1000TiB"], "a call of 1000 TiB does not fit"),
+    ],
+)
+def test_what_no_memory_holds_is_refused_before_any_rank_starts(
+    tmp_path, capsys, monkeypatch, change, options, named
+):
+    monkeypatch.setattr("colsynth.execute.start._started", None)
+    path = tmp_path / "large.xml"
+    path.write_bytes(write(ALL["doubling-allgather"], profile("msccl")))
+    path.write_text(path.read_text().replace(*change))
+    assert run(["run", str(path), "-r", "msccl", *options]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"{path}: error[CS308]: ")
+    assert named in shown
+
+
 def mutants(folder):
     """Return twenty faulty files that the verifier refuses too, ten of them plans."""
     rng = random.Random(13)
