@@ -66,6 +66,7 @@ def test_a_box_is_a_preset_or_a_file(box, capsys):
         (["good-pair.xml", "--oversubscription", "0.5"], "CS151"),
         (["good-pair.xml", "--nic-bandwidth", "fast"], "CS110"),
         (["good-pair.xml", "--boxes", "0"], "CS210"),
+        (["good-pair.xml", "--boxes", "20000000"], "CS125"),
         (["good-pair.xml", "-o", "a.txt"], "CS219"),
         (["good-pair.xml", "good-pair.xml"], "CS155"),
         (["good-pair.xml", "good-topology.yaml"], "CS155"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InputError
+from colsynth.topology.builder import MAX_NODES
 from colsynth.topology.importers import rates
 from colsynth.topology.importers.plan import Box, Group, Part, Plan, Port, Wire, free_name
 
@@ -18,8 +19,14 @@ def repeated(name: str, box: Box, boxes: int, hosts: tuple[str, ...] = ()) -> Pl
     Raises
     ------
     InputError
-        CS153: there are several boxes, and nothing tells what joins them.
+        CS153: there are several boxes, and nothing tells what joins them. CS125: there are too
+        many.
     """
+    nodes = boxes * sum(len(group.members) for group in box.part.groups)
+    if nodes > MAX_NODES:
+        phrase = f"{boxes} boxes of {box.title} are too many"
+        notes = (f"they have {nodes} nodes, the limit is {MAX_NODES}",)
+        raise InputError(Diagnostic("CS125", phrase, notes=notes, help="give fewer --boxes"))
     if boxes > 1 and not box.ports:
         phrase = f"nothing joins the {boxes} boxes: no NIC with a known rate"
         advice = "give --nic-bandwidth, such as '50 GB/s'"
