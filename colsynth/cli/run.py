@@ -231,7 +231,7 @@ def _executed(job: Any, backend: str) -> list[Outcome] | None:
 
         return join(job, backend)
     with progress("no result was kept") as show:
-        show("starting the ranks", 0, count)
+        show(f"run {Path(job.files[0].name).name}", 0, count)
         done = 0
 
         def told(outcome: Outcome) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +24,24 @@ _CALLS = {
     "allgather": "Allgather",
     "alltoall": "Alltoall",
 }
+_SEGMENT = re.compile(r"/dev/shm/mpich_shm_\w+")  # noqa: S108 - read of the system, not guessed
+"""Shared memory of MPICH, as the system lists what a process has mapped."""
+
 _SHORTEST, _LONGEST = 2e-5, 2e-3
 """Seconds between two looks for messages. MPI itself would poll without a pause, and ranks share
 cores here."""
+
+
+def _unname_segments() -> None:
+    """Remove the names of MPICH's shared memory; the system frees it when the last rank ends.
+
+    MPICH removes them at its own end only, so they would stay when a rank is killed.
+    """
+    with suppress(OSError):
+        mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+        for name in set(_SEGMENT.findall(mapped)):
+            with suppress(OSError):
+                Path(name).unlink()
 
 
 class MpiTransport:
@@ -32,6 +50,7 @@ class MpiTransport:
     def __init__(self) -> None:
         self._mpi: Any = import_module("mpi4py.MPI")
         self._comm: Any = self._mpi.COMM_WORLD.Dup()
+        _unname_segments()  # every rank has them, as all took part in the call before
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
         self._groups: dict[int, Any] = {self.size: self._comm.Dup()}
         self._own: deque[Message] = deque()
