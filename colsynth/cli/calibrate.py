@@ -121,6 +121,9 @@ def read_option(text: str) -> Log:
             }.get(key, "write for instance algorithm=ring or channels=16")
             phrase = f"--log {text}: {key} cannot be {value!r}"
             raise InputError(Diagnostic("CS627", phrase, help=advice))
+        if key in given:
+            phrase = f"--log {text}: {key} is given twice"
+            raise InputError(Diagnostic("CS627", phrase, help=f"leave one {key}= out"))
         given[key] = known
     return read_log(Path(name), Pinned(**given))
 

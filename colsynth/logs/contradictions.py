@@ -9,8 +9,14 @@ from colsynth.logs.log import Pinned
 from colsynth.logs.nccl_tests import Found
 from colsynth.units import plural
 
+_SUMS = ("allreduce", "reduce-scatter", "reduce")
+_COPIES = ("allgather", "alltoall", "broadcast", "gather", "scatter")
+"""Tests whose tables name a redop, and those whose do not; sendrecv does either."""
 
-def contradictions(found: Found, ours: Pinned, given: Pinned, file: str) -> tuple[Diagnostic, ...]:
+
+def contradictions(
+    found: Found, ours: Pinned, given: Pinned, collective: str, file: str
+) -> tuple[Diagnostic, ...]:
     """Return a warning for each thing that is said in two ways.
 
     Parameters
@@ -18,10 +24,24 @@ def contradictions(found: Found, ours: Pinned, given: Pinned, file: str) -> tupl
     found : Found
     ours, given : Pinned
         What the log says, and what its user says of it.
+    collective : str
+        What it is fitted as.
     file : str
         The path of the log.
     """
-    return (*_of_user(found, ours, given, file), *_inside(found, given, file))
+    told = (*_of_user(found, ours, given, file), *_inside(found, given, file))
+    return told if ours.collective else (*told, *_of_table(found, collective, file))
+
+
+def _of_table(found: Found, collective: str, file: str) -> Iterator[Diagnostic]:
+    """Yield what the rows say against a test that no line of the log names."""
+    wrong = {True: _COPIES, False: _SUMS}
+    row = next((item for item in found.measured if collective in wrong[item.sums]), None)
+    if row is not None:
+        redop = "a redop" if row.sums else "no redop"
+        phrase = f"the row has {redop}, so it is not of the {collective} that it is fitted as"
+        advice = "name the test that was run, such as collective=allreduce"
+        yield Diagnostic("CS629", phrase, Span(file, row.row.line or None), (), advice)
 
 
 def _of_user(found: Found, ours: Pinned, given: Pinned, file: str) -> Iterator[Diagnostic]:

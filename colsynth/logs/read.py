@@ -164,7 +164,7 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
         started=found.started,
         rows=rows,
         notes=(*notes, *_jumps(rows)),
-        doubts=contradictions(found, ours, given, str(path)),
+        doubts=contradictions(found, ours, given, known["collective"], str(path)),
     )
 
 

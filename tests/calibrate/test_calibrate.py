@@ -145,6 +145,7 @@ def table(path, rows, devices=8, host="host{0}"):
         ([",algorithm"], "CS627"),
         ([",protocol=LL64"], "CS627"),
         ([",channels=0"], "CS627"),
+        ([",channels=2,channels=4"], "CS627"),
         ([",algorithm=nvls"], "CS624"),
         ([",algorithm=ring"], "CS624"),  # small messages of an unknown protocol
         ([",algorithm=ring", "--rows=-1"], "CS210"),
