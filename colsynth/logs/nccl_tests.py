@@ -28,8 +28,9 @@ _LAUNCHER = re.compile(r"\b(?:mpirun|mpiexec|orterun|srun)\b")
 _PROCESSES = re.compile(r"\s(?:-np?|--np?|--ntasks)[ =]*(\d{1,9})(?=\s)")
 _THREADS = re.compile(r"\s(?:-t|--nthreads|-g|--ngpus)[ =]*(\d{1,9})(?=\s|$)")
 _NUMBER = re.compile(r"[0-9]{1,18}")
-_LABEL = re.compile(r"^\s*\d+:\s")
-"""What srun --label puts before every line."""
+LABEL = re.compile(r"^\s*(?:\[\d+,\d+\]<\w+>:?|(?:\[\d+\]|\([\w.-]+\)|[\w.-]+:)(?=\s))")
+"""What launchers put before every line: ``[1,0]<stdout>:`` mpirun of Open MPI, ``[0]`` that of
+MPICH, ``0:`` srun, ``node1:`` pdsh, ``(node1)`` others."""
 
 _WRONG_BEFORE = 0.01
 """Old versions print the largest error of a sum instead of a count; roundoff is far below."""
@@ -87,7 +88,7 @@ def read_text(text: str) -> Found:
     columns: tuple[str, ...] = ()
     lines = text.splitlines()
     for number, raw in enumerate(lines, 1):
-        line = _LABEL.sub("", raw)
+        line = LABEL.sub("", raw)
         note_settings(found, line, number)
         words = line.replace("#wrong", "wrong").replace("#", " ").split()
         if "time" in words and "algbw" in words:

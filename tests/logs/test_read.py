@@ -41,6 +41,18 @@ def test_an_old_table_under_the_labels_of_srun():
     assert times(log) == {2**20: 201, 2**21: 390}
 
 
+@pytest.mark.parametrize(
+    "label", ["[1,0]<stdout>:", "[1,0]<stdout> ", "[0] ", "node1: ", "(node-1.a) ", "0: "]
+)
+def test_labels_of_launchers_do_not_count(tmp_path, label):
+    bare, labelled = tmp_path / "bare", tmp_path / "labelled"
+    lines = (CORPUS / "new_layout.txt").read_text().splitlines()
+    bare.write_text("\n".join(lines))
+    labelled.write_text("\n".join(label + line for line in lines))
+    one, other = read_log(bare), read_log(labelled)
+    assert (one.rows, one.devices, one.pinned) == (other.rows, other.devices, other.pinned)
+
+
 def test_a_json_report_and_what_the_user_knows_better():
     log = read_log(CORPUS / "report.json")
     assert (log.pinned, times(log)) == (Pinned("sendrecv", None, "LL"), {1024: 21})
