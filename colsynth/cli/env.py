@@ -27,9 +27,12 @@ def env(
     json: JsonOption = False,
 ) -> None:
     """Print the shell exports that make a job use the files; pass them to eval."""
-    from colsynth.runtimes import exports, profile, range_notes, variables
+    from colsynth.runtimes import exports, profile, range_notes, read_file, variables
+    from colsynth.runtimes.readers import require_schedule
 
     target = profile(runtime)
+    for path in files:
+        require_schedule(read_file(path), str(path))
     values = variables(files, target)
     if not anyway:
         _refuse_bad(files, target)

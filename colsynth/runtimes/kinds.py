@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+_OURS = {
+    b'"colsynth bundle"': "the manifest of a bundle of 'colsynth tune'",
+    b'"colsynth survey"': "the table of a survey of 'colsynth survey'",
+}
+"""What JSON files of colsynth are that hold no schedule, by the format that they name."""
+
 
 def foreign(data: bytes) -> str | None:
     """Return what a file is that is no schedule file of any runtime, None where it may be one."""
@@ -12,9 +18,9 @@ def foreign(data: bytes) -> str | None:
         return "a timed schedule of 'colsynth synthesize', or another zip file"
     if start.lower().startswith((b"<!doctype html", b"<html")):
         return "an HTML page"
-    if start.startswith(b"{") and b'"colsynth bundle"' in start:
-        return "the manifest of a bundle of 'colsynth tune'"
-    if start[:1] not in b"<{" and b"<algo" not in data:
+    if start.startswith(b"{"):
+        return next((kind for name, kind in _OURS.items() if name in start), None)
+    if not start.startswith(b"<") and b"<algo" not in data:
         return "neither XML nor a JSON object"
     return None
 

@@ -97,11 +97,14 @@ def test_what_is_no_schedule_file_is_said_in_one_line(tmp_path, capsys):
         (b"PK\x03\x04", "a timed schedule"),
         (b"<!DOCTYPE html><algo>", "an HTML page"),
         (b'{"format": "colsynth bundle"}', "the manifest of a bundle of 'colsynth tune'"),
+        (b'{"format": "colsynth survey"}', "the table of a survey of 'colsynth survey'"),
         (b"version: 1\n", "neither XML nor a JSON object"),
     ]:
         place.write_bytes(data)
         for words in (
             ["show"],
+            ["verify", "-r", "msccl"],
+            ["env", "-r", "msccl"],
             ["simulate", "-t", "ring:4"],
             ["simulate", "-t", "ring:4", "-r", "rccl"],
         ):

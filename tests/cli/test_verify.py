@@ -126,10 +126,13 @@ def test_a_folder_is_not_a_file(command, tmp_path, capsys):
 
 
 def test_files_that_are_no_schedules(tmp_path, capsys):
-    for name, data in {"empty": b"", "binary": bytes(range(256)), "deep": b"<a>" * 5000}.items():
-        path = tmp_path / name
+    path = tmp_path / "file"
+    for data in (b"", bytes(range(256))):
         path.write_bytes(data)
-        assert run(["verify", str(path), "-r", "msccl"]) == 1
+        assert run(["verify", str(path), "-r", "msccl"]) == 2
+        assert "error[CS605]: this is no schedule file" in capsys.readouterr().err
+    path.write_bytes(b"<a>" * 5000)
+    assert run(["verify", str(path), "-r", "msccl"]) == 1
     assert "X02" in capsys.readouterr().out
 
 
