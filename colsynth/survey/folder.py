@@ -139,7 +139,8 @@ def refuse_to_replace(path: Path, identity: str, force: bool) -> None:
     if owner is None:
         raise exists(path, "it is no survey of ours; name another place")
     if owner != identity and not force:
-        raise exists(path, "it is a survey of something else; --force replaces it")
+        what = "it is a survey of something else, or of another version of colsynth"
+        raise exists(path, f"{what}; --force replaces it")
 
 
 def _is_empty(path: Path) -> bool:
