@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -58,6 +60,13 @@ TOPOLOGY = Wording(
     "`colsynth topology export dgx-a100` prints a complete example",
     "give a preset, a generator such as ring:8, or a YAML topology file",
 )
+
+
+_DUMP = re.compile(r"\A\s*<|\bGPU\[?0\b|\bvendid=|\b(?:Switch|Block)Name=")
+"""What tools print of a machine: XML, matrices of GPUs, ibnetdiscover, Slurm's topology.conf."""
+
+_HEAD = 4096
+"""Characters of a file in which that is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,14 @@ def decode_document(
     InputError
         They are too many, no text, no YAML, or no mapping.
     """
-    return parse_document(_decoded(raw, file, wording), file, wording, watch)
+    text = _decoded(raw, file, wording)
+    try:
+        return parse_document(text, file, wording, watch)
+    except InputError as fault:
+        if wording is TOPOLOGY and _DUMP.search(text[:_HEAD]):
+            advice = f"if a tool printed it, give it to `colsynth topology import {quote(file)}`"
+            raise InputError(replace(fault.diagnostic, help=advice)) from None
+        raise
 
 
 def parse_document(

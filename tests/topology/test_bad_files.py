@@ -77,3 +77,13 @@ def test_every_code_of_the_room_is_explained():
         if word.startswith("CS1") and len(word) == 5
     }
     assert used == set(yaml.safe_load(EXPLANATIONS.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    "name", ["good-pair.xml", "good-with-names.txt", "w16-escapes.txt", "w23-tree.conf"]
+)
+def test_what_a_tool_printed_of_a_machine_is_sent_to_the_import(name):
+    path = FOLDER.parents[1] / "machines" / name
+    with pytest.raises(InputError) as refusal:
+        load(str(path))
+    assert f"colsynth topology import {path}" in refusal.value.diagnostic.help
