@@ -81,20 +81,23 @@ def _first_begin(hops: Hops, links: int) -> Ints:
     return begin
 
 
-def _most_events(fabric: Fabric, links: int) -> int:
-    """Return a number that events of transfers on their way never exceed.
+def _most_events(fabric: Fabric, links: int, room: int) -> int:
+    """Return a number that events of at most `room` transfers on their way never exceed.
 
     Each has its arrival and, for each of its links and each way of using that, an event.
     Transfers on their way end within the longest use of a link, and apart from each other
     by as long as each occupies it; the same holds for the arrivals of a hop.
     """
+    ways = np.diff(fabric.offset_first)
     held = fabric.end - fabric.begin
     stride = np.maximum.reduceat(held, fabric.first[:-1])
     arrivals = int((fabric.duration // stride + 2).sum())
     last, least = np.zeros(links, np.int64), np.full(links, np.iinfo(np.int64).max)
     np.maximum.at(last, fabric.links, fabric.end)
     np.minimum.at(least, fabric.links, held)
-    return arrivals + int(((last // least + 2) * np.diff(fabric.offset_first)).sum())
+    freed = int(((last // least + 2) * ways).sum())
+    each = int(np.add.reduceat(ways[fabric.links], fabric.first[:-1]).max())
+    return min(arrivals, room) + min(freed, room * each)
 
 
 def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> Agenda:
@@ -113,7 +116,8 @@ def agenda_of(fabric: Fabric, busy: Ints, room: int, born: Ints, turn: int) -> A
         Which target chooses first.
     """
     hops, links = len(fabric.source), len(busy)
-    events = len(born) + links + _most_events(fabric, links)
+    begin = len(born) + links + int(fabric.offset_first[-1])
+    events = begin + _most_events(fabric, links, room)
     agenda = Agenda(
         busy=busy.copy(),
         pointer=np.zeros(len(fabric.into) - 1, np.int32),

@@ -54,6 +54,13 @@ def test_transfers_that_memory_does_not_hold(small_machine):
     assert MatchChunks(chunks_per_gpu=100).run(problem, Context()).transfers >= 1200
 
 
+def test_no_more_transfers_are_on_their_way_than_there_are():
+    """A second of latency is the time of a billion chunks; memory for so many is not there."""
+    slow = load("ring:8", latency="1s")
+    found = MatchChunks(size=1000).run(Problem(slow, Collective.ALLTOALL), Context())
+    assert 4 <= found.seconds < 4.001
+
+
 def test_a_container_may_take_less_than_its_machine(small_machine):
     problem = Problem(RING, Collective.ALLGATHER)
     small_machine(pages=10**6, container=36)
