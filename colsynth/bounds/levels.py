@@ -160,8 +160,8 @@ def bounded_fabric(problem: Problem, direction: Direction, height: int) -> Fabri
     columns = int((fabric.weight > 0).sum()) * len(fabric.tail) * height
     if columns > MOST_COLUMNS:
         phrase = f"{problem.topology.name} is too large for trees of bounded height"
-        note = f"GPUs x links x levels are {columns}, at most {MOST_COLUMNS}"
-        advice = "-a bfb has the lowest trees at any size"
+        note = f"GPUs x links x height {height} are {columns}, at most {MOST_COLUMNS}"
+        advice = "allow less height, or take -a bfb, whose trees are the lowest at any size"
         raise InputError(Diagnostic("CS310", phrase, notes=(note,), help=advice))
     return fabric
 

@@ -98,6 +98,8 @@ def test_commands(capsys, tmp_path):
     assert run([*call, "--max-height", "3", "--json", "-O", "0"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["max_height"], made["verified"]) == (3, True)
+    assert run([*call, "--force", "--max-height", "1000000", "--json", "-O", "0"]) == 0
+    assert json.loads(capsys.readouterr().out)["max_height"] < 12
     assert run([*call, "--force", "--max-height", "0"]) == 2
     assert run(["bound", "kautz:2,3", "-c", "allgather", "--heights", "--steps"]) == 2
     assert run(["bound", "kautz:2,3", "-c", "allgather", "--heights", "-r", "msccl"]) == 2

@@ -161,6 +161,7 @@ def bounded_forest(problem: Problem, trees: str, height: int, target: Context) -
         CS310: there are no such trees, or the fabric is too large. CS309: it has switches.
     """
     optimum = bound(problem)
+    height = min(height, problem.topology.size - 1)  # no tree is higher
     pools: list[_Pool] = []
     for number, cut in enumerate(optimum.cuts):
         target.progress("packing trees of bounded height", number, len(optimum.cuts))
