@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
-from colsynth.errors import Diagnostic, InputError, close_names, did_you_mean
+from colsynth.errors import Diagnostic, InputError, close_names, did_you_mean, same_name
 from colsynth.model import Collective
 from colsynth.runtimes.data import read_data
 from colsynth.runtimes.profile import Profile
@@ -54,12 +55,15 @@ def _unknown(name: str) -> InputError:
     phrase = f"unknown runtime {name!r}"
     if not nearest or nearest[0] in names:
         return InputError(Diagnostic("CS501", phrase, help=did_you_mean(spelt, names)))
-    note = others[called[nearest[0]]]["why"]
-    return InputError(Diagnostic("CS501", phrase, notes=(note,), help=_READERS))
+    library = same_name(_VERSION.sub("", spelt), called)
+    notes = () if library is None else (others[called[library]]["why"],)
+    return InputError(Diagnostic("CS501", phrase, notes=notes, help=_READERS))
 
+
+_VERSION = re.compile(r"[-@ ]?v?[0-9.]+$")
 
 _READERS = (
-    "these read them: -r msccl-executor and -r msccl, forks of NCCL for NVIDIA GPUs; "
+    "these read schedule files: -r msccl-executor and -r msccl, forks of NCCL for NVIDIA GPUs; "
     "-r rccl, for AMD GPUs; -r mscclpp, for both; "
     "-r torch, for any of them from PyTorch; see 'colsynth runtimes'"
 )
