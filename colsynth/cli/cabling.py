@@ -15,7 +15,7 @@ from colsynth.cli._help import SEARCH, TOPOLOGY
 from colsynth.cli._options import SeedOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.output import refuse_to_overwrite
-from colsynth.cli.places import check_plot, refuse_stdout
+from colsynth.cli.places import TABLE, YAML, check_file, check_plot, refuse_stdout
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.cli.streams import tell
@@ -184,6 +184,10 @@ def search(
     refuse_stdout("--cables", export.cables)
     paths = tuple(path for path in (export.output, export.cables) if path is not None)
     refuse_to_overwrite(paths, export.force)
+    if export.output is not None:
+        check_file("--output", export.output, YAML, export.force)
+    if export.cables is not None:
+        check_file("--cables", export.cables, TABLE, export.force)
     if export.plot is not None:
         check_plot(export.plot, export.force)
     request = _request(fabric, collective, work, seed)

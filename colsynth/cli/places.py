@@ -12,7 +12,7 @@ from colsynth.cli.output import refuse_to_overwrite
 from colsynth.errors import Diagnostic, InputError
 
 SCHEDULE, TIMED, PLOT, TIMELINE, YAML = ".xml", ".npz", ".svg", ".json", ".yaml"
-PAGE, PICTURE = ".html", ".png"
+PAGE, PICTURE, TABLE = ".html", ".png", ".csv"
 """The suffix of schedule files is that of their runtime (`Profile.suffix`): .xml or .json."""
 
 _KINDS = {
@@ -22,6 +22,7 @@ _KINDS = {
     TIMELINE: "timelines are JSON, and so are schedules for mscclpp and torch",
     YAML: "topologies and models are YAML",
     PAGE: "reports are HTML pages",
+    TABLE: "lists of cables are CSV",
 }
 
 _EXAMPLES = {
@@ -31,6 +32,7 @@ _EXAMPLES = {
     TIMELINE: "timeline.json",
     YAML: "cluster.yaml",
     PAGE: "report.html",
+    TABLE: "cables.csv",
 }
 
 

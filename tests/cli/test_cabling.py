@@ -14,6 +14,8 @@ SEARCH = ["topology", "search", "--gpus", "16", "--tries", "0"]
         (["--ports", "2", "--sizes", "1MB,2MB", "--weights", "1,0"], "a weight is 0"),
         (["--ports", "2", "--sizes", "1MB,2MB", "--weights", "1"], "1 weights for 2 sizes"),
         (["--ports", "2", "-o", "a.yaml", "--cables", "./a.yaml"], "two options name this file"),
+        (["--ports", "2", "-o", "a.txt"], "CS219"),
+        (["--ports", "2", "--cables", "a.xml"], "CS219"),
     ],
 )
 def test_wrong_requests(words, told, tmp_path, monkeypatch, capsys):
