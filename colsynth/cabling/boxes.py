@@ -20,7 +20,7 @@ def ports_of(preset: str) -> tuple[int, Fraction]:
     InputError
         There is no such preset, or its boxes have no NICs.
     """
-    topology = load(preset, nodes=2)
+    topology = _loaded(preset, 2)
     nics = [i for i, node in enumerate(topology.nodes) if node.kind is Kind.NIC and node.box == 0]
     if not nics:
         phrase = f"the boxes of {preset!r} have no NICs"
@@ -31,7 +31,18 @@ def ports_of(preset: str) -> tuple[int, Fraction]:
 
 def gpus_of(preset: str) -> int:
     """Return the GPUs of a box of a preset."""
-    return load(preset, nodes=1).size
+    return _loaded(preset, 1).size
+
+
+def _loaded(preset: str, boxes: int) -> Topology:
+    """Return some boxes of a preset; refuse a topology that has none (CS126)."""
+    try:
+        return load(preset, nodes=boxes)
+    except InputError as fault:
+        if fault.diagnostic.code != "CS124":
+            raise
+    phrase = f"--box {preset}: this topology has no boxes"
+    raise InputError(Diagnostic("CS126", phrase, help="cable its GPUs, without --box"))
 
 
 def wired(preset: str, boxes: int, cables: tuple[Cable, ...], name: str) -> Topology:
