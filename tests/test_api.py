@@ -214,6 +214,8 @@ def test_other_objects_than_topologies_and_whole_bytes_are_refused():
     for anyway in (False, True):
         with pytest.raises(InputError, match=r"CS200.*not an object of type NoneType"):
             api.executable(None, None, anyway=anyway)
+    with pytest.raises(InputError, match=r"CS200.*cablings takes a request"):
+        api.cablings(8, 2)
     for function, more in (
         *((api.compile, ["msccl"]), (api.file_names, ["msccl"]), (api.communicators, ["msccl"])),
         *((api.bound, []), (api.allreduce_bound, []), (api.synthesize, []), (api.frontier, [])),

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_problem
+from colsynth.api.given import require_problem, require_request
 from colsynth.model import Forest, Problem
 
 if TYPE_CHECKING:
@@ -129,10 +129,12 @@ def cablings(request: Request, progress: Callable[[str, int, int], None] | None 
     Raises
     ------
     InputError
-        CS141: the request makes no sense, or no fabric was found.
+        CS200: another object than a request. CS141: the request makes no sense, or no fabric
+        was found.
     """
     from colsynth.cabling.request import find_cablings
 
+    require_request(request, "cablings")
     return find_cablings(request, progress or (lambda _what, _done, _total: None))
 
 

@@ -18,6 +18,16 @@ def require_problem(given: object, caller: str) -> None:
         raise _refusal(given, f"{caller} takes a problem", "api.make_problem makes one")
 
 
+def require_request(given: object, caller: str) -> None:
+    """Refuse another object than a request for cablings, such as a number of GPUs (CS200)."""
+    from colsynth.cabling.request import Request
+
+    if not isinstance(given, Request):
+        raise _refusal(
+            given, f"{caller} takes a request", "colsynth.cabling.request.Request is one"
+        )
+
+
 def _refusal(given: object, expected: str, advice: str) -> InputError:
     seen = repr(given) if isinstance(given, str) else f"an object of type {type(given).__name__}"
     return InputError(Diagnostic("CS200", f"{expected}, not {seen}", help=advice))

@@ -60,7 +60,7 @@ def load_topology(
     """
     from colsynth.topology.load import load
 
-    return load(str(spec), nodes=nodes, settings=settings, bandwidth=bandwidth, latency=latency)
+    return load(spec, nodes=nodes, settings=settings, bandwidth=bandwidth, latency=latency)
 
 
 def make_problem(

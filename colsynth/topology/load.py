@@ -17,7 +17,7 @@ from colsynth.topology.schema import Flat
 
 
 def load(
-    spec: str,
+    spec: str | Path,
     *,
     nodes: int | None = None,
     settings: Mapping[str, str] | None = None,
@@ -30,7 +30,7 @@ def load(
 
     Parameters
     ----------
-    spec : str
+    spec : str or Path
         A preset or its alias (``"dgx-a100"``), a YAML file, or a generator
         (``"ring:8"``, ``"mesh:4x4"``, ``"torus:4x4x4"``, ``"hypercube:6"``, ``"clique:8"``).
     nodes : int, optional
@@ -49,6 +49,7 @@ def load(
     InputError
         Whatever is wrong with the input, at its place.
     """
+    spec = str(spec)
     if nodes is not None:
         require_whole("--nodes", nodes)
         if nodes < 1:

@@ -112,3 +112,8 @@ def test_parallel_links_of_a_flat_file_add_up(tmp_path):
     (tmp_path / "plain.yaml").write_text(PAIR)
     single = load(str(tmp_path / "plain.yaml")).links
     assert [x.bandwidth for x in load(str(path)).links] == [3 * x.bandwidth for x in single]
+
+
+def test_a_path_of_python_is_taken_as_its_text(tmp_path):
+    (tmp_path / "pair.yaml").write_text(PAIR)
+    assert load(tmp_path / "pair.yaml") == load(str(tmp_path / "pair.yaml"))
