@@ -110,8 +110,9 @@ class _Matrix:
         self.names = header[: end.start() if end else len(header)].split()
         at = source.span(self.top + 1)
         limited(self.names, "GPUs and NICs", at)
-        if len(set(self.names)) < len(self.names):
-            raise refusal("a column is there twice", at)
+        twice = [name for name, times in Counter(self.names).items() if times > 1]
+        if twice:
+            raise refusal(f"column {twice[0]} is there twice", at)
         self.gpus = [name for name in self.names if NUMBERED.fullmatch(name)]
         self.nics = [name for name in self.names if name not in self.gpus]
         self.cells: dict[tuple[str, str], str] = {}

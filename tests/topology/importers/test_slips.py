@@ -15,6 +15,7 @@ CASES = [
     ("m.csv", "0,x,y\n50,0,50\n50,50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
     ("m.csv", "0,x\n50,0\n", "1:3: error[CS152]: 'x' is no capacity"),
     ("m.csv", ",a,b\nx,0,1\nb,1,0\n", "2:1: error[CS152]: no column is called 'x'"),
+    ("t.txt", "\tGPU0\tGPU1\tGPU1\n", "1:1: error[CS152]: column GPU1 is there twice"),
     ("m.csv", ",a,b\na,0,1\na,1,0\n", "3:1: error[CS152]: the name 'a' is there twice"),
     ("topology.conf", "SwitchName=s0 Nodes=n[0-3\n", "1:21: error[CS152]: a bracket of 'n[0-3'"),
     ("topology.conf", "SwitchName=s0 Nodes=n0-3]\n", "1:21: error[CS152]: a bracket of 'n0-3]'"),
