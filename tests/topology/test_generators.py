@@ -96,6 +96,7 @@ def test_names_and_boxes():
         ("mesh:1x1", "CS117"),
         ("clique:100000", "CS125"),
         ("ring:999999999", "CS125"),
+        ("ring:99999999999999999999", "CS125"),
         ("mesh:9999x9999x9999", "CS125"),
         ("hypercube:40", "CS125"),
         ("mesh:" + "x".join("1" * 1000), "CS125"),

@@ -23,6 +23,7 @@ from colsynth.topology.graphs.operators import MOST_NUMBER, OPERATORS
 _NAME = re.compile(r"[a-z][a-z-]*")
 _NUMBER = re.compile(r"([:^])([0-9]{1,9})(?=\()")
 _ARGUMENTS = re.compile(r":((?:(?!,[ ]*[a-zA-Z])[^()])*)")
+_LONG = re.compile(r"[1-9][0-9]{9}")
 _DIGITS = re.compile(r"[0-9]+")
 _DEEPEST = 24
 
@@ -83,6 +84,8 @@ class _Reader:
     def atom(self, name: str, at: int, end: int) -> tuple[Term, int]:
         found = _ARGUMENTS.match(self.spec, end)
         text = found[1].strip() if found else ""
+        if _LONG.search(text):
+            raise _too_large(f"{name}:{text}", self.spec, at + 1)
         if not found or not re.fullmatch(ATOMS[name].form, text, re.ASCII):
             raise self.error(at, note=f"expected a text such as {GENERATORS[name]!r}")
         return Term(name, text, column=at + 1), found.end()
@@ -146,10 +149,13 @@ def _size(term: Term, spec: str) -> tuple[int, int]:
     except ValueError as fault:
         raise _wrong(term, spec, fault) from None
     if size[0] > MAX_NODES or size[1] > MAX_LINKS:
-        limits = f"at most {MAX_NODES} GPUs and {MAX_LINKS} links"
-        phrase = f"{str(term)!r} is too large"
-        raise InputError(Diagnostic("CS125", phrase, _span(spec, term.column), (limits,)))
+        raise _too_large(str(term), spec, term.column)
     return size
+
+
+def _too_large(text: str, spec: str, column: int) -> InputError:
+    limits = f"at most {MAX_NODES} GPUs and {MAX_LINKS} links"
+    return InputError(Diagnostic("CS125", f"{text!r} is too large", _span(spec, column), (limits,)))
 
 
 def _wrong(term: Term, spec: str, fault: ValueError) -> InputError:
