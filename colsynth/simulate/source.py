@@ -190,7 +190,8 @@ def _first_fault(reading: Reading) -> Finding | None:
 
 def _spell(fault: Finding | None, reading: Reading) -> str:
     if fault is not None:
-        return f"{fault.rule}: {fault.message}"
+        place = "" if fault.line is None else f"line {fault.line}: "
+        return f"{place}{fault.rule}: {fault.message}"
     return "it has no program" if reading.plan is None else f"the plan is {_FOREIGN}"
 
 

@@ -114,6 +114,12 @@ def test_what_is_no_schedule_file_is_said_in_one_line(tmp_path, capsys):
             assert len(lines) == 2
 
 
+def test_what_no_runtime_reads_is_said_with_its_line(tmp_path, capsys):
+    (tmp_path / "cut.xml").write_text('\n<algo name="x"')
+    assert run(["show", str(tmp_path / "cut.xml")]) == 2
+    assert "note: msccl: line 2: X04: the file ends inside a tag" in capsys.readouterr().err
+
+
 def test_rounds_are_named_where_programs_of_threadblocks_are_read(tmp_path, capsys):
     place = tmp_path / "rounds.json"
     words = ["compile", "ring:4", "-c", "allgather", "-r", "torch", "-O0", "-o", str(place)]
