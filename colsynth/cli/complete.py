@@ -118,6 +118,8 @@ def _names(found: Iterable[Any]) -> list[str]:
 def prepare_completion() -> None:
     """Answer a shell that asks for completions; otherwise do nothing."""
     if _VARIABLE in os.environ:
+        for name in ("COMP_WORDS", "COMP_CWORD", "_TYPER_COMPLETE_ARGS"):
+            os.environ.setdefault(name, "0" if name == "COMP_CWORD" else "")  # typer needs them
         _typer().completion_init()
 
 

@@ -39,6 +39,15 @@ CASES = [
 ]
 
 
+def test_a_shell_that_tells_nothing_is_answered_as_for_an_empty_line(monkeypatch, capsys):
+    monkeypatch.setenv("_COLSYNTH_COMPLETE", "complete_bash")
+    for name in ("COMP_WORDS", "COMP_CWORD", "_TYPER_COMPLETE_ARGS"):
+        monkeypatch.setenv(name, "")  # so that what is set is undone
+        monkeypatch.delenv(name)
+    assert run([]) == 0
+    assert "compile" in capsys.readouterr().out.split()
+
+
 def asked(monkeypatch, capsys, shell, line):
     """Return what the program answers a shell of which `line` has been typed."""
     words = ["colsynth", *line.split(" ")]
