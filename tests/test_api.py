@@ -228,6 +228,8 @@ def test_other_objects_than_topologies_and_whole_bytes_are_refused():
     done = api.compile(api.make_problem(RING, "allgather"), "msccl", algorithm="ring", level=0)
     with pytest.raises(InputError, match=r"size 1.5: expected a whole number"):
         api.simulate(done.artefacts[0].data, "msccl", RING, [1.5])
+    with pytest.raises(InputError, match="--trees 0: expected auto"):
+        api.compile(api.make_problem(RING, "allgather"), "msccl", trees=0)
     with pytest.raises(InputError, match="--nodes True"):
         api.load_topology("dgx-a100", nodes=True)
 

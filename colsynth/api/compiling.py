@@ -211,9 +211,12 @@ def _settings(
     algorithm: str | None, given: dict[str, Any], size: int | None, budget: int | None
 ) -> dict[str, Any]:
     """Return the options of passes that were given; refuse sizes and budgets below one."""
+    from colsynth.synthesis.forest.rate import require_trees
+
     settings = {name: value for name, value in given.items() if value is not None}
     if "trees" in settings:
         settings["trees"] = str(settings["trees"])
+        require_trees(settings["trees"], "--trees")
     if algorithm in _TIMED:
         settings |= {n: v for n, v in (("size", size), ("budget", budget)) if v is not None}
     if "max_height" in settings:

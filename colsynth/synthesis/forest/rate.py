@@ -245,10 +245,10 @@ class _Side:
         return not deficit
 
 
-def require_trees(text: str) -> None:
+def require_trees(text: str, option: str = "trees") -> None:
     """Refuse what is no number of trees (CS210)."""
     if not re.fullmatch(r"auto|optimal|[1-9][0-9]{0,8}", text):
-        phrase = f"trees {text}: expected auto, optimal or a number from 1 to 999999999"
+        phrase = f"{option} {text}: expected auto, optimal or a number from 1 to 999999999"
         raise InputError(Diagnostic("CS210", phrase))
 
 
