@@ -233,11 +233,11 @@ def _warn(source: Source, machine: Topology, anyway: bool) -> None:
 
     if anyway:
         _warn_of_errors(source.report)
+    for note in passed_notes(source.program, machine, source.profile):
+        tell(f"note: {note}")
     header = source.program.header
     if not fits(header, machine.name):
         tell(f"note: the file was made for {made_for(header)}; the times are for {machine.name}")
-    for note in passed_notes(source.program, machine, source.profile):
-        tell(f"note: {note}")
 
 
 def _warn_of_errors(report: Report) -> None:
