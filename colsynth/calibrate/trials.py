@@ -97,15 +97,9 @@ class Trial:
             name = "network" if self.log.tool == "ib_write_bw" else "link"
             return ((f"{name}_efficiency", None),)
         protocol = self.program.header.protocol
-        ends = {
-            (gpu.rank, block.send)
-            for gpu in self.program.gpus
-            for block in gpu.threadblocks
-            if block.send is not None
-        }
         far = [
             any(is_network(self.topology, link) for link in choice[0])
-            for choice in pair_routes(self.topology, ends).values()
+            for choice in pair_routes(self.topology, self.program.pairs).values()
         ]
         shared: list[tuple[str, None]] = [("link_efficiency", None)] if not all(far) else []
         shared += [("network_efficiency", None)] if any(far) else []

@@ -31,11 +31,12 @@ def env(
     from colsynth.runtimes.readers import require_schedule
 
     target = profile(runtime)
-    for path in files:
-        require_schedule(read_file(path), str(path))
+    contents = [(path, read_file(path)) for path in files]
+    for path, data in contents:
+        require_schedule(data, str(path))
     values = variables(files, target)
     if not anyway:
-        _refuse_bad(files, target)
+        _refuse_bad(contents, target)
     for note in range_notes(files, target):
         tell(f"note: {note}")
     if json:
@@ -45,13 +46,12 @@ def env(
         print(line)
 
 
-def _refuse_bad(paths: Sequence[Path], target: Profile) -> None:
+def _refuse_bad(contents: Sequence[tuple[Path, bytes]], target: Profile) -> None:
     """Refuse files with which a job would hang or get wrong results (CS609)."""
     from colsynth.api.files import refuse_bad
-    from colsynth.runtimes import read_file
     from colsynth.verify import verify_bytes
 
     with progress("no exports were printed") as show:
-        for number, path in enumerate(paths):
-            show(f"verify {path.name}", number, len(paths))
-            refuse_bad(verify_bytes(read_file(path), target, subject=str(path)))
+        for number, (path, data) in enumerate(contents):
+            show(f"verify {path.name}", number, len(contents))
+            refuse_bad(verify_bytes(data, target, subject=str(path)))

@@ -62,15 +62,13 @@ def verify(
 ) -> None:
     """Check that a runtime loads schedule files, that they finish, and are right."""
     from colsynth.runtimes import profile
-    from colsynth.runtimes.readers import only_reader, require_schedule
+    from colsynth.runtimes.readers import only_reader
     from colsynth.verify import verify_bytes
 
     named = None if runtime is None else profile(runtime)
     require_one_stdin(*files)
     contents = [read_schedule(path) for path in files]
-    for name, data in contents:
-        require_schedule(data, name)
-    targets = [named or only_reader(data, name) for name, data in contents]
+    targets = [only_reader(data, name, named) for name, data in contents]
     reports = []
     with progress("no report was made") as show:
         for number, ((name, data), target) in enumerate(zip(contents, targets, strict=True)):

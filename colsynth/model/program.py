@@ -176,6 +176,16 @@ class ThreadblockProgram:
         return any(own.has(word) for word in MULTICASTS)
 
     @property
+    def pairs(self) -> set[tuple[int, int]]:
+        """Source and target ranks of all connections."""
+        return {
+            (gpu.rank, block.send)
+            for gpu in self.gpus
+            for block in gpu.threadblocks
+            if block.send is not None
+        }
+
+    @property
     def max_threadblocks(self) -> int:
         """Most threadblocks on any rank."""
         return max(len(gpu.threadblocks) for gpu in self.gpus)

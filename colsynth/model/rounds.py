@@ -89,6 +89,11 @@ class RoundProgram:
         return replace(self, header=header)
 
     @property
+    def pairs(self) -> set[tuple[int, int]]:
+        """Source and target ranks of all messages."""
+        return {(m.source, m.target) for found in self.rounds for m in found.messages}
+
+    @property
     def messages(self) -> int:
         """Messages of all rounds."""
         return sum(len(found.messages) for found in self.rounds)

@@ -16,8 +16,8 @@ def readers(data: bytes) -> tuple[Profile, ...]:
     return tuple(x for x in profiles() if kind in (None, x.format))
 
 
-def only_reader(data: bytes, subject: str) -> Profile:
-    """Return the one runtime that reads the format of a file.
+def only_reader(data: bytes, subject: str, named: Profile | None = None) -> Profile:
+    """Return the one runtime that reads the format of a file, or the one that is named.
 
     Raises
     ------
@@ -25,6 +25,8 @@ def only_reader(data: bytes, subject: str) -> Profile:
         CS605: the file is no schedule. CS608: several runtimes read its format.
     """
     require_schedule(data, subject)
+    if named is not None:
+        return named
     found = readers(data)
     if len(found) > 1:
         raise ambiguous(subject, [x.name for x in found], "read this format, each by its own rules")

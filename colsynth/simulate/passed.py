@@ -17,12 +17,11 @@ def passed_notes(program: Program, topology: Topology, profile: Profile) -> tupl
     """Return a note if the times of a program count on ways that its runtime does not take."""
     if not isinstance(program, RoundProgram) and program.multicasts:
         return ()
-    pairs = _pairs(program)
-    routes = pair_routes(topology, pairs)
+    routes = pair_routes(topology, program.pairs)
     beyond = [
         pair
-        for pair in sorted(pairs)
-        if gpus_passed(topology, routes[pair][0]) > most_passed(topology, pair, profile.passes_on)
+        for pair, (route, *_) in routes.items()
+        if gpus_passed(topology, route) > most_passed(topology, pair, profile.passes_on)
     ]
     if not beyond:
         return ()
@@ -31,14 +30,3 @@ def passed_notes(program: Program, topology: Topology, profile: Profile) -> tupl
     verb = "passes" if len(beyond) == 1 else "pass"
     what = f"{count}, such as {ends[0]} -> {ends[1]}, {verb} more GPUs than {profile.name} would"
     return (f"{what}; what it takes instead is not in the topology, and may be slower",)
-
-
-def _pairs(program: Program) -> set[tuple[int, int]]:
-    if isinstance(program, RoundProgram):
-        return {(m.source, m.target) for found in program.rounds for m in found.messages}
-    return {
-        (gpu.rank, block.send)
-        for gpu in program.gpus
-        for block in gpu.threadblocks
-        if block.send is not None
-    }

@@ -71,8 +71,7 @@ def costs(program: RoundProgram, topology: Topology, model: Model) -> tuple[Roun
         CS601: the program sends where no links lead.
     """
     require_ranks(program.header.ranks, topology)
-    pairs = {(m.source, m.target) for found in program.rounds for m in found.messages}
-    routes = pair_routes(topology, pairs)
+    routes = pair_routes(topology, program.pairs)
     speed = [
         float(link.bandwidth)
         * (model.network_efficiency if is_network(topology, index) else model.link_efficiency)

@@ -94,8 +94,8 @@ def rails_of(name: str, topology: Topology, profile: Profile) -> Rails:
 def require_whole(name: str, topology: Topology, rails: Rails) -> None:
     """Refuse rails that some GPUs are not on (CS312)."""
     equal_boxes(name, topology)
-    for rank in rails.boxes[0][rails.count :]:
-        gpu = topology.nodes[topology.ranks[rank]].name
+    if left := rails.boxes[0][rails.count :]:
+        gpu = topology.nodes[topology.ranks[left[0]]].name
         raise unfit(name, topology, f"{gpu} has no way to a GPU of each other box on its rail")
 
 
