@@ -18,7 +18,7 @@ import numpy as np
 from colsynth.kernels.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def no_events(blocks):
     """Return the tree of so many threadblocks, float64, with no event."""
     width = 1

@@ -159,7 +159,7 @@ def _place_local(blocks, rules, work, step):
     put_local(blocks, rules, step, work.channel[op])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _place_parts(blocks, rules, work, chain, length):
     """Place the transfers of a chain one by one, no longer fused; return whether all fit."""
     part = np.empty((2, 8), np.int64)

@@ -36,7 +36,7 @@ def _cut_value(tail, head, capacity, inside):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _ingress_cut(n, tail, head, capacity, gpus, weight):
     """Best cut of the form everything-but-one-GPU: (p, q, inside)."""
     ingress = np.zeros(n, np.int64)

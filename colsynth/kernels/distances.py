@@ -20,7 +20,7 @@ FAR = np.int64(2**62)
 """Distance of what cannot be reached."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def spread(first, head, length, label):
     """Lower `label` (n,) in place to min over nodes u of label[u] + distance(u, v)."""
     heap = [(np.int64(0), np.int64(0)) for _ in range(0)]  # empty, of a known type

@@ -187,7 +187,7 @@ def touch(fabric, agenda, hops, begin, end, count):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def in_turn(fabric, agenda, count):
     """Empty the queue; return its hops in the order in which they are served."""
     gpus, hops = fabric.into.size - 1, fabric.target.size

@@ -36,7 +36,7 @@ class Trees(NamedTuple):
     depths: np.ndarray  # sum of their depths
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _measure(trees, t):
     """Set the depths and the sums of a tree from its parents."""
     n = trees.parent.shape[1]
@@ -102,7 +102,7 @@ def _rehang(trees, left, tail, into, t, node):
     return best >= 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _partner(trees, left, s, node, arcs, parents):
     """Return the tree whose exchange of arcs into a node gains most, -1 without any.
 
@@ -126,7 +126,7 @@ def _partner(trees, left, s, node, arcs, parents):
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _lower_at(trees, left, tail, into, node):
     """Let all trees reach one node on shorter ways; whether any does."""
     moved = False

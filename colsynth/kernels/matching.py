@@ -202,7 +202,7 @@ def _collect(fabric, agenda, levels, logs, policy):
     return count if policy != EARLIEST else _wake(fabric, agenda, logs, count)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _wake(fabric, agenda, logs, count):
     """Put the hops that were left waiting into the queue; return how many there are."""
     hops = np.nonzero(logs.asleep)[0]

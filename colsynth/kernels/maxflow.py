@@ -17,7 +17,7 @@ import numpy as np
 from colsynth.kernels.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def residual_index(n, tail, head):
     """Return (first, after, to): lists of the residual arcs that leave a node.
 
@@ -39,7 +39,7 @@ def join(first, after, to, i, tail, head):
     to[2 * i + 1], after[2 * i + 1], first[head] = tail, first[head], 2 * i + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def index_by_end(n, end):
     """Return (first, order): CSR of arcs by one of their ends, their order kept."""
     first = np.zeros(n + 1, np.int64)
@@ -121,7 +121,7 @@ def _augment(after, to, residual, source, sink, level, cursor, path, need):
     return amount
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def max_flow(first, after, to, residual, source, sink, limit):
     """Return min(maximum flow, limit); `residual` is left at that flow."""
     n = first.size
@@ -139,7 +139,7 @@ def max_flow(first, after, to, residual, source, sink, limit):
     return flow
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def with_returns(tail, head, source, sinks):
     """Return (tail, head) with an arc from the source to each sink behind the others.
 
@@ -162,7 +162,7 @@ def send_on(residual, arc, flow):
     residual[2 * arc] += flow
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def source_side(first, after, to, residual, source):
     """Return the nodes (bool, (n,)) that the source still reaches: a minimum cut."""
     n = first.size

@@ -37,7 +37,7 @@ class Lanes(NamedTuple):
     run_place: np.ndarray  # (R,) number of each run's first transfer
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _meet(lanes, runs, of):
     """Return (moment, transfer, other) of the first meeting among runs of lanes `of`."""
     count = 0
@@ -64,7 +64,7 @@ def _meet(lanes, runs, of):
     return NEVER, np.int64(-1), np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _first_meeting(lanes, link):
     """Return (moment, transfer, other) of the first meeting on a link."""
     count = 0

@@ -85,7 +85,7 @@ def _serve(arcs, batches, flow, count, active, y, level):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _grow(arcs, batches, flow, count, active):
     """Let active batches take whatever they may take whole, the lowest level first."""
     level = 0
@@ -163,7 +163,7 @@ def _split(arcs, batches, flow, batch, new, amount):
     add_batch(arcs, batches, flow, batch)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _rows(array, rows):
     longer = np.zeros((rows, *array.shape[1:]), array.dtype)
     for i in range(array.size):
@@ -171,7 +171,7 @@ def _rows(array, rows):
     return longer
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _grown(batches, rows):
     return Batches(
         _rows(batches.size, rows),
@@ -192,7 +192,7 @@ def _first_stuck(batches, count):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _seeds(gpus, arcs, roots, trees):
     """Return one batch per root, and rows for those that splits will make."""
     rows = 2 * roots.size + 16

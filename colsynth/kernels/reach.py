@@ -7,7 +7,7 @@ import numpy as np
 from colsynth.kernels.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def reach(out_first, out, target, starts):
     """Return whether each GPU can be reached from one of `starts`, bool (N,).
 

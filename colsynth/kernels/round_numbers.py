@@ -7,7 +7,7 @@ import numpy as np
 from colsynth.kernels.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _windows(begins, other, apart):
     """Return the earliest and the latest round of every transfer, int64 (T,) each."""
     n = begins.size - 1

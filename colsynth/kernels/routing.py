@@ -169,7 +169,7 @@ def _path(source, search, node, path):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _grow(table, source, search, holders, wanted, edges, begin):
     """Append the tree of one chunk with several targets; return its end."""
     sought = np.zeros(table.out_first.size - 1, np.bool_)

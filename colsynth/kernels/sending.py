@@ -93,7 +93,7 @@ def _before(tasks, piles, a, b):
     return piles.place[a] < piles.place[b]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _add(tasks, piles, task):
     """Put a ready task onto its hop's heap."""
     h = tasks.hop[task]
@@ -161,7 +161,7 @@ def _collect(fabric, agenda, tasks, piles):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _by_urgency(fabric, tasks, piles, order):
     """Return the hops that have a task, the most urgent first."""
     count = 0

@@ -30,7 +30,7 @@ TOLERANCE = 1e-3
 MOST_VISITS = 8
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def other_links(first, route, links):
     """Return the other link on the route of each entry, int32.
 

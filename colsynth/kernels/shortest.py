@@ -63,7 +63,7 @@ def _last_hops(u, first, tail, distance, row, mask):
                 mask[v] |= bit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _grouped(mask, weight, chosen):
     """Return (masks, weights): the distinct masks of the chosen nodes, ascending, and sums."""
     total = 0
@@ -84,7 +84,7 @@ def _grouped(mask, weight, chosen):
     return masks, sums
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _flow(masks, supply, limit):
     """Send supplies to allowed arcs within limits: (flow (g, d), arcs that hold too little).
 
@@ -164,7 +164,7 @@ def _within(masks, sums, capacity, arcs):
     return p, q
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _worst_by_flow(masks, sums, capacity):
     """Return (p, q, arcs) of the largest ratio, by Newton's method on violated sets."""
     arcs = np.int64(0)
@@ -200,7 +200,7 @@ def _worst_by_subsets(count, held):
     return p, q, arcs
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _held(capacity):
     """Return the capacity of every set of arcs."""
     found = np.zeros(1 << capacity.size, np.int64)
@@ -265,7 +265,7 @@ def step_loads(first, tail, capacity, distance, row, receivers, weight):
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _limits(masks, sums, capacity, p, q):
     """Return the smallest limits floor(U capacity), U from p / q up, that hold all whole units."""
     limit = capacity * p // q
@@ -282,7 +282,7 @@ def _limits(masks, sums, capacity, p, q):
             limit[j] = max(limit[j], capacity[j] * top // bottom)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _deal(quota, chosen, mask, masks, start, arc, at, units):
     """Give the units of every node arcs in proportion to what is left of its group's quota."""
     d = quota.shape[1]

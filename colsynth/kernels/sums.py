@@ -97,7 +97,7 @@ def execute(order, kind, count, source, target, match, chunk, rank, words, memor
     return _resized(found, many), undefined[:lacking].copy(), span, sent[:used].copy()
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _empty(chunk, rank, words):
     """Return numbers without a sum."""
     fault = np.zeros(rank.size, np.int64)
@@ -108,7 +108,7 @@ def _empty(chunk, rank, words):
     return Numbers(chunk.copy(), rank, ranks, nothing, nothing.copy(), fault, step)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _sum(found, table, many, one, other, step):
     """Return numbers, the table that finds sums, how many numbers there are, and a sum."""
     one, other = min(one, other), max(one, other)
@@ -179,7 +179,7 @@ def _join(found, row, number):
     return twice
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _resized(found, many):
     """Return the same numbers, with room for some, or without room for more."""
     leaves, kept = found.rank.size, min(many, found.chunk.size)

@@ -61,7 +61,7 @@ PLACE, TOTAL, NODES, ARCS = 0, 1, 2, 3
 """Of `Flow.state`: where all has arrived, how much, and how many nodes and arcs are in use."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def flow_of(arcs, batches, count):
     """Return the flow before any batch takes part."""
     gpus, m, rows = arcs.gpus, arcs.tail.size, batches.size.size

@@ -98,7 +98,7 @@ class Threadblocks(NamedTuple):
     holder: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def no_threadblocks(ops, ranks, channels, pairs, ways):
     """Return threadblocks with room for so many operations, ranks, channels, pairs and ways."""
     table = np.zeros((ops, 9), np.int64)

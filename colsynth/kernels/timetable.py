@@ -153,7 +153,7 @@ def timetable(tasks, due, blocks, room):
     return block, begin, done == count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _followers(tasks):
     """Return who needs each task, one after the other, as (where they begin, tasks)."""
     count = tasks.group.size
@@ -171,7 +171,7 @@ def _followers(tasks):
     return begins, found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _no_queues(tasks, groups, size):
     """Return empty queues with room for all tasks."""
     count = tasks.group.size

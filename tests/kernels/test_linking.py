@@ -4,12 +4,12 @@ from numba.core.compiler import Flags
 from colsynth.kernels.compiled import njit
 
 
-@njit(cache=False)
+@njit(cache=False, allocates=True)
 def _room(n):
     return np.zeros(n, np.int64)
 
 
-@njit(cache=False)
+@njit(cache=False, allocates=True)
 def squares(n):
     found = _room(n)
     for i in range(n):
