@@ -73,7 +73,6 @@ def leave(first, route, place, base, load, member, flow, across, ceiling, c):
 @njit(cache=True, nogil=True)
 def _fair_level(link, capacity, first, route, base, load, flow, across, ceiling, level, limits):
     """Return the level of a link, given the caps of its flows and the other levels."""
-    # Without `min` and with no count of zero nothing can raise: numba counts no references.
     count, start, room = load[link], base[link], capacity[link]
     total = 0.0
     for i in range(count):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,21 +97,21 @@ def tile_message(machine: Machine, profile: Profile, size: int, most: int | None
         from colsynth.runtimes.plans.shape import tiling
 
         room, depth = tiling(machine.program, size)
-    group = max(1, min(profile.max_count, room // max(1, math.ceil(chunk))))
-    tiles = max(1, math.ceil(chunk / room))
+    group = max(1, min(profile.max_count, room // max(1, ceil(chunk))))
+    tiles = max(1, ceil(chunk / room))
     tile = min(chunk, float(room))
     widest = max(1, int(machine.pieces.max(initial=1)))
     largest = min(group, widest) * tile
-    slices = min(model.slices[protocol], max(1, math.ceil(largest / model.least_slice[protocol])))
+    slices = min(model.slices[protocol], max(1, ceil(largest / model.least_slice[protocol])))
     each = _calls(machine, group) * slices
-    simulated = min(tiles, max(LEAST_TILES, (most or SLICES) // max(1, each)))
+    simulated = max(LEAST_TILES, (most or SLICES) // max(1, each))
     return Tiling(
         group=group,
         chunk=chunk,
         tile=tile,
         last=chunk - (tiles - 1) * tile,
         tiles=tiles,
-        simulated=simulated,
+        simulated=_worth(tiles, simulated),
         slices=slices,
         depth=depth * slices,
     )
@@ -134,10 +134,15 @@ def run(
     """
     tiling = tile_message(machine, profile, size, most)
     found = _executed(machine, size, tiling, trace=trace)
-    while _is_short(machine, found):
-        tiling = replace(tiling, simulated=min(tiling.tiles, 2 * tiling.simulated))
+    while more := _more(machine, found):
+        tiling = replace(tiling, simulated=more)
         found = _executed(machine, size, tiling, trace=trace)
     return found
+
+
+def _worth(tiles: int, wanted: int) -> int:
+    """Return how many tiles to simulate where so many are wanted: all if few were left out."""
+    return tiles if 2 * tiles <= 3 * wanted else wanted
 
 
 def _executed(machine: Machine, size: int, tiling: Tiling, *, trace: bool) -> Run:
@@ -170,13 +175,19 @@ def _calls(machine: Machine, group: int) -> int:
     return int(np.maximum(1, -(-machine.pieces // group)).sum())
 
 
-def _is_short(machine: Machine, found: Run) -> bool:
-    """Whether more tiles are to be simulated to see the rhythm, and that takes little time."""
+def _more(machine: Machine, found: Run) -> int:
+    """Return how many tiles to simulate in order to see the rhythm, 0 for no more.
+
+    That is one and a half times as many, or as many as suffice if the share of those in the rhythm
+    stays: twice as many at most, or four times where none is. It must take little time.
+    """
     tiling = found.tiling
     if found.steady >= min(STEADY, tiling.tiles):
-        return False
+        return 0
     each = _calls(machine, tiling.group) * tiling.slices
-    return 2 * tiling.simulated * each <= MOST_SLICES
+    likely = STEADY / max(1, found.steady)
+    wanted = ceil(tiling.simulated * max(1.5, min(likely, 2 if found.steady else 4)))
+    return _worth(tiling.tiles, wanted) if wanted * each <= MOST_SLICES else 0
 
 
 def _steady(machine: Machine, block_end: Floats, tile_end: Floats) -> int:
