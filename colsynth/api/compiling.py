@@ -124,7 +124,7 @@ def compile(  # noqa: A001 - the verb of this package
     """
     from colsynth.compile.groups import machines_of
     from colsynth.compile.request import Request
-    from colsynth.pipeline.target import aim
+    from colsynth.pipeline.target import aim, usual_protocol
     from colsynth.runtimes.catalog import profile
 
     stated, size = _of_sketch(problem, algorithm, passes, size)
@@ -135,9 +135,8 @@ def compile(  # noqa: A001 - the verb of this package
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
     level = _checked_level(algorithm, level, passes)
-    target = aim(
-        machine, library, protocol or "Simple", min_bytes, max_bytes, seed=seed, progress=progress
-    )
+    first = protocol or usual_protocol(machine, library)
+    target = aim(machine, library, first, min_bytes, max_bytes, seed=seed, progress=progress)
     request = Request(
         algorithm=None if algorithm == AUTO else algorithm,
         passes=passes,
@@ -217,8 +216,8 @@ def _settings(
     if "trees" in settings:
         settings["trees"] = str(settings["trees"])
         require_trees(settings["trees"], "--trees")
-    if algorithm in _TIMED:
-        settings |= {n: v for n, v in (("size", size), ("budget", budget)) if v is not None}
+    if algorithm in _TIMED and budget is not None:
+        settings["budget"] = budget
     if "max_height" in settings:
         require_least("--max-height", settings["max_height"], 1)
     if size is not None:

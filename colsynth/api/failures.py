@@ -71,7 +71,7 @@ def survey(
     runtime: str = "msccl",
     algorithm: str | None = None,
     trees: str | None = None,
-    protocol: str = "Simple",
+    protocol: str | None = None,
     model: Model | None = None,
     seed: int = 0,
     jobs: int = 1,
@@ -114,6 +114,7 @@ def survey(
     """
     from colsynth.compile.groups import machine_of
     from colsynth.jobs.workers import Workers, require_jobs
+    from colsynth.pipeline.target import usual_protocol
     from colsynth.runtimes.catalog import profile
     from colsynth.search.levels import first_algorithms
     from colsynth.survey import SurveyCase
@@ -123,7 +124,9 @@ def survey(
     require_problem(problem, "survey")
     require_jobs(jobs)
     kinds = read_kinds(failures)
-    problem = machine_of(problem, profile(runtime))
+    library = profile(runtime)
+    problem = machine_of(problem, library)
+    protocol = protocol or usual_protocol(problem, library)
     algorithm = algorithm or first_algorithms(problem.collective)[0]
     number = whole_seed(seed)
     case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, number, model)

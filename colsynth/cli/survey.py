@@ -112,7 +112,7 @@ def survey(
             runtime=runtime,
             algorithm=algorithm,
             trees=trees,
-            protocol=protocol or "Simple",
+            protocol=protocol,
             model=constants,
             seed=seed,
             folder=output,

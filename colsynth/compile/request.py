@@ -70,9 +70,11 @@ class Request:
             algorithm=self.algorithm,
             settings=dict(self.settings),
             protocol=None if self.any_protocol else protocol,
+            usual=protocol,
             passes=self.passes,
             level=self.level,
             rounds=rounds,
+            size=self.size,
         )
 
     def check(self) -> None:

@@ -41,9 +41,7 @@ class LowerTimed:
     name: ClassVar[str] = "lower-timed"
     takes: ClassVar[type] = TimedSchedule
     gives: ClassVar[type] = ChunkProgram
-    choices: ClassVar[tuple[Choice, ...]] = (
-        Choice("instances", (1, 2, 4, 8), ladder=True, cuts=True),
-    )
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (1, 2, 4, 8), cuts=True),)
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 1)

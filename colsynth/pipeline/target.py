@@ -60,6 +60,17 @@ def aim(
     return target if progress is None else replace(target, progress=progress)
 
 
+def usual_protocol(problem: Problem, profile: Profile) -> str:
+    """Return the protocol where the user names none: LL128 where Simple would hang (CS221)."""
+    return "LL128" if _hangs(problem, profile) else "Simple"
+
+
+def _hangs(problem: Problem, profile: Profile) -> bool:
+    """Whether a collective hangs with Simple (contract, rule C04)."""
+    several = len(problem.topology.boxes) > 1
+    return profile.xml and problem.collective.rooted and several
+
+
 def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None:
     collective = problem.collective
     if collective not in profile.collectives:
@@ -82,9 +93,7 @@ def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None
         note = "a rank may finish the next call before others have read the packets of this one"
         advice = "use --protocol Simple"
         raise LimitError(Diagnostic("CS221", phrase, notes=(note,), help=advice))
-    if profile.plans or profile.rounds:
-        return
-    if collective.rooted and protocol == "Simple" and len(problem.topology.boxes) > 1:
+    if protocol == "Simple" and _hangs(problem, profile):
         raise LimitError(
             Diagnostic(
                 "CS221",

@@ -20,6 +20,9 @@ PATTERNS = tuple(name for name in ALGORITHMS if name not in OWN)
 BASELINES = tuple(name for name in PATTERNS if name not in ("rails", "pipelined"))
 """The patterns of libraries; the others are colsynth's own."""
 
+TIMED = "ten"
+"""The algorithm of timed schedules, which may be for one size or for large messages."""
+
 HEAVY = "exact"
 """The algorithm that is tried only where it is asked for, or on the highest level."""
 
@@ -61,7 +64,7 @@ LATE = ("match-chunks.chunks_per_gpu",)
 
 More chunks of a timed schedule are twice the work: an alltoall by rccl on eight DGX A100, where
 `two-level` wins in any case, takes 19 s like this, and 30 otherwise. They are left out where they
-cannot help much (`colsynth.search.chunks`): 72 GPUs on a switch take 6 s so, and took 10.
+cannot help much (`colsynth.search.timed`): 72 GPUs on a switch take 6 s so, and took 10.
 """
 
 REPEATED = ("match-chunks.chunks_per_gpu", "lower-forest.instances", "lower-timed.instances")
@@ -113,6 +116,17 @@ WAITING = 2
 Shortest-path trees swept by themselves: a reduce-scatter of 64 KiB on an MI250 by msccl takes 21 us
 instead of 25, an allreduce of 1 MiB by rccl 93 instead of 102; of 168 cases 5 gain, 6 to 16 %.
 """
+
+RIVAL = 1.4
+"""A timed schedule within this factor of the best plan is varied too, by itself.
+
+Of 93 cases of 5 to 20 GPUs, 17 are faster so, or by trying both sizes and all numbers of copies, by
+1 to 13 %; an allgather of 1 MiB by msccl on two MI300X takes 23.3 us instead of 24.2. With 2, two
+of them gain another 1 and 5 %, and allreduces take twice the work for nothing.
+"""
+
+SLACK = 1.1
+"""A program within this factor of the floor has no timed schedule varied beside it."""
 
 PROMISING = 4
 """An algorithm is varied further while its best plan is within this factor of the best of all."""

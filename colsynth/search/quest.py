@@ -9,20 +9,20 @@ from itertools import islice
 
 from colsynth.bounds.runtime import Optimum, runtime_bounds
 from colsynth.jobs.beside import Beside
-from colsynth.model import AllreduceBound, Problem
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.ahead import Seen, learn, seen_by
 from colsynth.search.case import Case, usable_protocols
-from colsynth.search.chunks import needless
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
+from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.levels import (
     FAR,
     LATE,
     LEVELS,
     OWN,
     PATTERNS,
+    TIMED,
     WAITING,
     Level,
     first_algorithms,
@@ -33,32 +33,12 @@ from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.searcher import Alternatives, Searcher
+from colsynth.search.timed import needless, not_varied, with_chunks
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 from colsynth.synthesis.baselines.pipelined_numbers import least_seconds
 
 _TREES, _GRID = "pack-trees.trees", "pack-trees.grid"
-
-
-def is_fabric(problem: Problem) -> bool:
-    """Whether shortest-path trees are worth a search: equal direct links, not between all GPUs."""
-    from colsynth.bounds.direct import is_direct
-
-    topology = problem.topology
-    return (
-        problem.collective in PHASES
-        and not problem.groups
-        and is_direct(topology)
-        and len({link.bandwidth for link in topology.links}) == 1
-        and len(topology.links) < topology.size * (topology.size - 1)
-    )
-
-
-def gains_by_free_roots(optimum: Optimum) -> bool:
-    """Whether the bound of an allreduce is better with free roots."""
-    from colsynth.synthesis.forest.rate import TOLERANCE
-
-    return isinstance(optimum, AllreduceBound) and optimum.gain > TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -86,7 +66,7 @@ class Quest:
     ) -> Quest:
         """Return a search that has not begun, given the bound of the links."""
         case = workshop.case
-        protocols: tuple[str, ...] = (wish.protocol or "Simple",)
+        protocols: tuple[str, ...] = (wish.protocol or wish.usual,)
         if LEVELS[wish.level].sweep and wish.protocol is None:
             protocols = usable_protocols(case)
         least = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
@@ -162,7 +142,7 @@ class Quest:
             known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
         others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
         allowed = (name for name in others if self.wish.allows(name) and name in known)
-        return [(self.wish.start(name),) for name in allowed]
+        return [(plan,) for name in allowed for plan in self.wish.starts(name)]
 
     def _try_others(self) -> None:
         """Try all other algorithms, with all protocols, then variants with the best of these."""
@@ -179,6 +159,8 @@ class Quest:
         searcher.most_work = level.work * self._case.problem.topology.size * (1 + several)
         anything = self.wish.algorithm is None
         if level.sweep:
+            tried = {plan.algorithm for plan in searcher.found}
+            searcher.try_all([(x,) for x in self.wish.starts(TIMED)] if tried == {TIMED} else [])
             wanted = anything and searcher.means.beside and not searcher.is_near()
             with Beside(self._ahead, wanted=wanted) as ahead:
                 self.sweep(ahead, anything=anything)
@@ -207,6 +189,7 @@ class Quest:
     def _try_rivals(self, ahead: Beside[Seen] | None = None) -> None:
         """Search among other trees, each for itself: choices that suit many trees mislead few."""
         searcher = self.searcher
+        searcher.try_all(with_chunks(searcher, self.wish, self.optimum))
         rivals = tuple(self._rivals())
         if rivals and ahead is not None:
             learn(searcher, ahead.result())
@@ -235,6 +218,8 @@ class Quest:
         """
         from colsynth.synthesis.forest.rate import FARTHEST, fewest_trees
 
+        for plan in not_varied(self.searcher, self.wish):
+            yield plan, frozenset()
         problem = self._case.problem
         if problem.collective not in PHASES or problem.groups:
             return

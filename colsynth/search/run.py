@@ -10,12 +10,13 @@ from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.found import Found, found_by
+from colsynth.search.kinds import gains_by_free_roots
 from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
 from colsynth.search.means import Means, Progress
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-from colsynth.search.quest import Quest, gains_by_free_roots
+from colsynth.search.quest import Quest
 from colsynth.search.searcher import Searcher
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
@@ -49,7 +50,7 @@ def find_plan(
         optimum = best_optimum(case.problem)
     quest = Quest.of(workshop, objective, wish, means, optimum)
     if wish.passes is not None:
-        given = Plan("passes", wish.protocol or "Simple", wish.passes)
+        given = Plan("passes", wish.protocol or wish.usual, wish.passes)
         quest.searcher.try_all([tuple(quest.counted(given))])
     else:
         quest.begin()
@@ -116,7 +117,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
             floors, free_roots = outlook
             free = replace(own, budget=None)
             again = Searcher(workshop, objective, free, protocols, floors=floors, known=found)
-            quest = Quest(wish, again, free_roots)
+            quest = Quest(replace(wish, size=case.sizes[place]), again, free_roots)
             quest.begin()
             if again.best() is not None:
                 quest.improve(LEVELS[DEFAULT_LEVEL])

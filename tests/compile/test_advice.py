@@ -63,5 +63,11 @@ def test_large_machines_are_not_tried(monkeypatch, capsys):
 def test_other_refusals_keep_their_own_advice():
     topology = api.load_topology("dgx-a100", nodes=2)
     with pytest.raises(LimitError, match="use --protocol LL128") as caught:
-        api.compile(api.make_problem(topology, "broadcast"), "rccl")
+        api.compile(api.make_problem(topology, "broadcast"), "rccl", protocol="Simple")
     assert caught.value.diagnostic.code == "CS221"
+
+
+@pytest.mark.parametrize("options", [{}, {"size": 1 << 20}, {"level": 0}, {"algorithm": "tree"}])
+def test_a_broadcast_over_a_network_has_another_protocol_than_simple_by_default(options):
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "broadcast")
+    assert api.compile(problem, "msccl", **options).artefacts[0].program.header.protocol != "Simple"

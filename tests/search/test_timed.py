@@ -1,0 +1,65 @@
+"""Timed schedules: for the size or for large messages, with as many copies and chunks as help."""
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import LimitError
+
+LINE = """
+version: 1
+name: line
+nodes:
+  - {name: g0, kind: gpu}
+  - {name: g1, kind: gpu}
+  - {name: g2, kind: gpu}
+  - {name: g3, kind: gpu}
+links:
+  - {from: g0, to: g1, bandwidth: 100 GB/s, latency: 0.7 us}
+  - {from: g1, to: g2, bandwidth: 10 GB/s, latency: 0.7 us}
+  - {from: g2, to: g3, bandwidth: 50 GB/s, latency: 0.7 us}
+"""
+"""Trees lead on it, until a timed schedule has 16 chunks per GPU."""
+
+
+def seconds(topology, collective, runtime, size, **options):
+    problem = api.make_problem(topology, collective)
+    return api.compile(problem, runtime, size=size, **options).predicted[0].seconds
+
+
+@pytest.mark.parametrize(
+    ("machine", "collective", "runtime", "size"),
+    [
+        ("torus:3x4", "alltoall", "rccl", 384 << 20),
+        ("mesh:3x3", "alltoall", "msccl", 1 << 20),
+        ("torus:2x3", "allgather", "rccl", 48 << 20),
+        (LINE, "broadcast", "rccl", 1 << 20),
+    ],
+)
+def test_no_timed_schedule_with_copies_is_faster_than_the_default(
+    tmp_path, machine, collective, runtime, size
+):
+    if "\n" in machine:
+        path = tmp_path / "line.yaml"
+        path.write_text(machine)
+        machine = path
+    topology = api.load_topology(machine)
+    ours = seconds(topology, collective, runtime, size)
+    for copies in (None, 1, 2, 4):
+        own = {} if copies is None else {"instances": copies}
+        try:
+            other = seconds(topology, collective, runtime, size, algorithm="ten", **own)
+        except LimitError:
+            continue
+        assert ours <= other * 1.01
+
+
+def test_a_schedule_for_large_messages_is_tried_beside_that_for_the_size():
+    topology, size = api.load_topology("mi250"), 1 << 20
+    default = seconds(topology, "alltoall", "msccl", size)
+    passes = "match-chunks{size=1048576,gap=latency},lower-timed{instances=4},coalesce-chunks,"
+    passes += "order-transfers,place-slots,assign-threadblocks{strategy=spread},spell-dependencies"
+    for protocol in ("Simple", "LL128"):
+        sized = seconds(topology, "alltoall", "msccl", size, passes=passes, protocol=protocol)
+        large = passes.replace("size=1048576,", "")
+        free = seconds(topology, "alltoall", "msccl", size, passes=large, protocol=protocol)
+        assert default <= min(sized, free) * 1.001
