@@ -134,17 +134,16 @@ class _Unsaver:
         self._order()
 
     def _order(self) -> None:
-        """Let what arrives wait for the sends from the same place."""
-        leaves = {
-            slot.offset + k: where
-            for where, slot in self.sources.items()
-            for k in range(self._at(where).count)
-        }
+        """Let what arrives wait for all sends from the same place: a chunk may leave twice."""
+        leaves: dict[int, set[Place]] = defaultdict(set)
+        for where, slot in self.sources.items():
+            for chunk in range(slot.offset, slot.offset + self._at(where).count):
+                leaves[chunk].add(where)
         for where, _, step in self._steps():
             if step.target is not None and step.target.buffer == "o":
                 first = step.target.offset
-                found = {leaves[k] for k in range(first, first + step.count) if k in leaves}
-                self.behind[where] |= found
+                for chunk in range(first, first + step.count):
+                    self.behind[where] |= leaves.get(chunk, set())
 
     def _at(self, where: Place) -> Step:
         return self.whole.threadblocks[where[0]].steps[where[1]]

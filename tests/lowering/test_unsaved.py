@@ -130,3 +130,22 @@ def test_who_waited_for_a_send_still_waits_for_what_stood_before_it():
         *others, both = gpu.threadblocks
         assert [step.op for step in both.steps] == ["s", "r"]
         assert [block.steps[0].waits for block in others] == [(Wait(2, 1),), (Wait(2, 0),)]
+
+
+def test_what_arrives_waits_for_every_send_from_its_place():
+    program = pair("sr", "sr")
+    gpus = []
+    for gpu in program.gpus:
+        both, save = gpu.threadblocks
+        again = Step("s", Slot("s", 0), None, 1, (Wait(1, 0),))
+        aside = Step("r", None, Slot("s", 1), 1)
+        other = Threadblock(2, 1 - gpu.rank, 1 - gpu.rank, 1, (again, aside))
+        gpus.append(replace(gpu, scratch_chunks=2, threadblocks=(both, save, other)))
+    header = replace(program.header, max_bytes=1 << 20)
+    done = without_saves(replace(program, header=header, gpus=tuple(gpus)), PLANS)
+    for gpu in done.gpus:
+        assert {step.source for b in gpu.threadblocks for step in b.steps if step.op == "s"} == {
+            Slot("i", 1 - gpu.rank)
+        }
+    report = api.verify(runtimes.write(done, PLANS.profile), "mscclpp")
+    assert report.ok, report.findings
