@@ -4,18 +4,21 @@ import json
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 
 from colsynth import api
 from colsynth.errors import ColsynthError, DefectError, LimitError
+from colsynth.model import Collective, Gpu, Header, Slot, Step, Threadblock, ThreadblockProgram
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile, read, write
 from colsynth.runtimes.plans.estimate import most_operations
-from colsynth.runtimes.plans.form import Op, operations
+from colsynth.runtimes.plans.form import Op, Operand, operations
 from colsynth.runtimes.plans.sequence import Sequence
 from colsynth.runtimes.plans.shape import PlanShape
 from colsynth.runtimes.plans.writer import plan_of
 from colsynth.search.wish import configured
+from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE, buffer_chunks, layout
 from tests.verify.plans.test_execution import PAIRS
 
 MESH = api.load_topology("mesh:2x2")
@@ -165,3 +168,31 @@ def test_joined_operations_name_no_more_than_one_operation_can():
     waits = [("wait", 8), ("wait", 8), ("wait", 4)]
     takes, gives = ([(name, 16), (name, 16), (name, 3)] for name in ("sem_acquire", "sem_release"))
     assert told == [*waits, *takes, ("nop", 0), *gives]
+
+
+@pytest.mark.parametrize("collective", ["alltoall", "allreduce", "allgather", "reduce-scatter"])
+@pytest.mark.parametrize("mode", [IN_PLACE, OUT_OF_PLACE])
+def test_a_nop_parts_operations_that_touch_one_place_of_a_call(collective, mode):
+    inside = mode == IN_PLACE
+    header = Header("three", Collective(collective), "LL", 3, 6, 1, inside, not inside)
+    inputs, outputs = buffer_chunks(header)
+    gpus = [Gpu(rank, inputs, outputs, 2, ()) for rank in range(3)]
+    shape = PlanShape(ThreadblockProgram(header, tuple(gpus)))
+    base = layout(header, mode, np.full(3, 2)).base
+    for gpu, mine, theirs in product(gpus, range(inputs), range(outputs)):
+        row = Sequence(lies_in=shape.lies_in(gpu))
+        away = Operand(0, 1, buffer_id=0)
+        row.add(Op("ppkt", (Operand(mine, 1, "i"),), (away,), channel_type="memory"))
+        row.add(Op("upkt", (Operand(1, 1, "s"),), (Operand(theirs, 1, "o"),)))
+        same = int(base[gpu.rank, 0] + mine == base[gpu.rank, 1] + theirs)
+        assert [op.name for op in row.ops] == ["ppkt", *["nop"] * same, "upkt"]
+
+
+def test_packets_may_land_where_a_threadblock_has_just_sent_from():
+    header = Header("two", Collective.ALLTOALL, "LL", 2, 2, 1, True, False, max_bytes=1 << 20)
+    gpus = []
+    for rank, peer in ((0, 1), (1, 0)):
+        steps = Step("s", Slot("i", peer), None, 1), Step("r", None, Slot("o", peer), 1)
+        gpus.append(Gpu(rank, 2, 2, 1, (Threadblock(0, peer, peer, 0, steps),)))
+    report = api.verify(write(ThreadblockProgram(header, tuple(gpus)), MSCCLPP), "mscclpp")
+    assert report.ok, report.findings

@@ -35,6 +35,8 @@ class Links:
     folds : dict
         Of further connections whose messages are added, by rank and channel: the index in the
         list of memory channels, and the first slot.
+    lies_in : dict
+        Of the rank, as `PlanShape.lies_in` returns it.
     """
 
     kind_in: str
@@ -48,6 +50,7 @@ class Links:
     acquires: dict[int, tuple[int, ...]]
     releases: dict[int, tuple[int, ...]]
     folds: dict[tuple[int, int], tuple[int, int]]
+    lies_in: dict[str, tuple[str, int]]
 
 
 class BlockWriter:
@@ -58,7 +61,7 @@ class BlockWriter:
 
     def __init__(self, block: Threadblock, shape: PlanShape, links: Links) -> None:
         self.block, self.shape, self.links = block, shape, links
-        self.out = Sequence()
+        self.out = Sequence(lies_in=links.lies_in)
         self.slot, self.remote, self.stage = links.slot_in, links.slot_out, links.stage
         self.credited = shape.packets
         self.sends = links.channel_out >= 0

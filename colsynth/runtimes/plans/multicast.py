@@ -136,7 +136,7 @@ class _Writer:
         returned, filled, stored = (
             range((3 * team + which) * count, (3 * team + which + 1) * count) for which in range(3)
         )
-        out = Sequence()
+        out = Sequence(lies_in=self.shape.lies_in(self.gpu))
         channels = BlockChannels("switch", (0,))
         if role == count:
             _semaphores(out, "sem_acquire", filled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from colsynth.runtimes.plans.form import Op
@@ -23,9 +24,16 @@ class Sequence:
 
     Between two nops nothing is ordered but a thread with itself, so a nop stands behind a wait
     or an operation on data before anything that relies on it.
+
+    Parameters
+    ----------
+    ops : list of Op
+    lies_in : mapping
+        As `colsynth.runtimes.plans.shape.PlanShape.lies_in` returns it.
     """
 
     ops: list[Op] = field(default_factory=list)
+    lies_in: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     _waited: bool = False
     _touched: list[tuple[str, int, int, bool]] = field(default_factory=list)
 
@@ -34,7 +42,7 @@ class Sequence:
         if op.name in _OWN:
             self._wait(op)
             return
-        accesses = _accesses(op)
+        accesses = self._accesses(op)
         speaks = op.name in _SPEAKS or op.channel_type == "port"
         if self._waited or (speaks and self._touched) or self._overlaps(accesses):
             self.nop()
@@ -59,6 +67,17 @@ class Sequence:
             self.ops.append(op)
         self._waited = True
 
+    def _accesses(self, op: Op) -> list[tuple[str, int, int, bool]]:
+        """Return the local chunks that an operation touches: memory, first, count, if written."""
+        each = [(operand, False) for operand in op.src_buff]
+        each += [(operand, True) for operand in op.dst_buff[:1]]
+        found = []
+        for operand, writes in each:
+            if operand.type is not None:
+                memory, start = self.lies_in.get(operand.type, (operand.type, 0))
+                found.append((memory, start + operand.index, operand.size, writes))
+        return found
+
     def _overlaps(self, accesses: list[tuple[str, int, int, bool]]) -> bool:
         return any(
             one[0] == other[0]
@@ -71,7 +90,7 @@ class Sequence:
 
     def closed(self) -> tuple[Op, ...]:
         """Return the operations as the body of a loop: its end and its start are neighbours."""
-        turned = Sequence([], self._waited, list(self._touched))
+        turned = Sequence([], self.lies_in, self._waited, list(self._touched))
         for op in self.ops:
             if op.name == "nop":
                 turned.nop()
@@ -96,10 +115,3 @@ def _joined(one: Op, other: Op) -> Op:
         channel_type=one.channel_type,
         semaphore_ids=one.semaphore_ids + other.semaphore_ids,
     )
-
-
-def _accesses(op: Op) -> list[tuple[str, int, int, bool]]:
-    """Return the local chunks that an operation touches: buffer, first, count, whether written."""
-    each = [(operand, False) for operand in op.src_buff]
-    each += [(operand, True) for operand in op.dst_buff[:1]]
-    return [(o.type, o.index, o.size, writes) for o, writes in each if o.type is not None]

@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.model import RECEIVES, SENDS, Step, Threadblock, ThreadblockProgram
+from colsynth.model import RECEIVES, SENDS, Gpu, Step, Threadblock, ThreadblockProgram
 from colsynth.runtimes.plans.form import SCRATCH_BYTES
 
 ALIGNED = 16
@@ -174,6 +174,19 @@ class PlanShape:
     def place(self, offset: int) -> int:
         """Return where a chunk of the program's own scratch lies."""
         return 2 * self.stages_end + offset if self.packets else offset
+
+    def lies_in(self, gpu: Gpu) -> dict[str, tuple[str, int]]:
+        """Return which buffer of a rank lies in another in place: that one, and from where there.
+
+        An allgather's input is the rank's shard of its output, a reduce-scatter's output that of
+        its input, and those of other collectives are one (contract 4.8).
+        """
+        if not self.program.header.in_place:
+            return {}
+        inputs, outputs = gpu.input_chunks, gpu.output_chunks
+        if outputs < inputs:
+            return {"o": ("i", gpu.rank * outputs)}
+        return {"i": ("o", gpu.rank * inputs if inputs < outputs else 0)}
 
     @cached_property
     def thrown(self) -> dict[tuple[int, int], int]:

@@ -167,6 +167,7 @@ class _Gpu:
             acquires=acquires,
             releases=releases,
             folds=folds,
+            lies_in=shape.lies_in(self.gpu),
         )
         if kind_out == "port" and out is not None:
             sends = (step for step in block.steps if step.op in SENDS)
