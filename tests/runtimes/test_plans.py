@@ -188,11 +188,15 @@ def test_a_nop_parts_operations_that_touch_one_place_of_a_call(collective, mode)
         assert [op.name for op in row.ops] == ["ppkt", *["nop"] * same, "upkt"]
 
 
-def test_packets_may_land_where_a_threadblock_has_just_sent_from():
-    header = Header("two", Collective.ALLTOALL, "LL", 2, 2, 1, True, False, max_bytes=1 << 20)
+@pytest.mark.parametrize("protocol", ["LL", "Simple"])
+@pytest.mark.parametrize("boxes", [(0, 0), (0, 1)])
+@pytest.mark.parametrize("most", [1 << 20, 1 << 31])
+def test_data_may_land_where_a_threadblock_has_just_sent_from(protocol, boxes, most):
+    header = Header("two", Collective.ALLTOALL, protocol, 2, 2, 1, True, False, boxes=boxes)
     gpus = []
     for rank, peer in ((0, 1), (1, 0)):
         steps = Step("s", Slot("i", peer), None, 1), Step("r", None, Slot("o", peer), 1)
         gpus.append(Gpu(rank, 2, 2, 1, (Threadblock(0, peer, peer, 0, steps),)))
-    report = api.verify(write(ThreadblockProgram(header, tuple(gpus)), MSCCLPP), "mscclpp")
+    program = ThreadblockProgram(replace(header, max_bytes=most), tuple(gpus))
+    report = api.verify(write(program, MSCCLPP), "mscclpp")
     assert report.ok, report.findings

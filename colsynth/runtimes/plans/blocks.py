@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from colsynth.model import RECEIVES, SENDS, Slot, Step, Threadblock
 from colsynth.runtimes.plans.form import Loop, Op, Operand
 from colsynth.runtimes.plans.sequence import OP_SEMAPHORES, Sequence
-from colsynth.runtimes.plans.shape import CREDITS, Form, PlanShape, staged
+from colsynth.runtimes.plans.shape import CREDITS, Form, PlanShape
 
 _FUSED = frozenset({"rcs", "rrs", "rrcs"})
 
@@ -126,7 +126,7 @@ class BlockWriter:
             return
         far = self.remote
         self.remote += step.count
-        if staged(step, False) and self.links.kind_out == "port":
+        if self.shape.staged(step) and self.links.kind_out == "port":
             self.stage += step.count
         if self.links.kind_out == "memory":
             self.out.add(self._signal("memory", self.links.channel_out))
@@ -164,7 +164,7 @@ class BlockWriter:
 
     def _stage(self, step: Step, k: int, size: int) -> Operand | None:
         port = self.links.kind_out == "port"
-        return Operand(self.stage + k, size, "s") if port and staged(step, False) else None
+        return Operand(self.stage + k, size, "s") if port and self.shape.staged(step) else None
 
     def _sent(self, step: Step, source: Operand, k: int) -> Operand:
         far = Operand(self.remote + k, source.size, buffer_id=0)

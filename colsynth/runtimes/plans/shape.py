@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.model import RECEIVES, SENDS, Gpu, Step, Threadblock, ThreadblockProgram
+from colsynth.model import RECEIVES, SENDS, Collective, Gpu, Step, Threadblock, ThreadblockProgram
 from colsynth.runtimes.plans.form import SCRATCH_BYTES
 
 ALIGNED = 16
@@ -157,9 +157,24 @@ class PlanShape:
     def stages(self) -> tuple[int, ...]:
         """Per rank, the staging chunks that sends over ports need."""
         return tuple(
-            sum(staged(step, self.packets) * step.count for step in self._port_sends(rank))
+            sum(self.staged(step) * step.count for step in self._port_sends(rank))
             for rank in range(len(self.program.gpus))
         )
+
+    def staged(self, step: Step) -> bool:
+        """Whether a send over a port reads a staging chunk of its own.
+
+        A port reads its source later. Scratch is used again by then, and so is what a step that
+        waits for a plain send overwrites. In place, an alltoall overwrites all that a rank sends,
+        perhaps in the same threadblock, where no step waits for another.
+        """
+        overwritten = step.op == "s" and (step.signals or self._exchanges_in_place)
+        return self.packets or overwritten or step.op == "rrs" or _sent(step) == "s"
+
+    @cached_property
+    def _exchanges_in_place(self) -> bool:
+        header = self.program.header
+        return header.in_place and header.collective is Collective.ALLTOALL
 
     def _port_sends(self, rank: int) -> Iterator[Step]:
         for block in self.program.gpus[rank].threadblocks:
@@ -255,16 +270,6 @@ class PlanShape:
 def folds_of(block: Threadblock) -> tuple[tuple[int, int], ...]:
     """Return rank and channel of the connections whose messages a threadblock also adds."""
     return tuple(sorted({fold for step in block.steps for fold in step.folds}))
-
-
-def staged(step: Step, packets: bool) -> bool:
-    """Whether a send over a port reads a staging chunk of its own.
-
-    A port reads its source later. Scratch is used again by then, and so is what a step that
-    waits for a plain send overwrites.
-    """
-    overwritten = step.op == "s" and step.signals
-    return packets or overwritten or step.op == "rrs" or _sent(step) == "s"
 
 
 def _sent(step: Step) -> str:

@@ -27,7 +27,6 @@ from colsynth.runtimes.plans.shape import (
     PlanShape,
     fitted,
     folds_of,
-    staged,
 )
 from colsynth.runtimes.profile import Profile
 
@@ -171,7 +170,7 @@ class _Gpu:
         )
         if kind_out == "port" and out is not None:
             sends = (step for step in block.steps if step.op in SENDS)
-            self.stage += sum(staged(s, shape.packets) * s.count for s in sends)
+            self.stage += sum(shape.staged(s) * s.count for s in sends)
         ops = BlockWriter(block, shape, links).ops()
         refs: tuple[BlockBuffers, ...] = ()
         if out is not None and block.send is not None:
