@@ -104,7 +104,7 @@ def _work(work: Callable[[], Iterable[Any]], writer: int) -> NoReturn:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
-        # OpenMP ends copies of a process that used it, and says so; the caller then does the work.
+        # The copy fails in silence: the caller then does the work, and meets the same error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         told = _Told()
         _PACKAGE.handlers[:], _PACKAGE.propagate = [told], False

@@ -10,6 +10,7 @@ import numba
 from numba import types
 
 from colsynth.gc_pause import gc_paused
+from colsynth.kernels.forks import follow_forks
 from colsynth.kernels.kept import Kept
 from colsynth.kernels.linking import compile_less
 
@@ -54,6 +55,8 @@ def njit(
             kernel._cache = Kept(function)  # noqa: SLF001 - numba has no public way
         kernel.get_call_template, kernel.get_overload = inner.get_call_template, inner.get_overload
         kernel._compile_for_args = gc_paused()(kernel._compile_for_args)  # noqa: SLF001 - 5 %
+        if options.get("parallel"):
+            follow_forks(kernel)
         return kernel
 
     return decorate

@@ -52,10 +52,12 @@ class Kept:
     ----------
     function : callable
         The kernel's Python function.
+    threads : bool
+        Whether a kernel with `parallel` is compiled for threads (`colsynth.kernels.forks`).
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], *, threads: bool = True) -> None:
+        self.function, self.threads = function, threads
         self.cache_path: str | None = None  # numba's statistics ask for it
 
     def load_overload(self, types: Any, context: Any) -> Any:
@@ -99,7 +101,8 @@ class Kept:
 
     def _name(self, types: Any, codegen: Any) -> str:
         module = self.function.__module__
-        about = (str(types), codegen.magic_tuple(), _versions(), _sources(module))
+        about: tuple[object, ...] = (str(types), codegen.magic_tuple(), _versions())
+        about += (_sources(module),) if self.threads else (_sources(module), "one thread")
         digest = sha256(repr(about).encode()).hexdigest()
         return f"{module.rpartition('.')[2]}.{self.function.__name__}.{digest[:32]}.kernel"
 
