@@ -20,6 +20,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import TypeGuard
 
 from colsynth.text import SHOWN, listed, printable, shortened
 
@@ -174,9 +175,14 @@ def _plain(word: str) -> str:
     return "".join(word.split()).replace("-", "").replace("_", "").casefold()
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value from Python is an integer, also one of numpy; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def require_whole(option: str, value: object) -> None:
     """Refuse a value from Python that is no integer (CS210)."""
-    if type(value) is bool or not isinstance(value, Integral):
+    if not is_whole(value):
         phrase = f"{option} {value!r}: expected a whole number"
         raise InputError(Diagnostic("CS210", phrase, help="give an int, such as int(1e6)"))
 

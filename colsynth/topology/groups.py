@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.errors import Diagnostic, InputError, Span, is_whole
 from colsynth.model import Topology
 from colsynth.topology.builder import MAX_NODES
 
@@ -103,8 +103,10 @@ def check_groups(groups: Sequence[Sequence[int]], topology: Topology) -> Groups:
     Raises
     ------
     InputError
-        CS216: a rank is not there or is named twice, a group has one rank, or sizes differ.
+        CS216: a group is no sequence of whole numbers, a rank is not there or is named twice, a
+        group has one rank, or sizes differ.
     """
+    groups = [_ranks_of(group) for group in groups]
     seen: set[int] = set()
     for group in groups:
         for rank in group:
@@ -122,8 +124,21 @@ def check_groups(groups: Sequence[Sequence[int]], topology: Topology) -> Groups:
                 help="give groups of equal size, or synthesize one --group after the other",
             )
         )
-    whole = tuple(tuple(int(rank) for rank in group) for group in groups)
+    whole = tuple(map(tuple, groups))
     return () if whole == (tuple(range(topology.size)),) else whole
+
+
+def _ranks_of(group: object) -> list[int]:
+    """Return the ranks of a group that was given in Python."""
+    advice = "a group is a sequence of ranks, several are a sequence of groups: [[0, 1], [2, 3]]"
+    if not isinstance(group, Iterable) or isinstance(group, str):
+        raise InputError(Diagnostic("CS216", f"{group!r} is no group", help=advice))
+    ranks = []
+    for rank in group:
+        if not is_whole(rank):
+            raise InputError(Diagnostic("CS216", f"{rank!r} is no rank", help=advice))
+        ranks.append(int(rank))
+    return ranks
 
 
 def _count(rank: int, seen: set[int], topology: Topology, span: Span | None = None) -> None:

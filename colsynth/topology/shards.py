@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from colsynth.errors import Diagnostic, InputError, Span
+from colsynth.errors import Diagnostic, InputError, Span, is_whole
 from colsynth.model import Topology
 from colsynth.topology.document import Document, Wording, read_document
 from colsynth.topology.gpu_names import GpuNames
@@ -158,16 +158,23 @@ def check_shards(
     Raises
     ------
     InputError
-        CS137: there is not one for each rank, one is negative, all are zero, or a rank that
-        takes no part has one.
+        CS137: there is not one for each rank, one is negative or no whole number, all are zero,
+        or a rank that takes no part has one.
     """
+    for rank, size in enumerate(sizes):
+        if not is_whole(size):
+            phrase = f"the shard of rank {rank} has size {size!r}, which is no whole number"
+            raise _wrong(
+                phrase, advice="give whole numbers in the same ratio: [3, 2] for 1.5 and 1"
+            )
+    sizes = [int(size) for size in sizes]
     if len(sizes) != topology.size:
         raise _wrong(f"{len(sizes)} shards for the {topology.size} ranks of {topology.name}")
     if min(sizes) < 0 or not 0 < sum(sizes) < _MOST:
         raise _wrong("shards have sizes from zero, and not all are zero")
     members = range(topology.size) if members is None else members
     _refuse_strangers(sizes, topology, members, {})
-    return _reduced([int(size) for size in sizes], members)
+    return _reduced(sizes, members)
 
 
 def _refuse_strangers(

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from colsynth.errors import InputError
@@ -57,6 +58,12 @@ def test_what_is_no_group_is_named_with_its_column(option, text, column):
         ([[0]], "a group needs two ranks or more"),
         ([], "a group needs two ranks or more"),
         ([[0, 1], [2, 3, 4]], "group 1 has 2 ranks, group 2 has 3"),
+        ([[0, 1.5]], "1.5 is no rank"),
+        ([["0", "1"]], "'0' is no rank"),
+        ([[0, None]], "None is no rank"),
+        ([[0, True]], "True is no rank"),
+        ([0, 1], "0 is no group"),
+        (["01"], "'01' is no group"),
     ],
 )
 def test_groups_that_cannot_be(groups, phrase):
@@ -68,3 +75,9 @@ def test_groups_that_cannot_be(groups, phrase):
 def test_one_group_of_all_ranks_in_order_is_no_group():
     assert check_groups([range(8)], RING) == ()
     assert check_groups([[1, 0, *range(2, 8)]], RING) == ((1, 0, 2, 3, 4, 5, 6, 7),)
+
+
+def test_ranks_of_numpy_become_those_of_python():
+    groups = check_groups(np.array([[0, 1], [7, 2]]), RING)
+    assert groups == ((0, 1), (7, 2))
+    assert {type(rank) for group in groups for rank in group} == {int}

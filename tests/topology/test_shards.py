@@ -5,12 +5,13 @@ To add a case: put NAME.yaml into tests/corpus/shards/bad, and what is to be sai
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from colsynth.cli.codes import explanations
 from colsynth.errors import InputError
 from colsynth.topology import load
-from colsynth.topology.shards import read_shards
+from colsynth.topology.shards import check_shards, read_shards
 
 FOLDER = Path(__file__).parents[1] / "corpus" / "shards" / "bad"
 CASES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -46,3 +47,15 @@ def test_bytes_are_relative_too(tmp_path):
 
 def test_equal_shards_are_no_shards(tmp_path):
     assert read(tmp_path, "gpus: [0-6], weight: 3", "gpus: [7], weight: 3") == ()
+
+
+@pytest.mark.parametrize("size", [1.5, 0.0, "1", None, True])
+def test_sizes_from_python_are_whole_numbers(size):
+    with pytest.raises(InputError, match=r"rank 2 has size .* no whole number") as caught:
+        check_shards([1, 1, size, 1, 1, 1, 1, 1], BOX)
+    assert caught.value.diagnostic.code == "CS137"
+
+
+def test_sizes_of_numpy_do_not_overflow():
+    assert check_shards(np.full(8, 100, np.int8), BOX) == ()
+    assert check_shards(np.array([200] * 7 + [100], np.uint8), BOX) == (2,) * 7 + (1,)
