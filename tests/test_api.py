@@ -1,9 +1,12 @@
 """Problems as users ask for them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from colsynth import api
+from colsynth.cabling.request import Request, make_job
 from colsynth.errors import InfeasibleError, InputError, LimitError
 from colsynth.model import Collective, Demand
 
@@ -197,6 +200,56 @@ def test_numbers_of_numpy_paths_and_numbers_of_trees_are_taken_as_they_come(tmp_
     ring = api.make_problem(RING, "allgather")
     api.survey(ring, algorithm="ring", seed=np.uint8(3), folder=tmp_path / "survey")
     assert api.damage(RING, gpus=[1]).topology == api.damage(RING, gpus=["1"]).topology
+
+
+_MIB = np.int64(2**20)
+_TWO = np.int64(2)
+
+
+@pytest.mark.parametrize(
+    ("call", "options"),
+    [
+        (api.compile, {"runtime": "msccl", "size": _MIB}),
+        (api.compile, {"runtime": "msccl", "min_bytes": np.uint16(1024), "max_bytes": _MIB}),
+        (api.compile, {"runtime": "msccl", "algorithm": "ten", "chunks_per_gpu": _TWO}),
+        (api.compile, {"runtime": "msccl", "algorithm": "ring", "channels": _TWO}),
+        (api.compile, {"runtime": "msccl", "algorithm": "forest", "trees": _TWO}),
+        (api.synthesize, {"size": np.int32(2**30), "chunks_per_gpu": np.int8(8)}),
+        (api.synthesize, {"algorithm": "exact", "chunks_per_gpu": _TWO, "steps": _TWO}),
+        (api.frontier, {"most_chunks": _TWO, "work": _TWO}),
+        (api.compare, {"sizes": np.array([2**20]), "algorithms": ["ring"], "budget": _TWO}),
+    ],
+)
+def test_integers_of_numpy_do_as_those_of_python(call, options):
+    problem = api.make_problem(api.load_topology("ring:4"), "allgather")
+    plain = {
+        name: value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+        for name, value in options.items()
+    }
+    assert figures(call(problem, **options)) == figures(call(problem, **plain))
+
+
+def figures(answer):
+    """Return what the same question gives again, unlike the time that it took."""
+    if isinstance(answer, api.Compilation):
+        return answer.artefacts, answer.notes
+    if hasattr(answer, "schedule"):
+        return {
+            x: y for x, y in answer.summary().items() if "seconds" not in x and "memory" not in x
+        }
+    return list(answer) if hasattr(answer, "__next__") else answer
+
+
+def test_machines_and_roots_count_with_integers_of_numpy(tmp_path):
+    assert api.load_topology("dgx-a100", nodes=np.int8(2)).size == 16
+    bundle = api.tune(RING, ["broadcast"], "msccl", [_MIB], root=_TWO, algorithms=["tree"])
+    assert bundle.cases[0].sizes == (2**20,)
+    problem = api.make_problem(RING, "broadcast", _TWO)
+    api.write_schedule(api.synthesize(problem).schedule, tmp_path / "two.npz")
+    assert api.read_schedule(tmp_path / "two.npz").problem.root == 2
+    job = make_job("allgather", (1,), (), Fraction(1), Fraction(0))
+    wide, narrow = (api.cablings(Request(size(4), size(2), job)) for size in (int, np.int8))
+    assert wide.winners == narrow.winners
 
 
 def test_other_objects_than_topologies_and_whole_bytes_are_refused():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colsynth.api.given import require_problem
+from colsynth.api.given import plain, require_problem
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
@@ -127,11 +127,11 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.pipeline.target import aim, usual_protocol
     from colsynth.runtimes.catalog import profile
 
-    stated, size = _of_sketch(problem, algorithm, passes, size)
+    stated, size = _of_sketch(problem, algorithm, passes, plain(size))
     given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
     given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap}
     given |= {"tries": tries, "steps": steps, "work": work}
-    settings = stated | _settings(algorithm, given, size, budget)
+    settings = stated | _settings(algorithm, given, size, plain(budget))
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
     level = _checked_level(algorithm, level, passes)
@@ -146,7 +146,7 @@ def compile(  # noqa: A001 - the verb of this package
         level=level,
         size=size,
         any_protocol=protocol is None and passes is None and _tries_protocols(level, size),
-        evaluations=None if algorithm in _TIMED else budget,
+        evaluations=None if algorithm in _TIMED else plain(budget),
         jobs=jobs,
         least_given=min_bytes is not None,
     )
@@ -212,7 +212,7 @@ def _settings(
     """Return the options of passes that were given; refuse sizes and budgets below one."""
     from colsynth.synthesis.forest.rate import require_trees
 
-    settings = {name: value for name, value in given.items() if value is not None}
+    settings = {name: plain(value) for name, value in given.items() if value is not None}
     if "trees" in settings:
         settings["trees"] = str(settings["trees"])
         require_trees(settings["trees"], "--trees")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_problem, require_request
+from colsynth.api.given import plain_values, require_problem, require_request
 from colsynth.model import Forest, Problem
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ def cablings(request: Request, progress: Callable[[str, int, int], None] | None 
     from colsynth.cabling.request import find_cablings
 
     require_request(request, "cablings")
+    names = ("gpus", "ports", "reserved", "tries", "seed")
+    request = replace(request, **plain_values({name: getattr(request, name) for name in names}))
     return find_cablings(request, progress or (lambda _what, _done, _total: None))
 
 

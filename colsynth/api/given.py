@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from colsynth.errors import Diagnostic, InputError
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from colsynth.errors import Diagnostic, InputError, is_whole, require_whole
 from colsynth.model import Problem, Topology
+
+Given = TypeVar("Given")
 
 
 def require_topology(given: object, caller: str) -> None:
@@ -26,6 +31,24 @@ def require_request(given: object, caller: str) -> None:
         raise _refusal(
             given, f"{caller} takes a request", "colsynth.cabling.request.Request is one"
         )
+
+
+def plain(given: Given) -> Given:
+    """Return an integer of numpy as an int, which neither overflows nor lacks methods of ints."""
+    return int(given) if is_whole(given) else given  # type: ignore[return-value]
+
+
+def plain_values(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with integers of numpy as ints."""
+    return {name: plain(value) for name, value in options.items()}
+
+
+def whole_sizes(given: Iterable[int]) -> tuple[int, ...]:
+    """Return message sizes as ints, ascending, each once; refuse what is no integer (CS210)."""
+    sizes = list(given)
+    for size in sizes:
+        require_whole("--sizes", size)
+    return tuple(sorted({int(size) for size in sizes}))
 
 
 def _refusal(given: object, expected: str, advice: str) -> InputError:

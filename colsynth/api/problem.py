@@ -230,6 +230,7 @@ def _rooted(problem: Problem, root: int | Sequence[int] | None) -> Problem:
     several = isinstance(asked, Iterable) and not isinstance(asked, str)
     places = list(asked) if several else [0 if asked is None else asked]
     _check_places(problem, places)
+    places = list(map(int, places))
     if len(places) == 1:
         return replace(problem, root=places[0])
     if problem.collective not in _WITH_SHARDS:

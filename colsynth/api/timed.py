@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_problem
+from colsynth.api.given import plain_values, require_problem
 from colsynth.errors import require_least, whole_seed
 from colsynth.model import Problem
 
@@ -89,7 +89,7 @@ def synthesize(
         "steps": steps,
         "work": work,
     }
-    return synthesize_problem(problem, context, options, algorithm)
+    return synthesize_problem(problem, context, plain_values(options), algorithm)
 
 
 def frontier(
@@ -117,7 +117,7 @@ def frontier(
     require_problem(problem, "frontier")
     require_least("--chunks-per-gpu", most_chunks, 1)
     require_least("--work", work, 1)
-    return Frontier(problem, most_chunks, work, whole_seed(seed)).walk()
+    return Frontier(problem, int(most_chunks), int(work), whole_seed(seed)).walk()
 
 
 def write_schedule(

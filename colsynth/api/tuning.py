@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_problem, require_topology
+from colsynth.api.given import plain, require_problem, require_topology, whole_sizes
 from colsynth.api.problem import find_collective, make_problem
 from colsynth.errors import Diagnostic, InputError, require_least, whole_seed
 from colsynth.model import Problem, Topology
@@ -69,15 +69,15 @@ def compare(
     from colsynth.tuning import compare as measure
 
     require_problem(problem, "compare")
-    ordered = tuple(sorted(set(sizes)))
+    ordered = whole_sizes(sizes)
     if not ordered:
         raise InputError(Diagnostic("CS217", "which sizes?", help="give one or more, in bytes"))
-    require_least("--sizes", min(ordered), 1)
+    require_least("--sizes", ordered[0], 1)
     problem = machine_of(problem, profile(runtime))
     ceiling = best_optimum(problem).algbw
     with Workers(jobs, executor) as workers:
         case = Case(problem, runtime, ordered, model=model, seed=whole_seed(seed), limited=True)
-        means = Means(budget, workers, progress=progress)
+        means = Means(plain(budget), workers, progress=progress)
         return measure(case, ceiling, means, algorithms)
 
 
@@ -131,7 +131,7 @@ def tune(
     if not names:
         phrase = "which collectives?"
         raise InputError(Diagnostic("CS217", phrase, help="give -c allreduce,allgather"))
-    fitting = usable_sizes(runtime, sizes)
+    fitting = usable_sizes(runtime, whole_sizes(sizes))
     rooted = [name for name in names if name.rooted] or names
     problems = [make_problem(topology, n, root if n in rooted else None) for n in names]
     cases = [
@@ -139,7 +139,7 @@ def tune(
         for problem in problems
     ]
     with claimed(journal), Workers(jobs, executor) as workers:
-        return make(cases, Means(budget, workers, Journal(journal), progress), algorithms)
+        return make(cases, Means(plain(budget), workers, Journal(journal), progress), algorithms)
 
 
 def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:

@@ -56,7 +56,8 @@ def aim(
     _check_collective(problem, profile, protocol)
     least = profile.least_min_bytes if min_bytes is None else min_bytes
     _check_sizes(profile, least, max_bytes)
-    target = Target(profile, protocol, min_bytes=least, max_bytes=max_bytes, seed=seed)
+    most = None if max_bytes is None else int(max_bytes)  # numpy's lack methods of ints
+    target = Target(profile, protocol, min_bytes=int(least), max_bytes=most, seed=seed)
     return target if progress is None else replace(target, progress=progress)
 
 

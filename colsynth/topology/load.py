@@ -54,6 +54,7 @@ def load(
         require_whole("--nodes", nodes)
         if nodes < 1:
             raise _misused("CS126", f"--nodes {nodes}: expected one box or more")
+        nodes = int(nodes)  # numpy's would overflow
     if data is None and is_generator(spec):
         _refuse(spec, nodes=nodes, settings=settings)
         return generate(spec, bandwidth, latency)
