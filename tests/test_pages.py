@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -51,8 +54,12 @@ def test_the_files_of_the_guide_load(tmp_path):
 
 def test_the_python_of_the_guide_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for code in blocks("python.md", "python"):
+    *examples, script = blocks("python.md", "python")
+    for code in examples:
         exec(code, {})
     first, second = capsys.readouterr().out.splitlines()
     assert float(first.split()[0]) > 0
     assert second.endswith("seconds")
+    Path("script.py").write_text(script)
+    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=True)
+    assert float(done.stdout.strip("(),\n")) > 0

@@ -17,6 +17,7 @@ from functools import partial
 from logging.handlers import QueueHandler, QueueListener
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from threading import Thread
 from types import TracebackType
 from typing import TypeVar
@@ -60,6 +61,7 @@ class Workers:
         self.jobs, self.executor = jobs, executor
         self.pool: ProcessPoolExecutor | None = None
         self.listener: QueueListener | None = None
+        self.started: Event | None = None
 
     def __enter__(self) -> Workers:
         return self
@@ -90,7 +92,8 @@ class Workers:
         Raises
         ------
         InputError
-            CS218: the system killed a process. CS254: the executor's processes have other versions.
+            CS218: the system killed a process, or none could start. CS254: the executor's processes
+            have other versions.
         """
         if self.executor is None and (self.jobs <= 1 or len(items) == 1):
             yield from map(work, items)
@@ -102,12 +105,23 @@ class Workers:
                 waiting.discard(future)
                 yield future.result()
         except BrokenExecutor:
-            phrase = "a process that worked for this one was ended from outside"
-            advice = "where memory ran out, fewer --jobs take less of it"
-            raise InputError(Diagnostic("CS218", phrase, help=advice)) from None
+            raise self._broken() from None
         finally:
             for future in waiting:
                 future.cancel()
+
+    def _broken(self) -> InputError:
+        """Return what is said where a process ended in the midst of the work, or before it."""
+        if self.started is not None and not self.started.is_set():
+            phrase = "no process could start to work for this one; Python's message is above"
+            note = "each process first imports the script that calls colsynth"
+            advice = (
+                "save the script as a file, and put the call under `if __name__ == '__main__':`"
+            )
+            return InputError(Diagnostic("CS218", phrase, notes=(note,), help=advice))
+        phrase = "a process that worked for this one was ended from outside"
+        advice = "where memory ran out, fewer --jobs take less of it"
+        return InputError(Diagnostic("CS218", phrase, help=advice))
 
     def _submitted(
         self, work: Callable[[Item], Result], items: Sequence[Item]
@@ -130,9 +144,10 @@ class Workers:
         said: Queue[logging.LogRecord] = context.Queue()
         self.listener = QueueListener(said, _Relay())
         self.listener.start()
+        self.started = context.Event()
         level = _PACKAGE.getEffectiveLevel()
         return ProcessPoolExecutor(
-            self.jobs, mp_context=context, initializer=_begin, initargs=(said, level)
+            self.jobs, mp_context=context, initializer=_begin, initargs=(said, level, self.started)
         )
 
 
@@ -143,8 +158,9 @@ class _Relay(logging.Handler):
         logging.getLogger(record.name).handle(record)
 
 
-def _begin(said: Queue[logging.LogRecord], level: int) -> None:
+def _begin(said: Queue[logging.LogRecord], level: int, started: Event) -> None:
     """Leave Ctrl-C and notices to the parent process, and end when it ends."""
+    started.set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _PACKAGE.addHandler(QueueHandler(said))
     _PACKAGE.setLevel(level)

@@ -54,6 +54,27 @@ def test_a_process_that_the_system_ends_is_reported():
     assert caught.value.diagnostic.code == "CS218"
 
 
+UNGUARDED = """
+from colsynth.errors import InputError
+from colsynth.jobs.workers import Workers
+with Workers(2) as workers:
+    try:
+        list(workers.run(abs, [1, 2]))
+    except InputError as fault:
+        print(fault)
+"""
+
+
+def test_a_script_that_every_process_would_run_again_is_told_how_to_call(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stdout.startswith("error[CS218]: no process could start")
+    assert "under `if __name__ == '__main__':`" in done.stdout
+
+
 SLEEPER = """
 import os, sys, time
 from functools import partial
