@@ -1,6 +1,7 @@
 """Problems as users ask for them."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,6 +200,8 @@ def test_numbers_of_numpy_paths_and_numbers_of_trees_are_taken_as_they_come(tmp_
     assert narrow.read_bytes() == plain.read_bytes()
     ring = api.make_problem(RING, "allgather")
     api.survey(ring, algorithm="ring", seed=np.uint8(3), folder=tmp_path / "survey")
+    small = api.make_problem(api.load_topology("ring:3"), "allgather")
+    assert api.survey(small, trees=1).case.trees == "1"
     assert api.damage(RING, gpus=[1]).topology == api.damage(RING, gpus=["1"]).topology
 
 
@@ -250,6 +253,29 @@ def test_machines_and_roots_count_with_integers_of_numpy(tmp_path):
     job = make_job("allgather", (1,), (), Fraction(1), Fraction(0))
     wide, narrow = (api.cablings(Request(size(4), size(2), job)) for size in (int, np.int8))
     assert wide.winners == narrow.winners
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(-3, None), (0, 10**6), (3, 2), (1.5, None), (0, "all")]
+)
+def test_hops_that_a_phase_has_not_are_refused(first, last):
+    (phase,) = api.synthesize(api.make_problem(RING, "allgather")).schedule.phases
+    assert (
+        len(api.link_rows(phase, np.int8(1), np.int8(2)).start) == phase.first[2] - phase.first[1]
+    )
+    with pytest.raises(InputError, match=r"CS210.*(first|last) "):
+        api.link_rows(phase, first, last)
+
+
+def test_paths_may_be_strings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    api.tune(RING, ["broadcast"], "msccl", [2**20], algorithms=["tree"], journal="kept.journal")
+    assert Path("kept.journal").read_bytes()
+    request = Request(4, 2, make_job("allgather", (1,), (), Fraction(1), Fraction(0)))
+    found = api.cablings(request).fabrics[0]
+    api.write_cabling(found, request, "fabric.yaml", "cables.csv")
+    assert api.load_topology("fabric.yaml").size == 4
+    assert Path("cables.csv").read_text()
 
 
 def test_other_objects_than_topologies_and_whole_bytes_are_refused():

@@ -143,8 +143,8 @@ def cablings(request: Request, progress: Callable[[str, int, int], None] | None 
 def write_cabling(
     found: Figures,
     request: Request,
-    topology: Path | None = None,
-    cables: Path | None = None,
+    topology: str | Path | None = None,
+    cables: str | Path | None = None,
     *,
     provenance: str = "",
     replace: bool = False,
@@ -164,7 +164,7 @@ def write_cabling(
     contents = {}
     if topology is not None:
         head = f"# {provenance}\n" if provenance else ""
-        contents[topology] = (head + export_flat(fabric(found, request))).encode()
+        contents[Path(topology)] = (head + export_flat(fabric(found, request))).encode()
     if cables is not None:
-        contents[cables] = cable_list(found, request).encode()
+        contents[Path(cables)] = cable_list(found, request).encode()
     write_files(contents, replace=replace)

@@ -70,7 +70,7 @@ def survey(
     *,
     runtime: str = "msccl",
     algorithm: str | None = None,
-    trees: str | None = None,
+    trees: str | int | None = None,
     protocol: str | None = None,
     model: Model | None = None,
     seed: int = 0,
@@ -129,7 +129,8 @@ def survey(
     protocol = protocol or usual_protocol(problem, library)
     algorithm = algorithm or first_algorithms(problem.collective)[0]
     number = whole_seed(seed)
-    case = SurveyCase(problem, kinds, runtime, algorithm, protocol, trees, number, model)
+    wanted = None if trees is None else str(trees)
+    case = SurveyCase(problem, kinds, runtime, algorithm, protocol, wanted, number, model)
     place = None if folder is None else Path(folder)
     with Workers(jobs, executor) as workers:
         return examine_all(case, place, workers, progress, force=force)

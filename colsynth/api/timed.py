@@ -168,7 +168,16 @@ def link_rows(phase: TimedPhase, first: int = 0, last: int | None = None) -> Lin
     -------
     LinkRows
         Arrays; times in ticks of the schedule, links as indices into the topology's.
+
+    Raises
+    ------
+    InputError
+        CS210: the phase has no such hops.
     """
     from colsynth.store import link_rows as spell_out
 
-    return spell_out(phase, first, last)
+    most = len(phase.hops)
+    last = most if last is None else last
+    require_least("first", first, 0, most)
+    require_least("last", last, first, most)
+    return spell_out(phase, int(first), int(last))

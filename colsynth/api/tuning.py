@@ -94,7 +94,7 @@ def tune(
     executor: Executor | None = None,
     model: Model | None = None,
     seed: int = 0,
-    journal: Path | None = None,
+    journal: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Bundle:
     """Return the fewest verified files that serve messages of every size.
@@ -110,7 +110,7 @@ def tune(
         Of the collectives that have one; CS211 where none has.
     algorithms, budget, jobs, executor, model, seed, progress : optional
         As for `compare`; `budget` is shared out among the collectives.
-    journal : Path, optional
+    journal : path, optional
         A file in which measurements are kept and found again.
 
     Raises
@@ -138,8 +138,9 @@ def tune(
         Case(problem, runtime, fitting, model=model, seed=whole_seed(seed), limited=True)
         for problem in problems
     ]
-    with claimed(journal), Workers(jobs, executor) as workers:
-        return make(cases, Means(plain(budget), workers, Journal(journal), progress), algorithms)
+    place = None if journal is None else Path(journal)
+    with claimed(place), Workers(jobs, executor) as workers:
+        return make(cases, Means(plain(budget), workers, Journal(place), progress), algorithms)
 
 
 def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:
