@@ -278,6 +278,63 @@ def test_paths_may_be_strings(tmp_path, monkeypatch):
     assert Path("cables.csv").read_text()
 
 
+@pytest.mark.parametrize(
+    ("call", "options", "code"),
+    [
+        (api.compile, {"runtime": "msccl", "protocol": 0}, "CS213"),
+        (api.compile, {"runtime": "msccl", "protocol": []}, "CS213"),
+        (api.compile, {"runtime": "msccl", "protocol": ""}, "CS213"),
+        (api.survey, {"protocol": 0}, "CS213"),
+        (api.survey, {"algorithm": ""}, "CS213"),
+        (api.compile, {"runtime": "msccl", "model": 0}, "CS200"),
+        (api.survey, {"model": {}}, "CS200"),
+        (api.compare, {"sizes": [1024], "model": {}}, "CS200"),
+        (api.compare, {"sizes": [1024], "algorithms": "ring"}, "CS200"),
+        (api.compare, {"sizes": "1024"}, "CS200"),
+        (api.compare, {"sizes": 1024}, "CS200"),
+    ],
+)
+def test_values_that_are_false_or_alone_are_no_defaults_and_no_sequences(call, options, code):
+    with pytest.raises(InputError) as caught:
+        call(api.make_problem(RING, "allgather"), **options)
+    assert caught.value.diagnostic.code == code
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("links", "gpu0-gpu1"), ("gpus", "12"), ("gpus", 1), ("nics", "nic0"), ("degraded", "a-b=1%")],
+)
+def test_failures_are_sequences(name, given):
+    with pytest.raises(InputError, match=f"CS200.*{name} takes a sequence") as caught:
+        api.damage(RING, **{name: given})
+    assert f"write {name}=[" in caught.value.diagnostic.help
+
+
+def test_so_are_collectives_groups_and_shards():
+    for call in (
+        lambda: api.tune(RING, "allgather", "msccl", [1024]),
+        lambda: api.make_problem(RING, "allgather", groups="0-3"),
+        lambda: api.make_problem(RING, "allgather", shards=8),
+        lambda: api.simulate(b"", "msccl", RING, "1MB"),
+    ):
+        with pytest.raises(InputError, match=r"CS200.* takes a sequence, not"):
+            call()
+
+
+def test_settings_may_be_numbers_but_bandwidths_need_a_unit():
+    texts, numbers = (
+        api.load_topology("dgx-a100", settings={"nics": nics}) for nics in ("4", np.int64(4))
+    )
+    assert texts == numbers
+    for value in (None, [4], True):
+        with pytest.raises(InputError, match=r"CS123.*parameter 'nics' cannot be"):
+            api.load_topology("dgx-a100", settings={"nics": value})
+    with pytest.raises(InputError, match=r"CS110.*25000000000.0 is no bandwidth with a unit"):
+        api.load_topology("ring:4", bandwidth=25e9)
+    with pytest.raises(InputError, match=r"CS110.*1 is no latency with a unit"):
+        api.load_topology("ring:4", latency=1)
+
+
 def test_other_objects_than_topologies_and_whole_bytes_are_refused():
     for function, more in (
         (api.make_problem, ["allgather"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colsynth.api.given import plain, require_problem
+from colsynth.api.given import plain, require_model, require_problem
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
@@ -127,6 +127,7 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.pipeline.target import aim, usual_protocol
     from colsynth.runtimes.catalog import profile
 
+    require_model(model)
     stated, size = _of_sketch(problem, algorithm, passes, plain(size))
     given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
     given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap}
@@ -135,7 +136,7 @@ def compile(  # noqa: A001 - the verb of this package
     library = profile(runtime)
     machine = machines_of(problem, library)[0].problem
     level = _checked_level(algorithm, level, passes)
-    first = protocol or usual_protocol(machine, library)
+    first = usual_protocol(machine, library) if protocol is None else protocol
     target = aim(machine, library, first, min_bytes, max_bytes, seed=seed, progress=progress)
     request = Request(
         algorithm=None if algorithm == AUTO else algorithm,

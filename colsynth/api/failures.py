@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_problem, require_topology
+from colsynth.api.given import require_model, require_problem, require_several, require_topology
 from colsynth.errors import whole_seed
 from colsynth.model import Problem, Topology
 
@@ -59,8 +59,13 @@ def damage(
     from colsynth.topology.failures import apply_failures
 
     require_topology(topology, "damage")
-    names = [str(gpu) for gpu in gpus]
-    failures = read_failures(topology, links=links, gpus=names, nics=nics, degraded=degraded)
+    failures = read_failures(
+        topology,
+        links=require_several("links", links, "['A-B']"),
+        gpus=[str(gpu) for gpu in require_several("gpus", gpus, "[0]")],
+        nics=require_several("nics", nics, "['A']"),
+        degraded=require_several("degraded", degraded, "['A-B=50%']"),
+    )
     return apply_failures(topology, failures)
 
 
@@ -122,12 +127,15 @@ def survey(
     from colsynth.topology.single_failures import read_kinds
 
     require_problem(problem, "survey")
+    require_model(model)
     require_jobs(jobs)
     kinds = read_kinds(failures)
     library = profile(runtime)
     problem = machine_of(problem, library)
-    protocol = protocol or usual_protocol(problem, library)
-    algorithm = algorithm or first_algorithms(problem.collective)[0]
+    if protocol is None:
+        protocol = usual_protocol(problem, library)
+    if algorithm is None:
+        algorithm = first_algorithms(problem.collective)[0]
     number = whole_seed(seed)
     wanted = None if trees is None else str(trees)
     case = SurveyCase(problem, kinds, runtime, algorithm, protocol, wanted, number, model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import plain, require_topology
+from colsynth.api.given import plain, require_model, require_several, require_topology
 from colsynth.errors import Diagnostic, Span, VerificationError
 from colsynth.model import Finding, Report, Topology
 from colsynth.units import plural
@@ -90,9 +90,11 @@ def simulate(
     from colsynth.simulate import simulate as execute
 
     require_topology(topology, "simulate")
+    require_model(model)
+    plain_sizes = [plain(size) for size in require_several("sizes", sizes, "[2**20]")]
     target = profile(runtime)
     program = executable(read_source(data, target, subject), topology, anyway=anyway)
-    points = execute(program, topology, target, list(map(plain, sizes)), model)
+    points = execute(program, topology, target, plain_sizes, model)
     header, law = program.header, taken_sizes(program.header, target)
     selected = tuple(law.takes(point.size_bytes) for point in points)
     names = (subject, runtime, topology.name)

@@ -9,6 +9,7 @@ from colsynth.errors import Diagnostic, InputError, is_whole, require_whole
 from colsynth.model import Problem, Topology
 
 Given = TypeVar("Given")
+Item = TypeVar("Item")
 
 
 def require_topology(given: object, caller: str) -> None:
@@ -33,6 +34,23 @@ def require_request(given: object, caller: str) -> None:
         )
 
 
+def require_model(given: object) -> None:
+    """Refuse what is neither a model of the simulator nor None, which stands for the default."""
+    from colsynth.cost import Model
+
+    if given is not None and not isinstance(given, Model):
+        advice = "leave model out for the constants of the runtime"
+        raise _refusal(given, "model takes a colsynth.cost.Model", advice)
+
+
+def require_several(name: str, given: Iterable[Item], example: str) -> list[Item]:
+    """Return the items of a sequence; refuse a lone text, whose items are letters (CS200)."""
+    asked: object = given  # from Python it may be anything
+    if isinstance(asked, str | bytes) or not isinstance(asked, Iterable):
+        raise _refusal(given, f"{name} takes a sequence", f"write {name}={example}")
+    return list(given)
+
+
 def plain(given: Given) -> Given:
     """Return an integer of numpy as an int, which neither overflows nor lacks methods of ints."""
     return int(given) if is_whole(given) else given  # type: ignore[return-value]
@@ -45,7 +63,7 @@ def plain_values(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def whole_sizes(given: Iterable[int]) -> tuple[int, ...]:
     """Return message sizes as ints, ascending, each once; refuse what is no integer (CS210)."""
-    sizes = list(given)
+    sizes = require_several("sizes", given, "[2**20]")
     for size in sizes:
         require_whole("--sizes", size)
     return tuple(sorted({int(size) for size in sizes}))

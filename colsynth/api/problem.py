@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colsynth.api.given import require_problem, require_topology
+from colsynth.api.given import require_problem, require_several, require_topology
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_whole, same_name
 from colsynth.model import (
     AllreduceBound,
@@ -35,7 +35,7 @@ def load_topology(
     spec: str | Path,
     *,
     nodes: int | None = None,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | float] | None = None,
     bandwidth: str | None = None,
     latency: str | None = None,
 ) -> Topology:
@@ -48,7 +48,8 @@ def load_topology(
     nodes : int, optional
         Number of boxes.
     settings : mapping, optional
-        Values of the parameters that a preset or a file declares.
+        Values of the parameters that a preset or a file declares, as text or numbers:
+        ``{"nics": 4, "nic": "12.5 GB/s"}``.
     bandwidth, latency : str, optional
         Of the links of a generator, such as ``"50 GB/s"`` and ``"0.7 us"``; one for each axis
         with commas: ``"100,200,400 GB/s"``.
@@ -135,7 +136,8 @@ def make_problem(
         from colsynth.topology.groups import check_groups
         from colsynth.topology.wires import choose_for_groups
 
-        members = check_groups(groups, topology)
+        several = require_several("groups", groups, "[[0, 1], [2, 3]]")
+        members = check_groups(several, topology)
         if not transit:
             topology = choose_for_groups(topology, members)
     problem = Problem(topology, asked, None, members, transit and members != ())
@@ -188,7 +190,8 @@ def _sharded(
     if isinstance(given, str | Path):
         shards = read_shards(Path(given), problem.topology, members)
     else:
-        shards = check_shards(given, problem.topology, members)
+        sizes = require_several("shards", given, "[2, 1, 1]")
+        shards = check_shards(sizes, problem.topology, members)
     roots = [place for place, rank in enumerate(members) if shards and shards[rank]]
     if problem.collective.rooted and len(roots) == 1:
         return replace(problem, root=roots[0])

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import plain, require_problem, require_topology, whole_sizes
+from colsynth.api.given import (
+    plain,
+    require_model,
+    require_problem,
+    require_several,
+    require_topology,
+    whole_sizes,
+)
 from colsynth.api.problem import find_collective, make_problem
 from colsynth.errors import Diagnostic, InputError, require_least, whole_seed
 from colsynth.model import Problem, Topology
@@ -69,6 +76,8 @@ def compare(
     from colsynth.tuning import compare as measure
 
     require_problem(problem, "compare")
+    require_model(model)
+    algorithms = _named(algorithms)
     ordered = whole_sizes(sizes)
     if not ordered:
         raise InputError(Diagnostic("CS217", "which sizes?", help="give one or more, in bytes"))
@@ -127,7 +136,10 @@ def tune(
     from colsynth.writing import claimed
 
     require_topology(topology, "tune")
-    names = tuple(dict.fromkeys(map(find_collective, collectives)))
+    require_model(model)
+    algorithms = _named(algorithms)
+    asked = require_several("collectives", collectives, "['allreduce']")
+    names = tuple(dict.fromkeys(map(find_collective, asked)))
     if not names:
         phrase = "which collectives?"
         raise InputError(Diagnostic("CS217", phrase, help="give -c allreduce,allgather"))
@@ -141,6 +153,11 @@ def tune(
     place = None if journal is None else Path(journal)
     with claimed(place), Workers(jobs, executor) as workers:
         return make(cases, Means(plain(budget), workers, Journal(place), progress), algorithms)
+
+
+def _named(algorithms: Sequence[str] | None) -> list[str] | None:
+    """Return algorithms that were named, None for all."""
+    return None if algorithms is None else require_several("algorithms", algorithms, "['ring']")
 
 
 def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:

@@ -49,9 +49,9 @@ def aim(
     LimitError
         CS220, CS221 and CS404 where the runtime cannot run the collective so.
     """
-    if protocol not in profile.fifo_calls:
+    if protocol not in tuple(profile.fifo_calls):  # from Python it may have no hash
         phrase = f"there is no protocol {protocol!r}"
-        advice = did_you_mean(protocol, profile.fifo_calls)
+        advice = did_you_mean(str(protocol), profile.fifo_calls)
         raise InputError(Diagnostic("CS213", phrase, help=advice))
     _check_collective(problem, profile, protocol)
     least = profile.least_min_bytes if min_bytes is None else min_bytes

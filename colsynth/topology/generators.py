@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.builder import Builder
-from colsynth.topology.quantities import read_bandwidth, read_latency
+from colsynth.topology.quantities import no_unit, read_bandwidth, read_latency
 
 if TYPE_CHECKING:
     from colsynth.topology.graphs.digraph import Digraph
@@ -79,7 +79,9 @@ def _by_axis(
     what: str, given: str | None, axes: int, read: Callable[[str, Span | None], _Value]
 ) -> list[_Value]:
     """Return a figure for every axis; those without a unit have that of the last."""
-    text = _DEFAULTS[what] if given is None else given
+    text: object = _DEFAULTS[what] if given is None else given
+    if not isinstance(text, str):  # a number from Python: of which unit?
+        raise no_unit(what, text, Span(f"--{what} {text!r}"))
     words = [word.strip() for word in text.split(",")]
     unit = _UNIT.search(words[-1])
     span = Span(f"--{what} {text!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from colsynth.errors import Diagnostic, InputError, require_whole
+from colsynth.errors import Diagnostic, InputError, is_whole, require_whole
 from colsynth.model import Topology
 from colsynth.topology.compact import expand
 from colsynth.topology.decode import decode
@@ -20,7 +20,7 @@ def load(
     spec: str | Path,
     *,
     nodes: int | None = None,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | float] | None = None,
     bandwidth: str | None = None,
     latency: str | None = None,
     data: bytes | None = None,
@@ -36,7 +36,7 @@ def load(
     nodes : int, optional
         Number of boxes, for presets and files in the compact form.
     settings : mapping, optional
-        Values of declared parameters, by name.
+        Values of declared parameters, by name; texts, or numbers where they have no unit.
     bandwidth, latency : str, optional
         Of every link of a generator, or of those of each axis: ``"100,200,400 GB/s"``.
     data : bytes, optional
@@ -67,7 +67,7 @@ def load(
         document = read_document(find_file(spec), watch=watch)
     else:
         document = decode_document(data, spec, watch=watch)
-    return read_topology(document, nodes, settings or {}, watch)
+    return read_topology(document, nodes, _texts(settings), watch)
 
 
 def is_generator(spec: str) -> bool:
@@ -91,11 +91,21 @@ def read_topology(
     return expand(document, form, nodes, settings)
 
 
+def _texts(settings: Mapping[str, str | float] | None) -> dict[str, str]:
+    """Return settings as the command line gives them; refuse what is no text and no number."""
+    given: Mapping[str, object] = settings or {}
+    for name, value in given.items():
+        if not (isinstance(value, str | float) or is_whole(value)):
+            hint = "give a text such as '12.5 GB/s', or a number"
+            raise _misused("CS123", f"parameter {name!r} cannot be {value!r}", hint)
+    return {name: str(value) for name, value in given.items()}
+
+
 def _looks_like_file(spec: str) -> bool:
     return "/" in spec or Path(spec).suffix in (".yaml", ".yml", ".json")
 
 
-def _refuse(spec: str, nodes: int | None, settings: Mapping[str, str] | None) -> None:
+def _refuse(spec: str, nodes: int | None, settings: Mapping[str, str | float] | None) -> None:
     given = ["--nodes"] * (nodes is not None) + ["--set"] * bool(settings)
     if given:
         raise _misused("CS124", f"{given[0]} cannot change {spec!r}: it has no boxes or parameters")
