@@ -28,6 +28,7 @@ class Builder:
         self._spans: list[Span | None] = []
         self._index: dict[str, int] = {}
         self._links: dict[tuple[int, int], tuple[Link, Span | None]] = {}
+        self._implied: set[tuple[int, int]] = set()
 
     def add_node(self, node: Node, span: Span | None = None) -> int:
         """Add a node and return its index.
@@ -89,20 +90,20 @@ class Builder:
             raise _error("CS115", f"node {name!r} is linked to itself", span)
         self._put(link, span)
         if not one_way:
-            self._put(Link(link.target, link.source, link.bandwidth, link.latency), span)
+            back = Link(link.target, link.source, link.bandwidth, link.latency)
+            self._put(back, span, implied=True)
+            self._implied.add((link.target, link.source))
 
-    def _put(self, link: Link, span: Span | None) -> None:
+    def _put(self, link: Link, span: Span | None, *, implied: bool = False) -> None:
         pair = (link.source, link.target)
         if pair in self._links:
             first = self._links[pair][1]
             names = " -> ".join(repr(self.nodes[end].name) for end in pair)
-            raise _error(
-                "CS114",
-                f"link {names} is given twice",
-                span,
-                () if first is None else (f"first given at {first}",),
-                "give equal parallel links a count; of two kinds of wire, keep the faster",
-            )
+            hint = "give equal parallel links a count; of two kinds of wire, keep the faster"
+            if implied != (pair in self._implied):  # the entries are of opposite directions
+                hint = "an entry goes both ways: keep one, or give both 'one-way: true'"
+            notes = () if first is None else (f"first given at {first}",)
+            raise _error("CS114", f"link {names} is given twice", span, notes, hint)
         if len(self._links) == MAX_LINKS:
             raise _error("CS125", f"more than {MAX_LINKS} links", span)
         self._links[pair] = (link, span)

@@ -165,7 +165,7 @@ def parse_document(
     try:
         data = reader.read()
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(file, error) from None
+        raise _syntax_error(file, error, text) from None
     finally:
         reader.close()
     return Document(file, data, reader.values, reader.keys, reader.quotes)
@@ -202,10 +202,19 @@ def _not_text(file: str, before: str, note: str, advice: str) -> InputError:
     )
 
 
-def _syntax_error(file: str, error: yaml.MarkedYAMLError) -> InputError:
+def _is_indenting_tab(text: str, line: int, column: int) -> bool:
+    """Whether a tab is at this place, with nothing but blanks before it in the line."""
+    start = "".join(text.splitlines()[line : line + 1])[: column + 1]
+    return start.endswith("\t") and not start.strip()
+
+
+def _syntax_error(file: str, error: yaml.MarkedYAMLError, text: str) -> InputError:
     mark = error.problem_mark or error.context_mark
     span = Span(file) if mark is None else Span(file, mark.line + 1, mark.column + 1)
-    notes = [text for text in (error.problem, error.context) if text]
+    notes = [words for words in (error.problem, error.context) if words]
+    if mark is not None and _is_indenting_tab(text, mark.line, mark.column):
+        advice = "replace each tab at the beginning of a line by spaces"
+        return InputError(Diagnostic("CS103", "YAML is not indented with tabs", span, help=advice))
     # Newer versions of libyaml have a limit of their own, and may meet it before this module does.
     is_deep = "nesting depth" in (error.problem or "")
     phrase = _TOO_DEEP if is_deep else "the file is not valid YAML"
