@@ -155,7 +155,7 @@ ONE = ["-r", "msccl"]
         ([*ONE, "-c", "alltoall", "-a", "forest"], 2, "CS303"),
         ([*ONE, "--dump-ir", "pack-tree"], 2, "CS202"),
         (["-r", "mscl"], 2, "CS501"),
-        ([*ONE, "--nodes", "2", "-c", "broadcast"], 1, "CS221"),
+        ([*ONE, "--nodes", "2", "-c", "broadcast", "--protocol", "Simple"], 1, "CS221"),
         ([*ONE, "-c", "broadcast", "--root", "8"], 2, "CS211"),
     ],
 )

@@ -76,13 +76,13 @@ def test_what_hangs_between_boxes_is_refused(tmp_path, collective):
     assert topology.boxes == (0, 1)
     problem = api.make_problem(topology, collective)
     with pytest.raises(LimitError) as caught:
-        api.compile(problem, "msccl")
+        api.compile(problem, "msccl", protocol="Simple")
     assert caught.value.diagnostic.code == "CS221"
     group = api.make_problem(topology, collective, groups=[[0, 1]])
     assert api.compile(group, "msccl").artefacts[0].report.ok
     damaged = api.damage(topology, gpus=["b"]).topology
     with pytest.raises(LimitError):
-        api.compile(api.make_problem(damaged, collective), "msccl")
+        api.compile(api.make_problem(damaged, collective), "msccl", protocol="Simple")
 
 
 def test_boxes_are_told_and_exported(tmp_path, capsys):
