@@ -94,7 +94,7 @@ def compile(  # noqa: A001 - the verb of this package
     channels : int, optional
         Rings, or pairs of trees; as many as are fastest unless given. For baselines alone.
     protocol : str, optional
-        ``"Simple"`` (the default), ``"LL"`` or ``"LL128"``.
+        ``"Simple"``, ``"LL"`` or ``"LL128"``; Simple unless given, LL128 where that hangs.
     min_bytes, max_bytes : int, optional
         Message sizes served, inclusive, counted as the runtime counts them. Unless given, a file
         serves those around `size` at which the library by itself is not predicted to be faster;
@@ -174,7 +174,8 @@ def _of_sketch(
     require_problem(problem, "compile")
     if problem.sketch is None or (passes is None and algorithm in _TIMED):
         stated = defaults(problem)
-        return stated, stated.get("size") if size is None else size
+        share = stated.pop("size", None)
+        return stated, share if size is None else size
     named = f"-a {algorithm}" if algorithm else "a search for the algorithm"
     other = "--passes" if passes is not None else named
     phrase = f"the sketch {problem.sketch.name} does not go with {other}"

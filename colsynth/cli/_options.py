@@ -41,7 +41,7 @@ ProtocolOption = Annotated[
         metavar="PROTOCOL",
         autocompletion=complete.words("Simple", "LL", "LL128"),
         help="Protocol: Simple, LL or LL128.",
-        show_default="Simple",
+        show_default="Simple, LL128 where that hangs",
     ),
 ]
 TreesOption = Annotated[

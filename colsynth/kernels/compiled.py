@@ -8,6 +8,7 @@ from typing import Any
 
 import numba
 from numba import types
+from numba.core.targetconfig import ConfigStack
 
 from colsynth.gc_pause import gc_paused
 from colsynth.kernels.forks import follow_forks
@@ -71,9 +72,13 @@ def _template(
     """
     plain = {name: types.unliteral(kind) for name, kind in kws.items()}
     found = original(tuple(types.unliteral(kind) for kind in args), plain)
-    if not allocates:  # numba sees arrays that are made, but lets arguments be returned
-        models = inner.targetctx.data_model_manager
-        for version in inner.overloads.values():
-            if models[version.signature.return_type].contains_nrt_meminfo():
-                raise TypeError(f"{inner.__name__} returns arrays: say allocates=True")
+    # numba refuses arrays that are made, but not those that are passed on, to callers or from them.
+    models, caller = inner.targetctx.data_model_manager, ConfigStack.top_or_none()
+    for version in inner.overloads.values():
+        if not models[version.signature.return_type].contains_nrt_meminfo():
+            continue
+        if not allocates:
+            raise TypeError(f"{inner.__name__} returns arrays: say allocates=True")
+        if caller is not None and not caller.nrt:
+            raise TypeError(f"what calls {inner.__name__} gets arrays: say allocates=True")
     return found

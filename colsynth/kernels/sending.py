@@ -93,7 +93,7 @@ def _before(tasks, piles, a, b):
     return piles.place[a] < piles.place[b]
 
 
-@njit(cache=True, nogil=True, allocates=True)
+@njit(cache=True, nogil=True)
 def _add(tasks, piles, task):
     """Put a ready task onto its hop's heap."""
     h = tasks.hop[task]

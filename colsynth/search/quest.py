@@ -106,6 +106,7 @@ class Quest:
         for grid in self._grids(start):
             changed = (plan.changed({_GRID: grid}) for plan in plans)
             yield from (plan for plan in changed if plan is not None)
+        yield from self.wish.starts(name)[1:]
 
     def _grids(self, plan: Plan) -> Iterator[str]:
         """Yield grids with fewer neighbours for each GPU behind a switch, if that is open."""
@@ -189,7 +190,11 @@ class Quest:
     def _try_rivals(self, ahead: Beside[Seen] | None = None) -> None:
         """Search among other trees, each for itself: choices that suit many trees mislead few."""
         searcher = self.searcher
-        searcher.try_all(with_chunks(searcher, self.wish, self.optimum))
+        chunked = with_chunks(searcher, self.wish, self.optimum)
+        if chunked and ahead is not None:
+            learn(searcher, ahead.result())
+            ahead = None
+        searcher.try_all(chunked)
         rivals = tuple(self._rivals())
         if rivals and ahead is not None:
             learn(searcher, ahead.result())
@@ -295,7 +300,7 @@ class Quest:
             *(searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned),
             known=searcher.found,
         )
-        Quest(self.wish, other, free_roots=False).explore(names)
+        Quest(replace(self.wish, size=None), other, free_roots=False).explore(names)
         searcher.take([m for plan, m in other.found.items() if plan not in searcher.found])
 
     def explore(self, names: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
+from colsynth.pipeline.target import usual_protocol
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.found import Found, found_by
 from colsynth.search.kinds import gains_by_free_roots
@@ -103,7 +104,8 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     require_least("--budget", budget, 1)
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
     workshop, found, spent = Workshop(case), dict[Plan, Measured](), list[bool]()
-    wish = Wish(rounds=case.profile.rounds)
+    usual = usual_protocol(case.problem, case.profile)
+    wish = Wish(usual=usual, rounds=case.profile.rounds)
     every = algorithm_names(case.problem, profile=case.profile)
     outlook = _outlook(case) if means.budget is None and set(algorithms) >= set(every) else None
     for place, objective in enumerate(Objective.each(case.sizes)):
@@ -113,7 +115,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
         spent.append(searcher.is_spent())
-        if outlook is not None and "Simple" in protocols:
+        if outlook is not None and usual in protocols:
             floors, free_roots = outlook
             free = replace(own, budget=None)
             again = Searcher(workshop, objective, free, protocols, floors=floors, known=found)

@@ -185,9 +185,10 @@ def _more(machine: Machine, found: Run) -> int:
     if found.steady >= min(STEADY, tiling.tiles):
         return 0
     each = _calls(machine, tiling.group) * tiling.slices
-    likely = STEADY / max(1, found.steady)
-    wanted = ceil(tiling.simulated * max(1.5, min(likely, 2 if found.steady else 4)))
-    return _worth(tiling.tiles, wanted) if wanted * each <= MOST_SLICES else 0
+    share = STEADY / max(1, found.steady)
+    least, most = ceil(1.5 * tiling.simulated), MOST_SLICES // each
+    likely = ceil(tiling.simulated * min(share, 2 if found.steady else 4))
+    return _worth(tiling.tiles, min(max(least, likely), most)) if least <= most else 0
 
 
 def _steady(machine: Machine, block_end: Floats, tile_end: Floats) -> int:

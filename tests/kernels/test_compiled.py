@@ -46,6 +46,21 @@ def returns_a_part(array):
     return _halves(array)[1]
 
 
+@njit(cache=False, allocates=True)
+def _room(n):
+    return np.zeros(n)
+
+
+@njit(cache=False)
+def _total(n):
+    return _room(n).sum()
+
+
+@njit(cache=False)
+def uses_a_new_one(n):
+    return _total(n)
+
+
 @njit(cache=False)
 def is_right(array):
     kept = _counted(array)
@@ -61,9 +76,10 @@ def is_right(array):
         (returns_an_argument, (np.ones(3), np.ones(3)), "_smaller"),
         (returns_a_part, (np.ones(3),), "_halves returns arrays"),
         (returns_a_new_one, (3,), "_ramp"),
+        (uses_a_new_one, (3,), "what calls _room gets arrays"),
     ],
 )
-def test_a_kernel_that_does_not_count_references_cannot_return_arrays(kernel, given, named):
+def test_a_kernel_that_does_not_count_references_cannot_make_or_return_arrays(kernel, given, named):
     with pytest.raises(Exception, match=named):
         kernel(*given)
 

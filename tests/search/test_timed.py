@@ -1,9 +1,13 @@
 """Timed schedules: for the size or for large messages, with as many copies and chunks as help."""
 
+from pathlib import Path
+
 import pytest
 
 from colsynth import api
 from colsynth.errors import LimitError
+
+SKETCHES = Path(__file__).parents[1] / "corpus" / "sketches"
 
 LINE = """
 version: 1
@@ -63,3 +67,11 @@ def test_a_schedule_for_large_messages_is_tried_beside_that_for_the_size():
         large = passes.replace("size=1048576,", "")
         free = seconds(topology, "alltoall", "msccl", size, passes=large, protocol=protocol)
         assert default <= min(sized, free) * 1.001
+
+
+@pytest.mark.parametrize("size", [1 << 16, 1 << 30])
+def test_a_size_that_was_given_counts_rather_than_that_of_the_sketch(size):
+    topology = api.load_topology(str(SKETCHES / "machine.yaml"), nodes=2)
+    problem = api.make_problem(topology, "alltoall", sketch=SKETCHES / "pairs.yaml")
+    found = api.compile(problem, "msccl", algorithm="ten", size=size, level=0)
+    assert f"size={size}" in found.pipeline
