@@ -160,8 +160,8 @@ class Quest:
         searcher.most_work = level.work * self._case.problem.topology.size * (1 + several)
         anything = self.wish.algorithm is None
         if level.sweep:
-            tried = {plan.algorithm for plan in searcher.found}
-            searcher.try_all([(x,) for x in self.wish.starts(TIMED)] if tried == {TIMED} else [])
+            if searcher.best(TIMED) is not None:
+                searcher.try_all([(plan,) for plan in self.wish.starts(TIMED)])
             wanted = anything and searcher.means.beside and not searcher.is_near()
             with Beside(self._ahead, wanted=wanted) as ahead:
                 self.sweep(ahead, anything=anything)
@@ -188,7 +188,10 @@ class Quest:
             yield seen_by(searcher, self._try_rivals)
 
     def _try_rivals(self, ahead: Beside[Seen] | None = None) -> None:
-        """Search among other trees, each for itself: choices that suit many trees mislead few."""
+        """Search among other trees and timed schedules, each for itself.
+
+        Choices that suit many trees mislead few.
+        """
         searcher = self.searcher
         chunked = with_chunks(searcher, self.wish, self.optimum)
         if chunked and ahead is not None:

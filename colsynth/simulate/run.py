@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from colsynth.runtimes.profile import Profile
 
 SLICES = 200_000
-"""Slices simulated at most before tiles are left out, unless `LEAST_TILES` are more."""
+"""Slices simulated at most before tiles are left out, unless `LEAST_TILES` are more.
+
+Half as many more are simulated where none is left out then (`_worth`), here and below.
+"""
 LEAST_TILES = 16
 STEADY = 8
 """Tiles in the rhythm of a program that are simulated before others are left out.
