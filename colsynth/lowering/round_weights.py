@@ -169,7 +169,7 @@ class _Rounding:
         return max((self._carried[i] + 1) * self._cost[i] for i in _links(tree))
 
     def _load(self, tree: Tree, weight: int) -> None:
-        for link in _links(tree):
+        for link in _links(tree) if weight else ():
             self._carried[link] += weight
 
 

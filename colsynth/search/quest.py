@@ -22,6 +22,7 @@ from colsynth.search.levels import (
     LEVELS,
     OWN,
     PATTERNS,
+    RELAYED,
     TIMED,
     WAITING,
     Level,
@@ -36,6 +37,7 @@ from colsynth.search.searcher import Alternatives, Searcher
 from colsynth.search.timed import needless, not_varied, with_chunks
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
+from colsynth.synthesis.baselines.build_relays import fewer_peers
 from colsynth.synthesis.baselines.pipelined_numbers import least_seconds
 
 _TREES, _GRID = "pack-trees.trees", "pack-trees.grid"
@@ -105,6 +107,9 @@ class Quest:
         yield from plans
         for grid in self._grids(start):
             changed = (plan.changed({_GRID: grid}) for plan in plans)
+            yield from (plan for plan in changed if plan is not None)
+        if name == RELAYED:
+            changed = (start.changed(fewer) for fewer in fewer_peers(self._case.problem))
             yield from (plan for plan in changed if plan is not None)
         yield from self.wish.starts(name)[1:]
 
@@ -201,7 +206,7 @@ class Quest:
         rivals = tuple(self._rivals())
         if rivals and ahead is not None:
             learn(searcher, ahead.result())
-        for plan, pinned in rivals:
+        for plans, pinned in rivals:
             budget = searcher.most_evaluations
             left = None if budget is None else budget - searcher.evaluations
             if left == 0:
@@ -213,13 +218,13 @@ class Quest:
                 known={**searcher.known, **searcher.found},
             )
             other.most_work = searcher.most_work
-            other.try_all([(plan,)])
+            other.try_all([plans])
             if other.best() is not None:
                 Quest(self.wish, other, free_roots=False).sweep(anything=False)
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
 
-    def _rivals(self) -> Iterator[tuple[Plan, frozenset[str]]]:
-        """Yield plans to start from, and options that are not varied from there.
+    def _rivals(self) -> Iterator[tuple[Alternatives, frozenset[str]]]:
+        """Yield where to start from, and options that are not varied from there.
 
         On direct-connect fabrics, and where links are not what takes the time, shortest-path trees
         or one tree per GPU may win; elsewhere the fewest trees, or those that free roots ask for.
@@ -227,22 +232,24 @@ class Quest:
         from colsynth.synthesis.forest.rate import FARTHEST, fewest_trees
 
         for plan in not_varied(self.searcher, self.wish):
-            yield plan, frozenset()
+            yield (plan,), frozenset()
         problem = self._case.problem
         if problem.collective not in PHASES or problem.groups:
             return
+        if problem.collective.rooted and self.wish.allows(RELAYED):
+            yield tuple(self.starts(RELAYED)), frozenset()
         low = is_fabric(problem) or self._waits()
         if low and self.wish.allows("bfb"):
-            yield self.wish.start("bfb"), frozenset()
+            yield (self.wish.start("bfb"),), frozenset()
         if "trees" in self.wish.settings or not self.wish.allows("forest"):
             return
         if self._lacks_trees():
-            yield self.wish.start("roots"), frozenset({"trees"})
+            yield (self.wish.start("roots"),), frozenset({"trees"})
         best = self.searcher.best("forest")
         fewest = None if is_fabric(problem) else fewest_trees(problem, FARTHEST)
         for trees in dict.fromkeys((1 if low else None, fewest)):
             if trees and not (best and best.plan.option("trees") == str(trees)):
-                yield self.wish.start("forest", trees=str(trees)), frozenset({"trees"})
+                yield (self.wish.start("forest", trees=str(trees)),), frozenset({"trees"})
         yield from self._gridded(best)
 
     def _lacks_trees(self) -> bool:
@@ -254,7 +261,7 @@ class Quest:
         few = best is not None and best.plan.option("trees") != "auto"
         return self.free_roots and few and bool(overall and self.searcher.behind(overall) > FAR)
 
-    def _gridded(self, best: Measured | None) -> Iterator[tuple[Plan, frozenset[str]]]:
+    def _gridded(self, best: Measured | None) -> Iterator[tuple[Alternatives, frozenset[str]]]:
         """Yield grids behind a big switch, where the best program is far from the floor (`FAR`).
 
         A grid seldom wins before its trees carry segments, or before a GPU adds up all arrivals in
@@ -279,7 +286,7 @@ class Quest:
             grids = (*grids, *fused_grid(problem.topology, phases, target))
         for grid in dict.fromkeys(grids):
             start = self.wish.start("forest", trees=trees, grid=grid)
-            yield start, frozenset({"trees", "grid"})
+            yield (start,), frozenset({"trees", "grid"})
 
     def _waits(self) -> bool:
         """Whether the best program takes far longer than its data takes on links (`WAITING`)."""

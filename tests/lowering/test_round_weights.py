@@ -70,6 +70,13 @@ def test_no_weight_is_further_than_one_from_its_share():
     assert Counter(weights) == {4: 3, 5: 4}
 
 
+def test_trees_beyond_the_parts_are_left_out():
+    forest = packed("mi300x", "broadcast", "pack-trees{trees=7}")
+    found = rounded(forest, 4)
+    check_forest(found)
+    assert [tree.weight for tree in found.phases[0].trees] == [1] * 4
+
+
 def test_weights_stay_where_asked_or_where_nothing_is_to_round():
     three = packed("mi250", "allgather", "pack-trees{trees=3}")
     assert RoundWeights("keep").run(three, TARGET) is three

@@ -15,6 +15,7 @@ SERVED = {
     "tree": ("allreduce", "broadcast", "reduce"),
     "halving-doubling": ("allreduce", "allgather", "reduce-scatter"),
     "hierarchical": ("allreduce", "allgather", "reduce-scatter"),
+    "relays": ("broadcast", "reduce"),
     "pairwise": ("alltoall",),
     "two-level": ("alltoall",),
     "rails": ("allreduce", "reduce-scatter"),
