@@ -17,6 +17,7 @@ from colsynth import api
 from colsynth.cli.main import run
 from colsynth.runtimes import profile, write
 from colsynth.verify import verify_bytes
+from tests.runtimes.test_multicast import BOX
 from tests.verify.mutants import KINDS, plant
 from tests.verify.plans import test_mutants as plans
 from tests.verify.programs import ALL
@@ -68,6 +69,30 @@ def require_right(answer):
             assert point["root"] in (None, ROOT)
             assert point["seconds"] > 0
     assert answer["ok"]
+
+
+def test_plans_over_a_switch_are_right_and_their_races_show(tmp_path, capsys):
+    """A rank finds in its own buffer what the switch stored there, if its threadblocks wait."""
+    machine, runtime = tmp_path / "star.yaml", "mscclpp@0.10"
+    machine.write_text(BOX.format(gpus=3, words="multicast, reduce"))
+    right, races = [], []
+    for collective in ("allgather", "reduce-scatter", "allreduce"):
+        problem = api.make_problem(api.load_topology(str(machine)), collective)
+        done = api.compile(problem, runtime, algorithm="multicast", level=0, mode="auto")
+        data = done.artefacts[0].data
+        right.append(tmp_path / f"{collective}.json")
+        right[-1].write_bytes(data)
+        plan = json.loads(data)
+        for block in (block for gpu in plan["gpus"] for block in gpu["threadblocks"]):
+            ops = block["ops"][0]["ops"]
+            stores = [k for k, op in enumerate(ops) if op["name"] in ("glres", "gstore")]
+            for k in stores:
+                assert ops.pop(k + 1)["name"] == "nop"
+        races.append(tmp_path / f"{collective}-race.json")
+        races[-1].write_text(json.dumps(plan))
+    require_right(executed(capsys, right, "-r", runtime, "--repeat", "1"))
+    answer = executed(capsys, races, "-r", runtime, "--repeat", "0")
+    assert not any(point["ok"] for file in answer["files"] for point in file["points"])
 
 
 @pytest.mark.parametrize("runtime", [None, "rccl"], ids=["nvidia", "amd"])
