@@ -76,15 +76,20 @@ class XmlProgram:
     def __post_init__(self) -> None:
         header, call = self.program.header, self.call
         self.gpu = self.program.gpus[call.rank]
-        self.chunk = call.elements // header.chunks
+        # Chunks divide what the runtime counts: of some collectives bytes (contract 1.4).
+        in_bytes = header.collective in self.profile.counts_bytes
+        self.dtype = np.dtype(np.uint8) if in_bytes else call.dtype
+        width = self.dtype.itemsize
+        self.chunk = call.elements * call.dtype.itemsize // width // header.chunks
         most = self.tile or self.profile.tile_bytes[header.protocol]
-        self.span = max(1, most // call.dtype.itemsize)
+        self.span = max(1, most // width)
         self.tiles = max(1, -(-self.chunk // self.span))
-        whole = max(1, self.chunk * call.dtype.itemsize)
+        whole = max(1, self.chunk * width)
         self.group = min(max(1, most // whole), _MOST_CHUNKS) if self.tiles == 1 else 1
         self.depth = self.profile.fifo_calls[header.protocol]
-        scratch = np.zeros(self.gpu.scratch_chunks * self.chunk, call.dtype)
-        self.buffers = {"i": call.given, "o": call.taken, "s": scratch}
+        scratch = np.zeros(self.gpu.scratch_chunks * self.chunk, self.dtype)
+        given, taken = call.given.view(self.dtype), call.taken.view(self.dtype)
+        self.buffers = {"i": given, "o": taken, "s": scratch}
 
     def background(self) -> list[Strand]:
         """Return nothing: connections need no work of their own."""
@@ -106,7 +111,7 @@ class XmlProgram:
         """Accept data, or the word that some were taken."""
         _, kind, channel, *_ = message.head
         if kind == _DATA:
-            data = message.data.view(self.call.dtype)
+            data = message.data.view(self.dtype)
             self.inbox[message.source, channel].append(data)
         else:
             self.untaken[message.source, channel] -= 1

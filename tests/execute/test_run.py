@@ -71,6 +71,18 @@ def require_right(answer):
     assert answer["ok"]
 
 
+@pytest.mark.parametrize("collective", ["allgather", "broadcast"])
+def test_chunks_are_cut_in_bytes_where_the_runtime_counts_bytes(tmp_path, capsys, collective):
+    problem = api.make_problem(api.load_topology("clique:3"), collective)
+    done = api.compile(problem, "msccl", algorithm="forest", instances=6, level=0)
+    path = tmp_path / "odd.xml"
+    path.write_bytes(done.artefacts[0].data)
+    size = 36 * 1001
+    assert size // done.artefacts[0].program.header.chunks % 4  # no whole number of floats
+    options = ("-r", "msccl", "--size", str(size), "--repeat", "0")
+    assert executed(capsys, [path], *options)["files"][0]["points"][0]["wrong"] == 0
+
+
 def test_plans_over_a_switch_are_right_and_their_races_show(tmp_path, capsys):
     """A rank finds in its own buffer what the switch stored there, if its threadblocks wait."""
     machine, runtime = tmp_path / "star.yaml", "mscclpp@0.10"
