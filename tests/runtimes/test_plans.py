@@ -18,6 +18,7 @@ from colsynth.runtimes.plans.sequence import Sequence
 from colsynth.runtimes.plans.shape import PlanShape
 from colsynth.runtimes.plans.writer import plan_of
 from colsynth.search.wish import configured
+from colsynth.verify import verify_bytes
 from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE, buffer_chunks, layout
 from tests.verify.plans.test_execution import PAIRS
 
@@ -38,7 +39,7 @@ def pairs(tmp_path_factory):
 
 def test_equal_programs_give_equal_bytes_and_other_ones_another_name():
     first, again = (compiled(MESH, "allreduce").artefacts[0] for _ in range(2))
-    assert first.data == again.data == write(first.program, profile("mscclpp@0.8"))
+    assert first.data == again.data == write(first.program, profile("mscclpp@0.10"))
     header = first.program.header
     other = write(replace(first.program, header=replace(header, max_bytes=1 << 28)), MSCCLPP)
     names = [json.loads(data)["name"] for data in (first.data, other)]
@@ -47,6 +48,19 @@ def test_equal_programs_give_equal_bytes_and_other_ones_another_name():
 
 
 MSCCLPP = profile("mscclpp")
+
+
+@pytest.mark.parametrize("most", [1 << 16, None])
+@pytest.mark.parametrize(("version", "beyond"), [("mscclpp", 0), ("mscclpp@0.8", 1)])
+def test_the_largest_size_is_served_also_where_the_end_is_exclusive(version, beyond, most):
+    problem = api.make_problem(MESH, "allgather")
+    runtime = profile(version)
+    made = api.compile(problem, version, level=0, algorithm="forest", max_bytes=most).artefacts[0]
+    most = most or runtime.default_max_bytes
+    assert json.loads(made.data)["max_message_size"] == most + beyond < 1 << 32
+    header = read(made.data, runtime, file="plan").program.header
+    assert header.max_bytes == made.program.header.max_bytes == most
+    assert verify_bytes(made.data, runtime, subject="plan").findings == ()
 
 
 @pytest.mark.parametrize(

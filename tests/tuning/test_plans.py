@@ -33,9 +33,21 @@ def manifest(place):
     return json.loads((place / "manifest.json").read_text())
 
 
-def test_versions_differ_in_how_plans_are_found_not_in_bytes(bundles):
-    sums = [[entry["sha256"] for entry in manifest(place)["files"]] for place in bundles.values()]
-    assert sums[0] == sums[1]
+def plans_of(place):
+    """Return the plans of a bundle without names, and their upper ends as spelt and as told."""
+    plans, ends = [], []
+    for entry in manifest(place)["files"]:
+        plan = json.loads((place / entry["path"]).read_text())
+        ends.append((plan.pop("max_message_size"), entry["max_bytes"]))
+        plans.append({**plan, "name": ""})
+    return plans, ends
+
+
+def test_versions_differ_in_how_plans_are_found_and_in_whether_ends_are_exclusive(bundles):
+    (plans, ends), (others, exclusive) = (plans_of(place) for place in bundles.values())
+    assert plans == others
+    assert all(spelt == told for spelt, told in ends)
+    assert exclusive == [(told + 1, told) for _, told in ends]
     older = bundles["mscclpp@0.8"]
     assert environment_of(older)["MSCCLPP_EXECUTION_PLAN_DIR"] == str(older / "schedules")
     assert not (older / "register_plans.py").exists()

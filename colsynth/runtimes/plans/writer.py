@@ -66,7 +66,7 @@ def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
         reuse_resources=True,
         use_double_scratch_buffer=packets,
         min_message_size=header.min_bytes,
-        max_message_size=header.max_bytes,
+        max_message_size=header.max_bytes + int(profile.exclusive_max),
     )
 
 
