@@ -236,9 +236,11 @@ class Quest:
         problem = self._case.problem
         if problem.collective not in PHASES or problem.groups:
             return
-        if problem.collective.rooted and self.wish.allows(RELAYED):
+        waits = self._waits()
+        low = is_fabric(problem) or waits
+        relayed = problem.collective.rooted and (waits or not is_fabric(problem))
+        if relayed and self.wish.allows(RELAYED):
             yield tuple(self.starts(RELAYED)), frozenset()
-        low = is_fabric(problem) or self._waits()
         if low and self.wish.allows("bfb"):
             yield (self.wish.start("bfb"),), frozenset()
         if "trees" in self.wish.settings or not self.wish.allows("forest"):
