@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from colsynth.cost.pair_routes import is_network, pair_routes
 from colsynth.model import RECEIVES, SENDS, ThreadblockProgram, Topology
 from colsynth.simulate.executable import check, require_ranks
 from colsynth.simulate.steps import FOLDED, Steps, Unit, steps_of
+
+if TYPE_CHECKING:
+    from colsynth.runtimes.profile import Profile
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -70,8 +73,13 @@ class Machine:
         return self.steps.units()
 
 
-def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Machine:
-    """Return a program on a topology.
+def build(
+    program: ThreadblockProgram, topology: Topology, model: Model, profile: Profile | None = None
+) -> Machine:
+    """Return a program on a topology, as a runtime executes it.
+
+    Of the runtime counts only whether it moves the chunks of a step apart; if none is given, it
+    does not.
 
     Raises
     ------
@@ -84,7 +92,7 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
     check(program)
     protocol = program.header.protocol
     blocks = tuple((gpu.rank, tb.id) for gpu in program.gpus for tb in gpu.threadblocks)
-    steps = steps_of(program)
+    steps = steps_of(program, apart=_apart(program, profile))
     connections, *ends = _connections(program)
     outgoing, incoming = (np.array(end, np.int32)[steps.block] for end in ends)
     extra = steps.extra >= 0
@@ -117,6 +125,14 @@ def build(program: ThreadblockProgram, topology: Topology, model: Model) -> Mach
         connections=connections,
         **_wiring(connections, topology, model, protocol),
     )
+
+
+def _apart(program: ThreadblockProgram, profile: Profile | None) -> bool:
+    if profile is None or not profile.plans:
+        return False
+    from colsynth.runtimes.plans.shape import moves_apart
+
+    return moves_apart(program)
 
 
 Wires = tuple[tuple[tuple[int, int, int], ...], list[int], list[int]]

@@ -72,7 +72,7 @@ def simulate(
         found = multicast.seconds(program, topology, sizes, model)
     else:
         with gc_paused():
-            machine = build(program, topology, model)
+            machine = build(program, topology, model, profile)
         limited = (limits or {}).items()
         if any(least_seconds(machine, profile, size) > most for size, most in limited):
             return ()

@@ -84,8 +84,16 @@ class Steps:
         return tuple(map(Unit, *places, steps, each, self.joined.tolist()))
 
 
-def steps_of(program: ThreadblockProgram) -> Steps:
-    """Return the steps of a program, waits of nops handed on to what stands behind them."""
+def steps_of(program: ThreadblockProgram, *, apart: bool = False) -> Steps:
+    """Return the steps of a program, waits of nops handed on to what stands behind them.
+
+    Parameters
+    ----------
+    program : ThreadblockProgram
+    apart : bool
+        Whether the chunks of a step are moved one after the other. Sums into the same chunk then
+        do not follow each other.
+    """
     steps, length = program.steps, program.lengths
     block = np.repeat(np.arange(len(length)), length)
     ordinal = np.arange(len(steps)) - np.repeat(np.cumsum(length) - length, length)
@@ -95,6 +103,9 @@ def steps_of(program: ThreadblockProgram) -> Steps:
     kept = behind < len(unit)
     kept[kept] = block[unit[behind[kept]]] == block[waiter[kept]]
     first = np.searchsorted(behind[kept], np.arange(len(unit) + 1))
+    joined = _joined(steps, unit, block[unit], first)
+    if apart:
+        joined &= steps.count[unit] == 1
     return Steps(
         table=steps,
         row=unit,
@@ -103,7 +114,7 @@ def steps_of(program: ThreadblockProgram) -> Steps:
         wait_first=first,
         wait_block=wait_block[kept],
         wait_ordinal=steps.wait_step[kept],
-        joined=_joined(steps, unit, block[unit], first),
+        joined=joined,
         extra=extra,
     )
 

@@ -67,7 +67,7 @@ def trace(
 
     Parameters and errors as for `colsynth.simulate.simulate`.
     """
-    machine = build(program, topology, model or default_model(profile))
+    machine = build(program, topology, model or default_model(profile), profile)
     return Trace(machine, run(machine, profile, size, trace=True))
 
 

@@ -77,6 +77,21 @@ def test_a_file_is_predicted_like_the_program_it_was_made_of(pairs, collective, 
             assert point.seconds == pytest.approx(predicted.seconds, rel=0.05)
 
 
+def test_sums_of_several_chunks_are_predicted_as_a_plan_has_them():
+    """In a pipeline each chunk is added by its own operation, so sums in a row are not joined."""
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=4), "allreduce")
+    strategy = "strategy=spread"
+    passes = f"build-rails{{pieces=2,{strategy}}},assign-threadblocks{{{strategy}}}"
+    passes += ",spell-dependencies"
+    done = api.compile(problem, "mscclpp", passes=passes, mode="in-place", size=1 << 20)
+    (artefact,), (predicted,) = done.artefacts, done.predicted
+    steps = artefact.program.steps
+    assert steps.count[steps.among({"re"})].max() == 2
+    sizes = [predicted.size_bytes]
+    (told,) = api.simulate(artefact.data, "mscclpp", problem.topology, sizes).points
+    assert told.seconds == pytest.approx(predicted.seconds, rel=1e-9)
+
+
 def test_ranks_in_one_box_share_memory_and_others_use_ports(pairs):
     plan = read(compiled(pairs, "allreduce").artefacts[0].data, MSCCLPP, file="plan").plan
     kinds = {
