@@ -66,7 +66,7 @@ class Artefact:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The predicted time of a file at one message size.
+    """The predicted time of all files at one message size: none takes longer.
 
     Parameters
     ----------
@@ -105,7 +105,8 @@ class Compilation:
     notes : tuple of str
         Notes for the user.
     predicted : tuple of Prediction
-        Predictions at the sizes of the search that all files serve, ascending.
+        Predictions at the sizes of the search that all files serve, ascending: those of the
+        slowest file.
     limited_by : dict
         Share of each limit (`colsynth.simulate.breakdown.LIMITS`) in the predicted time of the
         largest of these messages; empty where there are none.

@@ -6,15 +6,15 @@ bytes are verified as they would lie on disk before they are returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
 from colsynth.compile.files import Maker, Watch, aimed
 from colsynth.compile.link_rate import best_rate, detours, link_rate
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
+from colsynth.compile.predicted import limited_by, predictions
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction
 from colsynth.compile.served import Served, compared, served
@@ -183,9 +183,9 @@ def _compiled(
         *detours(schedule, links, taken),
         *passed_notes(programs[0], problem.topology, target.profile),
     )
-    predicted = _predictions(measured, found, programs)
+    predicted, slowest = predictions(measured, found, programs)
     if limits is None or limits[0] != predicted:
-        limits = predicted, _limited_by(programs[0], found.workshop.case, predicted)
+        limits = predicted, limited_by(slowest, found.workshop.case, predicted)
     return Compilation(
         problem=problem,
         runtime=target.profile.name,
@@ -224,48 +224,13 @@ def _limits(
 ) -> Iterator[tuple[tuple[Prediction, ...], dict[str, float]]]:
     """Yield the predictions for the first program, and what limits the last of them."""
     program = serves.limited(found.workshop.make(measured.plan)[1])
-    predicted = _predictions(measured, found, (program,))
-    yield predicted, _limited_by(program, found.workshop.case, predicted)
+    predicted, _ = predictions(measured, found, (program,))
+    yield predicted, limited_by(program, found.workshop.case, predicted)
 
 
 def _multicasts(artefacts: tuple[Artefact, ...]) -> bool:
     programs = (artefact.program for artefact in artefacts)
     return any(isinstance(p, ThreadblockProgram) and p.multicasts for p in programs)
-
-
-def _predictions(
-    measured: Measured, found: Found, programs: Sequence[Program]
-) -> tuple[Prediction, ...]:
-    """Return the predicted times of a plan, at the sizes that were simulated and files serve."""
-    case = found.workshop.case
-    times = zip(case.sizes, measured.seconds, strict=True)
-    laws = [taken_sizes(program.header, case.profile) for program in programs]
-    return tuple(
-        Prediction(size, seconds, floor)
-        for (size, seconds), floor in zip_longest(times, found.floors)
-        if seconds is not None and all(law.takes(size) for law in laws)
-    )
-
-
-def _limited_by(
-    program: Program, case: Case, predicted: tuple[Prediction, ...]
-) -> dict[str, float]:
-    """Return the share of each limit in the predicted time of the largest message."""
-    from colsynth.cost import model_of
-    from colsynth.simulate import rounds
-    from colsynth.simulate.breakdown import break_down
-    from colsynth.simulate.trace import trace
-
-    if not predicted:
-        return {}
-    topology, size = case.problem.topology, predicted[-1].size_bytes
-    if isinstance(program, RoundProgram):
-        return rounds.shares(program, topology, size, model_of(case))
-    if program.multicasts:
-        from colsynth.simulate import multicast
-
-        return multicast.shares(program, topology, size, model_of(case))
-    return break_down(trace(program, topology, case.profile, size, case.model)).shares
 
 
 def _given_up(found: Found) -> tuple[str, ...]:

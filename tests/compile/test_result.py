@@ -33,3 +33,17 @@ def test_times_are_predicted_only_of_sizes_that_use_the_file():
         done = api.compile(problem, "rccl", algorithm="ring", channels=channels, min_bytes=1)
         assert bool(done.predicted) == usual
         assert all(done.taken().takes(point.size_bytes) for point in done.predicted)
+
+
+def test_predictions_hold_for_the_files_of_both_modes():
+    """The root of a broadcast also copies its input out of place, which takes longer at a GiB."""
+    problem = make_problem(load_topology("dgx-a100"), "broadcast")
+    options = {"algorithm": "tree", "channels": 8, "level": 0}
+    done = api.compile(problem, "mscclpp", several=True, **options)
+    sizes = [point.size_bytes for point in done.predicted]
+    told = (api.simulate(x.data, "mscclpp", problem.topology, sizes) for x in done.artefacts)
+    times = [[point.seconds for point in found.points] for found in told]
+    assert times[0][-1] < times[1][-1]
+    assert [point.seconds for point in done.predicted] == pytest.approx(list(map(max, *times)))
+    alone = api.compile(problem, "mscclpp", mode="out-of-place", **options)
+    assert done.limited_by == alone.limited_by
