@@ -43,6 +43,15 @@ Shared ones are from 16 MiB: an allreduce by rccl on 24 GPUs on a switch takes 1
 223. Spread ones are in a few reduce-scatters: 1 GiB on one DGX H100 3.0 ms instead of 3.5.
 """
 
+FEWER: dict[str, tuple[dict[str, Any], ...]] = {
+    "rails": tuple({"instances": number} for number in (8, 4, 2, 1))
+}
+"""Options with which an algorithm is tried where its pipeline as it stands is refused.
+
+Rails choose their channels by the threadblocks that connections need. Where these hold few steps,
+as in plans of MSCCL++, sums need more threadblocks than that, and fewer channels fit.
+"""
+
 LIBRARY = ("channels", "instances", "sums")
 """The choices that are varied for a fixed pattern: those of libraries, and how a GPU adds up."""
 

@@ -112,6 +112,7 @@ class Quest:
             changed = (start.changed(fewer) for fewer in fewer_peers(self._case.problem))
             yield from (plan for plan in changed if plan is not None)
         yield from self.wish.starts(name)[1:]
+        yield from self.wish.fewer(name)
 
     def _grids(self, plan: Plan) -> Iterator[str]:
         """Yield grids with fewer neighbours for each GPU behind a switch, if that is open."""

@@ -12,7 +12,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.profile import Profile
-from colsynth.search.levels import BASELINES, DEFAULT_LEVEL, HEAVY, OWN, VARIANTS
+from colsynth.search.levels import BASELINES, DEFAULT_LEVEL, FEWER, HEAVY, OWN, VARIANTS
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -82,10 +82,19 @@ class Wish:
 
         They differ in their threadblocks, which rounds do not have.
         """
+        return self._with(VARIANTS, algorithm)
+
+    def fewer(self, algorithm: str) -> tuple[Plan, ...]:
+        """Return plans for where that of an algorithm is refused (`FEWER`), where they are open."""
+        return self._with(FEWER, algorithm)
+
+    def _with(
+        self, options: Mapping[str, tuple[dict[str, Any], ...]], algorithm: str
+    ) -> tuple[Plan, ...]:
         if self.rounds:
             return ()
         known = _fields(algorithm, self.rounds) - self.settings.keys()
-        open_ = (values for values in VARIANTS.get(algorithm, ()) if values.keys() <= known)
+        open_ = (values for values in options.get(algorithm, ()) if values.keys() <= known)
         return tuple(self.start(algorithm, **values) for values in open_)
 
     def variants_of(

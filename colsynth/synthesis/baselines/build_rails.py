@@ -48,8 +48,8 @@ class BuildRails:
     Parameters
     ----------
     instances : int
-        Channels, each with its own part of every shard. 0: as many as threadblocks suffice for;
-        in rounds, one.
+        Channels, each with its own part of every shard. 0: as many as there are, and
+        threadblocks suffice for; in rounds, one.
     pieces : int
         Pieces in which a channel's part is added up. 0: as many as there are threadblocks for.
     strategy : str
@@ -123,7 +123,7 @@ class BuildRails:
         shares = (count - 1) * rails.turns + 1 if scatters else 1
         ends = (1 if self.strategy == "paired" else 2) * (rails.places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
-        room = blocks // (ends + sums)
+        room = min(blocks // (ends + sums), target.profile.max_channels)
         channels = self.instances or max(1, room if loose else dividing(parts, room))
         if self.strategy == "paired":
             most = min(rails.places, target.profile.fifo_calls[target.protocol] // shares)

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from colsynth import api
+from colsynth.errors import LimitError
 from colsynth.runtimes import profile
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_rails import BuildRails
@@ -144,3 +145,15 @@ def test_no_sum_waits_for_what_another_channel_sends_on():
     phases = [t.origin.phase for t in program.transfers]
     assert phases == sorted(phases)
     assert {t.origin.instance for t in program.transfers} == {0, 1}
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
+@pytest.mark.parametrize(("runtime", "gpus"), [("msccl", 2), ("mscclpp", 2), ("mscclpp", 8)])
+def test_where_the_number_of_channels_is_open_one_that_fits_is_found(runtime, gpus, collective):
+    """Two GPUs have threadblocks for more channels than there are; steps of plans are few."""
+    problem = problem_of(1, gpus, collective)
+    done = api.compile(problem, runtime, algorithm="rails", level=0, mode="in-place")
+    assert done.verified
+    if gpus == 8:
+        with pytest.raises(LimitError, match="does not fit the threadblocks"):
+            api.compile(problem, runtime, algorithm="rails", level=0, instances=8)
