@@ -12,6 +12,7 @@ from dataclasses import replace
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.model import Kind, Topology
 from colsynth.text import listed
+from colsynth.topology.reach import joined
 
 _NAMED = 4
 """GPUs and boxes that a note lists before it counts the rest."""
@@ -54,26 +55,16 @@ def infer_boxes(topology: Topology, spans: Sequence[Span | None] | None = None) 
     return replace(found, notes=(*topology.notes, _note(topology, found)))
 
 
-def _components(topology: Topology) -> list[int]:
+def _components(topology: Topology) -> dict[int, int]:
     """Return a number for every node, equal for those that links without NICs join."""
-    label = list(range(len(topology.nodes)))
-
-    def first(node: int) -> int:
-        while label[node] != node:
-            label[node] = label[label[node]]
-            node = label[node]
-        return node
-
-    for link in topology.links:
-        ends = link.source, link.target
-        if all(topology.nodes[end].kind is not Kind.NIC for end in ends):
-            one, other = sorted(map(first, ends))
-            label[other] = one
-    return [first(node) for node in range(len(label))]
+    near = [node.kind is not Kind.NIC for node in topology.nodes]
+    arcs = [(x.source, x.target) for x in topology.links if near[x.source] and near[x.target]]
+    parts = joined(range(len(near)), arcs)
+    return {node: number for number, part in enumerate(parts) for node in part}
 
 
 def _members(
-    topology: Topology, component: list[int], spans: Sequence[Span | None] | None
+    topology: Topology, component: dict[int, int], spans: Sequence[Span | None] | None
 ) -> dict[int, list[int]]:
     """Return the nodes of each component with GPUs, and the NICs that are linked to it."""
     members: dict[int, list[int]] = {component[gpu]: [] for gpu in topology.ranks}
@@ -97,7 +88,7 @@ def _refuse_shared(
     topology: Topology,
     nic: int,
     near: set[int],
-    component: list[int],
+    component: dict[int, int],
     spans: Sequence[Span | None] | None,
 ) -> None:
     """Refuse a NIC between components of which one has a GPU without a box."""

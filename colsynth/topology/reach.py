@@ -44,6 +44,12 @@ def mutual(nodes: Iterable[int], arcs: Iterable[Arc]) -> list[set[int]]:
     return found
 
 
+def joined(nodes: Iterable[int], arcs: Iterable[Arc]) -> list[set[int]]:
+    """Return the sets of nodes that arcs join, whichever way they point, by their first nodes."""
+    known = list(arcs)
+    return mutual(nodes, [*known, *((target, source) for source, target in known)])
+
+
 def lengths(starts: Iterable[int], arcs: Lengths) -> dict[int, Fraction | int]:
     """Return how far each node that arcs lead to is from the nearest of some nodes (Dijkstra).
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from colsynth.model import Kind, Link, Topology
 from colsynth.topology.damage import Ends
+from colsynth.topology.reach import joined
 
 MOST_PAIRS = 2**19
 """Pairs of GPUs that are looked at; beyond, all wires stay."""
@@ -44,31 +45,22 @@ class Fabric:
 def fabrics_of(topology: Topology) -> list[Fabric]:
     """Return the switches in boxes, those together that links join; all where no GPU has a box."""
     boxed = any(topology.nodes[gpu].box is not None for gpu in topology.ranks)
-    inside = {
-        index: index
+    inside = [
+        index
         for index, node in enumerate(topology.nodes)
         if node.kind is Kind.SWITCH and (node.box is not None or not boxed)
-    }
-
-    def first(switch: int) -> int:
-        while inside[switch] != switch:
-            inside[switch] = inside[inside[switch]]
-            switch = inside[switch]
-        return switch
-
-    for link in topology.links:
-        if link.source in inside and link.target in inside:
-            inside[first(link.target)] = first(link.source)
+    ]
+    within = set(inside)
+    ends = ((link.source, link.target) for link in topology.links)
+    parts = joined(inside, [x for x in ends if within.issuperset(x)])
+    part_of = {switch: number for number, part in enumerate(parts) for switch in part}
     links: dict[int, list[Link]] = {}
     for link in topology.links:
-        for number in {first(end) for end in (link.source, link.target) if end in inside}:
+        for number in {part_of[end] for end in (link.source, link.target) if end in part_of}:
             links.setdefault(number, []).append(link)
-    switches: dict[int, set[int]] = {}
-    for switch in inside:
-        switches.setdefault(first(switch), set()).add(switch)
     return [
         Fabric(
-            frozenset(switches[number]),
+            frozenset(parts[number]),
             tuple(touching),
             frozenset({x.source for x in touching} | {x.target for x in touching})
             & topology.rank_of.keys(),

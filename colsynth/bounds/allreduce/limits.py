@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from colsynth.model import Direction, Kind, Limit, Problem, Topology
 from colsynth.model.bound import Cut
-from colsynth.topology.reach import mutual
+from colsynth.topology.reach import joined
 
 _MOST_LEVELS = 40
 """Prices tried as thresholds for the sets of a partition."""
@@ -127,7 +127,6 @@ def _boxes(topology: Topology) -> list[tuple[int, ...]] | None:
 def _joined_by(topology: Topology, free: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     """Return the sets with GPUs that the chosen links join, whichever way they point."""
     ends = [(x.source, x.target) for x, chosen in zip(topology.links, free, strict=True) if chosen]
-    both = ends + [(target, source) for source, target in ends]
-    parts = map(sorted, mutual(range(len(topology.nodes)), both))
+    parts = map(sorted, joined(range(len(topology.nodes)), ends))
     gpu = Kind.GPU
     return [tuple(x) for x in parts if any(topology.nodes[v].kind is gpu for v in x)]

@@ -9,6 +9,7 @@ from colsynth.errors import Diagnostic
 from colsynth.text import listed
 from colsynth.topology.importers.doubts import warning
 from colsynth.topology.importers.machine import Hub, Machine, Pcie
+from colsynth.topology.reach import joined
 
 SAME_SWITCH, SAME_HOST, SAME_ROOT, FAR = range(4)
 """How a GPU reaches a NIC; nvidia-smi's words are PIX or PXB, PHB, NODE and SYS."""
@@ -102,21 +103,9 @@ def clusters(machine: Machine, nics: list[int]) -> list[Cluster]:
 
 
 def _components(pairs: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Return the pairs, those together that share a GPU or a NIC."""
-    label: dict[tuple[str, int], tuple[str, int]] = {}
-
-    def first(end: tuple[str, int]) -> tuple[str, int]:
-        while label.setdefault(end, end) != end:
-            label[end] = label[label[end]]
-            end = label[end]
-        return end
-
-    for gpu, nic in pairs:
-        label[first(("nic", nic))] = first(("gpu", gpu))
-    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for gpu, nic in pairs:
-        found.setdefault(first(("gpu", gpu)), []).append((gpu, nic))
-    return sorted(found.values())
+    """Return the pairs in order, those together that share a GPU or a NIC."""
+    parts = joined((gpu for gpu, _ in pairs), ((gpu, -1 - nic) for gpu, nic in pairs))
+    return [[pair for pair in pairs if pair[0] in part] for part in parts]
 
 
 def _cluster(machine: Machine, pairs: list[tuple[int, int]]) -> Cluster:
