@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
 from colsynth.bounds.allreduce.halves import Side
 from colsynth.bounds.network import Ints
 from colsynth.errors import DefectError, Diagnostic
-from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem, Tree
+from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem, RootedBound, Tree
 from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
 from colsynth.synthesis.forest.pack import pack
 from colsynth.synthesis.forest.switches import remove_switches
@@ -36,19 +36,31 @@ def free_forest(problem: Problem, found: AllreduceBound, trees: str) -> Forest |
     whole = search.choose(trees, min(MOST_GIVEN_UP, found.gain / 2))
     if whole is None:
         return None
-    phases = {
-        side.direction: _phase(problem, side, whole, units)
-        for side, units in zip(search.halves.sides, whole.units, strict=True)
-    }
-    if search.halves.partner is not None:
-        phases[Direction.IN] = turned(problem.topology, phases[Direction.OUT], Direction.IN)
+    halves = zip(search.halves.sides, whole.units, strict=True)
+    phases = [_phase(problem, side, whole, units) for side, units in halves]
+    return joined_forest(problem, found.rooted, whole.counts, phases)
+
+
+def joined_forest(
+    problem: Problem,
+    bound: RootedBound,
+    counts: Ints,
+    phases: Iterable[Phase],
+    *,
+    in_network: bool = False,
+) -> Forest:
+    """Return a forest of two phases at a time; a missing one is the other one turned."""
+    ways = {phase.direction: phase for phase in phases}
+    if Direction.IN not in ways:
+        ways[Direction.IN] = turned(problem.topology, ways[Direction.OUT], Direction.IN)
     return Forest(
         problem=problem,
-        bound=found.rooted,
+        bound=bound,
         trees_per_root=0,
-        phases=(phases[Direction.IN], phases[Direction.OUT]),
-        shares=tuple(int(whole.counts[node]) for node in problem.topology.ranks),
+        phases=(ways[Direction.IN], ways[Direction.OUT]),
+        shares=tuple(int(counts[node]) for node in problem.topology.ranks),
         together=True,
+        in_network=in_network,
     )
 
 

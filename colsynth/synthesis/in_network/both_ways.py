@@ -13,10 +13,9 @@ from dataclasses import replace
 from colsynth.bounds.allreduce.halves import Branching, Halves, Side, halves_of
 from colsynth.bounds.allreduce.rooted import Proposal
 from colsynth.bounds.network import Ints
-from colsynth.model import AllreduceBound, Direction, Forest, Phase, Problem, RootedBound
-from colsynth.synthesis.allreduce.pack import packed
+from colsynth.model import AllreduceBound, Forest, Phase, Problem, RootedBound
+from colsynth.synthesis.allreduce.pack import joined_forest, packed
 from colsynth.synthesis.allreduce.whole import WholeSearch, WholeTrees
-from colsynth.synthesis.forest.trees import turned
 from colsynth.synthesis.in_network.widen import choices, narrowed, widened
 
 
@@ -41,21 +40,11 @@ def allreduce_forest(problem: Problem, found: AllreduceBound, trees: str) -> For
     whole = search.choose(trees)
     if whole is None:
         return None
-    phases = {
-        side.direction: _phase(problem, side, branching, whole, units)
+    phases = [
+        _phase(problem, side, branching, whole, units)
         for side, units in zip(halves.sides, whole.units, strict=True)
-    }
-    if halves.partner is not None:
-        phases[Direction.IN] = turned(problem.topology, phases[Direction.OUT], Direction.IN)
-    return Forest(
-        problem=problem,
-        bound=found.in_network,
-        trees_per_root=0,
-        phases=(phases[Direction.IN], phases[Direction.OUT]),
-        shares=tuple(int(whole.counts[node]) for node in problem.topology.ranks),
-        together=True,
-        in_network=True,
-    )
+    ]
+    return joined_forest(problem, found.in_network, whole.counts, phases, in_network=True)
 
 
 def _proposals(problem: Problem) -> Iterator[tuple[RootedBound, Branching, Halves]]:
