@@ -59,7 +59,6 @@ class Finder:
         self.collective, self.tries, self.seed, self.progress = collective, tries, seed, progress
         self._known: dict[tuple[int, int, bool, bool], list[Figures]] = {}
         self._judged: dict[tuple[str, int], Figures | None] = {}
-        self.evaluations = 0
 
     def key(self, found: Figures) -> Key:
         """Return (steps, time) for the collective."""
@@ -85,7 +84,6 @@ class Finder:
         self.progress(f"{kind} fabrics of {size} GPUs, {ports} ports", len(self._known), 0)
         tries = self.tries if whole else self.tries // _SMALLER
         found = [*search(size, ports, tries, self.seed, self.key, duplex=duplex)]
-        self.evaluations += tries
         moore = moore_steps(size, ports, duplex=duplex)
         texts = {text: max(least, moore) for least, text in self._texts(size, ports, duplex=duplex)}
         for text in sorted(texts, key=lambda x: (texts[x], len(x), x)):
@@ -99,7 +97,6 @@ class Finder:
 
     def _judge(self, text: str, ports: int) -> Figures | None:
         if (text, ports) not in self._judged:
-            self.evaluations += 1
             both = self.collective != "allgather"
             self._judged[text, ports] = figures(text, ports, both=both)
         return self._judged[text, ports]

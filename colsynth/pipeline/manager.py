@@ -33,6 +33,9 @@ from colsynth.runtimes.target import Context
 Observer = Callable[[int, str, Any], None]
 """Told (place in the pipeline from 1, name of the pass, its result)."""
 
+_MOST_TOLD = 10
+"""Errors of a report that are told before the rest is counted."""
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -188,9 +191,9 @@ def _prove(name: str, value: Any, clock: Clock) -> None:
         raise DefectError(Diagnostic("CS903", phrase, notes=notes)) from fault
 
 
-def findings(report: Report, most: int = 10) -> Iterator[str]:
+def findings(report: Report) -> Iterator[str]:
     """Yield one line for each of the first errors of a report."""
-    for found in report.errors[:most]:
+    for found in report.errors[:_MOST_TOLD]:
         yield f"{found.rule}: {found.message}"
-    if len(report.errors) > most:
-        yield f"and {len(report.errors) - most} more"
+    if len(report.errors) > _MOST_TOLD:
+        yield f"and {len(report.errors) - _MOST_TOLD} more"

@@ -50,9 +50,8 @@ class Shape:
         Of the busiest GPU.
     count : int
         Most chunks that one step moves.
-    trees, trees_per_gpu, different : int
-        Chunks of the forest before it was cut, trees per root, and different trees; 0 without
-        a forest.
+    trees, trees_per_gpu : int
+        Chunks of the forest before it was cut, and trees per root; 0 without a forest.
     height, weight : int
         Of the tallest tree, and of the heaviest; 0 without a forest.
     rises, falls : bool
@@ -68,7 +67,6 @@ class Shape:
     count: int
     trees: int = 0
     trees_per_gpu: int = 0
-    different: int = 0
     height: int = 0
     weight: int = 0
     rises: bool = False

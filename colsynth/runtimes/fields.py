@@ -32,10 +32,10 @@ class Fields:
         """Whether the tag has this attribute."""
         return key in self._tag.attributes
 
-    def number(self, key: str, *, bits: int = 32) -> int | None:
+    def number(self, key: str) -> int | None:
         """Return a required number, or None when it is missing."""
         text = self.text(key)
-        return None if text is None else self._int(key, text, bits)
+        return None if text is None else self._int(key, text, 32)
 
     def optional(self, key: str, default: int, *, bits: int = 32) -> int:
         """Return a number that the runtime has a default for."""

@@ -63,8 +63,6 @@ class Reading:
     custom : bool
         Whether the collective has no agreed result (``coll="custom"`` and what no call
         reaches); the header then says alltoall, which has the same buffer sizes.
-    notes : tuple of (str, str)
-        Rule and remark of what is worth knowing but not a finding.
     header_line : int or None
         Line of the algo element, from 1.
     plan : Plan or None
@@ -74,7 +72,6 @@ class Reading:
     program: Program | None
     findings: tuple[Finding, ...]
     custom: bool = False
-    notes: tuple[tuple[str, str], ...] = ()
     header_line: int | None = None
     plan: Plan | None = None
     _header: Header | None = None
@@ -116,8 +113,7 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
     algo = reader.file(file)
     program = None if algo is None else reader.program(algo)
     custom = algo is not None and algo.custom
-    notes, line = tuple(findings.notes), reader.header_line
-    return Reading(program, findings.all(), custom, notes, line, _lines=reader.lines)
+    return Reading(program, findings.all(), custom, reader.header_line, _lines=reader.lines)
 
 
 class _Threadblock(NamedTuple):

@@ -106,7 +106,6 @@ def shape_of(schedule: object, program: Program) -> Shape:
         found |= {
             "trees": schedule.chunks,
             "trees_per_gpu": schedule.trees_per_root,
-            "different": sum(len(phase.trees) for phase in schedule.phases),
             "height": schedule.max_height,
             "weight": max(tree.weight for phase in schedule.phases for tree in phase.trees),
             "rises": schedule.phases[0].direction is Direction.IN,

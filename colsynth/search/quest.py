@@ -230,7 +230,7 @@ class Quest:
         On direct-connect fabrics, and where links are not what takes the time, shortest-path trees
         or one tree per GPU may win; elsewhere the fewest trees, or those that free roots ask for.
         """
-        from colsynth.synthesis.forest.rate import FARTHEST, fewest_trees
+        from colsynth.synthesis.forest.rate import fewest_trees
 
         for plan in not_varied(self.searcher, self.wish):
             yield (plan,), frozenset()
@@ -249,7 +249,7 @@ class Quest:
         if self._lacks_trees():
             yield (self.wish.start("roots"),), frozenset({"trees"})
         best = self.searcher.best("forest")
-        fewest = None if is_fabric(problem) else fewest_trees(problem, FARTHEST)
+        fewest = None if is_fabric(problem) else fewest_trees(problem)
         for trees in dict.fromkeys((1 if low else None, fewest)):
             if trees and not (best and best.plan.option("trees") == str(trees)):
                 yield (self.wish.start("forest", trees=str(trees)),), frozenset({"trees"})

@@ -32,11 +32,6 @@ class Trace:
     machine: Machine
     run: Run
 
-    @property
-    def slices(self) -> int:
-        """Number of slices."""
-        return len(self.run.times)
-
     def place(self, block: int) -> str:
         """Return a threadblock for people."""
         rank, number = self.machine.blocks[block]

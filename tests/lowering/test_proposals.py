@@ -201,7 +201,7 @@ def test_heavy_trees_may_send_every_chunk_by_itself():
 
 
 def test_nothing_is_proposed_where_nobody_passes_data_on():
-    flat = Shape(8, 8, 56, 14, 1, 14, 1, trees=8, trees_per_gpu=1, different=8, height=1, weight=1)
+    flat = Shape(8, 8, 56, 14, 1, 14, 1, trees=8, trees_per_gpu=1, height=1, weight=1)
     problem = api.make_problem(api.load_topology("dgx-a100"), "allgather")
     values = Wish().start("forest").values()
     seen = Basis(problem, profile("msccl"), "Simple", 2**30, flat, values)

@@ -47,7 +47,6 @@ def require_ways(
     name: str,
     topology: Topology,
     pairs: Iterable[tuple[int, int]],
-    advice: str = _ANY,
     profile: Profile | None = None,
 ) -> None:
     """Refuse a topology where a pair of ranks has no way through no third GPU (CS312).
@@ -61,7 +60,7 @@ def require_ways(
         if not ways.joins(source, sink):
             first, second = (topology.nodes[topology.ranks[r]].name for r in (source, sink))
             reason = f"no way leads from {first} to {second} through no third GPU"
-            raise unfit(name, topology, reason, advice=advice)
+            raise unfit(name, topology, reason)
 
 
 def equal_boxes(name: str, topology: Topology) -> tuple[tuple[int, ...], ...]:

@@ -171,13 +171,13 @@ def candidates(problem: Problem) -> tuple[int, ...]:
     return tuple(k for _, k in ranked)
 
 
-def fewest_trees(problem: Problem, tolerance: Fraction) -> int | None:
-    """Return the fewest trees per root whose rate is within a share of the optimum.
+def fewest_trees(problem: Problem) -> int | None:
+    """Return the fewest trees per root whose rate is within `FARTHEST` of the optimum.
 
     None where that takes more than `MOST_TREES`.
     """
     reach = _Reach(problem)
-    least = reach.best * (1 - tolerance)
+    least = reach.best * (1 - FARTHEST)
     counts = range(1, min(reach.most, MOST_TREES) + 1)
     return next((k for k in counts if reach.algbw(k) >= least), None)
 
@@ -188,7 +188,7 @@ def numbers_of_trees(basis: Basis) -> Iterator[Proposal]:
     if basis.problem.groups or not text.isdigit():
         return
     present = int(text)
-    fewer = fewest_trees(basis.problem, FARTHEST) if present > 1 else None
+    fewer = fewest_trees(basis.problem) if present > 1 else None
     counts = [] if fewer is None or fewer >= present else [fewer]
     counts += [1, 2, 4] if basis.thorough else []
     for number in dict.fromkeys(counts):

@@ -53,7 +53,7 @@ class _Game:
         chunks = len(wants.number)
         own = _by_holder(wants.holders, gpus)
         self.hops, self.wants, self.tick, self.rounds = hops, wants, int(hops.end[0]), 0
-        self._turn, self._gpus = turn, gpus
+        self._turn = turn
         self._own_first, self._own = own.first, own.items
         self._first_hop = np.searchsorted(hops.target, np.arange(gpus + 1)).astype(np.int64)
         self._has = start_rows(chunks, own.first, own.items)

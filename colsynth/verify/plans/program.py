@@ -79,7 +79,7 @@ class Resolved:
 
     Parameters
     ----------
-    plan, header, mode
+    header
     cells : int
         Cells of a chunk.
     blocks : list of (int, int)
@@ -97,9 +97,7 @@ class Resolved:
         Cells of all ranks.
     """
 
-    plan: Plan
     header: Header
-    mode: str
     cells: int
     memory: Layout
     locations: int
@@ -168,7 +166,7 @@ class _Resolver:
             self.base[rank][2] = at
             at += gpu.scratch_chunks * self.stride * factor
         self.halves = 2 if plan.use_double_scratch_buffer else 1
-        self.out = Resolved(plan, header, mode, self.cells, memory, at)
+        self.out = Resolved(header, self.cells, memory, at)
         self.ends: dict[tuple[int, str, int], int] = {}
         self.partner: dict[tuple[int, str, int], tuple[int, str, int]] = {}
         self.lane: dict[tuple[int, str, int], int] = {}
