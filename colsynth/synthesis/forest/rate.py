@@ -16,6 +16,7 @@ from fractions import Fraction
 from math import lcm
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colsynth.bounds.network import Ints, Network, network_of, to_int64
 from colsynth.bounds.trees import bound, phases_of
@@ -53,16 +54,6 @@ class Rate:
     unit_bandwidth: Fraction
 
 
-def with_super_source(network: Network, units: Ints, trees: int) -> tuple[Ints, Ints, Ints]:
-    """Return (tail, head, capacity) with a node ``network.size`` that feeds every root."""
-    roots = network.roots
-    return (
-        np.concatenate((network.tail, np.full(roots.size, network.size, np.int64))),
-        np.concatenate((network.head, roots)),
-        np.concatenate((units, network.weight[roots] * trees)),
-    )
-
-
 def fixed_rate(network: Network, trees: int, rate: Fraction) -> Rate:
     """Return the best rate for `trees` trees per root.
 
@@ -72,20 +63,33 @@ def fixed_rate(network: Network, trees: int, rate: Fraction) -> Rate:
         The optimum per unit of root weight, bytes/s, from which the search starts.
     """
     scale = trees / rate
-    demand = trees * int(network.weight.sum())
     while True:
-        held = {c: int(c * scale) for c in set(network.capacity)}
-        units = to_int64([held[c] for c in network.capacity], "capacities in trees")
-        tail, head, capacity = with_super_source(network, units, trees)
-        deficit, inside = largest_deficit(
-            network.size + 1, tail, head, capacity, network.size, network.gpus, demand
-        )
-        if deficit == 0:
+        units = _held(network, scale)
+        inside = _violated(network, units, trees)
+        if inside is None:
             return Rate(units, 1 / scale)
-        inside = inside[: network.size]
         crossing = inside[network.tail] & ~inside[network.head]
         links = [c for c, crosses in zip(network.capacity, crossing, strict=True) if crosses]
         scale = _least_scale(links, trees * int(network.weight[inside].sum()), scale)
+
+
+def _held(network: Network, scale: Fraction) -> Ints:
+    """Return how many units each link holds where bandwidth b holds floor(b U), U = `scale`."""
+    held = {c: int(c * scale) for c in set(network.capacity)}
+    return to_int64([held[c] for c in network.capacity], "capacities in trees")
+
+
+def _violated(network: Network, units: Ints, trees: int) -> NDArray[np.bool_] | None:
+    """Return which nodes are in the cut that lacks most for `trees` trees per root, if any."""
+    roots, source = network.roots, network.size  # a node beyond all others feeds every root
+    tail = np.concatenate((network.tail, np.full(roots.size, source, np.int64)))
+    head = np.concatenate((network.head, roots))
+    capacity = np.concatenate((units, network.weight[roots] * trees))
+    demand = trees * int(network.weight.sum())
+    deficit, inside = largest_deficit(
+        source + 1, tail, head, capacity, source, network.gpus, demand
+    )
+    return inside[:source] if deficit else None
 
 
 def _least_scale(links: list[Fraction], demand: int, scale: Fraction) -> Fraction:
@@ -229,20 +233,14 @@ class _Side:
     def holds(self, trees: int) -> bool:
         """Whether all cuts hold so many trees per root at the optimum."""
         network = self._network
-        held = {b: int(b * trees / self._rate) for b in set(network.capacity)}
-        units = to_int64([held[b] for b in network.capacity], "capacities in trees")
+        units = _held(network, trees / self._rate)
         if any(int(units[crossing].sum()) < trees * inside for crossing, inside in self._cuts):
             return False
-        tail, head, capacity = with_super_source(network, units, trees)
-        demand = trees * int(network.weight.sum())
-        deficit, inside = largest_deficit(
-            network.size + 1, tail, head, capacity, network.size, network.gpus, demand
-        )
-        if deficit:
-            inside = inside[: network.size]
+        inside = _violated(network, units, trees)
+        if inside is not None:
             crossing = np.nonzero(inside[network.tail] & ~inside[network.head])[0]
             self._cuts.append((crossing, int(network.weight[inside].sum())))
-        return not deficit
+        return inside is None
 
 
 def require_trees(text: str, option: str = "trees") -> None:
