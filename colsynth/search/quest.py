@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
 
 from colsynth.bounds.runtime import Optimum, runtime_bounds
 from colsynth.jobs.beside import Beside
@@ -17,24 +16,22 @@ from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
 from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.levels import (
-    FAR,
     LATE,
     LEVELS,
     OWN,
     PATTERNS,
     RELAYED,
     TIMED,
-    WAITING,
     Level,
     first_algorithms,
     other_algorithms,
 )
 from colsynth.search.means import Means
-from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
+from colsynth.search.rivals import rivals
 from colsynth.search.searcher import Alternatives, Searcher
-from colsynth.search.timed import needless, not_varied, with_chunks
+from colsynth.search.timed import needless, with_chunks
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 from colsynth.synthesis.baselines.build_relays import fewer_peers
@@ -204,10 +201,10 @@ class Quest:
             learn(searcher, ahead.result())
             ahead = None
         searcher.try_all(chunked)
-        rivals = tuple(self._rivals())
-        if rivals and ahead is not None:
+        starts = tuple(rivals(searcher, self.wish, self.starts, free_roots=self.free_roots))
+        if starts and ahead is not None:
             learn(searcher, ahead.result())
-        for plans, pinned in rivals:
+        for plans, pinned in starts:
             budget = searcher.most_evaluations
             left = None if budget is None else budget - searcher.evaluations
             if left == 0:
@@ -223,80 +220,6 @@ class Quest:
             if other.best() is not None:
                 Quest(self.wish, other, free_roots=False).sweep(anything=False)
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
-
-    def _rivals(self) -> Iterator[tuple[Alternatives, frozenset[str]]]:
-        """Yield where to start from, and options that are not varied from there.
-
-        On direct-connect fabrics, and where links are not what takes the time, shortest-path trees
-        or one tree per GPU may win; elsewhere the fewest trees, or those that free roots ask for.
-        """
-        from colsynth.synthesis.forest.rate import fewest_trees
-
-        for plan in not_varied(self.searcher, self.wish):
-            yield (plan,), frozenset()
-        problem = self._case.problem
-        if problem.collective not in PHASES or problem.groups:
-            return
-        waits = self._waits()
-        low = is_fabric(problem) or waits
-        relayed = problem.collective.rooted and (waits or not is_fabric(problem))
-        if relayed and self.wish.allows(RELAYED):
-            yield tuple(self.starts(RELAYED)), frozenset()
-        if low and self.wish.allows("bfb"):
-            yield (self.wish.start("bfb"),), frozenset()
-        if "trees" in self.wish.settings or not self.wish.allows("forest"):
-            return
-        if self._lacks_trees():
-            yield (self.wish.start("roots"),), frozenset({"trees"})
-        best = self.searcher.best("forest")
-        fewest = None if is_fabric(problem) else fewest_trees(problem)
-        for trees in dict.fromkeys((1 if low else None, fewest)):
-            if trees and not (best and best.plan.option("trees") == str(trees)):
-                yield (self.wish.start("forest", trees=str(trees)),), frozenset({"trees"})
-        yield from self._gridded(best)
-
-    def _lacks_trees(self) -> bool:
-        """Whether few trees with free roots led far from the floor (`FAR`).
-
-        They are often the fastest until chunks are merged; where a NIC is missing, not after that.
-        """
-        best, overall = self.searcher.best("roots"), self.searcher.best()
-        few = best is not None and best.plan.option("trees") != "auto"
-        return self.free_roots and few and bool(overall and self.searcher.behind(overall) > FAR)
-
-    def _gridded(self, best: Measured | None) -> Iterator[tuple[Alternatives, frozenset[str]]]:
-        """Yield grids behind a big switch, where the best program is far from the floor (`FAR`).
-
-        A grid seldom wins before its trees carry segments, or before a GPU adds up all arrivals in
-        one go, so it needs a sweep of its own. Where latency is half of the floor, a flat one too;
-        elsewhere one that needs fewer threadblocks to fill the links.
-        """
-        from colsynth.synthesis.forest.grid import flat_grid, fused_grid, roomy_grids
-
-        searcher, problem, profile = self.searcher, self._case.problem, self._case.profile
-        overall, floor = searcher.best(), searcher.floors[searcher.objective.main]
-        if best is None or overall is None or "grid" in self.wish.settings:
-            return
-        if searcher.behind(overall) <= FAR:
-            return
-        phases, trees = len(PHASES[problem.collective]), best.plan.option("trees")
-        grids = roomy_grids(problem.topology, phases, profile)
-        if 2 * floor.latency > floor.seconds:
-            more = islice(grids, floor.binds != "latency")
-            grids = (*flat_grid(problem.topology, phases, profile), *more)
-        else:
-            target = self._case.target(overall.plan.protocol)
-            grids = (*grids, *fused_grid(problem.topology, phases, target))
-        for grid in dict.fromkeys(grids):
-            start = self.wish.start("forest", trees=trees, grid=grid)
-            yield (start,), frozenset({"trees", "grid"})
-
-    def _waits(self) -> bool:
-        """Whether the best program takes far longer than its data takes on links (`WAITING`)."""
-        searcher = self.searcher
-        best, place = searcher.best(), searcher.objective.main
-        seconds = None if best is None else best.seconds[place]
-        return bool(seconds and seconds > WAITING * searcher.floors[place].links)
 
     def _compare_all(self, most: int) -> None:
         """Search as `find_each` does, as if nothing were known; what is new counts once.

@@ -1,0 +1,112 @@
+"""Trees, relays and timed schedules that a search varies by themselves, beside its best plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from colsynth.model.problem import PHASES
+from colsynth.search.kinds import is_fabric
+from colsynth.search.levels import FAR, RELAYED, WAITING
+from colsynth.search.measured import Measured
+from colsynth.search.plan import Plan
+from colsynth.search.searcher import Alternatives, Searcher
+from colsynth.search.timed import not_varied
+from colsynth.search.wish import Wish
+
+Start = tuple[Alternatives, frozenset[str]]
+"""Plans in order of preference, and options that are not varied from there."""
+
+
+def rivals(
+    searcher: Searcher,
+    wish: Wish,
+    starts: Callable[[str], Iterable[Plan]],
+    *,
+    free_roots: bool,
+) -> Iterator[Start]:
+    """Yield where to start from.
+
+    On direct-connect fabrics, and where links are not what takes the time, shortest-path trees
+    or one tree per GPU may win; elsewhere the fewest trees, or those that free roots ask for. In a
+    broadcast or a reduce relays may, but for such fabrics whose links take most of the time.
+
+    Parameters
+    ----------
+    searcher : Searcher
+    wish : Wish
+    starts : callable
+        Returns the plans of an algorithm in order of preference.
+    free_roots : bool
+        Whether the bound of an allreduce is better with free roots.
+    """
+    from colsynth.synthesis.forest.rate import fewest_trees
+
+    for plan in not_varied(searcher, wish):
+        yield (plan,), frozenset()
+    problem = searcher.workshop.case.problem
+    if problem.collective not in PHASES or problem.groups:
+        return
+    waits = _waits(searcher)
+    low = is_fabric(problem) or waits
+    relayed = problem.collective.rooted and (waits or not is_fabric(problem))
+    if relayed and wish.allows(RELAYED):
+        yield tuple(starts(RELAYED)), frozenset()
+    if low and wish.allows("bfb"):
+        yield (wish.start("bfb"),), frozenset()
+    if "trees" in wish.settings or not wish.allows("forest"):
+        return
+    if free_roots and _lacks_trees(searcher):
+        yield (wish.start("roots"),), frozenset({"trees"})
+    best = searcher.best("forest")
+    fewest = None if is_fabric(problem) else fewest_trees(problem)
+    for trees in dict.fromkeys((1 if low else None, fewest)):
+        if trees and not (best and best.plan.option("trees") == str(trees)):
+            yield (wish.start("forest", trees=str(trees)),), frozenset({"trees"})
+    yield from _gridded(searcher, wish, best)
+
+
+def _lacks_trees(searcher: Searcher) -> bool:
+    """Whether few trees with free roots led far from the floor (`FAR`).
+
+    They are often the fastest until chunks are merged; where a NIC is missing, not after that.
+    """
+    best, overall = searcher.best("roots"), searcher.best()
+    few = best is not None and best.plan.option("trees") != "auto"
+    return few and bool(overall and searcher.behind(overall) > FAR)
+
+
+def _gridded(searcher: Searcher, wish: Wish, best: Measured | None) -> Iterator[Start]:
+    """Yield grids behind a big switch, where the best program is far from the floor (`FAR`).
+
+    A grid seldom wins before its trees carry segments, or before a GPU adds up all arrivals in
+    one go, so it needs a sweep of its own. Where latency is half of the floor, a flat one too;
+    elsewhere one that needs fewer threadblocks to fill the links.
+    """
+    from colsynth.synthesis.forest.grid import flat_grid, fused_grid, roomy_grids
+
+    case = searcher.workshop.case
+    topology, profile = case.problem.topology, case.profile
+    overall, floor = searcher.best(), searcher.floors[searcher.objective.main]
+    if best is None or overall is None or "grid" in wish.settings:
+        return
+    if searcher.behind(overall) <= FAR:
+        return
+    phases, trees = len(PHASES[case.problem.collective]), best.plan.option("trees")
+    grids = roomy_grids(topology, phases, profile)
+    if 2 * floor.latency > floor.seconds:
+        more = islice(grids, floor.binds != "latency")
+        grids = (*flat_grid(topology, phases, profile), *more)
+    else:
+        target = case.target(overall.plan.protocol)
+        grids = (*grids, *fused_grid(topology, phases, target))
+    for grid in dict.fromkeys(grids):
+        start = wish.start("forest", trees=trees, grid=grid)
+        yield (start,), frozenset({"trees", "grid"})
+
+
+def _waits(searcher: Searcher) -> bool:
+    """Whether the best program takes far longer than its data takes on links (`WAITING`)."""
+    best, place = searcher.best(), searcher.objective.main
+    seconds = None if best is None else best.seconds[place]
+    return bool(seconds and seconds > WAITING * searcher.floors[place].links)
