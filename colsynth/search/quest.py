@@ -149,8 +149,13 @@ class Quest:
         return [(plan,) for name in allowed for plan in self.wish.starts(name)]
 
     def _try_others(self) -> None:
-        """Try all other algorithms, with all protocols, then variants with the best of these."""
-        searcher, others = self.searcher, self._others()
+        """Try all other algorithms, with all protocols, then variants with the best of these.
+
+        But relays, which are varied by themselves later (`rivals`): in front, they would keep trees
+        and timed schedules from being varied, of which one may be faster then.
+        """
+        searcher = self.searcher
+        others = [row for row in self._others() if row[0].algorithm != RELAYED]
         searcher.try_all(others)
         searcher.vary_protocol({plan.algorithm for row in others for plan in row})
         if not searcher.is_near():
