@@ -33,9 +33,6 @@ from colsynth.runtimes.selection import dividing
 _PLAIN = "spread", "fewest", "balanced"
 """Strategies that need no other options."""
 
-_COPIES = 4
-"""Copies that are proposed together with smaller transfers."""
-
 SPREAD = "lower-rounds.spread"
 _SPREADS = ((2, 2), (4, 4), (8, 8), (16, 16))
 """Parts of the busiest link's load in a round, and copies of the program.
@@ -73,19 +70,10 @@ def orders(basis: Basis) -> Iterator[Proposal]:
 
 
 def smaller_transfers(basis: Basis) -> Iterator[Proposal]:
-    """Yield fewer chunks of a tree in a transfer, where trees carry several.
-
-    In a broadcast with copies too, with which larger transfers may be better: one of 16 MiB by rccl
-    on an MI250 takes 217 us with both, 327 otherwise. A reduce would gain at first, and lose when
-    its sums are joined (1 MiB by rccl on an MI300X: 51 us without copies, 56 with).
-    """
-    broadcasts = len(basis.problem.roots) == 1 and not basis.shape.rises
-    copies = broadcasts and basis.values[INSTANCES] == 1
+    """Yield fewer chunks of a tree in a transfer, where trees carry several."""
     for exponent in range(max(0, basis.shape.weight - 1).bit_length()):
         if basis.values[MOST] != 1 << exponent:
             yield ({MOST: 1 << exponent},)
-            if copies:
-                yield ({MOST: 1 << exponent, INSTANCES: _COPIES},)
 
 
 def coarser_weights(basis: Basis) -> Iterator[Proposal]:
