@@ -32,17 +32,18 @@ def predictions(
     }
     times, slowest = [seconds for seconds, _ in known.values()], programs[0]
     for program in programs[1:] if known else ():
-        others = _times(program, case, tuple(known), found)
+        others = _times(program, tuple(known), found)
         slowest = program if others[-1] > times[-1] else slowest
         times = [max(pair) for pair in zip(times, others, strict=True)]
     floors = (floor for _, floor in known.values())
     return tuple(map(Prediction, known, times, floors)), slowest
 
 
-def _times(program: Program, case: Case, sizes: tuple[int, ...], found: Found) -> list[float]:
+def _times(program: Program, sizes: tuple[int, ...], found: Found) -> list[float]:
     """Return the seconds of a program that the search did not time."""
     from colsynth.simulate import simulate
 
+    case = found.workshop.case
     with found.workshop.clock.measure("simulate"):
         points = simulate(program, case.problem.topology, case.profile, sizes, case.model)
     return [float(point.seconds) for point in points]

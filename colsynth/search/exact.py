@@ -62,7 +62,5 @@ def _varied(plan: Plan, names: Sequence[str], wish: Wish) -> Iterator[Plan]:
     values = {f"{owner}.{choice.option}": choice.values for owner, choice in plan.choices()}
     known = [name for name in names if name in values]
     free = [name for name in known if name.partition(".")[2] not in wish.settings]
-    for row in product(*(values[name] for name in free)):
-        changed = plan.changed(dict(zip(free, row, strict=True)))
-        if changed is not None:
-            yield changed
+    rows = product(*(values[name] for name in free))
+    yield from plan.with_each(dict(zip(free, row, strict=True)) for row in rows)

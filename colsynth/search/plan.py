@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -48,6 +48,13 @@ class Plan:
         if wanted:
             return None
         return replace(self, protocol=protocol, passes=str(Pipeline(tuple(passes))))
+
+    def with_each(self, several: Iterable[Changes]) -> Iterator[Plan]:
+        """Yield the plan with each of some changes; without those whose options it lacks."""
+        for changes in several:
+            changed = self.changed(changes)
+            if changed is not None:
+                yield changed
 
     def values(self) -> dict[str, Any]:
         """Return the options of all passes, by ``"pass-name.field"``."""

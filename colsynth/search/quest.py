@@ -103,11 +103,10 @@ class Quest:
         plans = tuple(self.counted(start))
         yield from plans
         for grid in self._grids(start):
-            changed = (plan.changed({_GRID: grid}) for plan in plans)
-            yield from (plan for plan in changed if plan is not None)
+            for plan in plans:
+                yield from plan.with_each([{_GRID: grid}])
         if name == RELAYED:
-            changed = (start.changed(fewer) for fewer in fewer_peers(self._case.problem))
-            yield from (plan for plan in changed if plan is not None)
+            yield from start.with_each(fewer_peers(self._case.problem))
         yield from self.wish.starts(name)[1:]
         yield from self.wish.fewer(name)
 
@@ -132,10 +131,7 @@ class Quest:
             return
         with self.searcher.workshop.clock.measure("choose-trees"):
             counts = candidates(self._case.problem)
-        for count in counts:
-            changed = plan.changed({_TREES: str(count)})
-            if changed is not None:
-                yield changed
+        yield from plan.with_each({_TREES: str(count)} for count in counts)
 
     def _others(self) -> list[Alternatives]:
         """Return the defaults of the algorithms that were not tried, but for hopeless ones."""

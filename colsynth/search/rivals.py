@@ -52,10 +52,9 @@ def rivals(
         return
     if problem.collective.rooted:
         yield from _copied(wish, starts)
-    waits = _waits(searcher)
-    low = is_fabric(problem) or waits
-    relayed = problem.collective.rooted and (waits or not is_fabric(problem))
-    if relayed and wish.allows(RELAYED):
+    fabric, waits = is_fabric(problem), _waits(searcher)
+    low = fabric or waits
+    if problem.collective.rooted and (waits or not fabric) and wish.allows(RELAYED):
         yield tuple(starts(RELAYED)), frozenset()
     if low and wish.allows("bfb"):
         yield (wish.start("bfb"),), frozenset()
@@ -64,7 +63,7 @@ def rivals(
     if free_roots and _lacks_trees(searcher):
         yield (wish.start("roots"),), frozenset({"trees"})
     best = searcher.best("forest")
-    fewest = None if is_fabric(problem) else fewest_trees(problem)
+    fewest = None if fabric else fewest_trees(problem)
     for trees in dict.fromkeys((1 if low else None, fewest)):
         if trees and not (best and best.plan.option("trees") == str(trees)):
             yield (wish.start("forest", trees=str(trees)),), frozenset({"trees"})
@@ -78,8 +77,9 @@ def _copied(wish: Wish, starts: Callable[[str], Iterable[Plan]]) -> Iterator[Sta
     takes 217 us so, 327 otherwise.
     """
     if "instances" not in wish.settings and wish.allows("forest"):
-        plans = (plan.changed({"lower-forest.instances": _COPIES}) for plan in starts("forest"))
-        yield tuple(plan for plan in plans if plan is not None), frozenset({"instances"})
+        several = [{"lower-forest.instances": _COPIES}]
+        plans = tuple(x for plan in starts("forest") for x in plan.with_each(several))
+        yield plans, frozenset({"instances"})
 
 
 def _lacks_trees(searcher: Searcher) -> bool:

@@ -48,13 +48,13 @@ def with_chunks(searcher: Searcher, wish: Wish, optimum: Fraction | None) -> lis
     if needless(best, searcher.workshop, optimum) or "chunks_per_gpu" in wish.settings:
         return []
     copies = (wish.settings["instances"],) if "instances" in wish.settings else (1, 2)
-    plans = (
-        replace(plan, protocol=protocol).changed({LATE[0]: 2, "lower-timed.instances": number})
+    changes = [{LATE[0]: 2, "lower-timed.instances": number} for number in copies]
+    return [
+        (chunked,)
         for plan in wish.starts(TIMED)
         for protocol in searcher.protocols
-        for number in copies
-    )
-    return [(plan,) for plan in plans if plan is not None]
+        for chunked in replace(plan, protocol=protocol).with_each(changes)
+    ]
 
 
 def not_varied(searcher: Searcher, wish: Wish) -> Alternatives:

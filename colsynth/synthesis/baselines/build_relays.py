@@ -173,8 +173,8 @@ def _relays(ways: LoadedRoutes, root: int, direction: Direction, groups: Groups)
     around = [(root + step) % size for step in range(1, size)]
     near = [rank for rank in around if rank in home]
     far = [rank for rank in around if rank not in home]
-    joined = (rank for rank in (*near, root, *far))
-    return [r for r in joined if r == root or ways.joins(*flow(root, r, direction))]
+    order = (*near, root, *far)
+    return [r for r in order if r == root or ways.joins(*flow(root, r, direction))]
 
 
 def _tree(ways: LoadedRoutes, root: int, relay: int, direction: Direction, groups: Groups) -> Tree:
