@@ -73,6 +73,7 @@ def target():
         max_wait_target=127,
         fifo_calls={"Simple": 2},
         tile_bytes={"Simple": 2**19},
+        longest_sum=15,
         max_tiles=65536,
     )
     return Target(profile)

@@ -3,7 +3,7 @@
 Runtimes do local reductions into one slot that stand in a row as one transfer (contract 4.5): it
 waits once and pays the overhead of one step. So arrivals land in scratch side by side, and a
 chain of reductions adds them up: first the rank's own input, then arrivals by rank. Some runtimes
-join only so many (`LONGEST`); there, several chains add up parts.
+join only so many (`Profile.longest_sum`); there, several chains add up parts.
 
 Where ranks add up each other's contributions and send their own by themselves, all of them add
 by rank, their own among the others, so that all get the same bits.

@@ -11,7 +11,6 @@ from colsynth.lowering.joined_sums import LandedSums, pieces
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, arriving, behind, runs
 from colsynth.model import Collective, Direction, Origin, Slot, Transfer
-from colsynth.runtimes.profile import LONGEST
 from colsynth.runtimes.target import Target
 
 
@@ -51,7 +50,7 @@ class Placer:
         summed = self.layout.problem.collective is Collective.ALLREDUCE
         self.published = summed or (self.target.in_place and not self.layout.exchanges)
         self.sends_input = self.layout.keeps_input and self.target.out_of_place
-        self.landed = LandedSums(self.layout, self._reserve, LONGEST if self.fuses else None)
+        self.landed = LandedSums(self.layout, self._reserve, self.target.profile.longest_sum)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         self.arrivals, self.passed, self.own_after = contributions(self.transfers, self.ranges)

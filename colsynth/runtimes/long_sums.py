@@ -1,4 +1,4 @@
-"""Sums of more contributions than a runtime adds in one go (`LONGEST`)."""
+"""Sums of more contributions than a runtime adds in one go (`Profile.longest_sum`)."""
 
 from __future__ import annotations
 

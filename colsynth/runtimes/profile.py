@@ -7,11 +7,6 @@ from typing import Any
 
 from colsynth.model import Collective
 
-LONGEST = 15
-"""Reductions in a chain where the runtime keeps their sources in an array (contract 4.5, rule S13).
-
-RCCL has no such array."""
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -50,6 +45,9 @@ class Profile:
         Primitive calls a connection holds, by protocol (contract 4.6).
     tile_bytes : dict
         Bytes of a chunk that one pass of the outer loop moves, by protocol (contract 4.3).
+    longest_sum : int or None
+        Local sums in a row that the runtime does in one go (contract 4.5, rule S13): it keeps
+        their sources in an array; None where any number.
     max_tiles : int
         Passes of the outer loop that flags count (contract 4.3); with more, the job hangs.
     warnings : tuple of str
@@ -118,6 +116,7 @@ class Profile:
     max_wait_target: int
     fifo_calls: dict[str, int]
     tile_bytes: dict[str, int]
+    longest_sum: int | None
     max_tiles: int
     warnings: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())

@@ -78,8 +78,7 @@ def build(
 ) -> Machine:
     """Return a program on a topology, as a runtime executes it.
 
-    Of the runtime counts only whether it moves the chunks of a step apart; if none is given, it
-    does not.
+    Of the runtime counts only how many sums it does in one go; if none is given, any number.
 
     Raises
     ------
@@ -92,7 +91,7 @@ def build(
     check(program)
     protocol = program.header.protocol
     blocks = tuple((gpu.rank, tb.id) for gpu in program.gpus for tb in gpu.threadblocks)
-    steps = steps_of(program, apart=_apart(program, profile))
+    steps = steps_of(program, None if profile is None else profile.longest_sum)
     connections, *ends = _connections(program)
     outgoing, incoming = (np.array(end, np.int32)[steps.block] for end in ends)
     extra = steps.extra >= 0
@@ -125,14 +124,6 @@ def build(
         connections=connections,
         **_wiring(connections, topology, model, protocol),
     )
-
-
-def _apart(program: ThreadblockProgram, profile: Profile | None) -> bool:
-    if profile is None or not profile.plans:
-        return False
-    from colsynth.runtimes.plans.shape import moves_apart
-
-    return moves_apart(program)
 
 
 Wires = tuple[tuple[tuple[int, int, int], ...], list[int], list[int]]

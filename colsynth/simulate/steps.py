@@ -84,15 +84,14 @@ class Steps:
         return tuple(map(Unit, *places, steps, each, self.joined.tolist()))
 
 
-def steps_of(program: ThreadblockProgram, *, apart: bool = False) -> Steps:
+def steps_of(program: ThreadblockProgram, longest: int | None = None) -> Steps:
     """Return the steps of a program, waits of nops handed on to what stands behind them.
 
     Parameters
     ----------
     program : ThreadblockProgram
-    apart : bool
-        Whether the chunks of a step are moved one after the other. Sums into the same chunk then
-        do not follow each other.
+    longest : int, optional
+        As `Profile.longest_sum`.
     """
     steps, length = program.steps, program.lengths
     block = np.repeat(np.arange(len(length)), length)
@@ -104,8 +103,9 @@ def steps_of(program: ThreadblockProgram, *, apart: bool = False) -> Steps:
     kept[kept] = block[unit[behind[kept]]] == block[waiter[kept]]
     first = np.searchsorted(behind[kept], np.arange(len(unit) + 1))
     joined = _joined(steps, unit, block[unit], first)
-    if apart:
-        joined &= steps.count[unit] == 1
+    if longest is not None:
+        place = np.arange(len(joined))
+        joined &= (place - np.maximum.accumulate(np.where(joined, 0, place))) % longest > 0
     return Steps(
         table=steps,
         row=unit,

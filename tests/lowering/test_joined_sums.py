@@ -10,7 +10,6 @@ from colsynth.lowering.paired_order import receivers_first
 from colsynth.model import Collective, Problem
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.long_sums import additions
-from colsynth.runtimes.profile import LONGEST
 from colsynth.runtimes.target import Target
 from colsynth.simulate import simulate
 from colsynth.verify import verify_program
@@ -127,15 +126,16 @@ def test_some_receive_first_and_some_do_not_on_every_circle(size):
             assert behind <= len(circle) % 2
 
 
-@pytest.mark.parametrize("arrivals", [1, 15, 16, 17, 255, 256, 300, 5000])
-def test_no_chain_is_longer_than_a_runtime_joins(arrivals):
+@pytest.mark.parametrize("longest", [7, 15])
+@pytest.mark.parametrize("arrivals", [1, 7, 8, 9, 15, 16, 17, 255, 256, 300, 5000])
+def test_no_chain_is_longer_than_a_runtime_joins(arrivals, longest):
     """Every contribution is added once, however many chains that takes."""
     kept = {number: {number} for number in range(-1, arrivals)}
     length, before = 0, None
-    for part, into in additions(range(arrivals), -1, LONGEST):
+    for part, into in additions(range(arrivals), -1, longest):
         assert not kept[part] & kept[into]
         kept[into] |= kept.pop(part)
         length = length + 1 if into == before else 1
-        assert length <= LONGEST
+        assert length <= longest
         before = into
     assert kept == {-1: {-1, *range(arrivals)}}

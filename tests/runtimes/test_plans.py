@@ -18,6 +18,7 @@ from colsynth.runtimes.plans.sequence import Sequence
 from colsynth.runtimes.plans.shape import PlanShape
 from colsynth.runtimes.plans.writer import plan_of
 from colsynth.search.wish import configured
+from colsynth.simulate.steps import steps_of
 from colsynth.verify import verify_bytes
 from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE, buffer_chunks, layout
 from tests.verify.plans.test_execution import PAIRS
@@ -78,7 +79,7 @@ def test_a_file_is_predicted_like_the_program_it_was_made_of(pairs, collective, 
 
 
 def test_sums_of_several_chunks_are_predicted_as_a_plan_has_them():
-    """In a pipeline each chunk is added by its own operation, so sums in a row are not joined."""
+    """In a pipeline each chunk has an operation of its own, which adds up all that comes for it."""
     problem = api.make_problem(api.load_topology("dgx-a100", nodes=4), "allreduce")
     strategy = "strategy=spread"
     passes = f"build-rails{{pieces=2,{strategy}}},assign-threadblocks{{{strategy}}}"
@@ -90,6 +91,23 @@ def test_sums_of_several_chunks_are_predicted_as_a_plan_has_them():
     sizes = [predicted.size_bytes]
     (told,) = api.simulate(artefact.data, "mscclpp", problem.topology, sizes).points
     assert told.seconds == pytest.approx(predicted.seconds, rel=1e-9)
+
+
+@pytest.mark.parametrize(("runtime", "operands"), [("mscclpp", 10), ("mscclpp@0.8", 8)])
+@pytest.mark.parametrize("size", [1 << 10, 1 << 28])
+def test_sums_in_a_row_are_one_operation_of_as_many_as_it_takes(runtime, operands, size):
+    """What the simulator takes for one operation is one in the plan."""
+    problem = api.make_problem(api.load_topology("clique:13"), "reduce-scatter")
+    target = replace(aim(problem, profile(runtime)), out_of_place=False, max_bytes=size)
+    program = configured("forest", {"sums": "joined", "instances": 1}).run(problem, target)
+    plan = plan_of(program, profile(runtime))
+    ops = [op for gpu in plan.gpus for block in gpu.threadblocks for op in operations(block)]
+    sums = [len(op.src_buff) for op in ops if op.name == "re"]
+    assert operands // 2 < max(sums) <= operands
+    units = steps_of(program, operands - 1)
+    adds = units.table.among({"re"})[units.row]
+    assert len(sums) == int((adds & ~units.joined).sum()) < int(adds.sum())
+    assert sum(sums) - len(sums) == int(adds.sum())
 
 
 def test_ranks_in_one_box_share_memory_and_others_use_ports(pairs):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from colsynth.model import RECEIVES, SENDS, Slot, Step, Threadblock
+from colsynth.runtimes.plans import sequence
 from colsynth.runtimes.plans.form import Loop, Op, Operand
-from colsynth.runtimes.plans.sequence import OP_SEMAPHORES, Sequence
 from colsynth.runtimes.plans.shape import CREDITS, Form, PlanShape
 
 _FUSED = frozenset({"rcs", "rrs", "rrcs"})
@@ -56,12 +57,15 @@ class Links:
 class BlockWriter:
     """Spells the steps of one threadblock.
 
-    In a pipeline every operation moves one chunk, so steps of several become several.
+    In a pipeline every operation moves one chunk, so steps of several become several. Local sums
+    in a row into the same chunks become one operation, up to as many as `longest`.
     """
 
-    def __init__(self, block: Threadblock, shape: PlanShape, links: Links) -> None:
-        self.block, self.shape, self.links = block, shape, links
-        self.out = Sequence(lies_in=links.lies_in)
+    def __init__(
+        self, block: Threadblock, shape: PlanShape, links: Links, longest: int | None
+    ) -> None:
+        self.block, self.shape, self.links, self.longest = block, shape, links, longest
+        self.out = sequence.Sequence(lies_in=links.lies_in)
         self.slot, self.remote, self.stage = links.slot_in, links.slot_out, links.stage
         self.credited = shape.packets
         self.sends = links.channel_out >= 0
@@ -100,13 +104,25 @@ class BlockWriter:
         return tuple(self.out.ops)
 
     def _body(self) -> None:
-        for place, step in enumerate(self.block.steps):
-            for semaphores in _portions(self.links.acquires.get(place, ())):
+        steps = self.block.steps
+        for places in joined(steps, self.longest):
+            for semaphores in _portions(self.links.acquires, places):
                 self.out.add(Op("sem_acquire", semaphore_ids=semaphores))
-            if step.op != "nop":
-                self._step(step)
-            for semaphores in _portions(self.links.releases.get(place, ())):
+            if steps[places[0]].op == "re":
+                self._added([steps[place] for place in places])
+            elif steps[places[0]].op != "nop":
+                self._step(steps[places[0]])
+            for semaphores in _portions(self.links.releases, places):
                 self.out.add(Op("sem_release", semaphore_ids=semaphores))
+
+    def _added(self, steps: list[Step]) -> None:
+        """Add to a chunk what further chunks hold, in one operation."""
+        count = steps[0].count
+        each = self.shape.form is Form.PIPELINE
+        for k, size in [(k, 1) for k in range(count)] if each else [(0, count)]:
+            target = _own(self._local(steps[0].target, k, size))
+            sources = [_own(self._local(step.source, k, size)) for step in steps]
+            self._reduce((target, *sources), target)
 
     def _step(self, step: Step) -> None:
         if self.shape.packets:
@@ -158,8 +174,7 @@ class BlockWriter:
         if step.op in ("cpy", "r"):
             self._copy(slot if step.op == "r" else _own(source), _own(target))
         else:
-            adds = self._slots(step, k, size) if step.op == "rrc" else (_own(target),)
-            self._reduce((*adds, _own(source)), _own(target))
+            self._reduce((*self._slots(step, k, size), _own(source)), _own(target))
         return None
 
     def _stage(self, step: Step, k: int, size: int) -> Operand | None:
@@ -201,8 +216,6 @@ class BlockWriter:
 
     def _reduce(self, operands: tuple[Operand, ...], target: Operand) -> None:
         """Add local operands; where slots wrap, what lies in scratch comes first (T1)."""
-        if operands[0].type != "s":
-            operands = operands[::-1]
         sources = tuple(sorted(operands, key=lambda operand: operand.type != "s"))
         targets: tuple[Operand, ...] = (target,)
         if self.shape.form is Form.PIPELINE:
@@ -234,8 +247,6 @@ class BlockWriter:
             target = Operand(self.links.thrown, size, "s")
         if op == "cpy":
             self._copy(_own(source), _own(target))
-        elif op == "re":
-            self._reduce((_own(source), _own(target)), _own(target))
         elif op in ("r", "rrc"):
             self._unpacked(self._slots(step, 0, size), source, _own(target))
         else:
@@ -290,7 +301,38 @@ def _own(operand: Operand | None) -> Operand:
     return operand
 
 
-def _portions(semaphores: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return semaphores in portions of what one operation takes."""
-    starts = range(0, len(semaphores), OP_SEMAPHORES)
-    return [semaphores[k : k + OP_SEMAPHORES] for k in starts]
+def joined(steps: Sequence[Step], longest: int | None) -> Iterator[range]:
+    """Yield the places of steps that are one operation together.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        Of a threadblock.
+    longest : int or None
+        Sums that one operation takes; None: any number.
+    """
+    first = 0
+    for place in range(1, len(steps) + 1):
+        full = longest is not None and place - first == longest
+        if place == len(steps) or full or not _joins(steps[place - 1], steps[place]):
+            yield range(first, place)
+            first = place
+
+
+def _joins(before: Step, step: Step) -> bool:
+    """Whether a step only goes on with the sum of the one before; nobody waits in between."""
+    if not before.op == step.op == "re" or before.signals or step.waits:
+        return False
+    return _sums_of(before) == _sums_of(step)
+
+
+def _sums_of(step: Step) -> tuple[Slot | None, str | None, int]:
+    """Return what sums in one operation have in common, as in XML (contract 4.5)."""
+    return step.target, None if step.source is None else step.source.buffer, step.count
+
+
+def _portions(found: dict[int, tuple[int, ...]], places: range) -> list[tuple[int, ...]]:
+    """Return the semaphores at some places, in portions of what one operation takes."""
+    semaphores = [number for place in places for number in found.get(place, ())]
+    starts = range(0, len(semaphores), sequence.OP_SEMAPHORES)
+    return [tuple(semaphores[k : k + sequence.OP_SEMAPHORES]) for k in starts]

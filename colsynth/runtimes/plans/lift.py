@@ -173,12 +173,21 @@ class _Lifter:
             self.steps[-1] = structs.replace(before, target=_slot(target))
             return
         if sender is None:
-            self._step("cpy" if len(op.src_buff) == 1 else "re", _slot(source), _slot(target), op)
+            self._added(op)
         else:
             self._step("r" if len(op.src_buff) == 1 else "rrc", _slot(source), _slot(target), op)
             writers = [w for o in op.src_buff if (w := self._writer(o)) is not None]
             self.steps[-1] = structs.replace(self.steps[-1], folds=tuple(writers[1:]))
             self.last = target
+
+    def _added(self, op: Op) -> None:
+        """Append a copy, and what is added to it; what lies where the sum belongs is not copied."""
+        target = op.dst_buff[0]
+        adds = target in op.src_buff
+        for operand in op.src_buff:
+            if operand != target:
+                self._step("re" if adds else "cpy", _slot(operand), _slot(target), op)
+                adds = True
 
     def _sent(self, source: Operand, far: Operand | None) -> None:
         before = self.steps[-1] if self.steps else None

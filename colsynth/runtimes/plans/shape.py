@@ -286,12 +286,6 @@ def fitted(program: ThreadblockProgram) -> ThreadblockProgram:
     return program.headed(replace(header, min_bytes=least, max_bytes=min(ends, default=None)))
 
 
-def moves_apart(program: ThreadblockProgram) -> bool:
-    """Whether the chunks of some step are moved one after the other, each by its own operation."""
-    several = bool(program.steps.count.max(initial=0) > 1)
-    return several and PlanShape(program).form is Form.PIPELINE
-
-
 def tiling(program: ThreadblockProgram, size: int) -> tuple[int, int]:
     """Return the bytes of a chunk in an iteration, and the messages that a connection holds.
 

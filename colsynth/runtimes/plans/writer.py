@@ -55,8 +55,10 @@ def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
     if header.max_bytes is None:
         raise _defect("a plan needs an upper bound of the message size")
     packets = shape.form is Form.PACKETS
-    one = write_gpu if program.multicasts else _written
-    gpus = tuple(one(shape, gpu) for gpu in program.gpus)
+    if program.multicasts:
+        gpus = tuple(write_gpu(shape, gpu) for gpu in program.gpus)
+    else:
+        gpus = tuple(_Gpu(shape, gpu, profile.longest_sum).write() for gpu in program.gpus)
     return Plan(
         name=header.name,
         collective=profile.collectives[header.collective],
@@ -78,15 +80,11 @@ def _named(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, name=f"{plan.name}{MARK}{digest}")
 
 
-def _written(shape: PlanShape, gpu: Gpu) -> PlanGpu:
-    return _Gpu(shape, gpu).write()
-
-
 class _Gpu:
     """Writes the program of one rank."""
 
-    def __init__(self, shape: PlanShape, gpu: Gpu) -> None:
-        self.shape, self.gpu, self.rank = shape, gpu, gpu.rank
+    def __init__(self, shape: PlanShape, gpu: Gpu, longest: int | None) -> None:
+        self.shape, self.gpu, self.rank, self.longest = shape, gpu, gpu.rank, longest
         self.channel: dict[Connection, int] = {}
         self.peers: dict[str, list[int]] = {kind: [] for kind in _TYPES}
         for connection in shape.connections:
@@ -171,7 +169,7 @@ class _Gpu:
         if kind_out == "port" and out is not None:
             sends = (step for step in block.steps if step.op in SENDS)
             self.stage += sum(shape.staged(s) * s.count for s in sends)
-        ops = BlockWriter(block, shape, links).ops()
+        ops = BlockWriter(block, shape, links, self.longest).ops()
         refs: tuple[BlockBuffers, ...] = ()
         if out is not None and block.send is not None:
             refs = (BlockBuffers(kind_out, (self.buffer[block.send],)),)

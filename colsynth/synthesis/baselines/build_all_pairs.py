@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.runtimes.choice import Choice
-from colsynth.runtimes.profile import LONGEST
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.loaded_routes import connections
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
@@ -63,8 +62,9 @@ class BuildAllPairs(Replicated):
         size, collective = value.topology.size, value.collective
         ways = connections(value.topology, target.profile, pairs(size))
         if not all(ways.joins(*pair) for pair in pairs(size)):
-            if collective is Collective.ALLREDUCE and target.profile.fuses and size - 1 > LONGEST:
-                reason = f"{size - 1} arrivals are more than {LONGEST} to add at once"
+            longest = target.profile.longest_sum if target.profile.xml else None
+            if collective is Collective.ALLREDUCE and longest is not None and size - 1 > longest:
+                reason = f"{size - 1} arrivals are more than {longest} to add at once"
                 raise unfit("allpairs", value.topology, reason, advice="use '-a allpairs2'")
             return relayed_pairs(value, ways, self.instances)
         script = Script(value, 1 if collective is Collective.ALLREDUCE else size, self.instances)

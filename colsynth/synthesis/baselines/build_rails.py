@@ -88,7 +88,7 @@ class BuildRails:
         scatters = value.collective is Collective.REDUCE_SCATTER
         pieces = self._pieces(value, rails, target)
         cells = Cells(tuple(pieces))
-        writer = RailsWriter(rails, cells, profile.fuses)
+        writer = RailsWriter(rails, cells, profile)
         if scatters:
             for channel in range(len(pieces)):
                 writer.scatter(channel)

@@ -8,7 +8,7 @@ from itertools import chain, product, zip_longest
 
 from colsynth.model import Direction, Origin, Slot, Transfer
 from colsynth.runtimes.long_sums import additions
-from colsynth.runtimes.profile import LONGEST
+from colsynth.runtimes.profile import Profile
 from colsynth.synthesis.baselines.rails import Rails
 from colsynth.synthesis.baselines.unequal import Cells
 
@@ -34,13 +34,12 @@ class RailsWriter:
     rails : Rails
     cells : Cells
         By channel, the pieces of each rail.
-    fuses : bool
-        Whether the runtime adds while it receives.
+    profile : Profile
     """
 
     rails: Rails
     cells: Cells
-    fuses: bool
+    profile: Profile
     transfers: list[Transfer] = field(default_factory=list)
 
     @property
@@ -174,7 +173,8 @@ class RailsWriter:
         turn, on_rail = divmod(place, self.rails.count)
         rank, home = self.boxes[index][place], self.boxes[index][on_rail]
         chunks, origin = shards[rank], Origin(1, Direction.IN, rank, channel)
-        into, adds = Slot("o", self.cells.begins[channel]), self.fuses and len(self.boxes) == 2
+        into = Slot("o", self.cells.begins[channel])
+        adds = self.profile.fuses and len(self.boxes) == 2
         own, own_ends = sums[rank, rank]
         landed = {own: own_ends}
         for distance in range(1, len(self.boxes)):
@@ -214,7 +214,7 @@ class RailsWriter:
     ) -> None:
         """Exchange the sums of boxes, add them, and note where and when they are there."""
         count, within = len(rail), dict(ends)
-        adds = self.fuses and count == 2
+        adds = self.profile.fuses and count == 2
         for index, rank in enumerate(rail):  # the sum stands behind the last arrival
             origin = Origin(1, Direction.IN, rank, channel)
             parts = {sums[index]: within[rank]}
@@ -250,7 +250,7 @@ class RailsWriter:
         found: list[int] = []
         count = 1 if origin.phase == 0 else len(chunks)
         (first, _), *others = parts.items()
-        added = list(additions(others, (into, ()), LONGEST if self.fuses else None))
+        added = list(additions(others, (into, ()), self.profile.longest_sum))
         for piece in range(0, len(chunks), count):
             own = slice(piece, piece + count)
             where = rank, chunks.start, origin, own
