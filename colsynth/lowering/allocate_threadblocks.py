@@ -10,7 +10,7 @@ import numpy as np
 
 from colsynth.lowering.allocation import Limits, PlacedThreadblock
 from colsynth.lowering.balanced import balanced_threadblocks
-from colsynth.lowering.chains import Chains, Operations
+from colsynth.lowering.chains import PLAN_STEP, Chains, Operations
 from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lockstep import in_send_order
@@ -69,7 +69,8 @@ class Allocator:
         self._target = target
         self._lockstep = program.ordering is Ordering.LOCKSTEP
         size = program.problem.topology.size
-        self._operations = Operations(columns, ops, needed, size)
+        plan = bool(target.profile.plans)
+        self._operations = Operations(columns, ops, needed, size, plan)
         self._chains: dict[tuple[bool, bool], Chains] = {}
         self._refused: set[tuple[Limits, bool, bool, bool, bytes]] = set()
 
@@ -154,8 +155,9 @@ class Allocator:
             load = chains.chunks, chains.transfers
             wanted = balanced_threadblocks(*load, limits.steps, topology, self._target)
             mode, needs = BALANCED, chains.needs(wanted)
+        steps = limits.steps * (PLAN_STEP if self._target.profile.plans else 1)
         numbers = (
-            *(limits.threadblocks, limits.steps, limits.chunks, limits.channels),
+            *(limits.threadblocks, steps, limits.chunks, limits.channels),
             *(limits.per_channel, chains.stride, limits.duplex, shares),
         )
         return Rules(np.array(numbers, dtype=np.int64), mode, needs, partner)

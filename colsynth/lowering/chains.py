@@ -11,10 +11,17 @@ import numpy as np
 from colsynth.lowering.balanced import Connection
 from colsynth.lowering.columns import Bools, Columns, Ints, rows
 from colsynth.lowering.hazards import Op, Waits
+from colsynth.lowering.joined_sums import continues
 from colsynth.lowering.lockstep import relays
 
 if TYPE_CHECKING:
     from colsynth.kernels.allocation import Work
+
+
+PLAN_STEP, PLAN_LOCAL = 5, 4
+"""Operations of a plan for a step that sends or receives, and for one that does neither: with a
+signal or a wait, a semaphore to take or to give, and nops. A sum that goes on takes none; 1 stands
+for what may be split."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,15 @@ class Operations:
         The waits of each operation.
     size : int
         Ranks.
+    plan : bool
+        Whether steps become operations of a plan, which count instead of them.
     """
 
     columns: Columns
     ops: tuple[Op, ...]
     needed: Waits
     size: int
+    plan: bool = False
 
     def chains(self, departure: Ints, separate: bool) -> Chains:
         """Return the chains.
@@ -140,13 +150,22 @@ class Operations:
 
     @cached_property
     def _weight(self) -> Ints:
-        """The steps of each operation: one dependency has room in it, others take nops."""
+        """The steps of each operation: one dependency has room in it, others take nops.
+
+        In a plan, the operations that they become, about (`colsynth.runtimes.plans.blocks`).
+        """
+        if self.plan:
+            columns, of = self.columns, self.columns.of_op
+            alone = np.where(columns.local, PLAN_LOCAL, PLAN_STEP)[of]
+            return np.where(continues(columns), 1, alone)
         weight: Ints = np.maximum(1, np.diff(self.waits[0]))
         return weight
 
     def _joint(self, departure: Ints) -> Ints:
         """Return the steps of each arrival together with its departure."""
         joint = self._weight.copy()
+        if self.plan:
+            return joint
         arrivals = np.flatnonzero(departure >= 0)
         step = np.full(len(self.ops), -1)
         step[arrivals] = step[departure[arrivals]] = np.arange(len(arrivals))

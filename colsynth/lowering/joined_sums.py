@@ -142,7 +142,7 @@ def wait_once(columns: Columns, waits: tuple[tuple[int, ...], ...]) -> tuple[tup
     waits : tuple of tuple of int
         By operation.
     """
-    inside = np.flatnonzero(_continues(columns)).tolist()
+    inside = np.flatnonzero(continues(columns)).tolist()
     if not inside:
         return waits
     found = list(waits)
@@ -157,7 +157,7 @@ def wait_once(columns: Columns, waits: tuple[tuple[int, ...], ...]) -> tuple[tup
     return tuple(found)
 
 
-def _continues(columns: Columns) -> Bools:
+def continues(columns: Columns) -> Bools:
     """Return whether each operation is a reduction that runtimes join to the one before it.
 
     Those of different instances stay apart: each waits for an arrival of its own.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from colsynth.lowering.fold_sums import folds
 from colsynth.lowering.orders import ORDERS
 from colsynth.lowering.segmentations import (
     BY_LOAD,
@@ -96,7 +97,9 @@ def sums_in_one_go(basis: Basis) -> Iterator[Proposal]:
         yield ({SUMS: "running"},)
         return
     yield ({SUMS: "joined"},)
-    if shape.height != 1 or profile.plans:  # plans fold sums (`colsynth.lowering.fold_sums`)
+    if "assign-threadblocks.fold" in basis.values:  # the other way to add up several at once
+        yield from folds(basis)
+    if shape.height != 1 or profile.plans:
         return
     if profile.fuses:
         yield from _spread_sums(basis)
