@@ -18,8 +18,8 @@ _COLLECTIVE = typer.Option(
     "--collective",
     metavar="COLLECTIVE",
     autocompletion=complete.collectives,
-    help="Collective: allgather, reduce-scatter, allreduce, broadcast, reduce, alltoall, "
-    "scatter or gather.",
+    help="Collective: allgather, reduce-scatter, allreduce, broadcast, reduce or alltoall; bound "
+    "and synthesize also take scatter and gather.",
     show_default=False,
 )
 CollectiveOption = Annotated[str, _COLLECTIVE]
@@ -31,7 +31,8 @@ RuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp or torch.",
+        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp (or "
+        "mscclpp@0.8, mscclpp@0.10) or torch.",
     ),
 ]
 ProtocolOption = Annotated[
@@ -58,7 +59,12 @@ TreesOption = Annotated[
 ]
 SizeOption = Annotated[
     str | None,
-    typer.Option("--size", metavar="SIZE", help="Message size, e.g. 64MB.", show_default="1GB"),
+    typer.Option(
+        "--size",
+        metavar="SIZE",
+        help="Message size, e.g. 64MB.",
+        show_default="1GB; compile: 1GiB, and 64MiB and 1MiB a little",
+    ),
 ]
 SketchOption = Annotated[
     Path | None,
@@ -103,7 +109,7 @@ class TimedOptions:
             metavar="N",
             help="Number of chunks that the data of every GPU is split into, e.g. 4.",
             rich_help_panel=SEARCH,
-            show_default="1",
+            show_default="1; compile: the search chooses",
         ),
     ] = None
     policy: Annotated[

@@ -142,7 +142,7 @@ class ExportOptions:
         typer.Option(
             "--plot",
             metavar="FILE.svg|FILE.png",
-            help="Write a plot of bandwidth over steps, e.g. front.svg.",
+            help="Write a plot of steps against time, e.g. front.svg.",
             show_default=False,
         ),
     ] = None

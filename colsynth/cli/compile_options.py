@@ -31,8 +31,9 @@ class SearchOptions:
             autocompletion=complete.any_algorithm,
             help="Algorithm: forest packs spanning trees; roots packs those of an allreduce with "
             "free roots; ten assigns each chunk a link and a time slot; exact has a solver do "
-            "so; bfb takes shortest paths on direct-connect fabrics; the others are baselines, "
-            "e.g. ring ('colsynth passes' lists them). auto is short for -O3.",
+            "so; bfb takes shortest paths on direct-connect fabrics; relays shares a broadcast or "
+            "reduce among GPUs that pass it on; the others follow fixed patterns, e.g. ring "
+            "('colsynth passes' lists them). auto is short for -O3.",
             show_default="the fastest that the search tries",
         ),
     ] = None
@@ -83,7 +84,7 @@ class CopiesOptions:
             "--instances",
             metavar="N",
             help="Number of parallel copies of the program, e.g. 2.",
-            show_default="1",
+            show_default="the search chooses",
         ),
     ] = None
     channels: Annotated[
@@ -91,7 +92,7 @@ class CopiesOptions:
         typer.Option(
             "--channels",
             metavar="N",
-            help="Number of parallel rings of a baseline, e.g. 4.",
+            help="Number of parallel rings (-a ring), or of pairs of trees (-a tree), e.g. 4.",
             show_default="the fastest",
         ),
     ] = None

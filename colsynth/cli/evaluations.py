@@ -31,7 +31,8 @@ JobsOption = Annotated[
     typer.Option(
         "--jobs",
         metavar="N",
-        help="Number of worker processes, e.g. 4.",
+        help="Number of worker processes, e.g. 4. compile uses two at most: 1 leaves out the one "
+        "that tries other algorithms.",
         rich_help_panel=SEARCH,
         show_default="all cores",
     ),

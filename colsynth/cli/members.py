@@ -76,7 +76,7 @@ class MembersOptions:
         bool,
         typer.Option(
             "--transit",
-            help="Let GPUs outside a group forward its chunks.",
+            help="Let GPUs outside a group forward its chunks; for bound and synthesize.",
             rich_help_panel=MEMBERS,
         ),
     ] = False
@@ -85,8 +85,8 @@ class MembersOptions:
         typer.Option(
             "--custom",
             metavar="FILE",
-            help="Custom collective: YAML file that lists who holds and who wants which chunks, "
-            "e.g. mine.yaml.",
+            help="Custom collective, for bound and synthesize: YAML file that lists who holds "
+            "and who wants which chunks, e.g. mine.yaml.",
             rich_help_panel=MEMBERS,
             show_default=False,
         ),

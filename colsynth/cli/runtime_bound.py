@@ -30,7 +30,7 @@ RuntimeOption = Annotated[
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
         help="Print also what no file can beat on a runtime, by message size: msccl, "
-        "msccl-executor, rccl, mscclpp or torch.",
+        "msccl-executor, rccl, mscclpp (or mscclpp@0.8, mscclpp@0.10) or torch.",
         show_default=False,
     ),
 ]

@@ -63,7 +63,8 @@ AnyRuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp or torch.",
+        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp (or "
+        "mscclpp@0.8, mscclpp@0.10) or torch.",
         show_default="the only one that can run the file",
     ),
 ]

@@ -40,8 +40,8 @@ ReaderOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp or torch. "
-        "Required for XML, which several runtimes read.",
+        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp (or "
+        "mscclpp@0.8, mscclpp@0.10) or torch. Required for XML, which several runtimes read.",
         show_default="the only one that reads the file's format",
     ),
 ]
