@@ -59,12 +59,7 @@ TreesOption = Annotated[
 ]
 SizeOption = Annotated[
     str | None,
-    typer.Option(
-        "--size",
-        metavar="SIZE",
-        help="Message size, e.g. 64MB.",
-        show_default="1GB; compile: 1GiB, and 64MiB and 1MiB a little",
-    ),
+    typer.Option("--size", metavar="SIZE", help="Message size, e.g. 64MB.", show_default="1GB"),
 ]
 SketchOption = Annotated[
     Path | None,
@@ -107,9 +102,10 @@ class TimedOptions:
         typer.Option(
             "--chunks-per-gpu",
             metavar="N",
-            help="Number of chunks that the data of every GPU is split into, e.g. 4.",
+            help="Number of chunks that the data of every GPU is split into, e.g. 4. The search of "
+            "compile may choose more.",
             rich_help_panel=SEARCH,
-            show_default="1; compile: the search chooses",
+            show_default="1",
         ),
     ] = None
     policy: Annotated[

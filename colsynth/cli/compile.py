@@ -16,7 +16,6 @@ from colsynth.cli._options import (
     ProtocolOption,
     RuntimeOption,
     SeedOption,
-    SizeOption,
     SketchOption,
     TimedOptions,
     read_size,
@@ -26,6 +25,7 @@ from colsynth.cli.compile_answer import show, show_times
 from colsynth.cli.compile_options import (
     CopiesOptions,
     InsideOptions,
+    MainSizeOption,
     MessagesOptions,
     SearchOptions,
 )
@@ -75,7 +75,7 @@ def compile_(
     members: MembersOptions,
     sketch: SketchOption = None,
     search: SearchOptions,
-    size: SizeOption = None,
+    size: MainSizeOption = None,
     timed: TimedOptions,
     mode: ModeOption = "auto",
     copies: CopiesOptions,

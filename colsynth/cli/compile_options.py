@@ -17,6 +17,16 @@ from colsynth.cli.streams import tell
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
 from colsynth.writing import exists, unwritable
 
+MainSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        metavar="SIZE",
+        help="Message size to optimize for, e.g. 64MB.",
+        show_default="1GiB, and 64MiB and 1MiB a little",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class SearchOptions:
