@@ -69,8 +69,7 @@ class Quest:
         if LEVELS[wish.level].sweep and wish.protocol is None:
             protocols = usable_protocols(case)
         least = runtime_bounds(case.problem, case.profile, optimum, case.sizes, case.model)
-        pinned = frozenset(wish.settings)
-        searcher = Searcher(workshop, objective, means, protocols, pinned, least)
+        searcher = Searcher(workshop, objective, means, protocols, wish.pinned, least)
         return cls(wish, searcher, gains_by_free_roots(optimum), optimum.algbw)
 
     @property

@@ -67,6 +67,12 @@ class Wish:
         pipeline = configured(algorithm, asked, rounds=self.rounds)
         return Plan(algorithm, self.protocol or self.usual, str(pipeline))
 
+    @property
+    def pinned(self) -> frozenset[str]:
+        """The options that are not varied: trees that reach the optimum do so at one bandwidth."""
+        implied = {"bandwidth"} if self.settings.get("trees") == "optimal" else set()
+        return frozenset(self.settings.keys() | implied)
+
     def starts(self, algorithm: str) -> tuple[Plan, ...]:
         """Return the plan of an algorithm, and that of a timed schedule for large messages.
 
