@@ -204,7 +204,7 @@ class Quest:
         starts = tuple(rivals(searcher, self.wish, self.starts, free_roots=self.free_roots))
         if starts and ahead is not None:
             learn(searcher, ahead.result())
-        for plans, pinned in starts:
+        for start in starts:
             budget = searcher.most_evaluations
             left = None if budget is None else budget - searcher.evaluations
             if left == 0:
@@ -212,12 +212,13 @@ class Quest:
             other = Searcher(
                 *(searcher.workshop, searcher.objective, replace(searcher.means, budget=left)),
                 searcher.protocols,
-                *(searcher.pinned | pinned, searcher.floors),
+                *(searcher.pinned | start.pinned, searcher.floors),
                 known={**searcher.known, **searcher.found},
             )
             other.most_work = searcher.most_work
-            other.try_all([plans])
-            if other.best() is not None:
+            other.try_all([start.plans])
+            found, best = other.best(), searcher.best()
+            if found and (best is None or searcher.ratio(found, best) <= start.within):
                 Quest(self.wish, other, free_roots=False).sweep(anything=False)
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
 
