@@ -154,7 +154,7 @@ class _Lifter:
         if op.name == "cpkt" or (op.name == "copy" and self._is_stage(target)):
             self.staged = source
         elif op.name in ("put", "pws", "ppkt"):
-            self._sent(self.staged or source, far)
+            self._sent(op, self.staged or source, far)
             self.staged = None
         elif op.name in _LOCAL and far is None:
             self._moved(op, sender)
@@ -189,13 +189,28 @@ class _Lifter:
                 self._step("re" if adds else "cpy", _slot(operand), _slot(target), op)
                 adds = True
 
-    def _sent(self, source: Operand, far: Operand | None) -> None:
+    def _sent(self, op: Op, source: Operand, far: Operand | None) -> None:
         before = self.steps[-1] if self.steps else None
-        if before is not None and before.op in _FUSED and self.last == source and not self.pending:
+        passes_on = before is not None and self.last == source and not self.pending
+        if before is not None and passes_on and self._is_one(before, op):
             self.steps[-1] = structs.replace(before, op=_FUSED[before.op])
         elif far is not None:
             self._append(Step("s", _slot(source), None, far.size))
         self.last = None
+
+    def _is_one(self, before: Step, op: Op) -> bool:
+        """Whether a step that passes on is spelt as a receive and this operation behind it.
+
+        That is so over ports, and of a sum of two messages where slots wrap; a relay of packets
+        and all else in memory is one operation (`colsynth.runtimes.plans.blocks`).
+        """
+        if before.op not in _FUSED or before.signals:
+            return False
+        adds = before.op == "rrc"
+        if op.channel_type == "port":
+            return adds or op.name != "ppkt"
+        wraps = before.source is not None and before.source.buffer == "s"
+        return adds and wraps and op.name == "put"
 
     def _step(self, kind: str, source: Slot, target: Slot | None, op: Op) -> None:
         self._append(Step(kind, source, target, op.dst_buff[0].size))
