@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from colsynth.kernels.allocation import Work
 
 
-PLAN_STEP, PLAN_LOCAL = 5, 4
-"""Operations of a plan for a step that sends or receives, and for one that does neither: with a
-signal or a wait, a semaphore to take or to give, and nops. A sum that goes on takes none; 1 stands
-for what may be split."""
+PLAN_STEP = 5
+"""Operations of a plan for a step: with a signal or a wait, a semaphore to take or give, and nops.
+
+A sum that continues the one before takes none, unless there are more than `Profile.longest_sum`; 1
+allows for that.
+"""
 
 
 @dataclass(frozen=True)
@@ -154,18 +156,15 @@ class Operations:
 
         In a plan, the operations that they become, about (`colsynth.runtimes.plans.blocks`).
         """
-        if self.plan:
-            columns, of = self.columns, self.columns.of_op
-            alone = np.where(columns.local, PLAN_LOCAL, PLAN_STEP)[of]
-            return np.where(continues(columns), 1, alone)
         weight: Ints = np.maximum(1, np.diff(self.waits[0]))
+        if self.plan:
+            weight = PLAN_STEP * np.where(self.columns.local[self.columns.of_op], 1, weight)
+            weight[continues(self.columns)] = 1
         return weight
 
     def _joint(self, departure: Ints) -> Ints:
         """Return the steps of each arrival together with its departure."""
         joint = self._weight.copy()
-        if self.plan:
-            return joint
         arrivals = np.flatnonzero(departure >= 0)
         step = np.full(len(self.ops), -1)
         step[arrivals] = step[departure[arrivals]] = np.arange(len(arrivals))
@@ -174,7 +173,7 @@ class Operations:
         outside = (waiter >= 0) & (step[other] != waiter)
         pairs = np.unique(waiter[outside] * len(self.ops) + other[outside])
         waits = np.bincount(pairs // max(1, len(self.ops)), minlength=len(arrivals))
-        joint[arrivals] = np.maximum(1, waits)
+        joint[arrivals] = np.maximum(1, waits) * (PLAN_STEP if self.plan else 1)
         return joint
 
     @cached_property

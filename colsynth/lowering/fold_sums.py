@@ -23,13 +23,13 @@ from colsynth.model import Gpu, Step, Threadblock, ThreadblockProgram, Wait
 from colsynth.runtimes.choice import Basis, Proposal
 from colsynth.runtimes.profile import Profile
 
-_OPERANDS = 8
-"""Operands of an operation in every version of the format (contract 5); one is local."""
-
 
 def most_folded(profile: Profile) -> int:
     """Return how many messages one step of a runtime adds up at most."""
-    return _OPERANDS - 1 if profile.plans else 1
+    if not profile.plans:
+        return 1
+    channels: int = profile.plans["op_channels"]
+    return min(profile.longest_sum or 1, channels - 1)
 
 
 def folds(basis: Basis) -> Iterator[Proposal]:

@@ -50,7 +50,9 @@ class Placer:
         summed = self.layout.problem.collective is Collective.ALLREDUCE
         self.published = summed or (self.target.in_place and not self.layout.exchanges)
         self.sends_input = self.layout.keeps_input and self.target.out_of_place
-        self.landed = LandedSums(self.layout, self._reserve, self.target.profile.longest_sum)
+        profile = self.target.profile
+        longest = profile.longest_sum if profile.xml else None  # the writer of plans cuts them
+        self.landed = LandedSums(self.layout, self._reserve, longest)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size
         self.arrivals, self.passed, self.own_after = contributions(self.transfers, self.ranges)

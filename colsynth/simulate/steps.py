@@ -150,6 +150,6 @@ def _joined(steps: StepTable, unit: Ints, block: Ints, wait_first: Ints) -> NDAr
     same &= wait_first[2:] == wait_first[1:-1]
     adds = steps.among({"re"})[unit]
     same &= adds[1:] & adds[:-1] & (steps.signals[unit[:-1]] == 0)
-    keys = np.stack([*steps.target, steps.source[0]])[:, unit]
+    keys = np.stack([*steps.target, steps.source[0], steps.count])[:, unit]
     same &= (keys[:, 1:] == keys[:, :-1]).all(axis=0)
     return np.concatenate([np.zeros(min(len(unit), 1), dtype=np.bool_), same])

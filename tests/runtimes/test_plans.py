@@ -118,7 +118,8 @@ def test_sums_in_a_row_are_one_operation_of_as_many_as_it_takes(runtime, operand
     plan = plan_of(program, profile(runtime))
     ops = [op for gpu in plan.gpus for block in gpu.threadblocks for op in operations(block)]
     sums = [len(op.src_buff) for op in ops if op.name == "re"]
-    assert operands // 2 < max(sums) <= operands
+    assert max(sums) == operands
+    assert program.max_steps > 10  # so many sends and receives fill a threadblock
     units = steps_of(program, operands - 1)
     adds = units.table.among({"re"})[units.row]
     assert len(sums) == int((adds & ~units.joined).sum()) < int(adds.sum())

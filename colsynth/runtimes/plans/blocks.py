@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from colsynth.model import RECEIVES, SENDS, Slot, Step, Threadblock
-from colsynth.runtimes.plans import sequence
 from colsynth.runtimes.plans.form import Loop, Op, Operand
+from colsynth.runtimes.plans.sequence import OP_SEMAPHORES, Sequence
 from colsynth.runtimes.plans.shape import CREDITS, Form, PlanShape
 
 _FUSED = frozenset({"rcs", "rrs", "rrcs"})
@@ -65,7 +65,7 @@ class BlockWriter:
         self, block: Threadblock, shape: PlanShape, links: Links, longest: int | None
     ) -> None:
         self.block, self.shape, self.links, self.longest = block, shape, links, longest
-        self.out = sequence.Sequence(lies_in=links.lies_in)
+        self.out = Sequence(lies_in=links.lies_in)
         self.slot, self.remote, self.stage = links.slot_in, links.slot_out, links.stage
         self.credited = shape.packets
         self.sends = links.channel_out >= 0
@@ -104,7 +104,7 @@ class BlockWriter:
         return tuple(self.out.ops)
 
     def _body(self) -> None:
-        steps = self.block.steps
+        steps = tuple(self.block.steps)
         for places in joined(steps, self.longest):
             for semaphores in _portions(self.links.acquires, places):
                 self.out.add(Op("sem_acquire", semaphore_ids=semaphores))
@@ -301,12 +301,12 @@ def _own(operand: Operand | None) -> Operand:
     return operand
 
 
-def joined(steps: Sequence[Step], longest: int | None) -> Iterator[range]:
+def joined(steps: tuple[Step, ...], longest: int | None) -> Iterator[range]:
     """Yield the places of steps that are one operation together.
 
     Parameters
     ----------
-    steps : sequence of Step
+    steps : tuple of Step
         Of a threadblock.
     longest : int or None
         Sums that one operation takes; None: any number.
@@ -334,5 +334,5 @@ def _sums_of(step: Step) -> tuple[Slot | None, str | None, int]:
 def _portions(found: dict[int, tuple[int, ...]], places: range) -> list[tuple[int, ...]]:
     """Return the semaphores at some places, in portions of what one operation takes."""
     semaphores = [number for place in places for number in found.get(place, ())]
-    starts = range(0, len(semaphores), sequence.OP_SEMAPHORES)
-    return [tuple(semaphores[k : k + sequence.OP_SEMAPHORES]) for k in starts]
+    starts = range(0, len(semaphores), OP_SEMAPHORES)
+    return [tuple(semaphores[k : k + OP_SEMAPHORES]) for k in starts]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Ordering, Problem
+from colsynth.model import ChunkProgram, Collective, Ordering, Problem, Topology
 from colsynth.runtimes.choice import Basis, Choice, Proposal
+from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails, rails_of
 from colsynth.synthesis.baselines.rails_writer import RailsWriter
-from colsynth.synthesis.baselines.refusals import require_collective
+from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.unequal import Cells, spread
 
 _INSTANCES = "build-rails.instances"
@@ -80,12 +81,14 @@ class BuildRails:
         ------
         InputError
             CS311: it sums up nothing for all. CS312: GPUs of a box are not joined, or boxes have no
-            rail.
+            rail; an allreduce of more boxes than the runtime adds up in one go.
         """
         require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
         topology, profile = value.topology, target.profile
         rails = rails_of("rails", topology, profile)
         scatters = value.collective is Collective.REDUCE_SCATTER
+        if not scatters:
+            _require_one_go(topology, rails, profile)
         pieces = self._pieces(value, rails, target)
         cells = Cells(tuple(pieces))
         writer = RailsWriter(rails, cells, profile)
@@ -138,6 +141,17 @@ class BuildRails:
             return unequal
         pieces = self.pieces or max(1, dividing(parts // channels, max(0, most)))
         return [(pieces,) * shards] * channels
+
+
+def _require_one_go(topology: Topology, rails: Rails, profile: Profile) -> None:
+    """Refuse more boxes than are added up in one go (CS312).
+
+    Several chains would add to what a GPU still sends. A plan has chains of any length.
+    """
+    longest = profile.longest_sum if profile.xml else None
+    if longest is not None and len(rails.boxes) - 1 > longest:
+        reason = f"{profile.name} adds up the sums of {longest + 1} boxes at most in one go"
+        raise unfit("rails", topology, reason)
 
 
 def _spread(loose: int, most: int, channels: int, shards: int) -> list[tuple[int, ...]]:

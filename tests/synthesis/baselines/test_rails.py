@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from colsynth import api
-from colsynth.errors import LimitError
+from colsynth.errors import InputError, LimitError
 from colsynth.runtimes import profile
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_rails import BuildRails
@@ -148,12 +148,24 @@ def test_no_sum_waits_for_what_another_channel_sends_on():
 
 
 @pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
-@pytest.mark.parametrize(("runtime", "gpus"), [("msccl", 2), ("mscclpp", 2), ("mscclpp", 8)])
+@pytest.mark.parametrize(("runtime", "gpus"), [("msccl", 2), ("mscclpp", 2), ("mscclpp", 13)])
 def test_where_the_number_of_channels_is_open_one_that_fits_is_found(runtime, gpus, collective):
-    """Two GPUs have threadblocks for more channels than there are; steps of plans are few."""
+    """Two GPUs have threadblocks for more channels than there are, 13 for fewer."""
     problem = problem_of(1, gpus, collective)
     done = api.compile(problem, runtime, algorithm="rails", level=0, mode="in-place")
     assert done.verified
-    if gpus == 8:
+    if gpus == 13:
         with pytest.raises(LimitError, match="does not fit the threadblocks"):
             api.compile(problem, runtime, algorithm="rails", level=0, instances=8)
+
+
+@pytest.mark.parametrize(("runtime", "boxes"), [("msccl", 16), ("mscclpp@0.8", 17), ("rccl", 17)])
+def test_sums_of_many_boxes_are_added_in_one_chain(runtime, boxes):
+    """A chain of its own for some of them would add to a sum that still travels."""
+    given = {"algorithm": "rails", "level": 0, "mode": "in-place"}
+    assert api.compile(problem_of(boxes, 2), runtime, **given).verified
+
+
+def test_more_boxes_than_a_chain_adds_up_are_refused():
+    with pytest.raises(InputError, match="sums of 16 boxes at most"):
+        api.compile(problem_of(17, 2), "msccl", algorithm="rails", level=0)
