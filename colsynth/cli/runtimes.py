@@ -56,6 +56,8 @@ def _show(found: tuple[Profile, ...]) -> None:
     for title, field in _LIMITS:
         values = (getattr(profile, field) for profile in found)
         table.add_row(title, *("-" if value is None else str(value) for value in values))
+    operations = (str(profile.plans.get("operations", "-")) for profile in found)
+    table.add_row("operations per threadblock", *operations)
     for protocol in ("Simple", "LL", "LL128"):
         calls = (
             f"{p.fifo_calls[protocol]} / {p.tile_bytes[protocol]}"

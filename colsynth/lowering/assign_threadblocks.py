@@ -249,13 +249,15 @@ def _too_many(program: ChunkProgram, limits: Limits, target: Target) -> LimitErr
     for transfer in program.transfers:
         peers.setdefault(transfer.source, set()).add(transfer.target)
     most = max(len(others - {rank}) for rank, others in peers.items())
-    what = "sends and receives" if target.profile.plans else "steps"
+    room = f"{limits.steps} steps"
+    if target.profile.plans:
+        room = f"{target.profile.plans['operations']} operations"
     return LimitError(
         Diagnostic(
             "CS401",
             f"the schedule does not fit the threadblocks of {target.profile.name}",
             notes=(
-                f"{limits.threadblocks} threadblocks per GPU of {limits.steps} {what} each",
+                f"{limits.threadblocks} threadblocks per GPU of {room} each",
                 f"{limits.channels} channels",
                 f"the busiest GPU sends to {most} others",
             ),

@@ -57,7 +57,8 @@ def rivals(
 
     On direct-connect fabrics, and where links are not what takes the time, shortest-path trees
     or one tree per GPU may win; elsewhere the fewest trees, or those that free roots ask for. In a
-    broadcast or a reduce relays may, but for such fabrics whose links take most of the time.
+    broadcast or a reduce relays may, but for such fabrics whose links take most of the time. Trees
+    in copies may everywhere.
 
     Parameters
     ----------
