@@ -10,7 +10,7 @@ import numpy as np
 
 from colsynth.lowering.allocation import Limits, PlacedThreadblock
 from colsynth.lowering.balanced import balanced_threadblocks
-from colsynth.lowering.chains import PLAN_STEP, Chains, Operations
+from colsynth.lowering.chains import Chains, Operations
 from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import Op, Waits
 from colsynth.lowering.lockstep import in_send_order
@@ -155,7 +155,7 @@ class Allocator:
             load = chains.chunks, chains.transfers
             wanted = balanced_threadblocks(*load, limits.steps, topology, self._target)
             mode, needs = BALANCED, chains.needs(wanted)
-        steps = limits.steps * (PLAN_STEP if self._target.profile.plans else 1)
+        steps = limits.steps * self._operations.unit
         numbers = (
             *(limits.threadblocks, steps, limits.chunks, limits.channels),
             *(limits.per_channel, chains.stride, limits.duplex, shares),

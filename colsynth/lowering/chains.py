@@ -78,6 +78,11 @@ class Operations:
     size: int
     plan: bool = False
 
+    @property
+    def unit(self) -> int:
+        """What a step weighs."""
+        return PLAN_STEP if self.plan else 1
+
     def chains(self, departure: Ints, separate: bool) -> Chains:
         """Return the chains.
 
@@ -158,7 +163,7 @@ class Operations:
         """
         weight: Ints = np.maximum(1, np.diff(self.waits[0]))
         if self.plan:
-            weight = PLAN_STEP * np.where(self.columns.local[self.columns.of_op], 1, weight)
+            weight = self.unit * np.where(self.columns.local[self.columns.of_op], 1, weight)
             weight[continues(self.columns)] = 1
         return weight
 
@@ -173,7 +178,7 @@ class Operations:
         outside = (waiter >= 0) & (step[other] != waiter)
         pairs = np.unique(waiter[outside] * len(self.ops) + other[outside])
         waits = np.bincount(pairs // max(1, len(self.ops)), minlength=len(arrivals))
-        joint[arrivals] = np.maximum(1, waits) * (PLAN_STEP if self.plan else 1)
+        joint[arrivals] = np.maximum(1, waits) * self.unit
         return joint
 
     @cached_property

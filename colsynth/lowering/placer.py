@@ -50,8 +50,7 @@ class Placer:
         summed = self.layout.problem.collective is Collective.ALLREDUCE
         self.published = summed or (self.target.in_place and not self.layout.exchanges)
         self.sends_input = self.layout.keeps_input and self.target.out_of_place
-        profile = self.target.profile
-        longest = profile.longest_sum if profile.xml else None  # the writer of plans cuts them
+        longest = self.target.profile.longest_chain
         self.landed = LandedSums(self.layout, self._reserve, longest)
         self.ranges = ChunkRanges(self.transfers, self.layout.grain)
         self.scratch = [0] * self.layout.problem.topology.size

@@ -168,6 +168,11 @@ class Profile:
         return ".xml" if self.xml else ".json"
 
     @property
+    def longest_chain(self) -> int | None:
+        """Sums in a row that a file may have; any number in plans, whose writer cuts them."""
+        return self.longest_sum if self.xml else None
+
+    @property
     def usable_threadblocks(self) -> int:
         """Threadblocks of a GPU that a file may have and that are resident on any GPU."""
         return min(self.max_threadblocks, self.resident_threadblocks)

@@ -62,7 +62,7 @@ class BuildAllPairs(Replicated):
         size, collective = value.topology.size, value.collective
         ways = connections(value.topology, target.profile, pairs(size))
         if not all(ways.joins(*pair) for pair in pairs(size)):
-            longest = target.profile.longest_sum if target.profile.xml else None
+            longest = target.profile.longest_chain
             if collective is Collective.ALLREDUCE and longest is not None and size - 1 > longest:
                 reason = f"{size - 1} arrivals are more than {longest} to add at once"
                 raise unfit("allpairs", value.topology, reason, advice="use '-a allpairs2'")

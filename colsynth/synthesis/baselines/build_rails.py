@@ -148,7 +148,7 @@ def _require_one_go(topology: Topology, rails: Rails, profile: Profile) -> None:
 
     Several chains would add to what a GPU still sends. A plan has chains of any length.
     """
-    longest = profile.longest_sum if profile.xml else None
+    longest = profile.longest_chain
     if longest is not None and len(rails.boxes) - 1 > longest:
         reason = f"{profile.name} adds up the sums of {longest + 1} boxes at most in one go"
         raise unfit("rails", topology, reason)

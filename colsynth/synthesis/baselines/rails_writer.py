@@ -250,8 +250,7 @@ class RailsWriter:
         found: list[int] = []
         count = 1 if origin.phase == 0 else len(chunks)
         (first, _), *others = parts.items()
-        longest = self.profile.longest_sum if self.profile.xml else None
-        added = list(additions(others, (into, ()), longest))
+        added = list(additions(others, (into, ()), self.profile.longest_chain))
         for piece in range(0, len(chunks), count):
             own = slice(piece, piece + count)
             where = rank, chunks.start, origin, own
