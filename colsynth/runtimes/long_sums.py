@@ -5,7 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from colsynth.model import ThreadblockProgram
+
 T = TypeVar("T")
+
+
+def joined(program: ThreadblockProgram, longest: int | None) -> NDArray[np.bool_]:
+    """Return which steps of a program the runtime does in one go with the one before.
+
+    It fuses local reductions in a row into the same chunk, from the same buffer, unless somebody
+    waits for the first (contract 4.5).
+
+    Parameters
+    ----------
+    program : ThreadblockProgram
+    longest : int or None
+        As `Profile.longest_sum`.
+    """
+    steps, lengths = program.steps, program.lengths
+    block = np.repeat(np.arange(len(lengths)), lengths)
+    keys = np.stack([block, *steps.target, steps.source[0], steps.count])
+    adds = steps.among({"re"})
+    same = (keys[:, 1:] == keys[:, :-1]).all(axis=0) & adds[1:] & adds[:-1]
+    same &= (steps.waits[1:] == 0) & (steps.signals[:-1] == 0)
+    found = np.concatenate([np.zeros(min(len(steps), 1), dtype=np.bool_), same])
+    if longest is not None:
+        place = np.arange(len(found))
+        found &= (place - np.maximum.accumulate(np.where(found, 0, place))) % longest > 0
+    return found
 
 
 def additions(parts: Sequence[T], into: T, longest: int | None) -> Iterator[tuple[T, T]]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.model import Step, StepTable, ThreadblockProgram
+from colsynth.runtimes.long_sums import joined
 
 Ints = NDArray[np.int64]
 
@@ -102,10 +103,6 @@ def steps_of(program: ThreadblockProgram, longest: int | None = None) -> Steps:
     kept = behind < len(unit)
     kept[kept] = block[unit[behind[kept]]] == block[waiter[kept]]
     first = np.searchsorted(behind[kept], np.arange(len(unit) + 1))
-    joined = _joined(steps, unit, block[unit], first)
-    if longest is not None:
-        place = np.arange(len(joined))
-        joined &= (place - np.maximum.accumulate(np.where(joined, 0, place))) % longest > 0
     return Steps(
         table=steps,
         row=unit,
@@ -114,7 +111,7 @@ def steps_of(program: ThreadblockProgram, longest: int | None = None) -> Steps:
         wait_first=first,
         wait_block=wait_block[kept],
         wait_ordinal=steps.wait_step[kept],
-        joined=joined,
+        joined=joined(program, longest)[unit],
         extra=extra,
     )
 
@@ -138,18 +135,3 @@ def _waits(program: ThreadblockProgram, steps: StepTable, block: Ints) -> tuple[
     inside = (steps.wait_block >= 0) & (steps.wait_block < many[rank])
     number = (np.cumsum(many) - many)[rank] + steps.wait_block
     return waiter, np.where(inside, number, many.sum())
-
-
-def _joined(steps: StepTable, unit: Ints, block: Ints, wait_first: Ints) -> NDArray[np.bool_]:
-    """Return which steps the runtime does in one go with the one before.
-
-    It fuses local reductions in a row into the same chunk, from the same buffer, unless somebody
-    waits for the first (contract 4.5).
-    """
-    same = block[1:] == block[:-1]
-    same &= wait_first[2:] == wait_first[1:-1]
-    adds = steps.among({"re"})[unit]
-    same &= adds[1:] & adds[:-1] & (steps.signals[unit[:-1]] == 0)
-    keys = np.stack([*steps.target, steps.source[0], steps.count])[:, unit]
-    same &= (keys[:, 1:] == keys[:, :-1]).all(axis=0)
-    return np.concatenate([np.zeros(min(len(unit), 1), dtype=np.bool_), same])

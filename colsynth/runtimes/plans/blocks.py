@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise, starmap
 
 from colsynth.model import RECEIVES, SENDS, Slot, Step, Threadblock
+from colsynth.runtimes.plans import sequence
 from colsynth.runtimes.plans.form import Loop, Op, Operand
-from colsynth.runtimes.plans.sequence import OP_SEMAPHORES, Sequence
 from colsynth.runtimes.plans.shape import CREDITS, Form, PlanShape
 
 _FUSED = frozenset({"rcs", "rrs", "rrcs"})
@@ -58,14 +59,14 @@ class BlockWriter:
     """Spells the steps of one threadblock.
 
     In a pipeline every operation moves one chunk, so steps of several become several. Local sums
-    in a row into the same chunks become one operation, up to as many as `longest`.
+    in a row become one operation: `joins` says of each step if it belongs to the one before.
     """
 
     def __init__(
-        self, block: Threadblock, shape: PlanShape, links: Links, longest: int | None
+        self, block: Threadblock, shape: PlanShape, links: Links, joins: Sequence[bool]
     ) -> None:
-        self.block, self.shape, self.links, self.longest = block, shape, links, longest
-        self.out = Sequence(lies_in=links.lies_in)
+        self.block, self.shape, self.links, self.joins = block, shape, links, joins
+        self.out = sequence.Sequence(lies_in=links.lies_in)
         self.slot, self.remote, self.stage = links.slot_in, links.slot_out, links.stage
         self.credited = shape.packets
         self.sends = links.channel_out >= 0
@@ -104,8 +105,9 @@ class BlockWriter:
         return tuple(self.out.ops)
 
     def _body(self) -> None:
-        steps = tuple(self.block.steps)
-        for places in joined(steps, self.longest):
+        steps = self.block.steps
+        firsts = [place for place, joins in enumerate(self.joins) if not joins]
+        for places in starmap(range, pairwise([*firsts, len(steps)])):
             for semaphores in _portions(self.links.acquires, places):
                 self.out.add(Op("sem_acquire", semaphore_ids=semaphores))
             if steps[places[0]].op == "re":
@@ -301,38 +303,8 @@ def _own(operand: Operand | None) -> Operand:
     return operand
 
 
-def joined(steps: tuple[Step, ...], longest: int | None) -> Iterator[range]:
-    """Yield the places of steps that are one operation together.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-        Of a threadblock.
-    longest : int or None
-        Sums that one operation takes; None: any number.
-    """
-    first = 0
-    for place in range(1, len(steps) + 1):
-        full = longest is not None and place - first == longest
-        if place == len(steps) or full or not _joins(steps[place - 1], steps[place]):
-            yield range(first, place)
-            first = place
-
-
-def _joins(before: Step, step: Step) -> bool:
-    """Whether a step only goes on with the sum of the one before; nobody waits in between."""
-    if not before.op == step.op == "re" or before.signals or step.waits:
-        return False
-    return _sums_of(before) == _sums_of(step)
-
-
-def _sums_of(step: Step) -> tuple[Slot | None, str | None, int]:
-    """Return what sums in one operation have in common, as in XML (contract 4.5)."""
-    return step.target, None if step.source is None else step.source.buffer, step.count
-
-
 def _portions(found: dict[int, tuple[int, ...]], places: range) -> list[tuple[int, ...]]:
     """Return the semaphores at some places, in portions of what one operation takes."""
     semaphores = [number for place in places for number in found.get(place, ())]
-    starts = range(0, len(semaphores), OP_SEMAPHORES)
-    return [tuple(semaphores[k : k + OP_SEMAPHORES]) for k in starts]
+    starts = range(0, len(semaphores), sequence.OP_SEMAPHORES)
+    return [tuple(semaphores[k : k + sequence.OP_SEMAPHORES]) for k in starts]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
 
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import SENDS, Gpu, Threadblock, ThreadblockProgram
+from colsynth.runtimes.long_sums import joined
 from colsynth.runtimes.plans.blocks import BlockWriter, Links
 from colsynth.runtimes.plans.form import (
     Block,
@@ -58,7 +62,12 @@ def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
     if program.multicasts:
         gpus = tuple(write_gpu(shape, gpu) for gpu in program.gpus)
     else:
-        gpus = tuple(_Gpu(shape, gpu, profile.longest_sum).write() for gpu in program.gpus)
+        joins = np.split(joined(program, profile.longest_sum), np.cumsum(program.lengths)[:-1])
+        each = iter(joins)
+        gpus = tuple(
+            _Gpu(shape, gpu).write([next(each).tolist() for _ in gpu.threadblocks])
+            for gpu in program.gpus
+        )
     return Plan(
         name=header.name,
         collective=profile.collectives[header.collective],
@@ -83,8 +92,8 @@ def _named(plan: Plan) -> Plan:
 class _Gpu:
     """Writes the program of one rank."""
 
-    def __init__(self, shape: PlanShape, gpu: Gpu, longest: int | None) -> None:
-        self.shape, self.gpu, self.rank, self.longest = shape, gpu, gpu.rank, longest
+    def __init__(self, shape: PlanShape, gpu: Gpu) -> None:
+        self.shape, self.gpu, self.rank = shape, gpu, gpu.rank
         self.channel: dict[Connection, int] = {}
         self.peers: dict[str, list[int]] = {kind: [] for kind in _TYPES}
         for connection in shape.connections:
@@ -98,12 +107,13 @@ class _Gpu:
         self.buffer = {peer: number for number, peer in enumerate(targets)}
         self.stage = shape.slots_end
 
-    def write(self) -> PlanGpu:
-        """Return the program of the rank."""
+    def write(self, joins: Sequence[Sequence[bool]]) -> PlanGpu:
+        """Return the program of the rank, given which steps of each threadblock join others."""
         gpu, shape = self.gpu, self.shape
         acquires, releases, initial = semaphores_of(shape, gpu)
         blocks = tuple(
-            self._block(block, acquires[block.id], releases[block.id]) for block in gpu.threadblocks
+            self._block(block, acquires[block.id], releases[block.id], own)
+            for block, own in zip(gpu.threadblocks, joins, strict=True)
         )
         needed = ("port",) if shape.packets else _TYPES
         return PlanGpu(
@@ -129,6 +139,7 @@ class _Gpu:
         block: Threadblock,
         acquires: dict[int, tuple[int, ...]],
         releases: dict[int, tuple[int, ...]],
+        joins: Sequence[bool],
     ) -> Block:
         shape, known = self.shape, self.shape.first_slot
         out = into = None
@@ -169,7 +180,7 @@ class _Gpu:
         if kind_out == "port" and out is not None:
             sends = (step for step in block.steps if step.op in SENDS)
             self.stage += sum(shape.staged(s) * s.count for s in sends)
-        ops = BlockWriter(block, shape, links, self.longest).ops()
+        ops = BlockWriter(block, shape, links, joins).ops()
         refs: tuple[BlockBuffers, ...] = ()
         if out is not None and block.send is not None:
             refs = (BlockBuffers(kind_out, (self.buffer[block.send],)),)
