@@ -24,6 +24,9 @@ _COLLECTIVE = typer.Option(
 )
 CollectiveOption = Annotated[str, _COLLECTIVE]
 AnyCollectiveOption = Annotated[str | None, _COLLECTIVE]
+RUNTIMES = "msccl, msccl-executor, rccl, mscclpp (or mscclpp@0.8, mscclpp@0.10) or torch"
+"""What every option for a runtime takes."""
+
 RuntimeOption = Annotated[
     str,
     typer.Option(
@@ -31,8 +34,7 @@ RuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp (or "
-        "mscclpp@0.8, mscclpp@0.10) or torch.",
+        help=f"Runtime that loads the schedule: {RUNTIMES}.",
     ),
 ]
 ProtocolOption = Annotated[

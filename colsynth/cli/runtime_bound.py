@@ -10,6 +10,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import answer_console
+from colsynth.cli._options import RUNTIMES
 from colsynth.cli.constants import given_model
 from colsynth.cli.evaluations import DEFAULT_SIZES
 from colsynth.cli.sizes import read_sizes
@@ -29,8 +30,7 @@ RuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Print also what no file can beat on a runtime, by message size: msccl, "
-        "msccl-executor, rccl, mscclpp (or mscclpp@0.8, mscclpp@0.10) or torch.",
+        help=f"Print also what no file can beat on a runtime, by message size: {RUNTIMES}.",
         show_default=False,
     ),
 ]

@@ -10,6 +10,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._options import RUNTIMES
 from colsynth.cli.breakdown import breakdown_object, micro_or_milli, show_breakdown
 from colsynth.cli.bundles import bundled
 from colsynth.cli.constants import ModelOption, read_constants, show_constants
@@ -63,8 +64,7 @@ AnyRuntimeOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp (or "
-        "mscclpp@0.8, mscclpp@0.10) or torch.",
+        help=f"Runtime that loads the schedule: {RUNTIMES}.",
         show_default="the only one that can run the file",
     ),
 ]

@@ -10,6 +10,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._options import RUNTIMES
 from colsynth.cli.progress import progress
 from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin
 from colsynth.errors import EXIT_NEGATIVE
@@ -40,8 +41,8 @@ ReaderOption = Annotated[
         "--runtime",
         metavar="RUNTIME",
         autocompletion=complete.runtimes,
-        help="Runtime that loads the schedule: msccl, msccl-executor, rccl, mscclpp (or "
-        "mscclpp@0.8, mscclpp@0.10) or torch. Required for XML, which several runtimes read.",
+        help=f"Runtime that loads the schedule: {RUNTIMES}. Required for XML, which several "
+        "runtimes read.",
         show_default="the only one that reads the file's format",
     ),
 ]
