@@ -28,7 +28,7 @@ from colsynth.bounds.optimum import best_optimum
 from colsynth.bounds.ways import Ways
 from colsynth.cost import Model, default_model
 from colsynth.cost.pair_routes import is_network
-from colsynth.cost.shared_switch import usable_switch
+from colsynth.cost.shared_switch import switch_rate, usable_switch
 from colsynth.cost.usable import exact, has_several_shares, share_of, usable
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
 from colsynth.runtimes.profile import Profile
@@ -106,8 +106,10 @@ def runtime_bounds(
     model = model or default_model(profile)
     rate = link_rate(problem, optimum, model)
     ways, switched = Ways(problem, model), usable_switch(problem, profile) is not None
-    if switched and isinstance(optimum, AllreduceBound):
-        rate = max(rate, _switch_rate(problem, optimum, model))
+    if switched and problem.collective is Collective.ALLREDUCE:
+        rate = max(
+            rate, (switch_rate(problem.topology) or 0) * _best_share(problem.topology, model)
+        )
     links = _bottleneck(optimum, len(problem.topology.links))
     limits = [Latency(ways, profile, model, name) for name in profile.fifo_calls]
 
@@ -135,19 +137,6 @@ def _bottleneck(optimum: Optimum, links: int) -> Iterable[int]:
         composed = optimum.rooted is None and optimum.known
         return _bottleneck(optimum.composition, links) if composed else range(links)
     return {index for cut in optimum.cuts for index in cut.links}
-
-
-def _switch_rate(problem: Problem, optimum: AllreduceBound, model: Model) -> Fraction:
-    """Return the bytes per second of an allreduce whose GPUs share a switch that reduces."""
-    topology = problem.topology
-    best = _best_share(topology, model)
-    if optimum.in_network is not None:
-        return optimum.in_network.algbw * best
-    ways: dict[tuple[int, int], Fraction] = {}
-    for link in topology.links:
-        for end in ((link.source, 0), (link.target, 1)):
-            ways[end] = ways.get(end, Fraction(0)) + link.bandwidth
-    return best * min(ways[node, way] for node in topology.ranks for way in (0, 1))
 
 
 def _best_share(topology: Topology, model: Model) -> Fraction:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from colsynth.cost.shared_switch import switch_rate
 from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent, plural
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from colsynth.model import AllreduceBound, Limit, Topology
 
 
 def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any]:
     """Return the JSON fields of an allreduce."""
     limit, rooted, within = found.limit, found.rooted, found.in_network
-    sets = [_gpus(topology, part) for part in limit.parts]
+    sets, nvls = [_gpus(topology, part) for part in limit.parts], switch_rate(topology)
     return {
         "composition_gb_per_s": gb_per_s(found.composition.algbw),
         "composition": exact_gb_per_s(found.composition.algbw),
@@ -31,6 +34,8 @@ def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any
         "gap": float(limit.algbw / found.algbw - 1),
         "in_network_gb_per_s": None if within is None else gb_per_s(within.algbw),
         "in_network": None if within is None else exact_gb_per_s(within.algbw),
+        "nvls_gb_per_s": None if nvls is None else gb_per_s(nvls),
+        "nvls": None if nvls is None else exact_gb_per_s(nvls),
     }
 
 
@@ -50,10 +55,19 @@ def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[
     equal = min(found.composition.algbw, found.algbw)  # cuts of phases may allow more than all can
     yield "equal roots", f"{format_bandwidth(equal)}, reduce-scatter + allgather"
     if found.in_network is not None:
-        rate = found.in_network.algbw
-        extra = rate / found.algbw - 1
-        gained = f"{percent(extra):.2f} % more" if extra > 0 else "no more"
-        yield "in network", f"{format_bandwidth(rate)}, {gained}, where switches do what they can"
+        yield (
+            "in network",
+            _beyond(found, found.in_network.algbw, "where switches do what they can"),
+        )
+    if (nvls := switch_rate(topology)) is not None:
+        yield "NVLS", _beyond(found, nvls, "where every sum of the switch returns to a GPU")
+
+
+def _beyond(found: AllreduceBound, rate: Fraction, where: str) -> str:
+    """Return a bandwidth that switches help to reach, and what it gains."""
+    extra = rate / found.algbw - 1
+    gained = f"{percent(extra):.2f} % more" if extra > 0 else "no more"
+    return f"{format_bandwidth(rate)}, {gained}, {where}"
 
 
 def _forwarding(found: AllreduceBound) -> str:

@@ -58,11 +58,24 @@ def usable_switch(problem: Problem, profile: Profile) -> SharedSwitch | None:
     return shared_switch(problem.topology)
 
 
-def carried(collective: Collective, ranks: int) -> Fraction:
-    """Return what each link carries of a message, per byte of it, in its busier direction.
+def switch_rate(topology: Topology) -> Fraction | None:
+    """Return the message bytes per second that links allow an allreduce over a shared switch.
 
-    A GPU reads its shard of all copies through the switch, its own too, and stores it once: to
-    the switch go its copy of the whole message, and a shard; from it come one shard, and all
-    shards as they are stored. Without sums only the latter move.
+    A GPU reads its shard of all copies through the switch, its own too, and stores the sum at all
+    GPUs, itself too. So to the switch go its copy of the whole message, and a shard; from it come a
+    shard, and all shards as they are stored. Shards may differ, so that only their sum counts.
+
+    None without such a switch.
     """
-    return Fraction(1) if collective is Collective.ALLGATHER else 1 + Fraction(1, ranks)
+    if shared_switch(topology) is None:
+        return None
+    leaving, entering = (dict.fromkeys(topology.ranks, Fraction(0)) for _ in range(2))
+    for link in topology.links:
+        for ways, node in ((leaving, link.source), (entering, link.target)):
+            if node in ways:
+                ways[node] += link.bandwidth
+    found = []
+    for ways in (leaving, entering):
+        rates = ways.values()
+        found += [min(rates), sum(rates, Fraction(0)) / (topology.size + 1)]
+    return min(found)

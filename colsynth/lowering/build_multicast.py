@@ -9,7 +9,7 @@ from colsynth.cost.shared_switch import SERVED, STORES_SINCE, shared_switch
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.emit import header_of
 from colsynth.lowering.refusals import over_limit
-from colsynth.model import ChunkProgram, Collective, Gpu, Problem, ThreadblockProgram
+from colsynth.model import ChunkProgram, Collective, Gpu, Header, Problem, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
@@ -17,6 +17,9 @@ from colsynth.runtimes.target import Target
 _MOST_RANKS = 256
 _TEAMS = (1, 2, 4, 8, 16)
 """Instances that are tried. U: more would meet more often, with less data each."""
+_LEAST_UNIT = 1 << 10
+_UNITS = tuple(1 << exponent for exponent in range(12, 18))
+"""Units that are tried, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +34,26 @@ class BuildMulticast:
     instances : int
         Parts of every shard, each with its own threadblocks; 0 is the power of two with which the
         most threadblocks that copy stay resident.
+    unit : int
+        Most bytes of a chunk in an iteration, taken down to a power of two; 0 is as many as scratch
+        has room for. More where the runtime could not count the iterations otherwise. Threadblocks
+        work side by side from the second iteration on, but their roles meet in each.
     """
 
     name: ClassVar[str] = "build-multicast"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ThreadblockProgram
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (0, *_TEAMS), ladder=True),)
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("instances", (0, *_TEAMS), ladder=True),
+        Choice("unit", (0, *_UNITS)),
+    )
 
     instances: int = 0
+    unit: int = 0
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 0)
+        require_least("unit", self.unit, _LEAST_UNIT if self.unit else 0)
 
     def run(self, value: Problem, target: Target) -> ThreadblockProgram:
         """Return the program.
@@ -54,7 +66,7 @@ class BuildMulticast:
         LimitError
             CS323: files of the runtime cannot say it; CS402: too many threadblocks.
         """
-        from colsynth.runtimes.plans.multicast import GROUPS, blocks_of
+        from colsynth.runtimes.plans.multicast import GROUPS, Teams, scratch_of
 
         _require(value, target)
         ranks, profile = value.topology.size, target.profile
@@ -64,21 +76,33 @@ class BuildMulticast:
         if blocks > profile.max_threadblocks:
             raise over_limit("threadblocks", blocks, profile.max_threadblocks, profile)
         chunks = ranks * teams
+        if value.collective is Collective.ALLREDUCE:  # any number, so one that divides messages
+            chunks = 1 << (chunks - 1).bit_length()
         if chunks > profile.max_offset:
             raise over_limit("chunks per buffer", chunks, profile.max_offset, profile)
         sharded_in = value.collective is Collective.ALLGATHER
         sharded_out = value.collective is Collective.REDUCE_SCATTER
+        parts = Teams(ranks, chunks, teams)
+        header = header_of(ChunkProgram(value, chunks, ()), teams, target)
+        scratch = scratch_of(self._within(header, profile), chunks)
         gpus = tuple(
             Gpu(
                 rank,
                 teams if sharded_in else chunks,
                 teams if sharded_out else chunks,
-                chunks,
-                blocks_of(value.collective, rank, ranks, teams, count),
+                scratch,
+                parts.blocks(value.collective, rank, count),
             )
             for rank in range(ranks)
         )
-        return ThreadblockProgram(header_of(ChunkProgram(value, chunks, ()), teams, target), gpus)
+        return ThreadblockProgram(header, gpus)
+
+    def _within(self, header: Header, profile: Profile) -> int:
+        """Return a unit with which the runtime can count the iterations of the largest message."""
+        if not self.unit or header.max_bytes is None:
+            return self.unit
+        least = -(-header.max_bytes // (header.chunks * profile.max_tiles))
+        return max(self.unit, 1 << (least - 1).bit_length())
 
 
 def _groups(ranks: int, teams: int, profile: Profile) -> int:

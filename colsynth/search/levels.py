@@ -53,7 +53,7 @@ Rails choose their channels by the threadblocks that connections need. Where the
 as in plans of MSCCL++, sums need more threadblocks than that, and fewer channels fit.
 """
 
-LIBRARY = ("channels", "instances", "sums")
+LIBRARY = ("channels", "instances", "sums", "unit")
 """The choices that are varied for a fixed pattern: those of libraries, and how a GPU adds up."""
 
 SWEEP = (
@@ -69,6 +69,7 @@ SWEEP = (
     *("assign-threadblocks.fold", "pack-trees.trees", "lower-rounds.spread"),
     *("build-rails.instances", "build-all-pairs.instances", "build-two-level.instances"),
     *("build-tree.channels", "assign-threadblocks.strategy"),
+    *("build-multicast.instances", "build-multicast.unit"),
 )
 """The choices that -O1 varies, in this order, each from the best plan so far.
 

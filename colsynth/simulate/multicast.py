@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from colsynth.cost import Model
-from colsynth.cost.shared_switch import carried, shared_switch
+from colsynth.cost.shared_switch import shared_switch
 from colsynth.errors import Diagnostic, InfeasibleError
-from colsynth.model import Step, ThreadblockProgram, Topology
+from colsynth.model import MULTICASTS, Collective, Gpu, Step, ThreadblockProgram, Topology
 from colsynth.runtimes.plans.multicast import DEPTH
 from colsynth.runtimes.plans.shape import PlanShape
 from colsynth.simulate.executable import require_ranks
@@ -81,7 +81,8 @@ def costs(program: ThreadblockProgram, topology: Topology, model: Model) -> Cost
         phrase = f"no switch of {topology.name} multicasts and reduces for all GPUs"
         advice = "give the switch capabilities in the topology file"
         raise InfeasibleError(Diagnostic("CS601", phrase, help=advice))
-    share = float(carried(header.collective, header.ranks)) * header.chunks
+    own = max((_own(gpu) for gpu in program.gpus), key=sum)
+    sums = header.collective is not Collective.ALLGATHER
     local = model.local_rate["Simple"] * 1e9
     most = {
         letter: max(
@@ -96,11 +97,16 @@ def costs(program: ThreadblockProgram, topology: Topology, model: Model) -> Cost
         unit=shape.slot_bytes // DEPTH,
         step=(model.step["Simple"] + model.wait) / 1e6,
         meeting=model.hop["Simple"] / 1e6 + float(switch.latency),
-        links=share / (float(switch.bandwidth) * model.link_efficiency),
-        issued=1 / (model.rate["Simple"] * 1e9),
+        links=(header.chunks + sums * sum(own)) / (float(switch.bandwidth) * model.link_efficiency),
+        issued=max(own) / (model.rate["Simple"] * 1e9),
         filled=most["i"] / local,
         drained=most["o"] / local,
     )
+
+
+def _own(gpu: Gpu) -> list[int]:
+    """Return the chunks that each threadblock of a rank moves over the switch."""
+    return [sum(step.op in MULTICASTS for step in block.steps) for block in gpu.threadblocks]
 
 
 def _moves(step: Step, letter: str) -> bool:

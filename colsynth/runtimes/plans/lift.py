@@ -42,7 +42,7 @@ def lift(plan: Plan, header: Header) -> ThreadblockProgram | None:
 
 def _multicast(plan: Plan, header: Header) -> ThreadblockProgram | None:
     """Return the program of a plan over a switch, if its threadblocks have the roles of ours."""
-    program = ThreadblockProgram(header, tuple(lift_gpu(g, header.chunks) for g in plan.gpus))
+    program = ThreadblockProgram(header, tuple(map(lift_gpu, plan.gpus)))
     shape = PlanShape(program)
     same = all(write_gpu(shape, g) == h for g, h in zip(program.gpus, plan.gpus, strict=True))
     return program if program.multicasts and same else None

@@ -1,13 +1,14 @@
 """Plans over a switch that multicasts and reduces (NVLS): roles of threadblocks, and operations.
 
-The chunks of every shard belong to *teams*: chunk k of each shard to team k. A team has the same
-threadblocks on every rank, for each group of peers one that fills and one that drains, and between
-them one that uses the switch:
+Every rank has a shard of the chunks, whose chunks belong to *teams* in turn. Shards of an allreduce
+may differ by a chunk, so that any number of ranks serves messages of any size. A team has the
+same threadblocks on every rank, for each group of peers one that fills and one that drains, and
+between them one that uses the switch:
 
 - *fill* copies what the switch is to add up into scratch, then meets the fillers of its peers: all
   copies of the shards are there, and scratch at the peers may be written.
-- *switch* adds up the chunk of its own shard over all ranks, or takes its own, and stores it at
-  all ranks.
+- *switch* adds up the chunks of its own shard over all ranks, or takes its own, and stores them
+  at all ranks.
 - *drain* meets the drainers of its peers: their shards are stored here. It copies them to the
   output. Its filler then has the scratch back, `DEPTH` iterations later.
 
@@ -18,8 +19,11 @@ a rank may end, so no launch touches what another one still needs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from colsynth.model import MULTICASTS, Collective, Gpu, Slot, Step, Threadblock
 from colsynth.runtimes.plans.form import (
+    SCRATCH_BYTES,
     Block,
     BlockChannels,
     Channels,
@@ -31,7 +35,7 @@ from colsynth.runtimes.plans.form import (
     Semaphore,
 )
 from colsynth.runtimes.plans.sequence import OP_CHANNELS, Sequence
-from colsynth.runtimes.plans.shape import PlanShape
+from colsynth.runtimes.plans.shape import CREDITS, LARGEST_UNIT, PlanShape
 
 DEPTH = 4
 """Iterations between filling and draining. U: one for each role, and one that waits."""
@@ -40,58 +44,101 @@ GROUPS = 16
 _STEPS = {"copy": "cpy", "glres": "glres", "gstore": "gstore"}
 
 
+def scratch_of(unit: int, chunks: int) -> int:
+    """Return the chunks of scratch with which an iteration moves so many bytes of a chunk at most.
+
+    Parameters
+    ----------
+    unit : int
+        Bytes; 0 for as many as there is room for.
+    chunks : int
+        That the program uses.
+    """
+    most = unit or CREDITS * LARGEST_UNIT // DEPTH
+    return 1 << (max(chunks, -(-SCRATCH_BYTES // (DEPTH * most))) - 1).bit_length()
+
+
 def groups(ranks: int, count: int) -> tuple[range, ...]:
     """Return the ranks that each of so many threadblocks that fill, or drain, is for."""
     return tuple(range(ranks * g // count, ranks * (g + 1) // count) for g in range(count))
 
 
-def team_of(collective: Collective, rank: int, ranks: int, team: int, teams: int) -> list[Step]:
-    """Return the steps of a team on a rank in a row; each belongs to a role by its buffers.
+@dataclass(frozen=True, slots=True)
+class Teams:
+    """Whose the chunks of a program are.
 
-    The order is that of data: copies into scratch, the switch, copies out of scratch.
+    Parameters
+    ----------
+    ranks, chunks, teams : int
+        Each rank has a chunk for every team, or more.
     """
-    own = rank * teams + team
-    every = [peer * teams + team for peer in range(ranks)]
-    gathers = collective is Collective.ALLGATHER
-    filled = [] if gathers else every
-    source = Slot("i", team) if gathers else Slot("s", own)
-    steps = [Step("cpy", Slot("i", k), Slot("s", k), 1) for k in filled]
-    steps.append(Step("gstore" if gathers else "glres", source, Slot("s", own), 1))
-    if collective is Collective.REDUCE_SCATTER:
-        return [*steps, Step("cpy", Slot("s", own), Slot("o", team), 1)]
-    return [*steps, *(Step("cpy", Slot("s", k), Slot("o", k), 1) for k in every)]
 
+    ranks: int
+    chunks: int
+    teams: int
 
-def blocks_of(
-    collective: Collective, rank: int, ranks: int, teams: int, count: int
-) -> tuple[Threadblock, ...]:
-    """Return the threadblocks of a rank, team by team: fillers, the one of the switch, drainers."""
-    found: list[Threadblock] = []
-    for team in range(teams):
-        steps = team_of(collective, rank, ranks, team, teams)
-        middle = next(place for place, step in enumerate(steps) if step.op in MULTICASTS)
-        before, after = steps[:middle], steps[middle + 1 :]
-        roles = [
-            *(_for_group(before, group, teams) for group in groups(ranks, count)),
-            (steps[middle],),
-            *(_for_group(after, group, teams) for group in groups(ranks, count)),
-        ]
-        found += [
-            Threadblock(len(found) + place, None, None, team, role)
-            for place, role in enumerate(roles)
-        ]
-    return tuple(found)
+    def first(self, rank: int) -> int:
+        """Return the first chunk of a rank's shard."""
+        return -(-rank * self.chunks // self.ranks)
 
+    def owner(self, chunk: int) -> int:
+        """Return the rank in whose shard a chunk is."""
+        return chunk * self.ranks // self.chunks
 
-def _for_group(copies: list[Step], group: range, teams: int) -> tuple[Step, ...]:
-    """Return the copies of the shards of some ranks, told by the chunk in scratch."""
-    found = []
-    for step in copies:
-        slots = (slot for slot in (step.source, step.target) if slot is not None)
-        chunk = next(slot.offset for slot in slots if slot.buffer == "s")
-        if chunk // teams in group:
-            found.append(step)
-    return tuple(found)
+    def own(self, rank: int, team: int) -> range:
+        """Return the chunks of a rank's shard that belong to a team."""
+        first = self.first(rank)
+        return range(first + (team - first) % self.teams, self.first(rank + 1), self.teams)
+
+    def blocks(self, collective: Collective, rank: int, count: int) -> tuple[Threadblock, ...]:
+        """Return the threadblocks of a rank, team by team: fillers, the switch's, drainers.
+
+        Parameters
+        ----------
+        collective : Collective
+        rank : int
+        count : int
+            Of fillers, and of drainers, in a team.
+        """
+        found: list[Threadblock] = []
+        for team in range(self.teams):
+            fill, switch, drain = self._steps(collective, rank, team)
+            roles = [
+                *(self._for_group(fill, group) for group in groups(self.ranks, count)),
+                switch,
+                *(self._for_group(drain, group) for group in groups(self.ranks, count)),
+            ]
+            found += [
+                Threadblock(len(found) + place, None, None, team, tuple(role))
+                for place, role in enumerate(roles)
+            ]
+        return tuple(found)
+
+    def _steps(
+        self, collective: Collective, rank: int, team: int
+    ) -> tuple[list[Step], list[Step], list[Step]]:
+        """Return the steps of a team on a rank: copies in, over the switch, and copies out."""
+        first, own = self.first(rank), self.own(rank, team)
+        every = [chunk for peer in range(self.ranks) for chunk in self.own(peer, team)]
+        if collective is Collective.ALLGATHER:
+            fill: list[Step] = []
+            switch = [Step("gstore", Slot("i", k - first), Slot("s", k), 1) for k in own]
+        else:
+            fill = [Step("cpy", Slot("i", k), Slot("s", k), 1) for k in every]
+            switch = [Step("glres", Slot("s", k), Slot("s", k), 1) for k in own]
+        if collective is Collective.REDUCE_SCATTER:
+            return fill, switch, [Step("cpy", Slot("s", k), Slot("o", k - first), 1) for k in own]
+        return fill, switch, [Step("cpy", Slot("s", k), Slot("o", k), 1) for k in every]
+
+    def _for_group(self, copies: list[Step], group: range) -> list[Step]:
+        """Return the copies of the shards of some ranks, told by the chunk in scratch."""
+        found = []
+        for step in copies:
+            slots = (slot for slot in (step.source, step.target) if slot is not None)
+            chunk = next(slot.offset for slot in slots if slot.buffer == "s")
+            if self.owner(chunk) in group:
+                found.append(step)
+        return found
 
 
 def write_gpu(shape: PlanShape, gpu: Gpu) -> PlanGpu:
@@ -105,7 +152,7 @@ class _Writer:
     def __init__(self, shape: PlanShape, gpu: Gpu) -> None:
         self.shape, self.gpu, self.rank = shape, gpu, gpu.rank
         self.ranks = shape.program.header.ranks
-        self.teams = shape.program.header.chunks // self.ranks
+        self.teams = sum(_switches(block) for block in gpu.threadblocks)
         self.size = len(gpu.threadblocks) // self.teams
         self.groups = groups(self.ranks, self.size // 2)
         self.others = [peer for peer in range(self.ranks) if peer != self.rank]
@@ -178,6 +225,11 @@ class _Writer:
             out.add(Op(step.op, (source,), (everywhere,)))
 
 
+def _switches(block: Threadblock) -> bool:
+    """Whether a threadblock uses the switch."""
+    return any(step.op in MULTICASTS for step in block.steps)
+
+
 def _operand(slot: Slot | None) -> Operand:
     if slot is None:
         raise TypeError("steps over a switch have both operands")
@@ -196,13 +248,13 @@ def _meet(out: Sequence, channels: int) -> None:
             out.add(Op(name, channel_ids=ids, channel_type="memory"))
 
 
-def lift_gpu(gpu: PlanGpu, chunks: int) -> Gpu:
+def lift_gpu(gpu: PlanGpu) -> Gpu:
     """Return the program of a rank; `write_gpu` gives the plan again if colsynth wrote it."""
     blocks = tuple(
         Threadblock(block.id, None, None, block.channel or 0, tuple(_steps_of(block)))
         for block in gpu.threadblocks
     )
-    return Gpu(gpu.id, gpu.input_chunks, gpu.output_chunks, chunks, blocks)
+    return Gpu(gpu.id, gpu.input_chunks, gpu.output_chunks, gpu.scratch_chunks, blocks)
 
 
 def _steps_of(block: Block) -> list[Step]:
