@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.cost.pair_routes import pair_routes
-from colsynth.model import SENDS, Forest, Program, ThreadblockProgram, TimedSchedule, Topology
+from colsynth.model import (
+    SENDS,
+    Forest,
+    Program,
+    ThreadblockProgram,
+    TimedSchedule,
+    Topology,
+    chunks_on_links,
+    unit_bandwidth,
+)
 from colsynth.units import format_bandwidth
 
 _NEARLY = Fraction(9, 10)
@@ -44,13 +53,9 @@ def forest_rate(forest: Forest, bound: Fraction) -> LinkRate:
     """
     if forest.together or forest.in_network or len(forest.phases) < 2:
         return LinkRate(forest.algbw, bound)
-    load: Counter[int] = Counter()
-    for tree in (tree for phase in forest.phases for tree in phase.trees):
-        for link in (link for edge in tree.edges for link in edge.route):
-            load[link] += tree.weight
-    links = forest.problem.topology.links
-    slowest = max(chunks / links[link].bandwidth for link, chunks in load.items())
-    return LinkRate(max(forest.algbw, forest.chunks / slowest), bound)
+    load = chunks_on_links(tree for phase in forest.phases for tree in phase.trees)
+    unit = unit_bandwidth(forest.problem.topology, load)
+    return LinkRate(max(forest.algbw, forest.chunks * unit), bound)
 
 
 def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate | None:
@@ -73,8 +78,7 @@ def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate
             load[link] += chunks
     if not load:
         return None
-    slowest = max(chunks / topology.links[link].bandwidth for link, chunks in load.items())
-    return LinkRate(program.header.chunks / slowest, bound)
+    return LinkRate(program.header.chunks * unit_bandwidth(topology, load), bound)
 
 
 def best_rate(schedule: object, taken: LinkRate | None, bound: Fraction) -> LinkRate | None:

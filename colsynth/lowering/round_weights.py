@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.lowering.proposals import coarser_weights
-from colsynth.model import Forest, Phase, Topology, Tree
+from colsynth.model import Forest, Phase, Topology, Tree, unit_bandwidth
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.selection import divides, dividing
 from colsynth.runtimes.target import Target
@@ -114,13 +114,13 @@ def rounded(forest: Forest, parts: int) -> Forest:
         loads.append(carried)
     if forest.together:
         loads = [sum(loads, Counter())] * len(loads)
-    links = forest.problem.topology.links
+    topology = forest.problem.topology
     return replace(
         forest,
         trees_per_root=0 if shares else parts,
         shares=shares,
         phases=tuple(
-            replace(phase, unit_bandwidth=min(links[i].bandwidth / n for i, n in carried.items()))
+            replace(phase, unit_bandwidth=unit_bandwidth(topology, carried))
             for phase, carried in zip(phases, loads, strict=True)
         ),
     )

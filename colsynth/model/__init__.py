@@ -7,7 +7,7 @@ nothing else passes between rooms.
 from colsynth.model.allreduce import AllreduceBound, Limit, PricedCut, RootedBound
 from colsynth.model.bound import Bound, Cut, FlowBound
 from colsynth.model.chunks import ChunkProgram, Ordering, Origin, Slot, Transfer
-from colsynth.model.forest import Forest, Phase, Tree, TreeEdge
+from colsynth.model.forest import Forest, Phase, Tree, TreeEdge, chunks_on_links, unit_bandwidth
 from colsynth.model.problem import Collective, Demand, Direction, Problem
 from colsynth.model.program import Gpu, Header, Threadblock, ThreadblockProgram
 from colsynth.model.report import Finding, Report, Severity
@@ -68,4 +68,6 @@ __all__ = [
     "Tree",
     "TreeEdge",
     "Wait",
+    "chunks_on_links",
+    "unit_bandwidth",
 ]

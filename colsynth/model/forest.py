@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.model.allreduce import RootedBound
 from colsynth.model.bound import Bound
 from colsynth.model.problem import Direction, Problem
+from colsynth.model.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,21 @@ class Tree:
     def height(self) -> int:
         """Depth of the deepest rank."""
         return max(self.depths().values())
+
+
+def chunks_on_links(trees: Iterable[Tree]) -> Counter[int]:
+    """Return the chunks that each link carries, by its index, if all its edges carry their own."""
+    carried: Counter[int] = Counter()
+    for tree in trees:
+        for edge in tree.edges:
+            for link in edge.route:
+                carried[link] += tree.weight
+    return carried
+
+
+def unit_bandwidth(topology: Topology, chunks: Mapping[int, int]) -> Fraction:
+    """Return the bytes per second of a chunk at which the fullest of some links is full."""
+    return min(topology.links[link].bandwidth / count for link, count in chunks.items())
 
 
 @dataclass(frozen=True, slots=True)

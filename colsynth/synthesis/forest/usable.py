@@ -22,7 +22,7 @@ from colsynth.bounds.trees import bound
 from colsynth.cost import Model, model_of
 from colsynth.cost.pair_routes import is_network
 from colsynth.cost.usable import has_several_shares, usable
-from colsynth.model import Forest, Phase, Problem
+from colsynth.model import Forest, Problem, chunks_on_links, unit_bandwidth
 from colsynth.runtimes.choice import Basis, Proposal
 from colsynth.runtimes.target import Target
 
@@ -99,16 +99,7 @@ def _needed_share(problem: Problem) -> Fraction:
 
 def on_wires(forest: Forest, problem: Problem) -> Forest:
     """Return the trees of a `narrowed` problem with the rates that the wires allow."""
-    phases = tuple(_at_wire_rate(problem, phase) for phase in forest.phases)
+    units = (unit_bandwidth(problem.topology, chunks_on_links(x.trees)) for x in forest.phases)
+    pairs = zip(forest.phases, units, strict=True)
+    phases = tuple(replace(phase, unit_bandwidth=unit) for phase, unit in pairs)
     return replace(forest, problem=problem, bound=bound(problem), phases=phases)
-
-
-def _at_wire_rate(problem: Problem, phase: Phase) -> Phase:
-    load: Counter[int] = Counter()
-    for tree in phase.trees:
-        for edge in tree.edges:
-            for link in edge.route:
-                load[link] += tree.weight
-    links = problem.topology.links
-    unit = min(links[link].bandwidth / units for link, units in load.items())
-    return replace(phase, unit_bandwidth=unit)

@@ -8,7 +8,6 @@ a turn finds the best; the gap to the bound is told.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +15,16 @@ from math import lcm
 
 from colsynth.bounds.groups.bounds import bound_of_groups, forwarding
 from colsynth.errors import InfeasibleError, InputError
-from colsynth.model import Collective, Direction, Forest, Phase, Problem, Tree
+from colsynth.model import (
+    Collective,
+    Direction,
+    Forest,
+    Phase,
+    Problem,
+    Tree,
+    chunks_on_links,
+    unit_bandwidth,
+)
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.forest.equal_roots import equal_forest
 from colsynth.synthesis.groups.outward import OutwardTrees
@@ -68,28 +76,13 @@ def forest_of_several(problem: Problem, trees: str, prefer: str, target: Target)
     phases = []
     for cut, (number, grown) in zip(optimum.cuts, found, strict=True):
         wider = _weighted(grown, count // number)
-        phases.append(Phase(cut.direction, wider, _pace(problem, wider)))
+        unit = unit_bandwidth(problem.topology, chunks_on_links(wider))
+        phases.append(Phase(cut.direction, wider, unit))
     return Forest(problem, optimum, count, tuple(phases))
 
 
 def _weighted(trees: Iterable[Tree], times: int) -> tuple[Tree, ...]:
     return tuple(replace(tree, weight=tree.weight * times) for tree in trees)
-
-
-def _loads(trees: Iterable[Tree]) -> Counter[int]:
-    """Return the weight of all trees that each link carries."""
-    carried: Counter[int] = Counter()
-    for tree in trees:
-        for edge in tree.edges:
-            for link in edge.route:
-                carried[link] += tree.weight
-    return carried
-
-
-def _pace(problem: Problem, trees: Iterable[Tree]) -> Fraction:
-    """Return the bandwidth of a unit of weight at which the busiest link is full."""
-    links = problem.topology.links
-    return min(links[link].bandwidth / load for link, load in _loads(trees).items())
 
 
 class _Turns:
@@ -122,7 +115,8 @@ class _Turns:
     def _algbw(self, found: Packed) -> Fraction:
         """Return the bytes/s of one group's message."""
         count, trees = found
-        return count * self._parts * _pace(self._problem, trees)
+        unit = unit_bandwidth(self._problem.topology, chunks_on_links(trees))
+        return count * self._parts * unit
 
     def _alone(self) -> Packed:
         found = [self._forest(group, self._trees) for group in self._groups]
@@ -142,7 +136,7 @@ class _Turns:
             found.append(forest)
             (phase,) = forest.phases
             unit = min(phase.unit_bandwidth, aim / forest.chunks)
-            for link, load in _loads(phase.trees).items():
+            for link, load in chunks_on_links(phase.trees).items():
                 left[link] -= load * unit
         return self._joined(found)
 
