@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.bounds.concurrent_flow import Concurrent, solve
+from colsynth.bounds.cuts import cut_of
 from colsynth.bounds.network import refuse_unreachable
 from colsynth.bounds.timed.gpu_sets import sets_of, sweeps, tightest
 from colsynth.bounds.timed.wires import Wires, csr
@@ -151,18 +152,9 @@ def _cuts(topology: Topology, wires: Wires) -> Iterator[Flags]:
 
 def _named(topology: Topology, inside: Flags) -> Cut:
     """Return a cut told from its smaller side; `inside` is the side that data leaves."""
-    leaving = 2 * int(inside[list(topology.ranks)].sum()) <= topology.size
-    links = tuple(
-        i for i, link in enumerate(topology.links) if inside[link.source] > inside[link.target]
-    )
-    side = inside if leaving else ~inside
-    return Cut(
-        direction=Direction.OUT if leaving else Direction.IN,
-        nodes=tuple(int(v) for v in np.nonzero(side)[0]),
-        gpus=tuple(rank for rank, node in enumerate(topology.ranks) if side[node]),
-        links=links,
-        bandwidth=sum((topology.links[i].bandwidth for i in links), Fraction(0)),
-    )
+    if 2 * int(inside[list(topology.ranks)].sum()) <= topology.size:
+        return cut_of(topology, Direction.OUT, inside)
+    return cut_of(topology, Direction.IN, ~inside)
 
 
 def _rounded(prices: NDArray[np.float64]) -> Iterator[Ints]:

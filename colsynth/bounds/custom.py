@@ -14,10 +14,13 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
+from colsynth.bounds.cuts import cut_of, improved
 from colsynth.bounds.network import refuse_pair
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import Cut, Direction, FlowBound, Problem, Topology
+from colsynth.model import Direction, FlowBound, Problem
+from colsynth.topology.reach import reached
 
 _STARTS = 4
 """Sets that are improved."""
@@ -47,37 +50,25 @@ def custom_bound(problem: Problem) -> FlowBound:
         phrase = "nothing has to move: all chunks are where they are wanted"
         raise InputError(Diagnostic("CS307", phrase))
     algbw, nodes = min((sets.improved(found) for found in tried), key=lambda found: found[0])
-    return FlowBound(algbw, sets.cut(nodes), algbw, prices=(), reached=None, exact=False)
+    cut = cut_of(problem.topology, Direction.OUT, sets.inside(nodes))
+    return FlowBound(algbw, cut, algbw, prices=(), reached=None, exact=False)
 
 
 def _refuse_unreachable(problem: Problem) -> None:
     """Refuse data that has no way to where it is wanted; two GPUs are named."""
-    after: dict[int, list[int]] = {}
-    for link in problem.topology.links:
-        after.setdefault(link.source, []).append(link.target)
-    known: dict[int, int] = {}
+    ranks, arcs = problem.topology.ranks, problem.topology.link_between
+    known: dict[int, set[int]] = {}
 
-    def reached(rank: int) -> int:
+    def is_reached(rank: int, other: int) -> bool:
         if rank not in known:
-            known[rank] = _reached_from(problem.topology, after, rank)
-        return known[rank]
+            known[rank] = reached(ranks[rank], arcs)
+        return ranks[other] in known[rank]
 
     for demand in problem.demands:
         for rank in demand.wanted:
-            apart = [holder for holder in demand.holders if not reached(holder) >> rank & 1]
+            apart = [holder for holder in demand.holders if not is_reached(holder, rank)]
             if apart and (demand.reduces or len(apart) == len(demand.holders)):
                 refuse_pair(problem.topology, apart[0], rank)
-
-
-def _reached_from(topology: Topology, after: dict[int, list[int]], rank: int) -> int:
-    """Return the ranks that links lead to from one, as bits."""
-    seen = {topology.ranks[rank]}
-    front = list(seen)
-    while front:
-        found = set(after.get(front.pop(), ())) - seen
-        seen |= found
-        front += found
-    return _bits(r for r, node in enumerate(topology.ranks) if node in seen)
 
 
 class _Sets:
@@ -105,30 +96,21 @@ class _Sets:
             yield from filter(None, (self._rated(nodes), self._rated(self._all - nodes)))
 
     def improved(self, start: Found) -> Found:
-        """Return a set to which moving no single node to the other side does any good."""
-        best = start
+        """Return a set that no single node makes tighter; the start where that takes too long."""
         work = len(self._all) * (len(self._topology.links) + len(self._demands))
-        while work <= _WORK:
-            tried = (self._rated(best[1] ^ {node}) for node in sorted(self._all))
-            least = min(filter(None, tried), key=lambda found: found[0], default=best)
-            if least[0] >= best[0]:
-                break
-            best = least
-        return best
+        return improved(start, len(self._all), self._rated) if work <= _WORK else start
 
-    def cut(self, nodes: frozenset[int]) -> Cut:
-        """Return the cut around a set."""
-        topology = self._topology
-        links = self._leaving(nodes)
-        gpus = tuple(rank for rank, node in enumerate(topology.ranks) if node in nodes)
-        bandwidth = sum((topology.links[i].bandwidth for i in links), Fraction(0))
-        return Cut(Direction.OUT, tuple(sorted(nodes)), gpus, links, bandwidth)
+    def inside(self, nodes: frozenset[int]) -> NDArray[np.bool_]:
+        """Return by node whether a set has it."""
+        found = np.zeros(len(self._all), np.bool_)
+        found[list(nodes)] = True
+        return found
 
-    def _leaving(self, nodes: frozenset[int]) -> tuple[int, ...]:
-        inside = np.zeros(len(self._all), np.bool_)
-        inside[list(nodes)] = True
-        crossing = inside[self._tail] & ~inside[self._head]
-        return tuple(np.flatnonzero(crossing).tolist())
+    def _room(self, nodes: frozenset[int]) -> Fraction:
+        """Return the bandwidth of the links that leave a set."""
+        inside = self.inside(nodes)
+        links = np.flatnonzero(inside[self._tail] & ~inside[self._head]).tolist()
+        return sum((self._topology.links[i].bandwidth for i in links), Fraction(0))
 
     def _rated(self, nodes: frozenset[int]) -> Found | None:
         """Return what a set allows; None where nothing has to leave it."""
@@ -140,9 +122,7 @@ class _Sets:
         )
         if not must:
             return None
-        links = self._topology.links
-        room = sum((links[i].bandwidth for i in self._leaving(nodes)), Fraction(0))
-        return room * self._total / must, nodes
+        return self._room(nodes) * self._total / must, nodes
 
     def _ranks_of(self, nodes: frozenset[int]) -> int:
         return _bits(r for r, node in enumerate(self._topology.ranks) if node in nodes)

@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.cuts import cut_of
 from colsynth.bounds.network import Network, network_of, refuse_unreachable, to_int64
-from colsynth.bounds.trees import cut_of
 from colsynth.kernels.maxflow import max_flow, reset, residual_index, source_side
 from colsynth.model import Collective, Direction, FlowBound, Problem
 
@@ -39,7 +39,7 @@ def root_bound(problem: Problem) -> FlowBound:
     algbw = topology.size * ratio * network.unit
     return FlowBound(
         algbw=algbw,
-        cut=cut_of(problem, direction, inside),
+        cut=cut_of(topology, direction, inside),
         cut_algbw=algbw,
         prices=(),
         reached=None,

@@ -14,6 +14,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
+from colsynth.bounds.cuts import cut_of
 from colsynth.bounds.network import (
     Network,
     common_divisor,
@@ -23,7 +24,7 @@ from colsynth.bounds.network import (
 )
 from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.cuts import smallest_cut_ratio
-from colsynth.model import Bound, Cut, Direction, Problem
+from colsynth.model import Bound, Direction, Problem
 from colsynth.model.problem import PHASES
 
 
@@ -76,7 +77,7 @@ def bound(problem: Problem) -> Bound:
         parts = [_phase_bound(problem, direction) for direction in directions]
     rates = tuple(part[0] for part in parts)
     cuts = tuple(
-        cut_of(problem, direction, part[2])
+        cut_of(problem.topology, direction, part[2])
         for direction, part in zip(directions, parts, strict=True)
     )
     return Bound(
@@ -95,21 +96,3 @@ def _phase_bound(problem: Problem, direction: Direction) -> tuple[Fraction, int,
         refuse_unreachable(problem.topology, inside, direction is Direction.OUT)
     trees = rate / common_divisor((*network.capacity, rate))
     return rate * sum(problem.weights), int(trees), inside
-
-
-def cut_of(problem: Problem, direction: Direction, inside: NDArray[np.bool_]) -> Cut:
-    """Return the cut around a set of nodes."""
-    topology = problem.topology
-    forward = direction is Direction.OUT
-    crossing = tuple(
-        index
-        for index, link in enumerate(topology.links)
-        if inside[link.source] != inside[link.target] and bool(inside[link.source]) == forward
-    )
-    return Cut(
-        direction=direction,
-        nodes=tuple(int(v) for v in np.nonzero(inside)[0]),
-        gpus=tuple(rank for rank, node in enumerate(topology.ranks) if inside[node]),
-        links=crossing,
-        bandwidth=sum((topology.links[i].bandwidth for i in crossing), Fraction(0)),
-    )

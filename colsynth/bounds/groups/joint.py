@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, islice
 from math import lcm
 
+from colsynth.bounds.cuts import improved
 from colsynth.model import Bound, Cut, Direction, Problem, Topology
 from colsynth.model.problem import PHASES
 from colsynth.topology.communicator import communicators
@@ -25,7 +27,8 @@ _STARTS = 4
 _WORK = 10**6
 """Nodes times links up to which sets are improved."""
 
-Found = tuple[Fraction, Cut]
+Found = tuple[Fraction, frozenset[int], Cut]
+"""Bytes per second that a set allows each group, the set, and the cut around it."""
 
 
 def together(problem: Problem, alone: Sequence[Bound], merged: Sequence[Cut]) -> Bound:
@@ -46,13 +49,13 @@ def together(problem: Problem, alone: Sequence[Bound], merged: Sequence[Cut]) ->
         known = [cut.nodes for cut in tight]
         tried = (cuts.rated(direction, x) for x in _sets(problem.topology, known))
         best = sorted((pair for pair in tried if pair), key=lambda pair: pair[0])[:_STARTS]
-        improved = (cuts.improved(direction, pair) for pair in best)
-        found.append(min(improved, key=lambda pair: pair[0]))
-    rates = tuple(rate for rate, _ in found)
+        tightest = (cuts.improved(direction, pair) for pair in best)
+        found.append(min(tightest, key=lambda pair: pair[0]))
+    rates = tuple(rate for rate, _, _ in found)
     return Bound(
         algbw=1 / sum((1 / rate for rate in rates), Fraction(0)),
         trees_per_root=lcm(*(bound.trees_per_root for bound in alone)),
-        cuts=tuple(cut for _, cut in found),
+        cuts=tuple(cut for _, _, cut in found),
         rates=rates,
     )
 
@@ -78,17 +81,11 @@ class _Cuts:
         self._takers = _takers(problem)
 
     def improved(self, direction: Direction, start: Found) -> Found:
-        """Return a cut to which moving no single node to the other side does any good."""
-        best = start
+        """Return a set that no single node makes tighter; the start where that takes too long."""
         count = len(self._topology.nodes)
-        while count * len(self._topology.links) <= _WORK:
-            sets = (frozenset(best[1].nodes) ^ {node} for node in range(count))
-            tried = (self.rated(direction, nodes) for nodes in sets)
-            least = min((pair for pair in tried if pair), key=lambda pair: pair[0], default=best)
-            if least[0] >= best[0]:
-                break
-            best = least
-        return best
+        if count * len(self._topology.links) > _WORK:
+            return start
+        return improved(start, count, partial(self.rated, direction))
 
     def rated(self, direction: Direction, nodes: frozenset[int]) -> Found | None:
         """Return what a cut allows each group, bytes/s; None where no group must cross it."""
@@ -108,7 +105,7 @@ class _Cuts:
         links = tuple(i for i in leaving if not self._takers[i].isdisjoint(crossing))
         bandwidth = sum((topology.links[i].bandwidth for i in links), Fraction(0))
         cut = Cut(direction, tuple(sorted(nodes)), tuple(sorted(inside)), links, bandwidth)
-        return self._whole * bandwidth / sum(crossing.values()), cut
+        return self._whole * bandwidth / sum(crossing.values()), nodes, cut
 
 
 def _takers(problem: Problem) -> list[frozenset[int]]:
