@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from colsynth.errors import Diagnostic, InputError
 from colsynth.export.protobuf import block, delimited, number, packed
 from colsynth.model import RECEIVES, SENDS, Direction, Wait
+from colsynth.store.rows import transfer_rows
 
 if TYPE_CHECKING:
     from colsynth.model import Gpu, Threadblock, ThreadblockProgram, TimedSchedule
@@ -195,8 +196,7 @@ def of_timed(schedule: TimedSchedule, size: int) -> list[bytes]:
 def _transfers(schedule: TimedSchedule) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield phase, start, end, hop and chunk of every transfer."""
     for number_, phase in enumerate(schedule.phases):
-        hops, starts = phase.hop_of(), phase.starts()
-        ends = starts + phase.hops.duration[hops]
-        columns = (starts, ends, hops, phase.chunk)
+        moved = transfer_rows(phase)
+        columns = (moved.start, moved.end, moved.hop, moved.chunk)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         yield from ((number_, *row) for row in rows)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from colsynth.model import Direction, TimedSchedule
+from colsynth.store.rows import transfer_rows
 
 
 class Move(NamedTuple):
@@ -14,20 +15,19 @@ class Move(NamedTuple):
 
     Parameters
     ----------
-    start : int
+    phase : int
+    start, end : int
         Ticks.
-    phase, hop : int
-    end : int
-        Ticks.
+    hop : int
     source, target : int
         Ranks.
     chunk : int
     """
 
-    start: int
     phase: int
-    hop: int
+    start: int
     end: int
+    hop: int
     source: int
     target: int
     chunk: int
@@ -65,17 +65,9 @@ def moves(schedule: TimedSchedule) -> list[Move]:
     """Return all transfers, sorted by start, then phase, then hop."""
     found: list[Move] = []
     for number, phase in enumerate(schedule.phases):
-        hop, start = phase.hop_of(), phase.starts()
-        columns = (
-            hop,
-            start + phase.hops.duration[hop],
-            phase.hops.source[hop],
-            phase.hops.target[hop],
-            phase.chunk,
-        )
-        rows = zip(start.tolist(), *(column.tolist() for column in columns), strict=True)
-        found += [Move(begin, number, *rest) for begin, *rest in rows]
-    return sorted(found)
+        rows = zip(*(column.tolist() for column in transfer_rows(phase)), strict=True)
+        found += [Move(number, *row) for row in rows]
+    return sorted(found, key=lambda move: (move.start, move.phase, move.hop))
 
 
 def legs(schedule: TimedSchedule, most: int, within: int) -> tuple[Leg, ...]:

@@ -112,22 +112,24 @@ class TimedPhase:
         """Number of transfers."""
         return len(self.chunk)
 
-    def hop_of(self) -> NDArray[np.int64]:
-        """Return the hop of every transfer, (M,)."""
+    def hop_of(self, first: int = 0, last: int | None = None) -> NDArray[np.int64]:
+        """Return the hop of every transfer, of the hops from `first` to before `last` alone."""
         import numpy as np
 
-        return np.repeat(np.arange(len(self.hops)), np.diff(self.first))
+        last = len(self.hops) if last is None else last
+        return np.repeat(np.arange(first, last), np.diff(self.first[first : last + 1]))
 
-    def starts(self) -> NDArray[np.int64]:
-        """Return the start of every transfer in ticks, (M,)."""
+    def starts(self, first: int = 0, last: int | None = None) -> NDArray[np.int64]:
+        """Return the start of every transfer in ticks, of these hops as in `hop_of`."""
         import numpy as np
 
-        stride = np.repeat(self.hops.stride, np.diff(self.run_first))
-        before = np.cumsum(self.run_length) - self.run_length
-        place = np.arange(self.transfers) - np.repeat(before, self.run_length)
-        return np.repeat(self.run_start, self.run_length) + place * np.repeat(
-            stride, self.run_length
-        )
+        last = len(self.hops) if last is None else last
+        runs = slice(self.run_first[first], self.run_first[last])
+        start, length = self.run_start[runs], self.run_length[runs]
+        stride = np.repeat(self.hops.stride[first:last], np.diff(self.run_first[first : last + 1]))
+        place = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+        found: NDArray[np.int64] = np.repeat(start, length) + place * np.repeat(stride, length)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,16 +54,14 @@ def transfer_rows(phase: TimedPhase, first: int = 0, last: int | None = None) ->
     TransferRows
     """
     hops, last = phase.hops, len(phase.hops) if last is None else last
-    low, high = phase.first[first], phase.first[last]
-    hop = np.repeat(np.arange(first, last), np.diff(phase.first[first : last + 1]))
-    start = _starts(phase, first, last)
+    hop, start = phase.hop_of(first, last), phase.starts(first, last)
     return TransferRows(
         start=start,
         end=start + hops.duration[hop],
         hop=hop,
         source=hops.source[hop],
         target=hops.target[hop],
-        chunk=phase.chunk[low:high].astype(np.uint32),
+        chunk=phase.chunk[phase.first[first] : phase.first[last]].astype(np.uint32),
     )
 
 
@@ -85,13 +83,3 @@ def link_rows(phase: TimedPhase, first: int = 0, last: int | None = None) -> Lin
         chunk=moved.chunk[transfer],
         transfer=transfer,
     )
-
-
-def _starts(phase: TimedPhase, first: int, last: int) -> Ints:
-    """Return the start of every transfer of some hops."""
-    low, high = phase.run_first[first], phase.run_first[last]
-    lengths = phase.run_length[low:high]
-    stride = np.repeat(phase.hops.stride[first:last], np.diff(phase.run_first[first : last + 1]))
-    before = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    place = np.arange(len(before)) - before
-    return np.repeat(phase.run_start[low:high], lengths) + place * np.repeat(stride, lengths)
