@@ -134,7 +134,7 @@ def cablings(request: Request, progress: Callable[[str, int, int], None] | None 
     """
     from colsynth.cabling.request import find_cablings
 
-    require_request(request, "cablings")
+    require_request(request)
     names = ("gpus", "ports", "reserved", "tries", "seed")
     request = replace(request, **plain_values({name: getattr(request, name) for name in names}))
     return find_cablings(request, progress or (lambda _what, _done, _total: None))

@@ -24,14 +24,13 @@ def require_problem(given: object, caller: str) -> None:
         raise _refusal(given, f"{caller} takes a problem", "api.make_problem makes one")
 
 
-def require_request(given: object, caller: str) -> None:
+def require_request(given: object) -> None:
     """Refuse another object than a request for cablings, such as a number of GPUs (CS200)."""
     from colsynth.cabling.request import Request
 
     if not isinstance(given, Request):
-        raise _refusal(
-            given, f"{caller} takes a request", "colsynth.cabling.request.Request is one"
-        )
+        advice = "colsynth.cabling.request.Request is one"
+        raise _refusal(given, "cablings takes a request", advice)
 
 
 def require_model(given: object) -> None:

@@ -47,7 +47,6 @@ def compile_problem(
     target: Target,
     request: Request,
     watch: Watch | None = None,
-    means: Means | None = None,
 ) -> Compilation:
     """Return the verified files of a request.
 
@@ -59,7 +58,6 @@ def compile_problem(
     request : Request
     watch : callable, optional
         Called with every value of the compilation that is kept.
-    means : Means, optional
 
     Raises
     ------
@@ -83,7 +81,7 @@ def compile_problem(
     case, objective = _case(
         problem, target, request, modes, beside=compares and not request.least_given
     )
-    means = means or Means(request.evaluations, progress=target.progress, beside=beside)
+    means = Means(request.evaluations, progress=target.progress, beside=beside)
     wish = request.wish(target.protocol, rounds=target.profile.rounds)
     failure: NegativeFinding | DefectError | None = None
     library = Library(case)

@@ -73,7 +73,7 @@ def describe_schedule(
             writes.append([end, *landed])
     for number, unit in enumerate(traced.machine.units):
         span = [round(float(spans[0][number])), round(float(spans[2][number]))]
-        rows.append([unit.block, unit.ordinal, unit.step.op, *span, int(number in critical)])
+        rows.append([unit.block, unit.ordinal, unit.op, *span, int(number in critical)])
     writes.sort(key=lambda row: row[0])
     machine = traced.machine
     first = machine.route_first.tolist()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.model import Step, StepTable, ThreadblockProgram
+from colsynth.model import StepTable, ThreadblockProgram
 from colsynth.runtimes.long_sums import joined
 
 Ints = NDArray[np.int64]
@@ -22,24 +21,18 @@ U: that one reads two buffers and writes one, and a further message is one more 
 
 
 class Unit(NamedTuple):
-    """A step other than a nop, with all the dependencies it waits for.
+    """A step other than a nop.
 
     Parameters
     ----------
     block, ordinal : int
         Threadblock, numbered over the whole program, and place in it, nops included.
-    step : Step
-    waits : tuple of (int, int)
-        Threadblock (number over the program) and ordinal.
-    joined : bool
-        Whether the runtime does it in one go with the local reduction before it.
+    op : str
     """
 
     block: int
     ordinal: int
-    step: Step
-    waits: tuple[tuple[int, int], ...]
-    joined: bool
+    op: str
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,7 @@ class Steps:
     wait_first, wait_block, wait_ordinal : int64 (U + 1,), int64 (W,), int64 (W,)
         Where the waits of each begin, and for which step of which threadblock they are.
     joined : bool (U,)
-        As of `Unit`.
+        Whether the runtime does it in one go with the local reduction before it.
     extra : int64 (U,)
         Which of the step's folds a unit stands for; -1 for the step itself, which comes last.
     """
@@ -77,12 +70,8 @@ class Steps:
 
     def units(self) -> tuple[Unit, ...]:
         """Return the steps one by one."""
-        waits = list(zip(self.wait_block.tolist(), self.wait_ordinal.tolist(), strict=True))
-        each = [tuple(waits[a:b]) for a, b in pairwise(self.wait_first.tolist())]
-        whole = self.table.steps(0, len(self.table))
-        steps = [whole[row] for row in self.row.tolist()]
-        places = self.block.tolist(), self.ordinal.tolist()
-        return tuple(map(Unit, *places, steps, each, self.joined.tolist()))
+        ops = [self.table.words[code] for code in self.table.op[self.row].tolist()]
+        return tuple(map(Unit, self.block.tolist(), self.ordinal.tolist(), ops))
 
 
 def steps_of(program: ThreadblockProgram, longest: int | None = None) -> Steps:

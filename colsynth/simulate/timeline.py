@@ -71,7 +71,7 @@ def _slices(traced: Trace) -> Iterator[Event]:
             yield {**place, "name": name, **_span(times[TURN], times[START])}
         yield {
             **place,
-            "name": unit.step.op,
+            "name": unit.op,
             **_span(times[START], times[END]),
             "args": {
                 "step": unit.ordinal,

@@ -40,7 +40,7 @@ class Trace:
     def step(self, unit: int) -> str:
         """Return a step for people."""
         found = self.machine.units[unit]
-        return f"{self.place(found.block)}, step {found.ordinal} ({found.step.op})"
+        return f"{self.place(found.block)}, step {found.ordinal} ({found.op})"
 
 
 class LinkUse(NamedTuple):

@@ -135,9 +135,6 @@ class Plan(msgspec.Struct, frozen=True):
 SCRATCH_BYTES = 64 << 20
 """Scratch of a plan with ``reuse_resources`` (``execution_common.hpp``, contract 3)."""
 
-UNLIMITED = 2**64 - 1
-"""``max_message_size`` of a plan that names none."""
-
 
 def scratch_stride(plan: Plan, gpu: PlanGpu) -> int:
     """Return S, the bytes that a scratch chunk has at most where resources are reused."""

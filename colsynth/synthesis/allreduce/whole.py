@@ -50,11 +50,6 @@ class WholeTrees:
     units: tuple[Ints, ...]
     unit_bandwidth: Fraction
 
-    @property
-    def algbw(self) -> Fraction:
-        """Bytes per second of all trees together."""
-        return int(self.counts.sum()) * self.unit_bandwidth
-
 
 class WholeSearch:
     """The search for one problem; cuts found once serve all numbers of trees.

@@ -16,8 +16,6 @@ from colsynth.synthesis.exact.steps import Answer, Sent
 from colsynth.synthesis.exact.worker import solve
 from colsynth.synthesis.timed.phases import last_end, phase_of
 
-Ints = NDArray[np.int64]
-
 _MOST = 20_000
 """Choices of chunk, link and step, of both phases, beyond which the model is left alone."""
 

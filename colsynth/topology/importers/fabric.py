@@ -16,7 +16,6 @@ class Cable:
     target: int
     count: int
     rate: Fraction | None
-    at: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Fabric:
 
     Parameters
     ----------
-    format, file : str
+    file : str
     switches : tuple of str
     cables : tuple of Cable
     hosts : tuple of Host
@@ -53,7 +52,6 @@ class Fabric:
     warnings : tuple of Diagnostic
     """
 
-    format: str
     file: str
     switches: tuple[str, ...]
     cables: tuple[Cable, ...]

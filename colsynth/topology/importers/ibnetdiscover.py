@@ -142,13 +142,13 @@ def _fabric(net: _Net) -> Fabric:
             phrase = f"the cables of {net.switches[one]} and {net.switches[other]} have two speeds"
             note = "one end reports another than the other; the slower counts"
             odd.append(warning("W13", phrase, at, note))
-        cables += [Cable(index[one], index[other], n, rate, at) for rate, n in listed.items()]
+        cables += [Cable(index[one], index[other], n, rate) for rate, n in listed.items()]
     hosts, warnings = _hosts(net, index)
     if not hosts:
         raise refusal("no host is on any switch", net.source.span(1))
     switches = tuple(_labels(net.switches))
     told = (*warnings, *_torn(net), *odd)
-    return Fabric("ibnetdiscover", net.source.file, switches, tuple(cables), hosts, (), told)
+    return Fabric(net.source.file, switches, tuple(cables), hosts, (), told)
 
 
 def _labels(switches: dict[str, str]) -> list[str]:

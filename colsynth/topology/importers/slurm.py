@@ -77,7 +77,7 @@ def parse(source: Source) -> Fabric:
         elif first not in ("blocksizes", "topologyparam"):
             phrase = f"{plain.strip()[:40]!r} begins with no key of a topology.conf"
             raise refusal(phrase, source.span(number))
-    return _fabric("topology.conf of Slurm", source, tree)
+    return _fabric(source, tree)
 
 
 def _list(source: Source, pairs: dict[str, tuple[str, int]], key: str, number: int) -> list[str]:
@@ -104,7 +104,7 @@ def parse_yaml(source: Source) -> Fabric:
         kinds = ", ".join(key for key in chosen if key not in ("topology", "cluster_default"))
         phrase = f"topologies of kind {kinds or 'flat'} are not known here"
         raise refusal(phrase, source.span(1), "expected tree or block")
-    return _fabric("topology.yaml of Slurm", source, tree)
+    return _fabric(source, tree)
 
 
 def _listed(source: Source) -> Any:
@@ -139,11 +139,11 @@ def _entries(value: Any, key: str, source: Source) -> list[dict[str, Any]]:
     return value
 
 
-def _fabric(kind: str, source: Source, tree: _Tree) -> Fabric:
+def _fabric(source: Source, tree: _Tree) -> Fabric:
     warnings: list[Diagnostic] = []
     at = source.span(1)
     if tree.blocks and not tree.switches:
-        return _blocks(kind, source, tree)
+        return _blocks(source, tree)
     index = {name: i for i, name in enumerate(tree.switches)}
     cables, hosts = [], {}
     parents: dict[str, str] = {}
@@ -158,7 +158,7 @@ def _fabric(kind: str, source: Source, tree: _Tree) -> Fabric:
             if child in parents or child == name:
                 raise refusal(f"switch {child!r} is below two switches", place)
             parents[child] = name
-            cables.append(Cable(index[child], index[name], 1, None, place))
+            cables.append(Cable(index[child], index[name], 1, None))
     _refuse_circles(parents, tree)
     if not hosts:
         raise refusal("no switch has nodes", at)
@@ -166,8 +166,8 @@ def _fabric(kind: str, source: Source, tree: _Tree) -> Fabric:
     note = "each host is on one switch, which stands for all rails"
     advice = "give --oversubscription where uplinks are tapered"
     warnings.append(warning("W23", phrase, at, note, advice=advice))
-    return Fabric(kind, source.file, tuple(index), tuple(cables), tuple(hosts.values()), (),
-                  tuple(warnings))  # fmt: skip
+    told = tuple(warnings)
+    return Fabric(source.file, tuple(index), tuple(cables), tuple(hosts.values()), (), told)
 
 
 def _refuse_circles(parents: dict[str, str], tree: _Tree) -> None:
@@ -182,7 +182,7 @@ def _refuse_circles(parents: dict[str, str], tree: _Tree) -> None:
         safe |= set(way)
 
 
-def _blocks(kind: str, source: Source, tree: _Tree) -> Fabric:
+def _blocks(source: Source, tree: _Tree) -> Fabric:
     hosts: dict[str, Host] = {}
     for nodes, place in tree.blocks.values():
         for node in nodes:
@@ -198,4 +198,4 @@ def _blocks(kind: str, source: Source, tree: _Tree) -> Fabric:
     phrase = "blocks are taken for NVLink domains, joined by one switch that blocks nothing"
     found = warning("W23", phrase, source.span(1), "Slurm's file has no bandwidth")
     domains = tuple(tuple(nodes) for nodes, _ in tree.blocks.values())
-    return Fabric(kind, source.file, ("fabric",), (), tuple(hosts.values()), domains, (found,))
+    return Fabric(source.file, ("fabric",), (), tuple(hosts.values()), domains, (found,))
