@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from colsynth.cost.pair_routes import is_network
 from colsynth.model import Collective, Problem, Topology
 
 _INWARDS = (
@@ -100,7 +99,7 @@ def _arcs_of(topology: Topology, *, back: bool = False) -> Arcs:
     found: dict[int, list[tuple[int, float, bool]]] = {}
     for index, link in enumerate(topology.links):
         source, target = (link.target, link.source) if back else (link.source, link.target)
-        arc = target, float(link.latency), is_network(topology, index)
+        arc = target, float(link.latency), index in topology.network
         found.setdefault(source, []).append(arc)
     return found
 

@@ -46,7 +46,6 @@ from colsynth.bounds.farthest import Costs, farthest
 from colsynth.bounds.usage import ALWAYS, Levels, least_use
 from colsynth.bounds.ways import Ways
 from colsynth.cost import Model
-from colsynth.cost.pair_routes import is_network
 from colsynth.model import Collective
 from colsynth.runtimes.profile import Profile
 
@@ -94,7 +93,7 @@ class Latency:
     def tail(self, links: Iterable[int]) -> float:
         """Return the time from when the last byte has left for one of some links to its arrival."""
         used = tuple(links)
-        network = bool(used) and all(is_network(self.ways.problem.topology, i) for i in used)
+        network = bool(used) and self.ways.problem.topology.network.issuperset(used)
         return self._hop(network=network) + self.ways.through(used)
 
     @property

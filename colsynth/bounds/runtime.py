@@ -27,7 +27,6 @@ from colsynth.bounds.latency import Latency
 from colsynth.bounds.optimum import best_optimum
 from colsynth.bounds.ways import Ways
 from colsynth.cost import Model, default_model
-from colsynth.cost.pair_routes import is_network
 from colsynth.cost.shared_switch import switch_rate, usable_switch
 from colsynth.cost.usable import exact, has_several_shares, share_of, usable
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound, Problem, Topology
@@ -141,8 +140,7 @@ def _bottleneck(optimum: Optimum, links: int) -> Iterable[int]:
 
 def _best_share(topology: Topology, model: Model) -> Fraction:
     """Return the greatest share of its bandwidth that the simulator leaves any link."""
-    network = any(is_network(topology, link) for link in range(len(topology.links)))
-    return exact(max(model.link_efficiency, model.network_efficiency * network))
+    return exact(max(model.link_efficiency, model.network_efficiency * bool(topology.network)))
 
 
 def _threadblock_time(limit: Latency, size: int, switched: bool) -> float:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from colsynth.cost import Model
-from colsynth.cost.pair_routes import is_network
+from colsynth.cost.usable import speed_of
 from colsynth.model import Kind, Problem
 from colsynth.topology.reach import Lengths, lengths
 
@@ -44,12 +44,8 @@ class Ways:
     @cached_property
     def speed(self) -> tuple[float, ...]:
         """Bytes per second of every link, at the share that protocols of the wire leave."""
-        topology, model = self.problem.topology, self.model
-        return tuple(
-            float(link.bandwidth)
-            * (model.network_efficiency if is_network(topology, index) else model.link_efficiency)
-            for index, link in enumerate(topology.links)
-        )
+        topology = self.problem.topology
+        return tuple(speed_of(topology, link, self.model) for link in range(len(topology.links)))
 
     @cached_property
     def _ends(self) -> tuple[Mapping[int, float], Mapping[int, float]]:

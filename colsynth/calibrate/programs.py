@@ -10,7 +10,8 @@ from dataclasses import replace
 from itertools import product
 
 from colsynth.cost import Model
-from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.pair_routes import pair_routes
+from colsynth.cost.usable import speed_of
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import (
     Collective,
@@ -122,10 +123,7 @@ def _direct(
 def _parts(topology: Topology, pairs: list[tuple[int, int]], model: Model, protocol: str) -> int:
     """Return the channels that fill the links of the first pair, a power of two as in NCCL."""
     route = pair_routes(topology, pairs[:1])[pairs[0]][0]
-    share = {True: model.network_efficiency, False: model.link_efficiency}
-    rate = min(
-        float(topology.links[link].bandwidth) * share[is_network(topology, link)] for link in route
-    )
+    rate = min(speed_of(topology, link, model) for link in route)
     peers = sum(source == pairs[0][0] for source, _ in pairs)
     wanted = rate / (peers * model.rate[protocol] * 1e9)
     parts = 1

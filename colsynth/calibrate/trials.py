@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from colsynth.calibrate.places import machine_of, members_of, other_gpus
 from colsynth.calibrate.programs import ALGORITHMS, library_program
 from colsynth.cost import Model, default_model, ideal_model
-from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.pair_routes import pair_routes
+from colsynth.cost.usable import speed_of
 from colsynth.errors import ColsynthError, Diagnostic, InputError
 from colsynth.logs import Log, Row, Wire
 from colsynth.model import Collective, ThreadblockProgram, Topology
@@ -82,11 +83,8 @@ class Trial:
 
     def _wire(self, number: int, model: Model) -> float:
         """Return the bytes per second of the narrowest link on the way of a figure."""
-        links = self.topology.links
         route = _way(self.topology, self.log.wires[number].pair)
-        share = {True: model.network_efficiency, False: model.link_efficiency}
-        rates = (float(links[i].bandwidth) * share[is_network(self.topology, i)] for i in route)
-        return min(rates)
+        return min(speed_of(self.topology, link, model) for link in route)
 
     @cached_property
     def constants(self) -> tuple[tuple[str, str | None], ...]:
@@ -98,7 +96,7 @@ class Trial:
             return ((f"{name}_efficiency", None),)
         protocol = self.program.header.protocol
         far = [
-            any(is_network(self.topology, link) for link in choice[0])
+            not self.topology.network.isdisjoint(choice[0])
             for choice in pair_routes(self.topology, self.program.pairs).values()
         ]
         shared: list[tuple[str, None]] = [("link_efficiency", None)] if not all(far) else []
@@ -191,7 +189,7 @@ def _of_links(log: Log, profile: Profile, topology: Topology) -> Trial:
         return _nothing(log, profile, topology, f"{topology.name} has no such links")
     if log.tool == "ib_send_lat":
         route = _way(topology, None)
-        ours = sum(float(topology.links[i].latency) for i in route if is_network(topology, i))
+        ours = sum(float(topology.links[i].latency) for i in route if i in topology.network)
         text = f"NIC to NIC {log.wires[0].value * 1e6:.3g} us, the topology has {ours * 1e6:.3g} us"
         return _nothing(log, profile, topology, f"{text}: latencies of links belong there")
     wires, notes = _carried(log, topology)
@@ -235,7 +233,7 @@ def _way(topology: Topology, pair: tuple[int, int] | None) -> tuple[int, ...]:
     for rank, node in enumerate(topology.ranks):
         if topology.nodes[node].box != far:
             route = pair_routes(topology, [(0, rank)])[0, rank][0]
-            return tuple(link for link in route if is_network(topology, link))
+            return tuple(link for link in route if link in topology.network)
     raise LookupError
 
 

@@ -41,7 +41,7 @@ class _Ways:
         self._staying: list[list[int]] = [[] for _ in topology.nodes]
         for index, link in enumerate(topology.links):
             self._leaving[link.source].append(index)
-            if not is_network(topology, index):
+            if index not in topology.network:
                 self._staying[link.source].append(index)
         found: dict[Pair, list[Route]] = {}
         for source, target, route in routes(topology):
@@ -85,7 +85,7 @@ def _spread(topology: Topology, equal: tuple[Route, ...]) -> tuple[Route, ...]:
     """
     if len(equal) == 1:
         return equal
-    if any(is_network(topology, i) for route in equal for i in route):
+    if any(i in topology.network for route in equal for i in route):
         return _fastest_nics(topology, _fastest_nics(topology, equal, 1), -1)
     rates = [min(topology.links[i].bandwidth for i in route) for route in equal]
     if len(set(rates)) == 1:
@@ -111,13 +111,6 @@ def _fastest_nics(topology: Topology, equal: tuple[Route, ...], step: int) -> tu
                 break
         rates.append(rate)
     return tuple(route for route, rate in zip(equal, rates, strict=True) if rate == max(rates))
-
-
-def is_network(topology: Topology, index: int) -> bool:
-    """Whether a link ends at a NIC, leaves its box, or joins switches of the fabric."""
-    link = topology.links[index]
-    boxes = {topology.nodes[end].box for end in (link.source, link.target)}
-    return len(boxes) > 1 or not topology.near.issuperset((link.source, link.target))
 
 
 def most_nics(topology: Topology) -> int:

@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import cache
 
 from colsynth.cost.model import Model
-from colsynth.cost.pair_routes import is_network
 from colsynth.model import Topology
 
 
@@ -22,16 +21,23 @@ def pace(model: Model, protocol: str) -> Fraction:
     return exact(model.rate[protocol]) * 10**9
 
 
+def _efficiency(topology: Topology, link: int, model: Model) -> float:
+    return model.network_efficiency if link in topology.network else model.link_efficiency
+
+
 def share_of(topology: Topology, link: int, model: Model) -> Fraction:
     """Return the share of its bandwidth that protocols leave a link."""
-    network = is_network(topology, link)
-    share = model.network_efficiency if network else model.link_efficiency
-    return exact(share)
+    return exact(_efficiency(topology, link, model))
 
 
 def bandwidth(topology: Topology, link: int, model: Model) -> Fraction:
     """Return the bytes per second of a link that the protocols of the wire leave."""
     return topology.links[link].bandwidth * share_of(topology, link, model)
+
+
+def speed_of(topology: Topology, link: int, model: Model) -> float:
+    """Return `bandwidth` as the simulator counts it."""
+    return float(topology.links[link].bandwidth) * _efficiency(topology, link, model)
 
 
 def has_several_shares(topology: Topology, model: Model) -> bool:

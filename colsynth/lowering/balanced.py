@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil, lcm
 
 from colsynth.cost import Model, model_of
-from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.pair_routes import pair_routes
 from colsynth.cost.usable import bandwidth, pace
 from colsynth.model import Topology
 from colsynth.runtimes.target import Target
@@ -55,7 +55,7 @@ def _busiest(chunks: Mapping[Connection, int], topology: Topology, model: Model)
     busy, whole = link_loads(((ends, load) for (_, *ends), load in chunks.items()), known)
     heaviest: dict[tuple[Fraction, bool], tuple[int, int]] = {}
     for link, load in busy.items():  # one of the links that are alike is enough
-        kind = topology.links[link].bandwidth, is_network(topology, link)
+        kind = topology.links[link].bandwidth, link in topology.network
         heaviest[kind] = max(heaviest.get(kind, (0, link)), (load, link))
     return max(
         Fraction(load, whole) / bandwidth(topology, link, model) for load, link in heaviest.values()

@@ -12,7 +12,7 @@ from collections import Counter
 from math import ceil
 
 from colsynth.cost import model_of
-from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.pair_routes import pair_routes
 from colsynth.cost.usable import bandwidth, pace
 from colsynth.lowering.columns import Columns
 from colsynth.lowering.hazards import Waits
@@ -68,10 +68,9 @@ def _exits(
     speed = pace(model, target.protocol)
     sources, targets = columns.pairs(topology.size)
     pairs = list(zip(sources.tolist(), targets.tolist(), strict=True))
-    outside = [is_network(topology, link) for link in range(len(topology.links))]
     found = {}
     for pair, choice in pair_routes(topology, pairs).items():
-        links = [next((link for link in way if outside[link]), -1) for way in choice]
+        links = [next((link for link in way if link in topology.network), -1) for way in choice]
         if max(links) >= 0:
             found[pair] = [
                 (link, window * ceil(bandwidth(topology, link, model) / speed)) for link in links

@@ -12,7 +12,6 @@ from itertools import product
 from math import sqrt
 
 from colsynth.cost import model_of
-from colsynth.cost.pair_routes import is_network
 from colsynth.cost.usable import exact
 from colsynth.lowering.paired import is_round
 from colsynth.lowering.round_robin import box_numbers
@@ -248,8 +247,7 @@ def _rotated(basis: Basis) -> Iterator[Proposal]:
 
 def leaves_boxes(basis: Basis) -> bool:
     """Whether there are sends for a window on the NICs to hold back."""
-    topology = basis.problem.topology
-    return any(is_network(topology, link) for link in range(len(topology.links)))
+    return bool(basis.problem.topology.network)
 
 
 def _scheduled(basis: Basis, protocol: str, most: int) -> Iterator[Changes]:

@@ -108,8 +108,18 @@ class Topology:
         return tuple(sorted(box for box in found if box is not None))
 
     @cached_property
-    def near(self) -> frozenset[int]:
-        """The nodes that a GPU of their box reaches without NICs and without leaving the box."""
+    def network(self) -> frozenset[int]:
+        """The links that end at a NIC, leave their box, or join switches of the fabric."""
+        near = self._near()
+        return frozenset(
+            index
+            for index, link in enumerate(self.links)
+            if self.nodes[link.source].box != self.nodes[link.target].box
+            or not near.issuperset((link.source, link.target))
+        )
+
+    def _near(self) -> set[int]:
+        """Return the nodes that a GPU of their box reaches inside it without NICs."""
         beside: dict[int, list[int]] = {}
         for link in self.links:
             ends = self.nodes[link.source], self.nodes[link.target]
@@ -122,7 +132,7 @@ class Topology:
             fresh = set(beside.get(waiting.pop(), ())) - found
             found |= fresh
             waiting += fresh
-        return frozenset(found)
+        return found
 
     @cached_property
     def is_symmetric(self) -> bool:

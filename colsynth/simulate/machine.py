@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colsynth.cost import Model
-from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.pair_routes import pair_routes
+from colsynth.cost.usable import speed_of
 from colsynth.model import RECEIVES, SENDS, ThreadblockProgram, Topology
 from colsynth.simulate.executable import check, require_ranks
 from colsynth.simulate.steps import FOLDED, Steps, Unit, steps_of
@@ -158,7 +159,6 @@ def _wiring(
 ) -> dict[str, Any]:
     """Return the routes and latencies of the connections, and the capacity of the links."""
     found = pair_routes(topology, {(source, target) for source, target, _ in connections})
-    outside = [is_network(topology, index) for index in range(len(topology.links))]
     taken = []
     for source, target, channel in connections:
         choice = found[source, target]
@@ -167,9 +167,8 @@ def _wiring(
     np.cumsum([len(route) for route in taken], out=first[1:])
     wire_of = {x: float(sum(topology.links[i].latency for i in x)) for x in dict.fromkeys(taken)}
     wires = [wire_of[route] for route in taken]
-    far = [any(outside[i] for i in route) for route in taken]
+    far = [not topology.network.isdisjoint(route) for route in taken]
     hops = [1e3 * (model.network_hop if out else model.hop)[protocol] for out in far]
-    share = [model.network_efficiency if out else model.link_efficiency for out in outside]
     payload = model.payload[protocol] / _NANO
     return {
         "latency": np.array([_NANO * w + hop for w, hop in zip(wires, hops, strict=True)]),
@@ -178,9 +177,6 @@ def _wiring(
         "route_first": first,
         "route": np.array([i for route in taken for i in route], np.int32),
         "capacity": np.array(
-            [
-                float(link.bandwidth) * part * payload
-                for link, part in zip(topology.links, share, strict=True)
-            ]
+            [speed_of(topology, link, model) * payload for link in range(len(topology.links))]
         ),
     }

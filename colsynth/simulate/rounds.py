@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from colsynth.cost import Model
-from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.pair_routes import pair_routes
 from colsynth.cost.routes import Route
+from colsynth.cost.usable import speed_of
 from colsynth.model import Round, RoundProgram, Topology
 from colsynth.simulate.executable import require_ranks
 
@@ -72,14 +73,10 @@ def costs(program: RoundProgram, topology: Topology, model: Model) -> tuple[Roun
     """
     require_ranks(program.header.ranks, topology)
     routes = pair_routes(topology, program.pairs)
-    speed = [
-        float(link.bandwidth)
-        * (model.network_efficiency if is_network(topology, index) else model.link_efficiency)
-        for index, link in enumerate(topology.links)
-    ]
+    rates = [speed_of(topology, link, model) for link in range(len(topology.links))]
     latency = {pair: _latency(found[0], topology, model) for pair, found in routes.items()}
     hosts: defaultdict[int, float] = defaultdict(float)
-    return tuple(_cost(found, routes, speed, latency, model, hosts) for found in program.rounds)
+    return tuple(_cost(found, routes, rates, latency, model, hosts) for found in program.rounds)
 
 
 def seconds(
@@ -117,7 +114,7 @@ def _spent(rows: Sequence[RoundCost], chunk: float, model: Model) -> dict[str, f
 
 def _latency(route: Route, topology: Topology, model: Model) -> float:
     """Return the seconds that a message takes beside its bytes."""
-    network = any(is_network(topology, link) for link in route)
+    network = not topology.network.isdisjoint(route)
     hop = (model.network_hop if network else model.hop)["Simple"] / 1e6
     return hop + float(sum(topology.links[link].latency for link in route))
 

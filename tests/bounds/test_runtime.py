@@ -14,7 +14,6 @@ from colsynth.bounds.optimum import best_optimum
 from colsynth.bounds.runtime import link_rate, runtime_bounds
 from colsynth.bounds.ways import Ways
 from colsynth.cost import default_model
-from colsynth.cost.pair_routes import is_network
 from colsynth.errors import ColsynthError
 from colsynth.runtimes import profile
 from colsynth.simulate import simulate
@@ -84,7 +83,7 @@ def test_prices_of_links_count_by_what_each_link_leaves():
     problem = api.make_problem(topology, "alltoall")
     found = best_optimum(problem)
     model = default_model(profile("msccl"))
-    network = [is_network(topology, link) for link in range(len(topology.links))]
+    network = [link in topology.network for link in range(len(topology.links))]
     priced = replace(found, prices=tuple(map(int, network)))
     assert link_rate(problem, priced, model) == found.algbw * Fraction(24, 25)
     priced = replace(found, prices=tuple(int(not outside) for outside in network))

@@ -8,7 +8,7 @@ from itertools import pairwise, permutations
 import pytest
 
 from colsynth import api
-from colsynth.cost.pair_routes import is_network, most_nics, pair_routes
+from colsynth.cost.pair_routes import most_nics, pair_routes
 from colsynth.errors import InfeasibleError
 from colsynth.model import Kind, Link, Node, Topology
 
@@ -21,14 +21,14 @@ def test_within_a_box_data_stays_there():
     topology = api.load_topology("dgx-a100", nodes=2)
     (route,) = pair_routes(topology, [(0, 3)])[0, 3]
     assert names(topology, route) == ["gpu0.0 -> nvswitch0", "nvswitch0 -> gpu0.3"]
-    assert not any(is_network(topology, link) for link in route)
+    assert not any(link in topology.network for link in route)
 
 
 def test_between_boxes_it_takes_nics_and_the_fabric():
     topology = api.load_topology("dgx-a100", nodes=2)
     (route,) = pair_routes(topology, [(0, 8)])[0, 8]
     assert names(topology, route)[1:3] == ["nic0.0 -> ib0", "ib0 -> nic1.0"]
-    assert all(is_network(topology, link) for link in route)
+    assert all(link in topology.network for link in route)
 
 
 @pytest.mark.parametrize("preset", ["dgx-a100", "mi250", "ndv2", "mi300x", "dgx2"])
@@ -51,7 +51,7 @@ def test_every_pair_of_two_boxes_has_a_way(preset):
             assert ends[-1][1] == topology.ranks[target]
             assert all(left[1] == right[0] for left, right in pairwise(ends))
             within = boxes[source] == boxes[target]
-            assert any(is_network(topology, link) for link in route) is not within
+            assert any(link in topology.network for link in route) is not within
 
 
 def test_parallel_switches_are_ways_to_take_turns_on():
@@ -123,7 +123,7 @@ def test_links_between_switches_are_of_the_network_where_a_nic_leads_to_them(box
     inside = {
         topology.link_name(link)
         for link in range(len(topology.links))
-        if not is_network(topology, link)
+        if link not in topology.network
     }
     assert inside == {f"{a}{b} -> {c}{b}" for b in (0, 1) for a, c in permutations(("gpu", "plx"))}
 

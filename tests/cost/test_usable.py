@@ -4,7 +4,6 @@ from fractions import Fraction
 
 from colsynth import api
 from colsynth.cost import default_model, ideal_model
-from colsynth.cost.pair_routes import is_network
 from colsynth.cost.usable import has_several_shares, usable
 from colsynth.runtimes import profile
 
@@ -15,7 +14,7 @@ def test_each_link_keeps_its_share():
     topology = api.load_topology("dgx-a100", nodes=2)
     left = usable(topology, MODEL)
     for index, (wire, link) in enumerate(zip(topology.links, left.links, strict=True)):
-        share = Fraction(96, 100) if is_network(topology, index) else Fraction(75, 100)
+        share = Fraction(96, 100) if index in topology.network else Fraction(75, 100)
         assert link.bandwidth == wire.bandwidth * share
     assert left.ranks == topology.ranks
 

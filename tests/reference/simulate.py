@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from colsynth.cost.pair_routes import is_network, pair_routes
+from colsynth.cost.pair_routes import pair_routes
 
 SENDS = {"s", "rcs", "rrs", "rrcs"}
 RECEIVES = {"r", "rcs", "rrs", "rrc", "rrcs"}
@@ -60,7 +60,7 @@ class World:
             choice = found[source, target]
             route = choice[channel % len(choice)]
             wire = 1e9 * sum(float(topology.links[link].latency) for link in route)
-            far = any(is_network(topology, link) for link in route)
+            far = any(link in topology.network for link in route)
             hop = (model.network_hop if far else model.hop)[p]
             self.connections[source, target, channel] = Connection(
                 route, model.rate[p], wire + 1e3 * hop, wire
@@ -68,7 +68,7 @@ class World:
         self.flags = {}
 
     def efficiency(self, topology, index):
-        far = is_network(topology, index)
+        far = index in topology.network
         return self.model.network_efficiency if far else self.model.link_efficiency
 
 

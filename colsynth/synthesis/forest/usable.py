@@ -20,7 +20,6 @@ from functools import lru_cache
 
 from colsynth.bounds.trees import bound
 from colsynth.cost import Model, model_of
-from colsynth.cost.pair_routes import is_network
 from colsynth.cost.usable import has_several_shares, usable
 from colsynth.model import Forest, Problem, chunks_on_links, unit_bandwidth
 from colsynth.runtimes.choice import Basis, Proposal
@@ -60,7 +59,7 @@ def narrowed(problem: Problem, bandwidth: str, target: Target) -> Problem:
         return left
     topology = left.topology
     links = tuple(
-        replace(link, bandwidth=link.bandwidth * share) if is_network(topology, number) else link
+        replace(link, bandwidth=link.bandwidth * share) if number in topology.network else link
         for number, link in enumerate(topology.links)
     )
     return replace(problem, topology=replace(topology, links=links, whole=None))
@@ -81,7 +80,7 @@ def _needed_share(problem: Problem) -> Fraction:
     if len(topology.boxes) < 2:
         return Fraction(1)
     best = bound(problem)
-    if any(is_network(topology, link) for cut in best.cuts for link in cut.links):
+    if any(link in topology.network for cut in best.cuts for link in cut.links):
         return Fraction(1)
     rate = max(best.rates) / len(problem.roots)
     home = Counter(topology.nodes[topology.ranks[root]].box for root in problem.roots)
