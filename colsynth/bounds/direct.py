@@ -92,7 +92,7 @@ def fabric_of(problem: Problem, direction: Direction) -> Fabric:
     found.sort(key=lambda arc: arc[:3])
     entering = np.bincount([arc[0] for arc in found], minlength=topology.size)
     if entering.max() > MOST_LINKS:
-        name = topology.nodes[topology.ranks[int(entering.argmax())]].name
+        name = topology.gpu_names[int(entering.argmax())]
         phrase = f"GPU {name!r} has {entering.max()} links, at most {MOST_LINKS} are counted"
         raise InputError(Diagnostic("CS309", phrase, help="-a forest has no such limit"))
     weight = np.zeros(topology.size, np.int64)

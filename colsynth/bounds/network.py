@@ -106,7 +106,7 @@ def network_of(problem: Problem, direction: Direction) -> Network:
 
 def refuse_unreachable(topology: Topology, inside: NDArray[np.bool_], forward: bool) -> None:
     """Raise InfeasibleError naming GPUs on both sides of an empty cut."""
-    names = [topology.nodes[node].name for node in topology.ranks]
+    names = topology.gpu_names
     within = [name for name, node in zip(names, topology.ranks, strict=True) if inside[node]]
     without = [name for name in names if name not in set(within)]
     first, second = (within, without) if forward else (without, within)
@@ -122,11 +122,11 @@ def refuse_unreachable(topology: Topology, inside: NDArray[np.bool_], forward: b
 
 def refuse_pair(topology: Topology, source: int, target: int) -> None:
     """Raise InfeasibleError: no path leads from one rank to another."""
-    names = [topology.nodes[topology.ranks[rank]].name for rank in (source, target)]
+    names = topology.gpu_names
     raise InfeasibleError(
         Diagnostic(
             "CS302",
-            f"no data can pass from {names[0]} to {names[1]}",
+            f"no data can pass from {names[source]} to {names[target]}",
             help="add the missing links, or leave the unreachable GPUs out",
         )
     )

@@ -93,7 +93,7 @@ def _as_object(
 def _load(problem: Problem, load: StepLoad) -> dict[str, Any]:
     topology = problem.topology
     return {
-        "gpu": topology.nodes[topology.ranks[load.rank]].name,
+        "gpu": topology.gpu_names[load.rank],
         "links": [topology.link_name(link) for link in load.links],
         "parts": load.parts,
         "bandwidth": exact_gb_per_s(load.bandwidth),

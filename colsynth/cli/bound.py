@@ -220,7 +220,7 @@ def _slowest(found: Found) -> tuple[Cut, Fraction]:
 
 def _cut(topology: Topology, cut: Cut) -> dict[str, Any]:
     return {
-        "gpus": [topology.nodes[topology.ranks[rank]].name for rank in cut.gpus],
+        "gpus": [topology.gpu_names[rank] for rank in cut.gpus],
         "links": [topology.link_name(link) for link in cut.links],
         "bandwidth_gb_per_s": gb_per_s(cut.bandwidth),
     }

@@ -218,8 +218,7 @@ def _tell(found: Communicator) -> None:
 
 
 def _field(found: Communicator) -> dict[str, Any]:
-    topology = found.problem.topology
-    names = [topology.nodes[node].name for node in topology.ranks]
+    names = list(found.problem.topology.gpu_names)
     return {"old_ranks": list(found.old_ranks), "gpus": names}
 
 

@@ -102,7 +102,7 @@ def _baselines(problem: Problem) -> tuple[str, ...]:
 
 def _equation(cut: Values, topology: Topology) -> Values:
     """Return a cut with the equation that it proves, and the GPUs of its smaller side."""
-    names = [topology.nodes[node].name for node in topology.ranks]
+    names = topology.gpu_names
     inside = set(cut["gpus"])
     apart = [name for name in names if (name in inside) == (2 * len(inside) <= len(names))]
     equation = _spell(cut["bandwidth_gb_per_s"], cut["algbw"])

@@ -168,7 +168,7 @@ def _show_json(topology: Topology, sums: Iterable[Totals]) -> dict[str, Any]:
 
     return {
         **_facts(topology),
-        "ranks": [topology.nodes[node].name for node in topology.ranks],
+        "ranks": list(topology.gpu_names),
         "matrix_gb_per_s": [[gb_per_s(cell) for cell in row] for row in matrix(topology)],
         "totals": [
             {

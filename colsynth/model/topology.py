@@ -97,6 +97,11 @@ class Topology:
         return {node: rank for rank, node in enumerate(self.ranks)}
 
     @cached_property
+    def gpu_names(self) -> tuple[str, ...]:
+        """Name of each rank's GPU."""
+        return tuple(self.nodes[node].name for node in self.ranks)
+
+    @cached_property
     def link_between(self) -> dict[tuple[int, int], int]:
         """Index of the link from one node index to another."""
         return {(link.source, link.target): i for i, link in enumerate(self.links)}

@@ -25,7 +25,7 @@ def passed_notes(program: Program, topology: Topology, profile: Profile) -> tupl
     ]
     if not beyond:
         return ()
-    ends = [topology.nodes[topology.ranks[rank]].name for rank in beyond[0]]
+    ends = [topology.gpu_names[rank] for rank in beyond[0]]
     count = plural(len(beyond), "connection")
     verb = "passes" if len(beyond) == 1 else "pass"
     what = f"{count}, such as {ends[0]} -> {ends[1]}, {verb} more GPUs than {profile.name} would"

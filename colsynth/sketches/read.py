@@ -201,7 +201,7 @@ class _Resolver:
         have = {(source, target) for source, target, _ in ways}
         lost = [pair for pair in sketch.between or () if pair not in have]
         if lost:
-            names = [self.topology.nodes[node].name for node in self.topology.ranks]
+            names = self.topology.gpu_names
             shown = listed((f"{names[a]} -> {names[b]}" for a, b in lost), 2)
             yield (
                 f"{self.topology.name} has no way for {len(lost)} of "
@@ -214,7 +214,7 @@ class _Resolver:
             return  # a third box may pass chunks on
         box_of = {rank: number for number, box in enumerate(self.boxes) for rank in box}
         out = {(source, box_of[target]) for source, target, _ in ways}
-        names = [self.topology.nodes[node].name for node in self.topology.ranks]
+        names = self.topology.gpu_names
         for rank, number in box_of.items():
             senders = sketch.leave[rank] if sketch.leave else self.boxes[number]
             for other in range(len(self.boxes)):

@@ -66,7 +66,7 @@ class Logical:
         return None
 
     def _name(self, rank: int) -> str:
-        return self.topology.nodes[self.topology.ranks[rank]].name
+        return self.topology.gpu_names[rank]
 
     def _told(self, source: int, target: int) -> str:
         return f"{self._name(source)} -> {self._name(target)}"

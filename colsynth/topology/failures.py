@@ -120,7 +120,7 @@ def _refuse_unreachable(damage: Damage) -> None:
     if len(parts) == 1:
         return
     main = max(parts, key=lambda part: (len(part), -part[0]))
-    names = [topology.nodes[node].name for node in topology.ranks]
+    names = topology.gpu_names
     lost = [names[rank] for rank in range(topology.size) if rank not in set(main)]
     first = topology.ranks[main[0]]
     onwards = reached(first, ((link.source, link.target) for link in topology.links))

@@ -117,7 +117,7 @@ def _sizes(
     members = range(topology.size) if members is None else members
     missing = sorted(rank for rank in members if rank not in sizes)
     if missing:
-        gpu = topology.nodes[topology.ranks[missing[0]]].name
+        gpu = topology.gpu_names[missing[0]]
         phrase = f"rank {missing[0]} ({gpu}) has no shard"
         raise _wrong(phrase, document.at("shards"), "a shard of nothing has weight 0")
     if not 0 < sum(sizes.values()) < _MOST:
@@ -185,7 +185,7 @@ def _refuse_strangers(
 ) -> None:
     for rank in sorted(set(range(topology.size)) - set(members)):
         if sizes[rank]:
-            gpu = topology.nodes[topology.ranks[rank]].name
+            gpu = topology.gpu_names[rank]
             phrase = f"rank {rank} ({gpu}) has a shard and is not in the group"
             raise _wrong(phrase, spans.get(rank), "give it weight 0, or leave it out")
 

@@ -65,7 +65,7 @@ def _check_load(
         if links and links <= only and (own[rank] == step or step == 0)
     )
     if counted != load.parts:
-        name = topology.nodes[topology.ranks[load.rank]].name
+        name = topology.gpu_names[load.rank]
         raise _failure(f"{counted} parts must take these links at {name}, not {load.parts}")
     rates = {link: rate for _, link, rate in _rates(topology, cables, load.rank)}
     bandwidth = sum((rates[link] for link in only), Fraction(0))

@@ -16,7 +16,7 @@ def failure(code: str, phrase: str, *notes: str) -> VerificationError:
 def gpu(schedule: TimedSchedule, rank: int) -> str:
     """Return the name of a rank's node, and the rank."""
     topology = schedule.problem.topology
-    return f"{topology.nodes[topology.ranks[rank]].name} (rank {rank})"
+    return f"{topology.gpu_names[rank]} (rank {rank})"
 
 
 def moment(schedule: TimedSchedule, ticks: int) -> str:

@@ -93,7 +93,7 @@ def sets_of(topology: Topology, wires: Wires) -> Iterator[Named]:
 def describe(topology: Topology, inside: Flags) -> str:
     """Return words for a set of ranks: its first GPU and how many more."""
     chosen = np.nonzero(inside)[0]
-    name = topology.nodes[topology.ranks[chosen[0]]].name
+    name = topology.gpu_names[chosen[0]]
     rest = len(chosen) - 1
     return f"{name} and {rest} more {'GPU' if rest == 1 else 'GPUs'}" if rest else name
 

@@ -86,7 +86,7 @@ def time_bound(
     phases = cut_demands(problem, chunks_per_gpu)
     graph = hop_graph(problem, hops)
     distance = largest_distance(problem, graph)
-    names = [problem.topology.nodes[problem.topology.ranks[rank]].name for rank in distance.ranks]
+    names = [problem.topology.gpu_names[rank] for rank in distance.ranks]
     wires = wires_of(problem, chunk_bytes, ticks, *_edges(phases, graph), hops.links)
     most, reason = distance.ticks, f"distance from {' to '.join(names)}"
     cheapest_first = (

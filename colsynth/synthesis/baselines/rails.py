@@ -95,7 +95,7 @@ def require_whole(name: str, topology: Topology, rails: Rails) -> None:
     """Refuse rails that some GPUs are not on (CS312)."""
     equal_boxes(name, topology)
     if left := rails.boxes[0][rails.count :]:
-        gpu = topology.nodes[topology.ranks[left[0]]].name
+        gpu = topology.gpu_names[left[0]]
         raise unfit(name, topology, f"{gpu} has no way to a GPU of each other box on its rail")
 
 

@@ -58,8 +58,8 @@ def require_ways(
     ways = LoadedRoutes(topology) if profile is None else connections(topology, profile, wanted)
     for source, sink in wanted:
         if not ways.joins(source, sink):
-            first, second = (topology.nodes[topology.ranks[r]].name for r in (source, sink))
-            reason = f"no way leads from {first} to {second} through no third GPU"
+            names = topology.gpu_names
+            reason = f"no way leads from {names[source]} to {names[sink]} through no third GPU"
             raise unfit(name, topology, reason)
 
 

@@ -30,12 +30,12 @@ def refuse_unreachable(problem: Problem, hops: Hops, wants: Wants) -> None:
     if pair is None:
         return
     source, target = pair if wants.direction is Direction.OUT else pair[::-1]
-    names = [problem.topology.nodes[problem.topology.ranks[r]].name for r in (source, target)]
+    names = problem.topology.gpu_names
     confined = bool(problem.groups) and not problem.transit
     raise InfeasibleError(
         Diagnostic(
             "CS302",
-            f"no data can pass from {names[0]} to {names[1]}",
+            f"no data can pass from {names[source]} to {names[target]}",
             notes=("only GPUs of the same group may pass chunks on",) if confined else (),
             help="let other GPUs pass chunks on with --transit"
             if confined
