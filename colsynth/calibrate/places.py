@@ -7,7 +7,6 @@ import re
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.logs import Log
 from colsynth.model import Collective, Problem, Topology
-from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 from colsynth.topology.communicator import communicators
 from colsynth.units import plural
 
@@ -29,7 +28,7 @@ def members_of(log: Log, topology: Topology) -> tuple[int, ...]:
     if not devices:
         _require_all(log, topology)
         return tuple(range(topology.size))
-    boxes = ranks_by_box(topology)
+    boxes = topology.ranks_by_box
     hosts = tuple(dict.fromkeys(device.host for device in devices))
     if len(hosts) > len(boxes):
         found = f"{plural(len(hosts), 'host')}; boxes of {topology.name}: {len(boxes)}"

@@ -210,10 +210,7 @@ def header_of(program: ChunkProgram, channels: int, target: Target) -> Header:
 
 def _boxes(topology: Topology) -> tuple[int, ...] | None:
     """Return the box of every rank, None where all are in one."""
-    if len(topology.boxes) <= 1:
-        return None
-    boxes = (topology.nodes[node].box for node in topology.ranks)
-    return tuple(-1 if box is None else box for box in boxes)
+    return topology.gpu_boxes if len(topology.boxes) > 1 else None
 
 
 def _largest_message(chunks: int, target: Target) -> int:

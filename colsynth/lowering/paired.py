@@ -18,7 +18,6 @@ from math import ceil
 
 from colsynth.cost.routes import routes
 from colsynth.lowering.balanced import Connection
-from colsynth.lowering.round_robin import box_numbers
 from colsynth.model import Topology
 
 Partners = Mapping[tuple[int, int], int]
@@ -33,7 +32,7 @@ def partners(
     With `between`, also for those in the same place of their boxes, if boxes are of equal size. If
     they are not, GPUs of two boxes that both send to each other, as `used` says, are partners.
     """
-    box = box_numbers(topology)
+    box = topology.gpu_boxes
     members: defaultdict[int, list[int]] = defaultdict(list)
     for rank, number in enumerate(box):
         members[number].append(rank)

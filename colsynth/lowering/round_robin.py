@@ -72,10 +72,8 @@ def _beats(transfers: Sequence[Transfer], columns: Columns, lag: int, spacing: i
 
 def box_numbers(topology: Topology) -> list[int]:
     """Return the number of every rank's box, from 0 on; GPUs outside all boxes share one."""
-    given = [topology.nodes[node].box for node in topology.ranks]
-    named = [-1 if box is None else box for box in given]
-    number = {box: place for place, box in enumerate(sorted(set(named)))}
-    return [number[box] for box in named]
+    number = {box: place for place, box in enumerate(sorted(set(topology.gpu_boxes)))}
+    return [number[box] for box in topology.gpu_boxes]
 
 
 def _roots(columns: Columns) -> Ints:

@@ -14,7 +14,6 @@ from math import sqrt
 from colsynth.cost import model_of
 from colsynth.cost.usable import exact
 from colsynth.lowering.paired import is_round
-from colsynth.lowering.round_robin import box_numbers
 from colsynth.lowering.segment_sizes import CHUNKS, ones_and_twos, sizes_of
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal, Shape
 
@@ -227,7 +226,7 @@ def _rotated(basis: Basis) -> Iterator[Proposal]:
     on a DGX A100 reaches 85 instead of 75.
     """
     shape, profile = basis.shape, basis.profile
-    boxes = len(set(box_numbers(basis.problem.topology)))
+    boxes = len(basis.problem.topology.ranks_by_box)
     peers = shape.ranks // boxes - 1
     blocks = profile.usable_threadblocks // (peers + boxes - 1) if peers else 0
     if profile.fuses or not profile.xml or not shape.rises or not blocks:

@@ -102,6 +102,20 @@ class Topology:
         return tuple(self.nodes[node].name for node in self.ranks)
 
     @cached_property
+    def gpu_boxes(self) -> tuple[int, ...]:
+        """Box of each rank's GPU; -1 where it is in none."""
+        boxes = (self.nodes[node].box for node in self.ranks)
+        return tuple(-1 if box is None else box for box in boxes)
+
+    @cached_property
+    def ranks_by_box(self) -> tuple[tuple[int, ...], ...]:
+        """The ranks of every box; GPUs outside all boxes come last, as one."""
+        found: dict[int, list[int]] = {}
+        for rank, box in enumerate(self.gpu_boxes):
+            found.setdefault(box, []).append(rank)
+        return tuple(tuple(found[box]) for box in sorted(found, key=lambda box: (box == -1, box)))
+
+    @cached_property
     def link_between(self) -> dict[tuple[int, int], int]:
         """Index of the link from one node index to another."""
         return {(link.source, link.target): i for i, link in enumerate(self.links)}

@@ -21,7 +21,6 @@ from colsynth.ranks.search import best_orders, bound_of
 from colsynth.runtimes.catalog import profile
 from colsynth.search.wish import configured
 from colsynth.simulate import simulate
-from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 
 LIBRARY = "msccl"
 """A runtime that fuses receiving, adding and sending, as libraries do."""
@@ -147,8 +146,8 @@ def reorder_topology(
 def reordered(topology: Topology, order: Sequence[int]) -> Topology:
     """Return a topology whose boxes, and the ranks in them, are numbered in another order."""
     boxes = _boxes(topology)
-    numbers = [topology.nodes[topology.ranks[box[0]]].box for box in boxes]
-    place = {numbers[old]: new for new, old in enumerate(order)}
+    old_box = [topology.gpu_boxes[ranks[0]] for ranks in boxes]
+    place: dict[int | None, int] = {old_box[old]: new for new, old in enumerate(order)}
     nodes = tuple(replace(node, box=place.get(node.box, node.box)) for node in topology.nodes)
     ranks = tuple(topology.ranks[rank] for old in order for rank in boxes[old])
     return replace(topology, nodes=nodes, ranks=ranks, whole=None)
@@ -156,9 +155,8 @@ def reordered(topology: Topology, order: Sequence[int]) -> Topology:
 
 def _boxes(topology: Topology) -> tuple[tuple[int, ...], ...]:
     """Return the ranks of each box; refuse boxes that are not alike."""
-    boxes = ranks_by_box(topology)
-    outside = any(topology.nodes[node].box is None for node in topology.ranks)
-    if outside or len(boxes) < 2 or len(set(map(len, boxes))) > 1:
+    boxes = topology.ranks_by_box
+    if -1 in topology.gpu_boxes or len(boxes) < 2 or len(set(map(len, boxes))) > 1:
         phrase = f"{topology.name} has no boxes of equal size to put into an order"
         advice = "choose a topology of several boxes, with --nodes"
         raise InputError(Diagnostic("CS635", phrase, help=advice))

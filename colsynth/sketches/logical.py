@@ -33,7 +33,7 @@ def allowed(
     first, links : (H + 1,), (L,)
         Way h takes ``links[first[h]:first[h + 1]]``.
     """
-    box = np.array([_box(topology, node) for node in topology.ranks])
+    box = np.array(topology.gpu_boxes)
     together = box[source] == box[target]
     to_nic = [topology.nodes[link.target].kind is Kind.NIC for link in topology.links]
     through_nic = np.logical_or.reduceat(np.array(to_nic, np.bool_)[links], first[:-1])
@@ -50,15 +50,10 @@ def leaves(topology: Topology, sketch: Sketch, start: int) -> Flags:
     IndexError
         The sketch has no `leave`.
     """
-    box = np.array([_box(topology, node) for node in topology.ranks])
+    box = np.array(topology.gpu_boxes)
     found = np.asarray(box[:, None] == box[None, :])
     found[list(sketch.leave[start])] = True
     return found
-
-
-def _box(topology: Topology, node: int) -> int:
-    box = topology.nodes[node].box
-    return -1 if box is None else box
 
 
 def _pairs(topology: Topology, pairs: Pairs | None) -> Flags:
@@ -71,8 +66,8 @@ def _pairs(topology: Topology, pairs: Pairs | None) -> Flags:
 def members_of(topology: Topology) -> list[list[int]]:
     """Return the ranks of every box, boxes in the order of their first rank."""
     boxes: dict[int, list[int]] = {}
-    for rank, node in enumerate(topology.ranks):
-        boxes.setdefault(_box(topology, node), []).append(rank)
+    for rank, box in enumerate(topology.gpu_boxes):
+        boxes.setdefault(box, []).append(rank)
     return list(boxes.values())
 
 

@@ -181,7 +181,7 @@ def _defaults(bundle: Bundle) -> Mapping[str, TunedFile]:
     All are for in-place calls, since the mode of the first decides for all.
     """
     topology = bundle.cases[0].problem.topology
-    boxes = Counter(topology.nodes[node].box for node in topology.ranks)
+    boxes = Counter(topology.gpu_boxes)
     fit = (f for f in bundle.files if f.artefact.mode.in_place and _reaches_plans(f))
     places = zip(default_names(topology.size, list(boxes.values())), fit, strict=False)
     return {name: file for names, file in places for name in names}

@@ -115,7 +115,7 @@ def _crossing(
 
 def _boxes(topology: Topology) -> list[tuple[int, ...]] | None:
     """Return the boxes with everything in them; None where some GPU is in none."""
-    if any(topology.nodes[gpu].box is None for gpu in topology.ranks):
+    if -1 in topology.gpu_boxes:
         return None
     within: dict[int, list[int]] = {box: [] for box in topology.boxes}
     for index, node in enumerate(topology.nodes):

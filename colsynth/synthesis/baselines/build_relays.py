@@ -13,7 +13,7 @@ from colsynth.runtimes.choice import Basis, Choice, Proposal
 from colsynth.runtimes.selection import dividing, power_of_two
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.forests import forest_of
-from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, ranks_by_box
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.trees import edge, flow, near_tree
 
@@ -136,12 +136,12 @@ class BuildRelays:
 def _home(problem: Problem) -> int:
     """Return the number of GPUs in the root's box."""
     (root,) = problem.roots
-    return next(len(ranks) for ranks in ranks_by_box(problem.topology) if root in ranks)
+    return next(len(ranks) for ranks in problem.topology.ranks_by_box if root in ranks)
 
 
 def _sizes(topology: Topology) -> list[int]:
     """Return sizes of groups, the largest first: that of boxes, a quarter and an eighth of it."""
-    boxes = ranks_by_box(topology)
+    boxes = topology.ranks_by_box
     most = max(map(len, boxes))
     found = dict.fromkeys((most, most // 4, most // 8))
     return [size for size in found if size < topology.size and (size == most or size >= _FEW)]
@@ -162,7 +162,7 @@ def _groups(topology: Topology, size: int) -> Groups:
     """Return the ranks of every box in runs of a size; all ranks as one for 0."""
     if not size:
         return (tuple(range(topology.size)),)
-    boxes = ranks_by_box(topology)
+    boxes = topology.ranks_by_box
     return tuple(box[at : at + size] for box in boxes for at in range(0, len(box), size))
 
 

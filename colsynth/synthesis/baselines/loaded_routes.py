@@ -120,12 +120,3 @@ def connections(
         if gpus_passed(topology, kept[0]) <= most[pair]
     }
     return ways.widened(known)
-
-
-def ranks_by_box(topology: Topology) -> tuple[tuple[int, ...], ...]:
-    """Return the ranks of every box; GPUs outside all boxes come last, as one."""
-    found: dict[tuple[bool, int], list[int]] = {}
-    for rank, node in enumerate(topology.ranks):
-        box = topology.nodes[node].box
-        found.setdefault((box is None, box or 0), []).append(rank)
-    return tuple(tuple(found[key]) for key in sorted(found))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from colsynth.model import Problem
 from colsynth.model.problem import PHASES
 from colsynth.synthesis.baselines.double_tree import Parents, double_tree, hung
-from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, ranks_by_box
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.paths import visit_all
 from colsynth.synthesis.baselines.trees import flow
 
@@ -122,7 +122,7 @@ def _parts(problem: Problem) -> list[tuple[int, ...]]:
     """Return the boxes; GPUs outside all boxes are boxes of one."""
     topology = problem.topology
     found: list[tuple[int, ...]] = []
-    for ranks in ranks_by_box(topology):
+    for ranks in topology.ranks_by_box:
         boxed = topology.nodes[topology.ranks[ranks[0]]].box is not None
         found += [ranks] if boxed else [(rank,) for rank in ranks]
     return found

@@ -10,7 +10,6 @@ from colsynth.cost import model_of
 from colsynth.model import Collective, Problem
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.loaded_routes import ranks_by_box
 from colsynth.synthesis.baselines.rails import Rails
 from colsynth.synthesis.baselines.unequal import Cells, spread
 
@@ -164,7 +163,7 @@ def least_seconds(problem: Problem, target: Target) -> float:
     problem : Problem
     target : Target
     """
-    boxes = ranks_by_box(problem.topology)
+    boxes = problem.topology.ranks_by_box
     rails = Rails(boxes, min(map(len, boxes)))
     found = numbers(problem, rails, target)
     if found is None:

@@ -10,7 +10,7 @@ from colsynth.model import Problem, Topology
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import LARGE, power_of_two, shares_may_differ
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, connections, ranks_by_box
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, connections
 from colsynth.synthesis.baselines.refusals import equal_boxes, require_ways, unfit
 
 
@@ -66,7 +66,7 @@ def rails_of(name: str, topology: Topology, profile: Profile) -> Rails:
     InputError
         CS312: GPUs of a box are not joined, or boxes have no rail.
     """
-    boxes = ranks_by_box(topology)
+    boxes = topology.ranks_by_box
     require_ways(name, topology, _pairs(boxes), profile=profile)
     if len({len(box) for box in boxes}) == 1:
         across = _pairs(tuple(zip(*boxes, strict=True)))

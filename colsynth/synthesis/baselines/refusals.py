@@ -10,7 +10,6 @@ from colsynth.runtimes.profile import Profile
 from colsynth.synthesis.baselines.loaded_routes import (
     LoadedRoutes,
     connections,
-    ranks_by_box,
 )
 
 
@@ -65,7 +64,7 @@ def require_ways(
 
 def equal_boxes(name: str, topology: Topology) -> tuple[tuple[int, ...], ...]:
     """Return the ranks of every box, or refuse boxes of several sizes (CS312)."""
-    found = ranks_by_box(topology)
+    found = topology.ranks_by_box
     sizes = sorted({len(ranks) for ranks in found})
     if len(sizes) > 1:
         listed = " and ".join(map(str, sizes))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from colsynth.cost.routes import Route
 from colsynth.model import Topology
 from colsynth.synthesis.baselines.channel_rate import UNLIMITED, ChannelRate, shares
-from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes, ranks_by_box
+from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.paths import visit_all
 
 MOST = 32
@@ -70,7 +70,7 @@ def find_rings(
     rings: list[Ring] = []
     speeds: list[Fraction] = []
     for _ in range(count or most):
-        ranks = _circle(ways, ranks_by_box(topology))
+        ranks = _circle(ways, topology.ranks_by_box)
         if ranks is None:
             return ()
         rings.append(Ring(ranks, ways.take(zip(ranks, (*ranks[1:], ranks[0]), strict=True))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from math import gcd
@@ -224,12 +224,12 @@ def _chunk_image(
     return image
 
 
-def turns(boxes: list[int]) -> tuple[Permutation, ...]:
+def turns(boxes: Sequence[int]) -> tuple[Permutation, ...]:
     """Return permutations that equal boxes may allow: box to box, and within all boxes at once.
 
     Parameters
     ----------
-    boxes : list of int
+    boxes : sequence of int
         Box of every rank.
     """
     order = sorted(set(boxes))

@@ -152,11 +152,11 @@ def solve_problem(
     require_solver()
     start = MatchChunks(asked.size, asked.chunks_per_gpu, gap="none").run(problem, target)
     setting = Setting(problem, asked.size, asked.chunks_per_gpu, spaced=False)
-    boxes = [problem.topology.nodes[node].box for node in problem.topology.ranks]
+    boxes = problem.topology.gpu_boxes
     if asked.symmetry and problem.sketch is not None and problem.sketch.symmetries:
         limits = replace(limits, symmetries=problem.sketch.symmetries)
-    if asked.symmetry and not limits.symmetries and None not in boxes:
-        limits = replace(limits, symmetries=turns([box or 0 for box in boxes]))
+    if asked.symmetry and not limits.symmetries and -1 not in boxes:
+        limits = replace(limits, symmetries=turns(boxes))
     done: list[TimedPhase] = []
     proofs: list[str] = []
     bound = start.bound
