@@ -108,18 +108,13 @@ def fabric_of(problem: Problem, direction: Direction) -> Fabric:
     )
 
 
-def is_direct(topology: Topology) -> bool:
-    """Whether every link leads from a GPU to a GPU."""
-    return len(topology.nodes) == topology.size
-
-
 def _cables(topology: Topology) -> Iterator[tuple[int, int, Route]]:
     """Yield (source, target, links) between ranks; refuse switches that join more than two."""
     rank_of = topology.rank_of
     after: dict[int, list[int]] = {}
     for i, link in enumerate(topology.links):
         after.setdefault(link.source, []).append(i)
-    if not is_direct(topology):
+    if not topology.is_direct:
         _refuse_switches(topology)
     for source in topology.ranks:
         for i in after.get(source, ()):

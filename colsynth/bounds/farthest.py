@@ -98,7 +98,7 @@ def _arcs_of(topology: Topology, *, back: bool = False) -> Arcs:
     """Return the links that leave each node, or with `back` those that enter it, turned round."""
     found: dict[int, list[tuple[int, float, bool]]] = {}
     for index, link in enumerate(topology.links):
-        source, target = (link.target, link.source) if back else (link.source, link.target)
+        source, target = (link.target, link.source) if back else link.ends
         arc = target, float(link.latency), index in topology.network
         found.setdefault(source, []).append(arc)
     return found

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from colsynth.bounds.direct import Fabric, fabric_of, is_direct
+from colsynth.bounds.direct import Fabric, fabric_of
 from colsynth.bounds.solver import silent
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Direction, Problem
@@ -148,7 +148,7 @@ def height_bound(problem: Problem, direction: Direction, height: int) -> HeightB
 
 def bounded_fabric(problem: Problem, direction: Direction, height: int) -> Fabric:
     """Return the fabric of a phase, if trees of the height can be found in it."""
-    if not is_direct(problem.topology):
+    if not problem.topology.is_direct:
         fabric_of(problem, direction)  # names a switch with more than two neighbours
         phrase = "trees of bounded height need links that lead from GPU to GPU"
         raise InputError(Diagnostic("CS309", phrase))

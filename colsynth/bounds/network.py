@@ -90,7 +90,7 @@ def network_of(problem: Problem, direction: Direction) -> Network:
     """Return the network that trees of one phase grow in, outwards from the roots."""
     topology = problem.topology
     forward = direction is Direction.OUT
-    ends = [(x.source, x.target) if forward else (x.target, x.source) for x in topology.links]
+    ends = [x.ends if forward else (x.target, x.source) for x in topology.links]
     weight = np.zeros(len(topology.nodes), np.int64)
     for rank, part in zip(problem.roots, problem.weights, strict=True):
         weight[topology.ranks[rank]] = part

@@ -204,7 +204,7 @@ def losses_of(table: Values, topology: Topology) -> list[Values]:
     """Return the rows of a survey that are about links, with the links' numbers."""
     links: dict[str, list[int]] = {}
     for index, link in enumerate(topology.links):
-        ends = [topology.nodes[node].name for node in (link.source, link.target)]
+        ends = [topology.nodes[node].name for node in link.ends]
         links.setdefault("-".join(ends), []).append(index)
         links.setdefault("-".join(reversed(ends)), []).append(index)
     return [

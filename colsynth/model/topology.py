@@ -58,6 +58,11 @@ class Link:
     bandwidth: Fraction
     latency: Fraction = Fraction(0)
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Source and target."""
+        return self.source, self.target
+
 
 @dataclass(frozen=True)
 class Topology:
@@ -118,7 +123,7 @@ class Topology:
     @cached_property
     def link_between(self) -> dict[tuple[int, int], int]:
         """Index of the link from one node index to another."""
-        return {(link.source, link.target): i for i, link in enumerate(self.links)}
+        return {link.ends: i for i, link in enumerate(self.links)}
 
     @cached_property
     def boxes(self) -> tuple[int, ...]:
@@ -134,7 +139,7 @@ class Topology:
             index
             for index, link in enumerate(self.links)
             if self.nodes[link.source].box != self.nodes[link.target].box
-            or not near.issuperset((link.source, link.target))
+            or not near.issuperset(link.ends)
         )
 
     def _near(self) -> set[int]:
@@ -153,6 +158,11 @@ class Topology:
             waiting += fresh
         return found
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether every link leads from a GPU to a GPU."""
+        return len(self.nodes) == self.size
+
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether every link has a reverse link of the same bandwidth."""
@@ -166,7 +176,7 @@ class Topology:
     def reversed(self) -> Topology:
         """Return the topology with every link turned around."""
         turned = (replace(x, source=x.target, target=x.source) for x in self.links)
-        links = tuple(sorted(turned, key=lambda link: (link.source, link.target)))
+        links = tuple(sorted(turned, key=lambda link: link.ends))
         return replace(self, links=links, whole=None)
 
     def link_name(self, index: int) -> str:

@@ -9,13 +9,11 @@ from colsynth.model.problem import PHASES
 
 def is_fabric(problem: Problem) -> bool:
     """Whether shortest-path trees are worth a search: equal direct links, not between all GPUs."""
-    from colsynth.bounds.direct import is_direct
-
     topology = problem.topology
     return (
         problem.collective in PHASES
         and not problem.groups
-        and is_direct(topology)
+        and topology.is_direct
         and len({link.bandwidth for link in topology.links}) == 1
         and len(topology.links) < topology.size * (topology.size - 1)
     )

@@ -191,7 +191,6 @@ def algorithm_names(
     InputError
         CS213 for an unknown algorithm, or an empty list.
     """
-    from colsynth.bounds.direct import is_direct
     from colsynth.cost.shared_switch import usable_switch
 
     if chosen is not None and not chosen:
@@ -199,7 +198,7 @@ def algorithm_names(
         raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
     for name in chosen or ():
         configured(name, {})
-    unfit = {HEAVY} if is_direct(problem.topology) else {HEAVY, "bfb"}
+    unfit = {HEAVY} if problem.topology.is_direct else {HEAVY, "bfb"}
     if profile is None or usable_switch(problem, profile) is None:
         unfit.add("multicast")
     adds = problem.collective is Collective.ALLREDUCE

@@ -165,7 +165,7 @@ def _others(topology: Topology) -> Iterator[tuple[int, ...]]:
     kinds: dict[object, int] = {}
     arcs = []
     for link in topology.links:
-        ends = (topology.nodes[node] for node in (link.source, link.target))
+        ends = (topology.nodes[node] for node in link.ends)
         what = *((x.kind, x.capabilities) for x in ends), link.bandwidth, link.latency
         kind = kinds.setdefault(what, len(kinds))
         arcs.append((place[link.source], place[link.target], kind))

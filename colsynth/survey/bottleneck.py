@@ -93,7 +93,7 @@ def _around(topology: Topology, direction: Direction, parts: Sequence[Sequence[i
     """Return the links that leave (OUT) or enter (IN) any of the sets of nodes."""
     part_of = {node: number for number, nodes in enumerate(parts) for node in nodes}
     leaving = direction is Direction.OUT
-    ways = ((link.source, link.target)[:: 1 if leaving else -1] for link in topology.links)
+    ways = (link.ends[:: 1 if leaving else -1] for link in topology.links)
     crossing = tuple(
         index
         for index, (inner, outer) in enumerate(ways)

@@ -58,7 +58,7 @@ def infer_boxes(topology: Topology, spans: Sequence[Span | None] | None = None) 
 def _components(topology: Topology) -> dict[int, int]:
     """Return a number for every node, equal for those that links without NICs join."""
     near = [node.kind is not Kind.NIC for node in topology.nodes]
-    arcs = [(x.source, x.target) for x in topology.links if near[x.source] and near[x.target]]
+    arcs = [x.ends for x in topology.links if near[x.source] and near[x.target]]
     parts = joined(range(len(near)), arcs)
     return {node: number for number, part in enumerate(parts) for node in part}
 
@@ -70,7 +70,7 @@ def _members(
     members: dict[int, list[int]] = {component[gpu]: [] for gpu in topology.ranks}
     around: dict[int, set[int]] = {}
     for link in topology.links:
-        for nic, other in ((link.source, link.target), (link.target, link.source)):
+        for nic, other in (link.ends, (link.target, link.source)):
             other_is_nic = topology.nodes[other].kind is Kind.NIC
             if topology.nodes[nic].kind is Kind.NIC and not other_is_nic:
                 around.setdefault(nic, set()).add(component[other])

@@ -95,7 +95,7 @@ class Builder:
             self._implied.add((link.target, link.source))
 
     def _put(self, link: Link, span: Span | None, *, implied: bool = False) -> None:
-        pair = (link.source, link.target)
+        pair = link.ends
         if pair in self._links:
             first = self._links[pair][1]
             names = " -> ".join(repr(self.nodes[end].name) for end in pair)
@@ -166,7 +166,7 @@ class Builder:
 
     def _check_reach(self, topology: Topology, span: Span | None) -> None:
         first = topology.ranks[0]
-        onwards = reached(first, ((x.source, x.target) for x in topology.links))
+        onwards = reached(first, topology.link_between)
         back = reached(first, ((x.target, x.source) for x in topology.links))
         for gpu in topology.ranks:
             if gpu in onwards and gpu in back:

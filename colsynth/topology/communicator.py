@@ -109,7 +109,7 @@ def _outside(topology: Topology, chosen: set[int], gone: set[int]) -> set[int]:
         for index, node in enumerate(topology.nodes)
         if node.box in boxes and index not in gone
     }
-    arcs = ((x.source, x.target) for x in topology.links if {x.source, x.target} <= kept)
+    arcs = (x.ends for x in topology.links if {x.source, x.target} <= kept)
     joined = any(chosen <= part for part in mutual(sorted(kept), arcs))
     return set(range(len(topology.nodes))) - kept if joined else set()
 

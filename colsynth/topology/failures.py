@@ -49,7 +49,7 @@ def apply_failures(topology: Topology, failures: Failures) -> Damage:
     _refuse_unreachable(damage)
     left = replace(left, name=damage.name)
     if topology.whole is not None:  # a slower wire serves again where the faster one is gone
-        rates = {(x.source, x.target): x.bandwidth for x in _moved(whole.links, places)}
+        rates = {x.ends: x.bandwidth for x in _moved(whole.links, places)}
         left = as_used(left, rates)
     return replace(damage, topology=left)
 
@@ -69,7 +69,7 @@ def _links_left(topology: Topology, failures: Failures, gone: set[int]) -> tuple
     left = {
         ends: link
         for link in topology.links
-        if (ends := (link.source, link.target)) not in dropped and gone.isdisjoint(ends)
+        if (ends := link.ends) not in dropped and gone.isdisjoint(ends)
     }
     for ends, share in failures.degraded:
         if ends not in left:
@@ -87,9 +87,9 @@ def _useless(topology: Topology, links: Iterable[Link], gone: set[int]) -> set[i
     for link in links:
         into.setdefault(link.target, set()).add(link.source)
         out.setdefault(link.source, set()).add(link.target)
-    before = {(link.source, link.target) for link in links}
-    lost = [x for x in topology.links if (x.source, x.target) not in before]
-    front = {end for link in lost for end in (link.source, link.target)} - gone
+    before = {link.ends for link in links}
+    lost = [x for x in topology.links if x.ends not in before]
+    front = {end for link in lost for end in link.ends} - gone
     useless: set[int] = set()
     while front:
         node = front.pop()
@@ -123,7 +123,7 @@ def _refuse_unreachable(damage: Damage) -> None:
     names = topology.gpu_names
     lost = [names[rank] for rank in range(topology.size) if rank not in set(main)]
     first = topology.ranks[main[0]]
-    onwards = reached(first, ((link.source, link.target) for link in topology.links))
+    onwards = reached(first, topology.link_between)
     other = next(node for node in topology.ranks if topology.nodes[node].name == lost[0])
     way = (first, other) if other not in onwards else (other, first)
     source, target = (topology.nodes[node].name for node in way)
@@ -145,11 +145,10 @@ def _advice(lost: list[str]) -> str:
 
 def _parts(topology: Topology) -> list[tuple[int, ...]]:
     """Return ranks that can all reach each other, part by part; one part is as it should be."""
-    links = ((link.source, link.target) for link in topology.links)
     rank = topology.rank_of
     parts = (
         tuple(sorted(rank[node] for node in part if node in rank))
-        for part in mutual(topology.ranks, links)
+        for part in mutual(topology.ranks, topology.link_between)
     )
     return list(parts)
 

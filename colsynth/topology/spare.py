@@ -51,12 +51,11 @@ def fabrics_of(topology: Topology) -> list[Fabric]:
         if node.kind is Kind.SWITCH and (node.box is not None or not boxed)
     ]
     within = set(inside)
-    ends = ((link.source, link.target) for link in topology.links)
-    parts = joined(inside, [x for x in ends if within.issuperset(x)])
+    parts = joined(inside, [x for x in topology.link_between if within.issuperset(x)])
     part_of = {switch: number for number, part in enumerate(parts) for switch in part}
     links: dict[int, list[Link]] = {}
     for link in topology.links:
-        for number in {part_of[end] for end in (link.source, link.target) if end in part_of}:
+        for number in {part_of[end] for end in link.ends if end in part_of}:
             links.setdefault(number, []).append(link)
     return [
         Fabric(
@@ -76,7 +75,7 @@ def spare_pairs(
     gpus = topology.rank_of
     direct = [x for x in topology.links if x.source in gpus and x.target in gpus]
     wires = Counter(gpu for fabric in fabrics for gpu in fabric.gpus)
-    wires.update({gpu for link in direct for gpu in (link.source, link.target)})
+    wires.update({gpu for link in direct for gpu in link.ends})
     busy = [i for i, x in enumerate(fabrics) if sum(wires[gpu] > 1 for gpu in x.gpus) > 1]
     if not busy or sum(len(fabrics[i].gpus) ** 2 for i in busy) > MOST_PAIRS:
         return {}
@@ -100,7 +99,7 @@ def spare_pairs(
 
 def _figures(topology: Topology, rates: Mapping[Ends, Fraction]) -> dict[Ends, tuple[int, int]]:
     """Return bandwidth and latency of every link as integers of one scale each."""
-    links = {(x.source, x.target): x for x in topology.links}
+    links = {x.ends: x for x in topology.links}
     speeds = {ends: rates.get(ends, link.bandwidth) for ends, link in links.items()}
     scale = lcm(*{speed.denominator for speed in speeds.values()})
     delay = lcm(*{link.latency.denominator for link in links.values()})

@@ -64,7 +64,7 @@ def matrix(topology: Topology) -> list[list[Fraction]]:
 
 def headline(topology: Topology) -> str:
     """Return one line: name, sizes."""
-    linked = {end for link in topology.links for end in (link.source, link.target)}
+    linked = {end for link in topology.links for end in link.ends}
     kinds = Counter(topology.nodes[node].kind for node in linked)  # not those that were left out
     counts = [(kind, kinds[kind]) for kind in Kind]
     names = {Kind.GPU: "GPU", Kind.SWITCH: "switch", Kind.NIC: "NIC"}

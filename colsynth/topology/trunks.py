@@ -102,7 +102,7 @@ def _shape(topology: Topology, fabric: Fabric, roles: dict[int, Role]) -> object
 
 
 def _merged(topology: Topology, parallel: list[list[_Plane]]) -> Topology:
-    links = {(link.source, link.target): link for link in topology.links}
+    links = {link.ends: link for link in topology.links}
     notes = []
     for first, *others in parallel:
         for plane in others:

@@ -41,8 +41,7 @@ class _Choice:
 
     def of(self, fabric: Fabric) -> list[Ends]:
         """Return the links of a fabric that are left."""
-        ends = ((link.source, link.target) for link in fabric.links)
-        return [pair for pair in ends if pair in self.links]
+        return [link.ends for link in fabric.links if link.ends in self.links]
 
     def drop(self, ends: Iterable[Ends]) -> None:
         """Take links out."""
@@ -78,7 +77,7 @@ def choose_wires(
         for number in spare.keys() - {DIRECT}:
             ends = permutations(fabrics[number].gpus, 2)
             spare[number] |= {(a, b) for a, b in ends if group_of[a] != group_of[b]}
-    choice = _Choice(topology, {(x.source, x.target): x for x in topology.links})
+    choice = _Choice(topology, {x.ends: x for x in topology.links})
     choice.without = spare.pop(DIRECT, set())
     choice.drop(choice.without)
     left = [
@@ -107,7 +106,7 @@ def choose_for_groups(topology: Topology, groups: Sequence[Sequence[int]]) -> To
     group_of = {whole.ranks[rank]: number for number, group in enumerate(groups) for rank in group}
 
     def serves(link: Link) -> bool:
-        ends = [end for end in (link.source, link.target) if end in whole.rank_of]
+        ends = [end for end in link.ends if end in whole.rank_of]
         return len({group_of.get(end, -1 - end) for end in ends}) < 2 and all(
             end in group_of for end in ends
         )
@@ -237,7 +236,7 @@ def _result(choice: _Choice) -> Topology:
     return replace(
         topology,
         nodes=tuple(nodes),
-        links=tuple(sorted(links, key=lambda link: (link.source, link.target))),
+        links=tuple(sorted(links, key=lambda link: link.ends)),
         notes=(*topology.notes, *_notes(choice)),
         whole=topology,
     )

@@ -126,7 +126,7 @@ def _boxes(topology: Topology) -> list[tuple[int, ...]] | None:
 
 def _joined_by(topology: Topology, free: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     """Return the sets with GPUs that the chosen links join, whichever way they point."""
-    ends = [(x.source, x.target) for x, chosen in zip(topology.links, free, strict=True) if chosen]
+    ends = [x.ends for x, chosen in zip(topology.links, free, strict=True) if chosen]
     parts = map(sorted, joined(range(len(topology.nodes)), ends))
     gpu = Kind.GPU
     return [tuple(x) for x in parts if any(topology.nodes[v].kind is gpu for v in x)]

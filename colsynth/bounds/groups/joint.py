@@ -99,7 +99,7 @@ class _Cuts:
         }
         if not crossing:
             return None
-        ends = ((x.source, x.target) for x in topology.links)
+        ends = (x.ends for x in topology.links)
         ways = ends if direction is Direction.OUT else ((b, a) for a, b in ends)
         leaving = [i for i, (a, b) in enumerate(ways) if a in nodes and b not in nodes]
         links = tuple(i for i in leaving if not self._takers[i].isdisjoint(crossing))

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from colsynth.bounds.direct import MOST_GPUS, Fabric, fabric_of, is_direct
+from colsynth.bounds.direct import MOST_GPUS, Fabric, fabric_of
 from colsynth.bounds.network import Ints, to_int64
 from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.shortest import MOST_LINKS, whole_chunks
@@ -26,10 +26,10 @@ MOST_HOPS = 2**27
 def may_grow(problem: Problem, chunks: int) -> bool:
     """Whether `shortest_phase` serves a problem without groups."""
     topology = problem.topology
-    if not is_direct(topology) or topology.size > MOST_GPUS:
+    if not topology.is_direct or topology.size > MOST_GPUS:
         return False
-    ends = [(link.source, link.target) for link in topology.links]
-    most = max(max(Counter(side).values()) for side in zip(*ends, strict=True))
+    sides = zip(*topology.link_between, strict=True)
+    most = max(max(Counter(side).values()) for side in sides)
     hops = sum(problem.weights) * chunks * topology.size
     return most <= MOST_LINKS and hops <= MOST_HOPS
 

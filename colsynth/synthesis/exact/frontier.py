@@ -17,7 +17,7 @@ import numpy as np
 
 from colsynth.bounds.network import common_divisor
 from colsynth.errors import Diagnostic, InputError
-from colsynth.model import Kind, Problem, Topology
+from colsynth.model import Problem, Topology
 from colsynth.synthesis.exact.instance import Instance, Limits, instance_of
 from colsynth.synthesis.exact.steps import Question, fewest_steps
 from colsynth.synthesis.exact.worker import require_solver, solve
@@ -54,7 +54,7 @@ def lanes_of(topology: Topology) -> tuple[int, ...]:
     InputError
         CS328: switches, whose ports share lanes, or links without a common unit.
     """
-    if any(node.kind is not Kind.GPU for node in topology.nodes):
+    if not topology.is_direct:
         phrase = "--pareto counts rounds of links between GPUs; this topology has switches"
         raise InputError(Diagnostic("CS328", phrase, help="leave --pareto out"))
     unit = common_divisor(link.bandwidth for link in topology.links)

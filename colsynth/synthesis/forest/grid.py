@@ -154,7 +154,7 @@ def _port_rate(topology: Topology, ports: int) -> Fraction:
     """Return the largest bandwidth from a GPU to a switch that joins so many."""
     into: dict[int, list[Fraction]] = {}
     for link in topology.links:
-        source, target = (topology.nodes[end].kind for end in (link.source, link.target))
+        source, target = (topology.nodes[end].kind for end in link.ends)
         if source is Kind.GPU and target is Kind.SWITCH:
             into.setdefault(link.target, []).append(link.bandwidth)
     known = (max(rates) for rates in into.values() if len(rates) >= ports)
@@ -184,7 +184,7 @@ def _most_ports(topology: Topology) -> int:
     """
     ports: dict[int, set[int]] = {}
     for link in topology.links:
-        for switch, other in ((link.source, link.target), (link.target, link.source)):
+        for switch, other in (link.ends, (link.target, link.source)):
             if topology.nodes[switch].kind is Kind.SWITCH:
                 ports.setdefault(switch, set()).add(other)
     counts = (

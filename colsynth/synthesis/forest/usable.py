@@ -86,7 +86,7 @@ def _needed_share(problem: Problem) -> Fraction:
     home = Counter(topology.nodes[topology.ranks[root]].box for root in problem.roots)
     into, out = (defaultdict[int | None, Fraction](Fraction) for _ in range(2))
     for link in topology.links:
-        source, target = (topology.nodes[end].box for end in (link.source, link.target))
+        source, target = (topology.nodes[end].box for end in link.ends)
         if source != target:
             out[source] += link.bandwidth
             into[target] += link.bandwidth

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from colsynth.bounds.offsets import offsets
 from colsynth.bounds.timed.ticks import Ticks, link_kinds
 from colsynth.cost.routes import Route, routes
-from colsynth.model import Hops, Kind, Topology
+from colsynth.model import Hops, Topology
 
 STORE_AND_FORWARD = "store-and-forward"
 """Capability of a switch or NIC that sends a chunk on only when all of it is there."""
@@ -41,7 +41,7 @@ def hops_of(
     spaced : bool
         Whether a chunk occupies a link for its latency too, as a gap after every message.
     """
-    if all(node.kind is Kind.GPU for node in topology.nodes):
+    if topology.is_direct:
         found: Iterable[tuple[int, int, Route]] = (
             (topology.rank_of[link.source], topology.rank_of[link.target], (index,))
             for index, link in enumerate(topology.links)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colsynth.kernels.shortest import distances
-from colsynth.model import Kind, Topology
+from colsynth.model import Topology
 from colsynth.topology.graphs.digraph import Ints
 from colsynth.topology.graphs.moore import moore_steps
 from colsynth.topology.graphs.symmetry import is_transitive
@@ -67,7 +67,7 @@ class Facts:
 def facts_of(topology: Topology) -> Facts | None:
     """Return the facts of a fabric of GPUs alone; None with switches, or if it is too large."""
     size, links = topology.size, topology.links
-    if any(node.kind is not Kind.GPU for node in topology.nodes):
+    if not topology.is_direct:
         return None
     if size * len(links) > _MOST_WORK:
         return None
