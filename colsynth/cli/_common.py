@@ -15,6 +15,7 @@ from colsynth.errors import did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 JsonOption = Annotated[
@@ -60,3 +61,14 @@ def answer_console(stream: TextIO | None = None) -> Console:
     width = None if out.isatty() else 10_000
     file = cast("TextIO", TrimmedStream(out))
     return SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False)
+
+
+def ruled_table(*heads: str, right: slice = slice(0), **style: Any) -> Table:
+    """Return a table with a rule below its heads; numbers stand in the columns on the `right`."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, **style)
+    for column in table.columns[right]:
+        column.justify = "right"
+    return table

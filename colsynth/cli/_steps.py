@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from colsynth.cli._common import answer_console, emit_json
+from colsynth.cli._common import answer_console, emit_json, ruled_table
 from colsynth.cli.progress import progress
 from colsynth.text import listed
 from colsynth.units import (
@@ -202,9 +202,6 @@ def show_heights(problem: Problem, *, json: bool) -> None:
 
 
 def _show_heights(problem: Problem, rows: list[HeightRow], optimum: Bound, best: Fraction) -> None:
-    from rich import box
-    from rich.table import Table
-
     console = answer_console()
     where = f"{problem.collective} on {problem.topology.name} ({problem.topology.size} GPUs)"
     told = ", ".join(
@@ -212,10 +209,8 @@ def _show_heights(problem: Problem, rows: list[HeightRow], optimum: Bound, best:
         for name, rate in _optima(optimum, best).items()
     )
     console.print(f"{where}: {told}", soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     of = "of equal roots" if best > optimum.algbw else "of the optimum"
-    for name in ("height", "GB/s", of, "trees per GPU", "proof"):
-        table.add_column(name, justify="left" if name == "proof" else "right")
+    table = ruled_table("height", "GB/s", of, "trees per GPU", "proof", right=slice(4))
     for row in rows:
         rate = row.forest.algbw
         share = f"{100 * float(rate / optimum.algbw):.2f} %"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli._help import SEARCH, TOPOLOGY
 from colsynth.cli._options import SeedOption
 from colsynth.cli.bundles import bundled
@@ -277,9 +277,6 @@ def _as_object(request: Request, ranking: Ranking) -> dict[str, Any]:
 
 
 def _show(request: Request, ranking: Ranking) -> None:
-    from rich import box
-    from rich.table import Table
-
     job, first = ranking.job, ranking.fabrics[0]
     console = answer_console()
     what = "GPUs" if request.box is None else f"boxes of {request.box}"
@@ -287,7 +284,7 @@ def _show(request: Request, ranking: Ranking) -> None:
     least = f"{float(job.phases * first.best):.5f}"
     head = f"{job.collective} on {first.size} {what}, {first.ports} {kind} ports"
     console.print(f"{head}; no fabric needs less than {least} M/B", soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = ruled_table()
     names = ("", "steps", "M/B", "pipelined", "all-to-all", *map(format_size, job.sizes), "loss")
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)

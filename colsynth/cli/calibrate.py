@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli._options import RuntimeOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
@@ -183,21 +183,17 @@ def _row(row: Fitted) -> dict[str, Any]:
 
 
 def _show(found: Calibration, most: int, output: Path | None) -> None:
-    from rich import box
-    from rich.table import Table
-
     console = answer_console()
-    style: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False}
-    constants = Table("constant", "default", "fitted", "95 % interval", "from", **style)
+    heads = ("constant", "default", "fitted", "95 % interval", "from")
+    constants = ruled_table(*heads, show_edge=False)
     for item in found.estimates:
         constants.add_row(*_cells(found, item))
     console.print(constants)
     text = f"defaults, since no log depends on them: {', '.join(found.untouched)}"
     console.print(text, soft_wrap=True)
     shown = found.rows[: most or None]
-    table = Table("log", "size", "measured", "predicted", "busbw", "residual", **style)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    names = ("log", "size", "measured", "predicted", "busbw", "residual")
+    table = ruled_table(*names, right=slice(1, None), show_edge=False)
     for row in shown:
         size = "-" if row.size is None else format_size(row.size)
         busbw = "-" if row.busbw is None else f"{row.busbw / 1e9:.4g} GB/s"

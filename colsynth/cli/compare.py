@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli._options import CollectiveOption, RuntimeOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.constants import ModelOption, given_model
@@ -113,16 +113,13 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
 
 
 def _show(found: Comparison) -> None:
-    from rich import box
-    from rich.table import Table
-
     case = found.case
     console = answer_console()
     console.print(
         f"{case.problem.collective} on {case.problem.topology.name}, algbw in GB/s as predicted "
         f"for {case.runtime}; the bound is {format_bandwidth(found.bound)}"
     )
-    table = Table("size", *found.winners, "best", "gain", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = ruled_table("size", *found.winners, "best", "gain")
     for place, size in enumerate(case.sizes):
         cells = (_cell(found, name, place) for name in found.winners)
         table.add_row(format_size(size), *cells, found.best[place] or "-", _gain(found, place))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli.codes import explanations, pages_by_room
 from colsynth.errors import Diagnostic, InputError, close_names
 
@@ -60,10 +60,7 @@ def _list(json: bool) -> None:
         keys = ("room", "code", "title")
         emit_json({"codes": [dict(zip(keys, row, strict=True)) for row in rows]})
         return
-    from rich import box
-    from rich.table import Table
-
-    table = Table("room", "code", "title", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = ruled_table("room", "code", "title")
     before = ""
     for room, code, title in rows:
         if before not in ("", room):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 
 
 def passes(json: JsonOption = False) -> None:
@@ -35,10 +35,7 @@ def _entry(pass_type: Any) -> dict[str, Any]:
 
 
 def _show(entries: list[dict[str, Any]], algorithms: dict[str, str]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table("pass", "takes", "gives", "options", "", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = ruled_table("pass", "takes", "gives", "options", "")
     for entry in entries:
         options = "\n".join(f"{x['name']}={x['default']} ({x['type']})" for x in entry["options"])
         table.add_row(entry["name"], entry["takes"], entry["gives"], options, entry["summary"])

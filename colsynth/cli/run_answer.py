@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from colsynth.cli._common import ruled_table
 from colsynth.simulate.points import bus_factor
 
 if TYPE_CHECKING:
@@ -61,17 +62,14 @@ def show_run(
 def _show_table(
     console: Console, library: str, dtype: str, choice: Choice, outcomes: list[Outcome]
 ) -> None:
-    from rich import box
-    from rich.table import Table
-
     served = [mode for mode in (False, True) if any(o.in_place is mode for o in outcomes)]
     heads = ["size (B)", "count", "type", "root"]
     for mode in served:
         name = "in place" if mode else "out of place"
         heads += [f"{name}\ntime (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong"]
-    table = Table(*heads, f"{library}'s own\ntime (us)", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = ruled_table(*heads, f"{library}'s own\ntime (us)", right=slice(None))
     for column in table.columns:
-        column.justify, column.no_wrap, column.vertical = "right", True, "bottom"
+        column.no_wrap, column.vertical = True, "bottom"
     for size in dict.fromkeys(outcome.size for outcome in outcomes):
         modes = {o.in_place: o for o in outcomes if o.size == size}
         first = next(iter(modes.values()))
@@ -106,9 +104,6 @@ def _half(outcome: Outcome, choice: Choice) -> tuple[str, str, str, str]:
 
 def _show_stuck(console: Console, where: str, outcome: Outcome) -> None:
     """Print what waits for what, and what was left over."""
-    from rich import box
-    from rich.table import Table
-
     if outcome.library_wrong:
         text = f"the library's own collective has {outcome.library_wrong} wrong elements"
         console.print(f"{where}: {text}")
@@ -119,7 +114,7 @@ def _show_stuck(console: Console, where: str, outcome: Outcome) -> None:
         return
     why = "the time was over; these" if outcome.late else "no rank can go on; these"
     console.print(f"{where}: {why} threadblocks wait:")
-    table = Table("rank", "threadblock", "at", "waits for", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = ruled_table("rank", "threadblock", "at", "waits for")
     for entry in outcome.stuck[:_SHOWN]:
         block = entry["threadblock"]
         cells = (entry["rank"], "-" if block is None else block, entry["step"] or "-")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import answer_console
+from colsynth.cli._common import answer_console, ruled_table
 from colsynth.cli._options import RUNTIMES
 from colsynth.cli.constants import given_model
 from colsynth.cli.evaluations import DEFAULT_SIZES
@@ -91,14 +91,10 @@ def runtime_fields(least: Sequence[RuntimeBound]) -> dict[str, Any]:
 
 def show_runtime(runtime: str, least: Sequence[RuntimeBound]) -> None:
     """Print the bounds as a table."""
-    from rich import box
-    from rich.table import Table
-
     console = answer_console()
     console.print(f"\nno file of {runtime} is predicted faster; least us for each limit:")
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("size", "algbw", "links", "threadblocks", "latency", "binds", "protocol"):
-        table.add_column(name, justify="left" if name in {"binds", "protocol"} else "right")
+    heads = ("size", "algbw", "links", "threadblocks", "latency", "binds", "protocol")
+    table = ruled_table(*heads, right=slice(5), show_edge=False)
     for bound in least:
         times = (bound.links, bound.threadblocks, bound.latency)
         table.add_row(

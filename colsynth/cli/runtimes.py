@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 
 if TYPE_CHECKING:
     from colsynth.runtimes import Profile
@@ -46,10 +46,7 @@ def _as_object(profile: Profile) -> dict[str, Any]:
 
 
 def _show(found: tuple[Profile, ...]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table("", *(profile.name for profile in found), box=box.SIMPLE_HEAD, pad_edge=False)
+    table = ruled_table("", *(profile.name for profile in found))
     table.add_row("version", *(profile.version for profile in found))
     table.add_row("steps", *(" ".join(profile.ops) for profile in found))
     table.add_row("modes per file", *("both" if p.both_modes else "one" for p in found))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli.simulate import AnyRuntimeOption
 from colsynth.cli.streams import require_one_stdin
 from colsynth.cli.verify import read_schedule
@@ -226,12 +226,7 @@ def _draw(drawn: Tree, branches: Sequence[Branch]) -> None:
 
 def _show_steps(console: Console, gpus: Sequence[Gpu]) -> None:
     """Print the figures of every rank; equal neighbours share a row."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table("rank", *_COLUMNS, box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = ruled_table("rank", *_COLUMNS, right=slice(1, None))
     rows: list[tuple[list[int], tuple[int, ...]]] = []
     for gpu in gpus:
         counts = _counts(gpu)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli._options import RUNTIMES
 from colsynth.cli.breakdown import breakdown_object, micro_or_milli, show_breakdown
 from colsynth.cli.bundles import bundled
@@ -257,16 +257,10 @@ def _write_timeline(path: Path, traced: Trace, force: bool) -> None:
 
 
 def _show_points(console: Console, answer: Simulation, law: TakenSizes) -> None:
-    from rich import box
-    from rich.table import Table
-
     head = f"{answer.collective} of {answer.ranks} ranks on {answer.topology}"
     console.print(f"{answer.file}: {head}, as {answer.runtime} runs it", soft_wrap=True)
-    table = Table(
-        "size", "time", "algbw", "busbw", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
-    )
-    for column in table.columns:
-        column.justify = "right"
+    heads = ("size", "time", "algbw", "busbw")
+    table = ruled_table(*heads, right=slice(None), show_edge=False)
     for point, selected in zip(answer.points, answer.selected, strict=True):
         if not selected:
             table.add_row(format_size(point.size_bytes), "not selected")

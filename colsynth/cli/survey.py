@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli._help import SEARCH
 from colsynth.cli._options import (
     CollectiveOption,
@@ -137,9 +137,6 @@ def _unserved(rows: tuple[Row, ...]) -> NegativeFinding:
 
 
 def _show(found: Survey, output: Path | None) -> None:
-    from rich import box
-    from rich.table import Table
-
     problem = found.case.problem
     console = answer_console()
     console.print(
@@ -147,9 +144,7 @@ def _show(found: Survey, output: Path | None) -> None:
         f"the healthy bound is {format_bandwidth(found.healthy.bound)}",
         soft_wrap=True,
     )
-    table = Table(*_COLUMNS, box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in table.columns[1:4]:
-        column.justify = "right"
+    table = ruled_table(*_COLUMNS, right=slice(1, 4))
     for row in found.rows:
         table.add_row(*_cells(row, found.loss(row)))
     table.add_section()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colsynth.cli._common import JsonOption, SuggestingGroup, answer_console, emit_json
+from colsynth.cli._common import JsonOption, SuggestingGroup, answer_console, emit_json, ruled_table
 from colsynth.cli._help import Command
 from colsynth.cli.bundles import bundled
 from colsynth.cli.cabling import search
@@ -58,7 +58,7 @@ def list_(json: JsonOption = False) -> None:
         ]
         emit_json({"presets": entries, "generators": list(EXAMPLES)})
         return
-    table = _table("preset", "also", "machine", "--set")
+    table = ruled_table("preset", "also", "machine", "--set")
     for preset in found:
         parameters = ", ".join(name for name, _ in preset.parameters)
         table.add_row(preset.name, ", ".join(preset.aliases), preset.title, parameters)
@@ -187,16 +187,6 @@ def _show_json(topology: Topology, sums: Iterable[Totals]) -> dict[str, Any]:
     }
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column)
-    return table
-
-
 def _matrix_table(topology: Topology, limit: int) -> Table:
     """Rows are GPUs; columns are GPUs by rank, each switch, and all NICs together."""
     rows = topology.ranks[:limit]
@@ -210,7 +200,7 @@ def _matrix_table(topology: Topology, limit: int) -> Table:
     columns = [(str(topology.rank_of[gpu]), [gpu]) for gpu in peers]
     columns += [(topology.nodes[node].name, [node]) for node in switches]
     columns += [(name, nodes) for name, nodes in (("others", others), ("NICs", nics)) if nodes]
-    table = _table("rank", "GPU", title="links, GB/s from row to column")
+    table = ruled_table("rank", "GPU", title="links, GB/s from row to column", title_justify="left")
     for name, _ in columns:
         table.add_column(name, justify="right")
     for gpu in rows:
@@ -231,7 +221,7 @@ def _figure(bandwidth: Fraction) -> str:
 def _totals_table(sums: Sequence[Totals], title: str) -> Table:
     """One row for all nodes with equal totals."""
     kinds = [kind for kind in Kind if any(kind in (*x.egress, *x.ingress) for x in sums)]
-    table = _table("nodes", title=f"{title}, GB/s")
+    table = ruled_table("nodes", title=f"{title}, GB/s", title_justify="left")
     for name in ("count", "egress", "ingress", *(f"{k} out/in" for k in kinds)):
         table.add_column(name, justify="right")
     alike: dict[object, list[Totals]] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli._options import RuntimeOption
 from colsynth.cli.bundles import bundled
 from colsynth.cli.constants import ModelOption, given_model
@@ -155,15 +155,10 @@ def _as_object(bundle: Bundle, output: Path) -> dict[str, Any]:
 
 
 def _show(bundle: Bundle, output: Path) -> None:
-    from rich import box
-    from rich.table import Table
-
     from colsynth.tuning.describe import describe_left
 
     console = answer_console()
-    table = Table(
-        "messages, bytes", "collective", "", "served by", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+    table = ruled_table("messages, bytes", "collective", "", "served by")
     for file in bundle.files:
         collective = file.artefact.program.header.collective.value
         mode = str(file.artefact.mode).replace("both", "both modes")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli._options import RUNTIMES
 from colsynth.cli.progress import progress
 from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin
@@ -127,9 +127,6 @@ def report_object(report: Report) -> dict[str, Any]:
 
 def show_report(console: Console, report: Report) -> None:
     """Print the verdict on one file, its findings by rule, and the facts that were checked."""
-    from rich import box
-    from rich.table import Table
-
     errors = len(report.errors)
     warnings = len(report.findings) - errors
     verdict = "ok" if report.ok else "BAD"
@@ -138,7 +135,7 @@ def show_report(console: Console, report: Report) -> None:
         f" ({plural(errors, 'error')}, {plural(warnings, 'warning')})"
     )
     if report.findings:
-        table = Table("rule", "", "where", "finding", box=box.SIMPLE_HEAD, pad_edge=False)
+        table = ruled_table("rule", "", "where", "finding")
         ordered = sorted(report.findings, key=lambda f: (f.severity.value, f.rule))
         for finding in ordered:
             table.add_row(finding.rule, finding.severity.value, _where(finding), finding.message)
