@@ -20,6 +20,8 @@ from colsynth.bounds.allreduce.halves import Halves, halves_of
 from colsynth.bounds.allreduce.program import Floats, RootProgram
 from colsynth.bounds.allreduce.rooted import prices_of
 from colsynth.bounds.network import Ints, common_divisor
+from colsynth.bounds.offsets import group_by
+from colsynth.kernels.shortest import distances
 from colsynth.model import Problem, RootedBound
 from colsynth.synthesis.forest.rate import TOLERANCE
 from colsynth.synthesis.whole_numbers import next_scale, whole_solution
@@ -130,15 +132,6 @@ class WholeSearch:
 def _eccentricity(halves: Halves) -> Floats:
     """Return the hops from each node to the GPU that is farthest, outwards."""
     network = halves.sides[0].network
-    after: list[list[int]] = [[] for _ in range(network.size)]
-    for tail, head in zip(network.tail.tolist(), network.head.tolist(), strict=True):
-        after[tail].append(head)
-    depth = np.zeros(network.size)
-    for start in range(network.size):
-        seen, level, hops = {start}, [start], 0
-        while level:
-            found = sorted({w for v in level for w in after[v]} - seen)
-            seen |= set(found)
-            hops, level = hops + bool(found), found
-        depth[start] = hops
-    return depth
+    first, order = group_by(network.tail, network.size)
+    hops = distances(first, network.head[order], np.arange(network.size))
+    return np.asarray(hops.max(axis=1), np.float64)
