@@ -14,7 +14,7 @@ from math import exp, log
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.model import Program
-from colsynth.runtimes.selection import LARGE, taken_sizes, usual_size
+from colsynth.runtimes.selection import LARGE, called_size, taken_sizes, usual_size
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.library import Library
@@ -176,11 +176,11 @@ class _Duel:
         """
         held = self._held(sizes)
         if lost and not held:
-            return replace(found, min_bytes=sizes[0])
+            return replace(found, min_bytes=self._called(sizes[0]))
         if not self._is_left(sizes, held):
             return found
         note = self._left(f"below {format_size(sizes[held])}", sizes[held + 1])
-        return replace(found, min_bytes=sizes[held], notes=(*found.notes, note))
+        return replace(found, min_bytes=self._called(sizes[held]), notes=(*found.notes, note))
 
     def up(self, found: Served, sizes: Sequence[int], *, lost: bool) -> Served:
         """Return a range that ends before the first of some ascending sizes that is not served.
@@ -189,12 +189,17 @@ class _Duel:
         """
         held = self._held(sizes)
         if lost and not held:
-            return replace(found, max_bytes=sizes[0])
+            return replace(found, max_bytes=self._called(sizes[0]))
         if not self._is_left(sizes, held):
             return found
         end = sizes[held + 1]
         note = self._left(f"from {format_size(end)} on", end)
-        return replace(found, max_bytes=end - 1, notes=(*found.notes, note))
+        return replace(found, max_bytes=self._called(end) - 1, notes=(*found.notes, note))
+
+    def _called(self, size: int) -> int:
+        """Return the bytes of a call of this size; ranges that begin or end at it hold those."""
+        problem = self.case.problem
+        return called_size(size, problem.collective, problem.topology.size)
 
     def _held(self, sizes: Sequence[int]) -> int:
         """Return the place of the last size that is served, if the first one is."""

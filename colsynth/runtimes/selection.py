@@ -96,11 +96,7 @@ class TakenSizes:
 
     def _message(self, size: int) -> int:
         """Return what nccl-tests makes of a size."""
-        ranks = self.ranks if self.shared else 1
-        if size % (ranks * self.element_bytes) == 0:
-            return size
-        grain = ranks * _ALIGNED if self.shared else self.element_bytes
-        return size // grain * grain
+        return _called(size, self.ranks, self.element_bytes, shared=self.shared)
 
     def __str__(self) -> str:
         count = plural(self.multiple // self.element_bytes, "element")
@@ -194,6 +190,21 @@ def unused(taken: TakenSizes, size: int | None = None) -> str | None:
         return never_usual(taken)
     named = f"no message of {format_size(size)} uses the file; it is for {taken}"
     return None if taken.takes(size) else named
+
+
+def called_size(size: int, collective: Collective, ranks: int) -> int:
+    """Return the bytes of the call that a size stands for: what nccl-tests makes of it.
+
+    Where a file is for a size, its byte range must hold this message.
+    """
+    return _called(size, ranks, ELEMENT_BYTES, shared=divided_by_ranks(collective))
+
+
+def _called(size: int, ranks: int, element_bytes: int, *, shared: bool) -> int:
+    if size % ((ranks if shared else 1) * element_bytes) == 0:
+        return size
+    grain = ranks * _ALIGNED if shared else element_bytes
+    return size // grain * grain
 
 
 def usual_size(most: int, collective: Collective, ranks: int) -> int:

@@ -9,10 +9,11 @@ from colsynth.compile.files import Maker
 from colsynth.compile.modes import Mode, plan_modes
 from colsynth.compile.result import Artefact
 from colsynth.errors import DefectError, InputError, NegativeFinding, require_least
-from colsynth.model import Collective
+from colsynth.model import Collective, Problem
 from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import called_size
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.levels import LEVELS
@@ -230,10 +231,10 @@ class _Maker:
 
     def _range(self, segment: Segment) -> tuple[int, int | None]:
         """Return the bytes that a segment stands for, inclusive; None is no end."""
-        sizes = self.case.sizes
-        least = sizes[segment.first] if segment.first else self.runtime.least_min_bytes
-        if segment.last + 1 < len(sizes):
-            return least, sizes[segment.last + 1] - 1
+        begins = _begins(self.case.sizes, self.case.problem)
+        least = begins[segment.first] if segment.first else self.runtime.least_min_bytes
+        if segment.last + 1 < len(begins):
+            return least, begins[segment.last + 1] - 1
         return least, None
 
     def _reason_behind(self, file: TunedFile) -> str:
@@ -278,6 +279,18 @@ class _Maker:
             )
             for item in artefacts
         ]
+
+
+def _begins(sizes: Sequence[int], problem: Problem) -> list[int]:
+    """Return the least message that each size stands for: that of a call of this size.
+
+    Sizes so close that their calls are the same begin at themselves.
+    """
+    found: list[int] = []
+    for size in sizes:
+        called = called_size(size, problem.collective, problem.topology.size)
+        found.append(called if called > max(found, default=0) else size)
+    return found
 
 
 def _numbered(name: str, number: int) -> str:

@@ -140,6 +140,16 @@ def test_a_size_that_no_call_uses_limits_nothing():
     assert any("no message of 4 B uses the file" in note for note in done.notes)
 
 
+@pytest.mark.parametrize("collective", ["allgather", "alltoall"])
+def test_calls_of_the_size_use_the_file_where_ranks_cannot_share_it(collective):
+    """nccl-tests makes 1048560 bytes of 1 MiB on five ranks; the range begins there."""
+    done = api.compile(problem_of("ring:5", None, collective), "torch", size=1 << 20)
+    assert done.taken().min_bytes == 1048560
+    assert done.taken().takes(1 << 20)
+    assert done.predicted
+    assert not any("uses the file" in note for note in done.notes)
+
+
 def test_a_second_process_changes_nothing():
     alone, beside = compiled(), compiled(jobs=2)
     assert [x.data for x in alone.artefacts] == [x.data for x in beside.artefacts]

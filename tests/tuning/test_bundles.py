@@ -14,6 +14,7 @@ import pytest
 from colsynth import api, topology
 from colsynth.errors import InputError
 from colsynth.runtimes import profile
+from colsynth.runtimes.selection import taken_sizes
 from colsynth.search.levels import PROTOCOLS
 from colsynth.search.library import Library
 from colsynth.search.workshop import Workshop
@@ -185,6 +186,28 @@ def test_a_protocol_for_small_messages_hands_over_to_the_next_file(monkeypatch):
     header = bundle.files[-1].artefact.program.header
     assert end == header.max_bytes == header.chunks * 65536 * 2**21
     assert (left.max_bytes, left.reason) == (None, "rccl counts no more")
+
+
+def test_a_measured_size_uses_its_own_file_where_ranks_cannot_share_it():
+    """nccl-tests makes 1048560 bytes of 1 MiB on five ranks; the file's range begins there."""
+    machine, sizes = topology.load("ring:5"), (1 << 10, 1 << 20, 1 << 26)
+    made = api.tune(machine, ["allgather"], "msccl", sizes, algorithms=("forest",), budget=4)
+    files = [file for file in made.files if file.predicted]
+    assert any(file.min_bytes == 1048560 for file in files)
+    for file in files:
+        law = taken_sizes(file.artefact.program.header, profile("msccl"))
+        assert all(law.takes(point.size_bytes) for point in file.predicted)
+
+
+def test_sizes_whose_calls_are_the_same_have_ranges_of_their_own():
+    machine, sizes = topology.load("ring:5"), (16, 32, 1 << 20, (1 << 20) + 1)
+    options = {"algorithms": ("forest",), "budget": 4}
+    made = api.tune(machine, ["allgather"], "msccl-executor", sizes, **options)
+    spans = sorted(
+        (x.min_bytes, x.max_bytes) for x in (*made.files, *made.left_to_library) if x.max_bytes
+    )
+    assert all(least <= most for least, most in spans)
+    assert all(most + 1 == least for (_, most), (least, _) in itertools.pairwise(spans))
 
 
 def test_only_a_bundle_gives_way_and_only_when_told_to(tmp_path):
