@@ -63,12 +63,18 @@ def answer_console(stream: TextIO | None = None) -> Console:
     return SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False)
 
 
-def ruled_table(*heads: str, right: slice = slice(0), **style: Any) -> Table:
+def ruled_table(
+    *heads: str, title: str | None = None, right: slice = slice(0), **style: Any
+) -> Table:
     """Return a table with a rule below its heads; numbers stand in the columns on the `right`."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, **style)
+    # A title may be wider than its table, and would be wrapped to it.
+    head = title and Text(title, "table.title", no_wrap=True, overflow="ignore")
+    table = Table(*heads, title=head, box=box.SIMPLE_HEAD, pad_edge=False, **style)
+    table.title_justify = "left"
     for column in table.columns[right]:
         column.justify = "right"
     return table

@@ -200,7 +200,7 @@ def _matrix_table(topology: Topology, limit: int) -> Table:
     columns = [(str(topology.rank_of[gpu]), [gpu]) for gpu in peers]
     columns += [(topology.nodes[node].name, [node]) for node in switches]
     columns += [(name, nodes) for name, nodes in (("others", others), ("NICs", nics)) if nodes]
-    table = ruled_table("rank", "GPU", title="links, GB/s from row to column", title_justify="left")
+    table = ruled_table("rank", "GPU", title="links, GB/s from row to column")
     for name, _ in columns:
         table.add_column(name, justify="right")
     for gpu in rows:
@@ -221,7 +221,7 @@ def _figure(bandwidth: Fraction) -> str:
 def _totals_table(sums: Sequence[Totals], title: str) -> Table:
     """One row for all nodes with equal totals."""
     kinds = [kind for kind in Kind if any(kind in (*x.egress, *x.ingress) for x in sums)]
-    table = ruled_table("nodes", title=f"{title}, GB/s", title_justify="left")
+    table = ruled_table("nodes", title=f"{title}, GB/s")
     for name in ("count", "egress", "ingress", *(f"{k} out/in" for k in kinds)):
         table.add_column(name, justify="right")
     alike: dict[object, list[Totals]] = {}

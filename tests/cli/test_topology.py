@@ -56,6 +56,10 @@ def test_show_for_people_is_the_matrix_and_the_totals(capsys):
     assert totals.split()[-4:] == ["325", "325", "300/300", "25/25"]
 
 
+def test_titles_of_narrow_tables_are_not_wrapped(capsys):
+    assert "links, GB/s from row to column" in text(capsys, "show", "ring:3")
+
+
 def test_show_abbreviates_large_machines(capsys):
     short = text(capsys, "show", "clique:64")
     assert "(48 more GPUs: --all)" in short
