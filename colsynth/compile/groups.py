@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from colsynth.bounds.optimum import optimum
+from colsynth.bounds.runtime import runtime_bounds
 from colsynth.errors import Diagnostic, InfeasibleError, LimitError
 from colsynth.model import Collective, Problem, Program
 from colsynth.model.problem import PHASES
@@ -21,6 +22,9 @@ from colsynth.units import format_bandwidth, format_size, percent
 
 _ALIKE = 1.01
 """Up to this ratio of times, a group counts as equal to the first."""
+
+_WORTH = 1.1
+"""From this ratio to the least time of any file on, a group may gain by a file of its own."""
 
 
 def machines_of(problem: Problem, profile: Profile) -> tuple[Communicator, ...]:
@@ -77,12 +81,16 @@ def group_notes(problem: Problem, program: Program, target: Target) -> tuple[str
     if worst <= seconds[0] * _ALIKE:
         notes.append(f"one file for {len(seconds)} groups, as fast on each as on {first}")
     else:
-        slowest = [first, *others][seconds.index(worst)]
-        notes.append(
-            f"the file is made for group {first}; on group {slowest} it is predicted to take "
-            f"{worst / seconds[0]:.2f} times as long at {format_size(size)}: compile that "
-            "--group by itself, for jobs of its own"
+        place = seconds.index(worst)
+        least = _least(communicators(problem)[place].problem, target, size)
+        slower = (
+            f"the file is made for group {first}; on group {[first, *others][place]} it is "
+            f"predicted to take {worst / seconds[0]:.2f} times as long at {format_size(size)}"
         )
+        if worst < _WORTH * least:
+            notes.append(f"{slower}, and any other file at least {least / seconds[0]:.2f} times")
+        else:
+            notes.append(f"{slower}: compile that --group by itself, for jobs of its own")
     return (*notes, *_together(problem))
 
 
@@ -102,6 +110,12 @@ def _seconds(problem: Problem, program: Program, target: Target, size: int) -> l
             raise LimitError(Diagnostic("CS404", phrase, notes=notes, help=advice)) from None
         seconds.append(points[0].seconds)
     return seconds
+
+
+def _least(problem: Problem, target: Target, size: int) -> float:
+    """Return the least seconds that any file takes on a group, alone."""
+    (bound,) = runtime_bounds(problem, target.profile, optimum(problem), (size,), target.model)
+    return bound.seconds
 
 
 def _together(problem: Problem) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
 """Which machines a file of process groups is for, and what it is to each of them."""
 
+import re
+
 import pytest
 
 from colsynth.api import compile as compile_
-from colsynth.api import load_topology, make_problem
+from colsynth.api import damage, load_topology, make_problem
 from colsynth.compile.groups import group_notes, machine_of, machines_of
 from colsynth.errors import LimitError
 from colsynth.runtimes import Target
@@ -51,6 +53,37 @@ def test_notes_are_about_groups_beside_the_first():
         "one file for 2 groups, as fast on each as on 0-7",
     )
     assert group_notes(asked([range(8)]), program, Target(RCCL)) == ()
+
+
+def slow_in_the_second(machine, link, *groups):
+    """Compile an allgather for groups; a link of the second keeps a tenth of its bandwidth."""
+    broken = damage(load_topology(machine), degraded=[f"{link}=10%"]).topology
+    return compile_(make_problem(broken, "allgather", groups=groups), "rccl")
+
+
+def test_a_file_of_its_own_is_not_advised_where_no_file_is_faster():
+    """No file makes up for the link of the second pair."""
+    first, second = (0, 1), (2, 3)
+    pair = slow_in_the_second("ring:4", "gpu2-gpu3", first, second)
+    (note,) = (note for note in pair.notes if "made for" in note)
+    told = re.search(r"take (.*) times as long at 1 GiB, and any other .* least (.*) times", note)
+    times, least = map(float, told.groups())
+    alone = [slow_in_the_second("ring:4", "gpu2-gpu3", pair).predicted for pair in (first, second)]
+    ratio = alone[1][-1].seconds / alone[0][-1].seconds
+    assert least <= times <= 1.1 * least
+    assert least <= ratio + 0.01
+
+
+def test_a_file_of_its_own_is_advised_where_it_can_be_faster():
+    """A file of its own sends less over the slow one of six links."""
+    both = slow_in_the_second("clique:8", "gpu4-gpu5", range(4), range(4, 8))
+    (note,) = (note for note in both.notes if "made for" in note)
+    told = re.search(r"take (.*) times as long at 1 GiB: compile that --group by itself", note)
+    first, second = (
+        slow_in_the_second("clique:8", "gpu4-gpu5", group).predicted[-1].seconds
+        for group in (range(4), range(4, 8))
+    )
+    assert second < 0.9 * float(told[1]) * first
 
 
 DUMBBELL = """
