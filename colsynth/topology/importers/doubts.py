@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from colsynth.errors import Diagnostic, Span
 from colsynth.topology.importers import rates
@@ -13,6 +14,8 @@ from colsynth.units import plural
 
 _FEW = 4
 """Of so many GPUs, one may be the exception; of fewer, each is as usual as the others."""
+
+_DEAD = "look for dead links with nvidia-smi nvlink -s, or amd-smi xgmi"
 
 _QUAD = 4
 """GPUs of a node of MI300A, each joined to each."""
@@ -27,7 +30,8 @@ def warning(
 
 def bond_doubts(machine: Machine) -> tuple[Diagnostic, ...]:
     """Return the warnings on the ranks of a machine's GPUs, and on the links between them."""
-    return (*_other_numbers(machine), *_outliers(machine), *_one_sided(machine))
+    few = tuple(_outliers(machine)) or tuple(_weak_pair(machine))
+    return (*_other_numbers(machine), *few, *_one_sided(machine))
 
 
 def kind_doubts(machine: Machine, models: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -116,8 +120,26 @@ def _outliers(machine: Machine) -> Iterable[Diagnostic]:
     for i, gpu in enumerate(machine.gpus):
         if totals[i] != usual:
             phrase = f"{_called(gpu)} has {plural(totals[i], 'link')}, most others have {usual}"
-            advice = "look for dead links with nvidia-smi nvlink -s, or amd-smi xgmi"
-            yield warning("W12", phrase, gpu.at, advice=advice)
+            yield warning("W12", phrase, gpu.at, advice=_DEAD)
+
+
+def _weak_pair(machine: Machine) -> Iterable[Diagnostic]:
+    """Name the two GPUs that fewer links join than any other two.
+
+    A dead link takes one from both, so of four GPUs half have fewer, and none is the exception.
+    """
+    counts = dict.fromkeys(combinations(range(len(machine.gpus)), 2), 0)
+    for bond in machine.bonds:
+        if bond.target == SWITCHED:
+            return
+        if bond.source < bond.target:
+            counts[bond.source, bond.target] += bond.count
+    (weak, least), *others = sorted(counts.items(), key=lambda item: item[1]) or [((0, 0), 0)]
+    usual = max((count for _, count in others), default=0)
+    if len(machine.gpus) >= _FEW and all(least < count == usual for _, count in others):
+        one, other = (_called(machine.gpus[place]) for place in weak)
+        phrase = f"{plural(least, 'link')} between {one} and {other}, all others have {usual}"
+        yield warning("W12", phrase, machine.gpus[weak[0]].at, advice=_DEAD)
 
 
 def _one_sided(machine: Machine) -> Iterable[Diagnostic]:

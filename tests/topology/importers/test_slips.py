@@ -166,6 +166,26 @@ def test_inactive_links_are_not_counted_and_odd_ones_are_told(tmp_path, capsys):
         assert told in err if told else not err
 
 
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (["X NV4 NV4 NV4", "NV4 X NV3 NV4", "NV4 NV3 X NV4", "NV4 NV4 NV4 X"], "3 links"),
+        (["X NV4 NV4 NV4", "NV4 X SYS NV4", "NV4 SYS X NV4", "NV4 NV4 NV4 X"], "0 links"),
+        (["X NV4 NV4 NV4", "NV4 X NV4 NV4", "NV4 NV4 X NV4", "NV4 NV4 NV4 X"], None),
+        (["X NV2 NV1 NV1", "NV2 X NV1 NV1", "NV1 NV1 X NV2", "NV1 NV1 NV2 X"], None),
+        (["X NV2 NV2 SYS", "NV2 X SYS NV2", "NV2 SYS X NV2", "SYS NV2 NV2 X"], None),
+    ],
+)
+def test_a_pair_of_four_gpus_with_a_dead_link_is_told(tmp_path, capsys, rows, told):
+    """Half of the GPUs have fewer links then, so none is the exception; rings are as they are."""
+    path = tmp_path / "m.txt"
+    path.write_text(matrix(rows))
+    status, _, err = imported(capsys, path, "--gpu", "a100")
+    assert status == 0
+    phrase = f"m.txt:3:1: warning[W12]: {told} between GPU1 and GPU2, all others have 4"
+    assert phrase in err if told else "W12" not in err
+
+
 FOUR = ["X NV4 NV4 NV4 PXB", "NV4 X NV4 NV4 PXB", "NV4 NV4 X NV4 SYS", "NV4 NV4 NV4 X SYS"]
 LAST = ["PXB PXB SYS SYS X"]
 FOUR4 = [row.rpartition(" ")[0] for row in FOUR]
