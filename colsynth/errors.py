@@ -157,7 +157,7 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
     the first ones and how many more there are.
     """
     words = list(valid)
-    close = close_names(word, words)
+    close = close_names(str(word), words)
     if not close:
         return f"valid: {listed(words)}"
     few = len(words) <= SHOWN
@@ -170,9 +170,9 @@ def _either(names: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _plain(word: str) -> str:
-    """Return a name as names are compared."""
-    return "".join(word.split()).replace("-", "").replace("_", "").casefold()
+def _plain(word: object) -> str:
+    """Return a name as names are compared; from Python it may be anything."""
+    return "".join(str(word).split()).replace("-", "").replace("_", "").casefold()
 
 
 def is_whole(value: object) -> TypeGuard[int]:

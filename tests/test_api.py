@@ -12,6 +12,7 @@ from colsynth.errors import InfeasibleError, InputError, LimitError
 from colsynth.model import Collective, Demand
 
 RING = api.load_topology("ring:8")
+PLAIN = api.make_problem(RING, "allgather")
 HALVES = ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
@@ -368,6 +369,38 @@ def test_other_objects_than_topologies_and_whole_bytes_are_refused():
         api.compile(api.make_problem(RING, "allgather"), "msccl", trees=0)
     with pytest.raises(InputError, match="--nodes True"):
         api.load_topology("dgx-a100", nodes=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: api.make_problem(RING, 5), "CS213.* no collective 5"),
+        (lambda: api.make_problem(RING, ["allgather"]), "CS213.*did you mean 'allgather'"),
+        (lambda: api.compile(PLAIN, None), "CS501.*unknown runtime None"),
+        (
+            lambda: api.compile(PLAIN, "msccl", algorithm=["ring"]),
+            "CS200.*write algorithm='forest'",
+        ),
+        (lambda: api.compile(PLAIN, "msccl", passes=["pack-trees"]), "CS200.*passes takes text"),
+        (lambda: api.compile(PLAIN, "msccl", algorithm="ten", policy=5), "CS213.* no policy 5"),
+        (lambda: api.pass_names(passes=5), "CS200.*passes takes text"),
+        (lambda: api.compare(PLAIN, [1024], algorithms=[5]), "CS200.*algorithms takes names"),
+        (lambda: api.survey(PLAIN, 5), "CS200.*write failures='links:1'"),
+        (lambda: api.verify("x.xml", "msccl"), "CS200.*takes the bytes of a file, not 'x.xml'"),
+        (lambda: api.simulate("x.xml", "msccl", RING, [1]), "CS200.*read_bytes"),
+        (lambda: api.executable(b"", RING), "CS200.*executable takes a source"),
+        (lambda: api.synthesize(PLAIN, algorithm=5), "CS200.*algorithm takes text"),
+        (lambda: api.write_schedule(PLAIN, "x.npz"), "CS200.*takes a timed schedule"),
+        (lambda: api.link_rows(api.synthesize(PLAIN).schedule), "CS200.*schedule.phases"),
+        (lambda: api.read_schedule(None), "CS200.*read_schedule takes the name of a file"),
+        (lambda: api.read_sketch(5, RING), "CS200.*read_sketch takes the name of a file"),
+        (lambda: api.write_bundle(PLAIN, "x"), "CS200.*api.tune returns one"),
+        (lambda: api.load_topology("dgx-a100", settings=["nics=4"]), "CS123.*settings={"),
+    ],
+)
+def test_objects_of_other_types_are_refused(call, said):
+    with pytest.raises(InputError, match=f"(?s){said}"):
+        call()
 
 
 def test_a_mistyped_collective():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colsynth.api.given import plain, require_model, require_problem
+from colsynth.api.given import plain, require_model, require_problem, require_text
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
@@ -128,6 +128,8 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.runtimes.catalog import profile
 
     require_model(model)
+    require_text("algorithm", algorithm, "forest")
+    require_text("passes", passes, "pack-trees,lower-forest,...")
     stated, size = _of_sketch(problem, algorithm, passes, plain(size))
     given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
     given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap}
@@ -282,6 +284,8 @@ def pass_names(algorithm: str | None = None, passes: str | None = None) -> tuple
     from colsynth.pipeline.spec import parse
     from colsynth.search.wish import configured
 
+    require_text("algorithm", algorithm, "forest")
+    require_text("passes", passes, "pack-trees,lower-forest,...")
     if passes is not None:
         texts = [passes]
     elif algorithm is None or algorithm == AUTO:

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_model, require_problem, require_several, require_topology
+from colsynth.api.given import (
+    require_model,
+    require_problem,
+    require_several,
+    require_text,
+    require_topology,
+)
 from colsynth.errors import whole_seed
 from colsynth.model import Problem, Topology
 
@@ -129,6 +135,8 @@ def survey(
     require_problem(problem, "survey")
     require_model(model)
     require_jobs(jobs)
+    require_text("failures", failures, "links:1")
+    require_text("algorithm", algorithm, "forest")
     kinds = read_kinds(failures)
     library = profile(runtime)
     problem = machine_of(problem, library)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import plain, require_model, require_several, require_topology
+from colsynth.api.given import (
+    plain,
+    require_bytes,
+    require_kind,
+    require_model,
+    require_several,
+    require_topology,
+)
 from colsynth.errors import Diagnostic, Span, VerificationError
 from colsynth.model import Finding, Report, Topology
 from colsynth.units import plural
@@ -44,6 +51,7 @@ def verify(
     from colsynth.runtimes.catalog import profile
     from colsynth.verify import verify_bytes
 
+    require_bytes(data, "verify")
     return verify_bytes(data, profile(runtime), subject=subject, single_node=single_node)
 
 
@@ -89,6 +97,7 @@ def simulate(
     from colsynth.simulate import Simulation, read_source
     from colsynth.simulate import simulate as execute
 
+    require_bytes(data, "simulate")
     require_topology(topology, "simulate")
     require_model(model)
     plain_sizes = [plain(size) for size in require_several("sizes", sizes, "[2**20]")]
@@ -118,7 +127,11 @@ def executable(source: Source, topology: Topology, *, anyway: bool = False) -> P
     VerificationError
         CS609: the file is bad; CS603: its signals do not meet its waits, whatever `anyway`.
     """
+    from colsynth.simulate import Source
+
     require_topology(topology, "executable")
+    advice = "colsynth.simulate.read_source makes one"
+    require_kind(source, Source, "executable takes a source", advice)
     if not anyway:
         refuse_bad(source.report)
     elif source.reading.plan is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from colsynth.errors import Diagnostic, InputError, is_whole, require_whole
@@ -31,6 +32,32 @@ def require_request(given: object) -> None:
     if not isinstance(given, Request):
         advice = "colsynth.cabling.request.Request is one"
         raise _refusal(given, "cablings takes a request", advice)
+
+
+def require_kind(given: object, kind: type, expected: str, advice: str) -> None:
+    """Refuse an object of another type (CS200); `expected` says which function takes what."""
+    if not isinstance(given, kind):
+        raise _refusal(given, expected, advice)
+
+
+def require_bytes(given: object, caller: str) -> None:
+    """Refuse another object than the bytes of a file, such as its name (CS200)."""
+    advice = "Path(NAME).read_bytes() returns the bytes of a file"
+    require_kind(given, bytes, f"{caller} takes the bytes of a file", advice)
+
+
+def require_text(name: str, given: object, example: str) -> None:
+    """Refuse an option that is neither text nor left out, which is None (CS200)."""
+    if given is not None:
+        require_kind(given, str, f"{name} takes text", f"write {name}={example!r}")
+
+
+def require_path(given: str | Path, caller: str) -> Path:
+    """Return the path of a name; refuse another object (CS200)."""
+    asked: object = given  # from Python it may be anything
+    if not isinstance(asked, str | Path):
+        raise _refusal(given, f"{caller} takes the name of a file", "give a text or a Path")
+    return Path(asked)
 
 
 def require_model(given: object) -> None:

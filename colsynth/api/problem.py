@@ -7,7 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colsynth.api.given import require_problem, require_several, require_topology
+from colsynth.api.given import (
+    require_path,
+    require_problem,
+    require_several,
+    require_topology,
+)
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_whole, same_name
 from colsynth.model import (
     AllreduceBound,
@@ -158,11 +163,11 @@ def read_sketch(path: str | Path, topology: Topology) -> Found:
     from colsynth.sketches.read import read_sketch as read
 
     require_topology(topology, "read_sketch")
-    return read(Path(path), topology)
+    return read(require_path(path, "read_sketch"), topology)
 
 
 def find_collective(name: str) -> Collective:
-    """Return the collective of a name such as ``"all_reduce"``; raise CS213 where it has none."""
+    """Return the collective of a name such as ``"all_reduce"``; CS213 where there is none."""
     names = [item.value for item in Collective]
     found = same_name(name, names)
     if found is None:

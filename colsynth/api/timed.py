@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import plain_values, require_problem
+from colsynth.api.given import (
+    plain_values,
+    require_kind,
+    require_path,
+    require_problem,
+    require_text,
+)
 from colsynth.errors import require_least, whole_seed
-from colsynth.model import Problem
+from colsynth.model import Problem, TimedPhase, TimedSchedule
 
 if TYPE_CHECKING:
     from colsynth.compile.synthesize import Synthesis
-    from colsynth.model import TimedPhase, TimedSchedule
     from colsynth.pipeline.target import Progress
     from colsynth.store import LinkRows
     from colsynth.synthesis.exact.frontier import Point
@@ -78,6 +83,7 @@ def synthesize(
     from colsynth.runtimes.target import Context
 
     require_problem(problem, "synthesize")
+    require_text("algorithm", algorithm, "ten")
     context = Context(seed=seed) if progress is None else Context(seed=seed, progress=progress)
     options = {
         "size": size,
@@ -139,7 +145,9 @@ def write_schedule(
     """
     from colsynth.store import write_npz
 
-    write_npz(schedule, Path(path), progress, replace=replace)
+    advice = "api.synthesize(problem).schedule is one"
+    require_kind(schedule, TimedSchedule, "write_schedule takes a timed schedule", advice)
+    write_npz(schedule, require_path(path, "write_schedule"), progress, replace=replace)
 
 
 def read_schedule(path: str | Path) -> TimedSchedule:
@@ -152,7 +160,7 @@ def read_schedule(path: str | Path) -> TimedSchedule:
     """
     from colsynth.store import read_npz
 
-    return read_npz(Path(path))
+    return read_npz(require_path(path, "read_schedule"))
 
 
 def link_rows(phase: TimedPhase, first: int = 0, last: int | None = None) -> LinkRows:
@@ -172,10 +180,11 @@ def link_rows(phase: TimedPhase, first: int = 0, last: int | None = None) -> Lin
     Raises
     ------
     InputError
-        CS210: the phase has no such hops.
+        CS200: another object than a phase. CS210: the phase has no such hops.
     """
     from colsynth.store import link_rows as spell_out
 
+    require_kind(phase, TimedPhase, "link_rows takes a phase", "schedule.phases holds them")
     most = len(phase.hops)
     last = most if last is None else last
     require_least("first", first, 0, most)

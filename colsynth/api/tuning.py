@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from colsynth.api.given import (
     plain,
+    require_kind,
     require_model,
     require_problem,
     require_several,
@@ -157,7 +158,12 @@ def tune(
 
 def _named(algorithms: Sequence[str] | None) -> list[str] | None:
     """Return algorithms that were named, None for all."""
-    return None if algorithms is None else require_several("algorithms", algorithms, "['ring']")
+    if algorithms is None:
+        return None
+    names = require_several("algorithms", algorithms, "['ring']")
+    for name in names:
+        require_kind(name, str, "algorithms takes names", "write algorithms=['ring']")
+    return names
 
 
 def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:
@@ -169,7 +175,8 @@ def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> No
         CS207 where something stands in its place (`force` replaces a bundle), CS208 when the
         system refuses.
     """
-    from colsynth.tuning import publish, refuse_to_replace
+    from colsynth.tuning import Bundle, publish, refuse_to_replace
 
+    require_kind(bundle, Bundle, "write_bundle takes a bundle", "api.tune returns one")
     refuse_to_replace(Path(path), force)
     publish(bundle, Path(path), replace=force)

@@ -44,15 +44,16 @@ def _pinned() -> tuple[Profile, ...]:
     return tuple(found)
 
 
-def _unknown(name: str) -> InputError:
+def _unknown(given: object) -> InputError:
     """Return the refusal of a name; one vendor's runtime is never proposed for another's."""
+    name = str(given)  # from Python it may be anything
     known = (*profiles(), *_pinned()) if "@" in name else profiles()
     names = [candidate.name for candidate in known]
     others = read_data("runtimes", "others.yaml")
     called = {word: key for key, other in others.items() for word in (key, *other["also"])}
     spelt = name.replace("+", "p")  # MSCCL++ is mscclpp
     nearest = close_names(spelt, (*names, *called))
-    phrase = f"unknown runtime {name!r}"
+    phrase = f"unknown runtime {given!r}"
     if not nearest or nearest[0] in names:
         return InputError(Diagnostic("CS501", phrase, help=did_you_mean(spelt, names)))
     library = same_name(_VERSION.sub("", spelt), called)

@@ -94,6 +94,8 @@ def read_topology(
 def _texts(settings: Mapping[str, str | float] | None) -> dict[str, str]:
     """Return settings as the command line gives them; refuse what is no text and no number."""
     given: Mapping[str, object] = settings or {}
+    if not isinstance(given, Mapping):
+        raise _misused("CS123", f"settings cannot be {given!r}", "write settings={'nics': 4}")
     for name, value in given.items():
         if not (isinstance(value, str | float) or is_whole(value)):
             hint = "give a text such as '12.5 GB/s', or a number"
