@@ -63,3 +63,16 @@ def test_the_python_of_the_guide_runs(tmp_path, monkeypatch, capsys):
     Path("script.py").write_text(script)
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=True)
     assert float(done.stdout.strip("(),\n")) > 0
+
+
+def test_the_pass_of_the_guide_runs_and_the_search_varies_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    (script,) = blocks("extending.md", "python bruck.py")
+    Path("bruck.py").write_text(script)
+    done = subprocess.run([sys.executable, "bruck.py"], capture_output=True, text=True, check=True)
+    chosen, verified, *speeds = done.stdout.splitlines()
+    assert "build-bruck{radix=8}" in chosen
+    assert verified == "True"
+    bruck, ring = (float(line.split()[1]) for line in speeds)
+    assert bruck > ring

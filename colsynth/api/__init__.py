@@ -17,6 +17,7 @@ from colsynth.api.compiling import compile, file_names, pass_names  # noqa: A004
 from colsynth.api.direct import cablings, heights, steps, write_cabling
 from colsynth.api.failures import damage, survey
 from colsynth.api.files import executable, simulate, verify
+from colsynth.api.passes import add_pass
 from colsynth.api.problem import (
     allreduce_bound,
     bound,
@@ -36,6 +37,7 @@ __all__ = [
     "Artefact",
     "Compilation",
     "Mode",
+    "add_pass",
     "allreduce_bound",
     "bound",
     "cablings",

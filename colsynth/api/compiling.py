@@ -127,9 +127,7 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.pipeline.target import aim, usual_protocol
     from colsynth.runtimes.catalog import profile
 
-    require_model(model)
-    require_text("algorithm", algorithm, "forest")
-    require_text("passes", passes, "pack-trees,lower-forest,...")
+    _require_kinds(algorithm, passes, model)
     stated, size = _of_sketch(problem, algorithm, passes, plain(size))
     given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
     given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap}
@@ -154,6 +152,13 @@ def compile(  # noqa: A001 - the verb of this package
         least_given=min_bytes is not None,
     )
     return _compiled(problem, machine, replace(target, model=model), request, watch)
+
+
+def _require_kinds(algorithm: object, passes: object, model: object = None) -> None:
+    """Refuse other objects than text, text and a model, each of which may be left out (CS200)."""
+    require_model(model)
+    require_text("algorithm", algorithm, "forest")
+    require_text("passes", passes, "pack-trees,lower-forest,...")
 
 
 def _check_beside(passes: str | None, algorithm: str | None, level: int | None) -> None:
@@ -284,8 +289,7 @@ def pass_names(algorithm: str | None = None, passes: str | None = None) -> tuple
     from colsynth.pipeline.spec import parse
     from colsynth.search.wish import configured
 
-    require_text("algorithm", algorithm, "forest")
-    require_text("passes", passes, "pack-trees,lower-forest,...")
+    _require_kinds(algorithm, passes)
     if passes is not None:
         texts = [passes]
     elif algorithm is None or algorithm == AUTO:

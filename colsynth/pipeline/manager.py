@@ -7,10 +7,12 @@ pass that gives one.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from colsynth.errors import (
@@ -23,7 +25,7 @@ from colsynth.errors import (
     is_interrupt,
 )
 from colsynth.gc_pause import gc_paused
-from colsynth.model import Forest, Report, TimedSchedule
+from colsynth.model import ChunkProgram, Finding, Forest, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.registry import DEFAULT, Registry, spec_of
@@ -132,7 +134,7 @@ class Pipeline:
                 target.progress(item.name, place - 1, last)
                 with clock.measure(item.name):
                     value = _run_one(item, value, target)
-                _prove(item.name, value, clock)
+                _prove(item, value, clock)
                 if observe is not None:
                     observe(place, item.name, value)
         return value
@@ -150,7 +152,9 @@ def _run_one(item: Pass, value: Any, target: Context) -> Any:
         if is_interrupt(fault):
             raise KeyboardInterrupt from fault
         phrase = f"pass {item.name!r} failed: {type(fault).__name__}: {fault}"
-        raise DefectError(Diagnostic("CS901", phrase)) from fault
+        last = traceback.extract_tb(fault.__traceback__)[-1]
+        note = f"raised in {last.name}, {Path(last.filename).name}:{last.lineno}"
+        raise DefectError(Diagnostic("CS901", phrase, notes=(note,))) from fault
     if not isinstance(result, item.gives):
         phrase = f"pass {item.name!r} gave a {type(result).__name__}"
         note = f"it promises a {item.gives.__name__}"
@@ -170,8 +174,11 @@ def _out_of_memory(name: str, fault: MemoryError) -> InputError:
     return InputError(Diagnostic("CS308", phrase, notes=notes, help=advice))
 
 
-def _prove(name: str, value: Any, clock: Clock) -> None:
-    """Check a value that promises more than its type: a forest or a timed schedule."""
+def _prove(item: Pass, value: Any, clock: Clock) -> None:
+    """Check a value that promises more than its type: a forest, a timed schedule, transfers."""
+    name = item.name
+    if isinstance(value, ChunkProgram) and (item.takes is not ChunkProgram or _is_added(item)):
+        _check_transfers(name, value)
     if not isinstance(value, Forest | TimedSchedule):
         return
     from colsynth.verify import check_forest, check_timed
@@ -191,9 +198,31 @@ def _prove(name: str, value: Any, clock: Clock) -> None:
         raise DefectError(Diagnostic("CS903", phrase, notes=notes)) from fault
 
 
+def _is_added(item: Pass) -> bool:
+    """Whether a pass is a user's own; the package's are not checked after each of them."""
+    return type(item) in DEFAULT.own
+
+
+def _check_transfers(name: str, program: ChunkProgram) -> None:
+    """Refuse transfers that kernels would follow out of their arrays."""
+    from colsynth.verify.transfers import fault_of_transfers
+
+    fault = fault_of_transfers(program)
+    if fault is not None:
+        phrase = f"pass {name!r} gave a ChunkProgram that breaks a promise"
+        raise DefectError(Diagnostic("CS902", phrase, notes=(fault,)))
+
+
 def findings(report: Report) -> Iterator[str]:
     """Yield one line for each of the first errors of a report."""
     for found in report.errors[:_MOST_TOLD]:
-        yield f"{found.rule}: {found.message}"
+        yield f"{found.rule}: {_place(found)}{found.message}"
     if len(report.errors) > _MOST_TOLD:
         yield f"and {len(report.errors) - _MOST_TOLD} more"
+
+
+def _place(found: Finding) -> str:
+    """Return where a finding is, as far as it is known."""
+    parts = {"rank": found.rank, "threadblock": found.threadblock, "step": found.step}
+    known = [f"{word} {number}" for word, number in parts.items() if number is not None]
+    return f"{', '.join(known)}: " if known else ""

@@ -11,6 +11,7 @@ import importlib
 from typing import Any, cast
 
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
+from colsynth.pipeline.contract import check_pass
 from colsynth.pipeline.interface import Pass
 from colsynth.pipeline.options import Option, options_of
 from colsynth.pipeline.spec import TEXT_NAME, OptionSpec, PassSpec
@@ -75,6 +76,9 @@ ALGORITHMS = {
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
 
+ADDED: set[str] = set()
+"""The algorithms that users added to this process (`colsynth.pipeline.added`)."""
+
 
 def pipeline_of(algorithm: str, *, rounds: bool = False) -> str:
     """Return the pipeline of an algorithm of `ALGORITHMS`; with `rounds`, to a RoundProgram."""
@@ -94,13 +98,21 @@ class Registry:
     ----------
     places : dict
         ``"module:Class"`` of each pass, in the order of the walk.
+    added : dict
+        The classes of passes that users added to this process.
     """
 
     places: dict[str, str]
+    added: dict[str, type] = dataclasses.field(default_factory=dict)
 
     def names(self) -> tuple[str, ...]:
         """Return all names; loads nothing."""
-        return tuple(self.places)
+        return (*self.places, *self.added)
+
+    @property
+    def own(self) -> tuple[type, ...]:
+        """The passes that users added."""
+        return tuple(self.added.values())
 
     def load(self, name: str, span: Span | None = None) -> type[Any]:
         """Return the class of a pass.
@@ -108,19 +120,28 @@ class Registry:
         Raises
         ------
         InputError
-            CS202 when there is no pass of that name.
+            CS202 when there is no pass of that name, CS225 when its class is not one.
         """
+        if name in self.added:
+            return self.added[name]
         if name not in self.places:
             raise InputError(
                 Diagnostic(
                     "CS202",
                     f"there is no pass {name!r}",
                     span,
-                    help=did_you_mean(name, self.places),
+                    help=did_you_mean(name, self.names()),
                 )
             )
         module, _, attribute = self.places[name].partition(":")
-        return cast("type[Any]", getattr(importlib.import_module(module), attribute))
+        try:
+            found = getattr(importlib.import_module(module), attribute)
+        except (ModuleNotFoundError, AttributeError) as fault:
+            advice = "write its module and class as the table in colsynth/pipeline/registry.py"
+            phrase = f"pass {name!r} cannot be loaded: {fault}"
+            raise InputError(Diagnostic("CS225", phrase, span, help=advice)) from fault
+        check_pass(found)
+        return cast("type[Any]", found)
 
     def build(self, spec: PassSpec) -> Pass:
         """Return the pass that `spec` describes.

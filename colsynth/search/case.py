@@ -12,6 +12,7 @@ from colsynth.cost.pair_routes import most_nics
 from colsynth.errors import Diagnostic, InputError, LimitError
 from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import Problem
+from colsynth.pipeline.added import sources
 from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.profile import Profile
@@ -89,7 +90,8 @@ class Case:
         from colsynth.cost import model_of
 
         full = replace(self, model=model_of(self))
-        text = "\n".join(map(repr, (fingerprint(), self.profile, full, plan)))
+        code = fingerprint(), sources(item.name for item in plan.pipeline.passes)
+        text = "\n".join(map(repr, (*code, self.profile, full, plan)))
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from colsynth.errors import Diagnostic, InputError, require_whole
 from colsynth.model import Collective
 from colsynth.model.problem import PHASES
-from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.pipeline.registry import ADDED, ALGORITHMS, DEFAULT
 from colsynth.units import parse_size
 
 OWN = ("forest", "roots", "bfb", "ten", "exact", "relays")
 """The algorithms that follow from the machine. All of their choices are varied."""
 
-PATTERNS = tuple(name for name in ALGORITHMS if name not in OWN)
+PATTERNS = tuple(name for name in ALGORITHMS if name not in OWN and name not in ADDED)
 """All others, which follow a fixed pattern."""
 
 BASELINES = tuple(name for name in PATTERNS if name not in ("rails", "pipelined"))
@@ -185,6 +185,17 @@ LEVELS = (
 """-O0 to -O3."""
 
 DEFAULT_LEVEL = 1
+
+
+def varied() -> tuple[str, ...]:
+    """Return the algorithms all of whose choices are varied: `OWN`, and those users added."""
+    return (*OWN, *sorted(ADDED))
+
+
+def swept() -> tuple[str, ...]:
+    """Return the choices that -O1 varies: those of passes that users added, then `SWEEP`."""
+    own = ((item, getattr(item, "choices", ())) for item in DEFAULT.own)
+    return (*(f"{item.name}.{one.option}" for item, choices in own for one in choices), *SWEEP)  # type: ignore[attr-defined]
 
 
 def check_level(level: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
-from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
+from colsynth.pipeline.registry import ALGORITHMS, DEFAULT, pipeline_of
 from colsynth.runtimes.choice import PROTOCOL, Changes, Choice
 
 
@@ -33,7 +33,7 @@ class Plan:
     @property
     def pipeline(self) -> Pipeline:
         """The passes."""
-        return _pipeline(self.passes)
+        return _pipeline(self.passes, DEFAULT.own)
 
     def changed(self, changes: Changes) -> Plan | None:
         """Return the plan with changed options; None if it lacks one of them."""
@@ -58,7 +58,7 @@ class Plan:
 
     def values(self) -> dict[str, Any]:
         """Return the options of all passes, by ``"pass-name.field"``."""
-        return _values(self.passes)
+        return _values(self.passes, DEFAULT.own)
 
     def option(self, field: str, default: Any = None) -> Any:
         """Return the value of an option by its field, from the first pass that has it."""
@@ -78,7 +78,8 @@ class Plan:
         """
         usual: Mapping[str, Any] = {}
         if self.algorithm in ALGORITHMS:
-            usual = _values(pipeline_of(self.algorithm, rounds="lower-rounds" in self.passes))
+            text = pipeline_of(self.algorithm, rounds="lower-rounds" in self.passes)
+            usual = _values(text, DEFAULT.own)
         return {
             spelt(name.partition(".")[2]): value
             for name, value in self.values().items()
@@ -91,14 +92,15 @@ class Plan:
 
 
 @lru_cache(maxsize=4096)
-def _pipeline(text: str) -> Pipeline:
+def _pipeline(text: str, _own: tuple[type, ...]) -> Pipeline:
+    """Return the passes of a text, made anew where passes were added since."""
     return Pipeline.from_text(text)
 
 
 @lru_cache(maxsize=4096)
-def _values(text: str) -> dict[str, Any]:
+def _values(text: str, own: tuple[type, ...]) -> dict[str, Any]:
     return {
         f"{item.name}.{option.field}": getattr(item, option.field)
-        for item in _pipeline(text).passes
+        for item in _pipeline(text, own).passes
         for option in options_of(type(item))
     }

@@ -18,13 +18,13 @@ from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.levels import (
     LATE,
     LEVELS,
-    OWN,
     PATTERNS,
     RELAYED,
     TIMED,
     Level,
     first_algorithms,
     other_algorithms,
+    varied,
 )
 from colsynth.search.means import Means
 from colsynth.search.objective import Objective
@@ -261,9 +261,9 @@ class Quest:
         """
         searcher, later = self.searcher, LATE if anything else ()
         searcher.vary_protocol(only=searcher.floors[searcher.objective.main].protocol)
-        searcher.sweep(OWN, later)
+        searcher.sweep(varied(), later)
         searcher.vary_protocol()
-        searcher.sweep(OWN, later)
+        searcher.sweep(varied(), later)
         if anything and searcher.best() is not None and not searcher.is_near():
             learn(searcher, None if ahead is None else ahead.result())
             self._try_others()

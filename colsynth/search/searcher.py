@@ -19,7 +19,7 @@ from colsynth.bounds.runtime import RuntimeBound
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Choice
 from colsynth.runtimes.selection import SMALL
-from colsynth.search.levels import CLOSE, LIBRARY, NEAR, OWN, PROMISING, REPEATED, SWEEP, WORTH
+from colsynth.search.levels import CLOSE, LIBRARY, NEAR, PROMISING, REPEATED, WORTH, swept, varied
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
@@ -207,9 +207,9 @@ class Searcher:
             self.means.progress(what, done, max(done, self.most_evaluations or 0))
 
     def sweep(self, algorithms: Sequence[str], but: Collection[str] = ()) -> None:
-        """Vary the choices of `SWEEP` but some, one after the other, from the best plan so far."""
+        """Vary the choices of `swept` but some, each from the best plan so far."""
         rounds = self.workshop.case.profile.rounds
-        for name in (choice for choice in SWEEP if choice not in but):
+        for name in (choice for choice in swept() if choice not in but):
             while not (self.is_spent() or self.is_near()) and (parent := self.best(*algorithms)):
                 self.try_all(list(self._turned(parent, name)))
                 best = self.best(*algorithms) or parent
@@ -293,7 +293,7 @@ class Searcher:
         self, parent: Measured, owner: str, choice: Choice, *, thorough: bool
     ) -> Iterator[Alternatives]:
         plan = parent.plan
-        if plan.algorithm not in OWN and choice.option not in LIBRARY:
+        if plan.algorithm not in varied() and choice.option not in LIBRARY:
             return
         basis = self._basis(parent, choice.anchor, thorough)
         for proposal in choice.proposals(f"{owner}.{choice.option}", basis):

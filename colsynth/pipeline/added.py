@@ -1,0 +1,61 @@
+"""Passes and algorithms of users, beside those of the package."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+from collections.abc import Iterable
+
+from colsynth.errors import Diagnostic, InputError
+from colsynth.model import Problem, ThreadblockProgram
+from colsynth.pipeline.contract import check_pass
+from colsynth.pipeline.manager import Pipeline
+from colsynth.pipeline.registry import ADDED, ALGORITHMS, DEFAULT
+
+
+def add_pass(pass_type: type, algorithm: str | None = None, pipeline: str | None = None) -> None:
+    """Make a pass known to this process, and a pipeline as an algorithm (`api.add_pass`)."""
+    check_pass(pass_type)
+    name = pass_type.name  # type: ignore[attr-defined]
+    if name in DEFAULT.places:
+        raise _taken("pass", name)
+    if (algorithm is None) != (pipeline is None):
+        phrase = "algorithm and pipeline go together: a name, and the text of its passes"
+        raise InputError(Diagnostic("CS217", phrase, help="give both or neither"))
+    before = DEFAULT.added.get(name)
+    DEFAULT.added[name] = pass_type
+    if algorithm is None or pipeline is None:
+        return
+    try:
+        if algorithm in ALGORITHMS and algorithm not in ADDED:
+            raise _taken("algorithm", algorithm)
+        Pipeline.from_text(pipeline).check(Problem, ThreadblockProgram)
+    except InputError:
+        DEFAULT.added.pop(name)
+        DEFAULT.added.update({} if before is None else {name: before})
+        raise
+    ALGORITHMS[algorithm] = pipeline
+    ADDED.add(algorithm)
+
+
+def sources(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a hash of the source of each pass of users among `names`, to tell versions apart.
+
+    Where there is none, as in an interactive session, no two calls return the same.
+    """
+    return tuple(_source(DEFAULT.added[name]) for name in names if name in DEFAULT.added)
+
+
+def _source(pass_type: type) -> str:
+    try:
+        text = inspect.getsource(inspect.getmodule(pass_type) or pass_type).encode()
+    except (OSError, TypeError):
+        text = os.urandom(16)
+    return hashlib.sha256(text).hexdigest()
+
+
+def _taken(kind: str, name: str) -> InputError:
+    """Return the refusal of a name that something of the package has."""
+    advice = "take another name; 'colsynth passes' lists those of colsynth"
+    return InputError(Diagnostic("CS225", f"there is a {kind} {name!r} already", help=advice))

@@ -1,0 +1,183 @@
+"""Passes that users add: their form, their names, and what they give."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pytest
+from msgspec import structs
+
+from colsynth import api
+from colsynth.errors import DefectError, InputError, VerificationError
+from colsynth.model import ChunkProgram, Problem
+from colsynth.pipeline.manager import Pipeline
+from colsynth.pipeline.registry import ADDED, ALGORITHMS, DEFAULT
+from colsynth.runtimes.choice import Choice
+from colsynth.runtimes.target import Target
+from colsynth.search.case import Case
+from colsynth.search.plan import Plan
+
+PROBLEM = api.make_problem(api.load_topology("ring:4"), "allgather")
+LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
+
+
+@dataclass(frozen=True)
+class Mine:
+    name: ClassVar[str] = "mine"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = ChunkProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("start", (0, 1)),)
+
+    start: int = 0
+
+    def run(self, value: Problem, target: Target) -> ChunkProgram:
+        passes = Pipeline.from_text("pack-trees{trees=1},lower-forest")
+        return passes.run(value, target)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays():
+    yield
+    for name in ADDED:
+        del ALGORITHMS[name]
+    ADDED.clear()
+    DEFAULT.added.clear()
+
+
+def fail(_self, _value, _target):
+    raise KeyError("lost")
+
+
+def changed(**values):
+    """Return a class like `Mine` with other attributes, and without those that are None."""
+    own = {**vars(Mine), **values}
+    kept = ("__doc__", "__module__", "__annotations__", "name", "takes", "gives", "choices", "run")
+    own = {key: own[key] for key in kept if own.get(key) is not None}
+    return dataclass(frozen=True)(type("Mine", (), {**own, "start": values.get("start", 0)}))
+
+
+def test_an_algorithm_that_was_added_is_compiled_and_compared():
+    api.add_pass(Mine, "my-trees", f"mine,{LOWERING}")
+    done = api.compile(PROBLEM, "msccl", algorithm="my-trees")
+    assert done.algorithm == "my-trees"
+    assert api.verify(done.artefacts[0].data, "msccl").ok
+    found = api.compare(PROBLEM, [2**20], algorithms=["my-trees", "ring"])
+    assert found.algbw("my-trees")[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("pass_type", "said"),
+    [
+        (dict, "no frozen dataclass"),
+        (dataclass(type("Loose", (), {"name": "mine"})), "no frozen dataclass"),
+        (Mine(), "no frozen dataclass"),
+        (changed(name=None), "name in kebab-case"),
+        (changed(name="My_Pass"), "name in kebab-case"),
+        (changed(takes=None), "a type that it takes"),
+        (changed(gives="Forest"), "a type that it gives"),
+        (changed(run=None), r"run\(self, value, target\)"),
+        (changed(run=lambda _self, value: value), r"run\(self, value, target\)"),
+        (changed(choices=[1]), "tuple of Choice"),
+        (changed(choices=(Choice("stop"),)), "'stop', which is none of its options"),
+        (changed(name="build-ring"), "there is a pass 'build-ring' already"),
+    ],
+)
+def test_a_class_that_is_no_pass_is_refused(pass_type, said):
+    with pytest.raises(InputError, match=f"CS225.*{said}"):
+        api.add_pass(pass_type)
+    assert not DEFAULT.added
+
+
+def test_options_that_text_cannot_spell_are_refused():
+    @dataclass(frozen=True)
+    class Half(Mine):
+        share: float = 0.5
+
+    with pytest.raises(InputError, match=r"CS225.*cannot have the type .*float"):
+        api.add_pass(Half)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "pipeline", "code"),
+    [
+        ("ring", f"mine,{LOWERING}", "CS225"),
+        ("my-trees", None, "CS217"),
+        (None, f"mine,{LOWERING}", "CS217"),
+        ("my-trees", "mine,order-transfres", "CS202"),
+        ("my-trees", "mine,order-transfers", "CS205"),
+    ],
+)
+def test_an_algorithm_that_cannot_be_leaves_nothing_behind(algorithm, pipeline, code):
+    with pytest.raises(InputError) as caught:
+        api.add_pass(Mine, algorithm, pipeline)
+    assert caught.value.diagnostic.code == code
+    assert not DEFAULT.added
+    assert not ADDED
+
+
+def test_a_class_of_the_registry_that_cannot_be_loaded_is_named():
+    for place, said in (("nowhere:Mine", "No module named"), ("colsynth:Mine", "no attribute")):
+        registry = replace(DEFAULT, places={"mine": place})
+        with pytest.raises(InputError, match=f"CS225.*'mine' cannot be loaded: .*{said}"):
+            Pipeline.from_text("mine", registry)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"target": 4}, "target must be a rank from 0 to 3"),
+        ({"source": -1}, "source must be a rank from 0 to 3"),
+        ({"chunk": 4}, "chunks must be from 0 to 3"),
+        ({"count": 0}, "one chunk or more"),
+        ({"after": (10**6,)}, "earlier transfers only"),
+        ({"after": (0,)}, "only for transfers into its source"),
+        (None, "holds no transfers"),
+    ],
+)
+def test_transfers_that_cannot_be_are_named_before_a_kernel_follows_them(broken, said):
+    def run(self, value, target):
+        program = Mine.run(self, value, target)
+        first, *rest = program.transfers
+        bad = () if broken is None else (structs.replace(rest[-1], **broken),)
+        return replace(program, transfers=(first, *rest, *bad) if bad else ())
+
+    api.add_pass(changed(run=run))
+    with pytest.raises(DefectError, match=f"(?s)CS902.*'mine'.*{said}"):
+        api.compile(PROBLEM, "msccl", passes=f"mine,{LOWERING}")
+
+
+def test_a_program_that_delivers_too_little_names_the_rank():
+    def run(self, value, target):
+        program = Mine.run(self, value, target)
+        needed = {earlier for transfer in program.transfers for earlier in transfer.after}
+        last = max(set(range(len(program.transfers))) - needed)
+        assert last == len(program.transfers) - 1
+        return replace(program, transfers=program.transfers[:-1])
+
+    api.add_pass(changed(run=run), "my-trees", f"mine,{LOWERING}")
+    with pytest.raises(VerificationError, match=r"(?s)CS230.*B01: rank [0-3]: "):
+        api.compile(PROBLEM, "msccl", passes=f"mine,{LOWERING}")
+    with pytest.raises(DefectError, match=r"(?s)CS904.*B01: rank [0-3]: "):
+        api.compile(PROBLEM, "msccl", algorithm="my-trees", level=0)
+
+
+def test_an_exception_says_where_it_was_raised():
+    api.add_pass(changed(run=fail))
+    with pytest.raises(DefectError, match=r"(?s)CS901.*KeyError.*raised in fail, test_added.py:"):
+        api.compile(PROBLEM, "msccl", passes=f"mine,{LOWERING}")
+
+
+def test_a_pass_that_is_added_again_replaces_the_former():
+    api.add_pass(changed(run=fail), "my-trees", f"mine,{LOWERING}")
+    with pytest.raises(DefectError, match="CS901"):
+        api.compile(PROBLEM, "msccl", algorithm="my-trees", level=0)
+    api.add_pass(Mine, "my-trees", f"mine,{LOWERING}")
+    assert api.compile(PROBLEM, "msccl", algorithm="my-trees", level=0).verified
+
+
+def test_measurements_in_a_journal_are_those_of_this_version_of_a_pass(monkeypatch):
+    case, plan = Case(PROBLEM, "msccl", (2**20,)), Plan("ring", "Simple", f"mine,{LOWERING}")
+    api.add_pass(Mine)
+    before = case.key(plan)
+    assert case.key(plan) == before
+    monkeypatch.setattr("colsynth.pipeline.added.inspect.getsource", lambda _: "other")
+    assert case.key(plan) != before
