@@ -57,9 +57,11 @@ def test_the_python_of_the_guide_runs(tmp_path, monkeypatch, capsys):
     *examples, script = blocks("python.md", "python")
     for code in examples:
         exec(code, {})
-    first, second = capsys.readouterr().out.splitlines()
-    assert float(first.split()[0]) > 0
-    assert second.endswith("seconds")
+    bound, *predicted, last = capsys.readouterr().out.splitlines()
+    assert all(0 < float(line.split()[2]) < float(bound.split()[1]) for line in predicted)
+    assert len(predicted) > 1
+    assert list(Path().glob("*.xml"))
+    assert last.endswith("seconds")
     Path("script.py").write_text(script)
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=True)
     assert float(done.stdout.strip("(),\n")) > 0
