@@ -6,7 +6,7 @@
 
     topology = api.load_topology("dgx-a100", nodes=2)
     problem = api.make_problem(topology, "allreduce")
-    print(api.allreduce_bound(problem).algbw)
+    print(float(api.allreduce_bound(problem).algbw) / 1e9, "GB/s")
     done = api.compile(problem, "msccl", mode="in-place")
     Path("allreduce.xml").write_bytes(done.artefacts[0].data)
     found = api.synthesize(problem, size=64 * 10**6, chunks_per_gpu=4)

@@ -295,7 +295,7 @@ def communicators(problem: Problem, runtime: str) -> tuple[Communicator, ...]:
 
 
 def bound(problem: Problem) -> Bound | FlowBound:
-    """Return the proven optimum of a problem, with the cuts that prove it.
+    """Return the proven optimum of a problem in bytes per second, with the cuts that prove it.
 
     Of an allreduce it is that of equal roots; `allreduce_bound` lets them be anywhere. Of an
     alltoall, scatter or gather it is a `FlowBound`: a bandwidth that no schedule
