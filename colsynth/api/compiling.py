@@ -10,6 +10,7 @@ from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.model import Problem
+from colsynth.pipeline.registry import AUTO
 
 if TYPE_CHECKING:
     from colsynth.compile.files import Watch
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from colsynth.cost import Model
     from colsynth.pipeline.target import Progress
     from colsynth.runtimes.target import Target
-
-AUTO = "auto"
-"""The algorithm that stands for the highest level of search."""
 
 _TIMED = ("ten", "exact")
 """Algorithms whose schedules are made for a size, with a budget of their own."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import Problem, ThreadblockProgram
-from colsynth.pipeline.contract import check_pass
+from colsynth.pipeline.contract import check_pass, is_name
 from colsynth.pipeline.manager import Pipeline
-from colsynth.pipeline.registry import ADDED, ALGORITHMS, DEFAULT
+from colsynth.pipeline.registry import ADDED, ALGORITHMS, AUTO, DEFAULT
 
 
 def add_pass(pass_type: type, algorithm: str | None = None, pipeline: str | None = None) -> None:
@@ -28,8 +28,7 @@ def add_pass(pass_type: type, algorithm: str | None = None, pipeline: str | None
     if algorithm is None or pipeline is None:
         return
     try:
-        if algorithm in ALGORITHMS and algorithm not in ADDED:
-            raise _taken("algorithm", algorithm)
+        _check_name(algorithm)
         Pipeline.from_text(pipeline).check(Problem, ThreadblockProgram)
     except InputError:
         DEFAULT.added.pop(name)
@@ -53,6 +52,15 @@ def _source(pass_type: type) -> str:
     except (OSError, TypeError):
         text = os.urandom(16)
     return hashlib.sha256(text).hexdigest()
+
+
+def _check_name(algorithm: str) -> None:
+    """Refuse a name that no algorithm can have (CS225)."""
+    if algorithm == AUTO or (algorithm in ALGORITHMS and algorithm not in ADDED):
+        raise _taken("algorithm", algorithm)
+    if not is_name(algorithm):
+        phrase = f"an algorithm cannot have the name {algorithm!r}"
+        raise InputError(Diagnostic("CS225", phrase, help="write it in kebab-case, as 'bruck'"))
 
 
 def _taken(kind: str, name: str) -> InputError:

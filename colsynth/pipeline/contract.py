@@ -13,9 +13,14 @@ from colsynth.runtimes.choice import Choice
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _ADVICE = "colsynth.pipeline.interface says what a pass has; 'colsynth guide extending' has one"
+_UNFROZEN = "it is no frozen dataclass; write @dataclass(frozen=True) above the class"
 
 
-@functools.cache
+def is_name(text: str) -> bool:
+    """Whether a text is in kebab-case, as names of passes and algorithms are."""
+    return _NAME.fullmatch(text) is not None
+
+
 def check_pass(pass_type: Any) -> None:
     """Refuse a class that is no pass.
 
@@ -24,19 +29,20 @@ def check_pass(pass_type: Any) -> None:
     InputError
         CS225, naming what is missing or wrong.
     """
-    wrong = _fault(pass_type)
+    wrong = _fault(pass_type) if isinstance(pass_type, type) else _UNFROZEN
     if wrong is not None:
         name = getattr(pass_type, "__name__", repr(pass_type))
         raise InputError(Diagnostic("CS225", f"{name} is no pass: {wrong}", help=_ADVICE))
 
 
-def _fault(pass_type: Any) -> str | None:
+@functools.cache
+def _fault(pass_type: type[Any]) -> str | None:
     """Return what a class lacks to be a pass, None where it is one."""
     params = getattr(pass_type, "__dataclass_params__", None)
-    if not isinstance(pass_type, type) or params is None or not params.frozen:
-        return "it is no frozen dataclass; write @dataclass(frozen=True) above the class"
+    if params is None or not params.frozen:
+        return _UNFROZEN
     name = getattr(pass_type, "name", None)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not is_name(name):
         return 'it needs a name in kebab-case, such as name: ClassVar[str] = "build-ring"'
     for end in ("takes", "gives"):
         if not isinstance(getattr(pass_type, end, None), type):

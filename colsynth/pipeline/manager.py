@@ -207,7 +207,10 @@ def _check_transfers(name: str, program: ChunkProgram) -> None:
     """Refuse transfers that kernels would follow out of their arrays."""
     from colsynth.verify.transfers import fault_of_transfers
 
-    fault = fault_of_transfers(program)
+    try:
+        fault = fault_of_transfers(program)
+    except (AttributeError, TypeError, ValueError, OverflowError) as wrong:
+        fault = f"ranks, chunks and waits of its transfers must be integers: {wrong}"
     if fault is not None:
         phrase = f"pass {name!r} gave a ChunkProgram that breaks a promise"
         raise DefectError(Diagnostic("CS902", phrase, notes=(fault,)))

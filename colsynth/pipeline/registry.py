@@ -76,6 +76,9 @@ ALGORITHMS = {
 }
 """The pipeline of each algorithm, from a Problem to a ThreadblockProgram."""
 
+AUTO = "auto"
+"""The algorithm that stands for the highest level of search."""
+
 ADDED: set[str] = set()
 """The algorithms that users added to this process (`colsynth.pipeline.added`)."""
 

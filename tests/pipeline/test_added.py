@@ -68,6 +68,7 @@ def test_an_algorithm_that_was_added_is_compiled_and_compared():
     ("pass_type", "said"),
     [
         (dict, "no frozen dataclass"),
+        ([Mine], "no frozen dataclass"),
         (dataclass(type("Loose", (), {"name": "mine"})), "no frozen dataclass"),
         (Mine(), "no frozen dataclass"),
         (changed(name=None), "name in kebab-case"),
@@ -100,6 +101,9 @@ def test_options_that_text_cannot_spell_are_refused():
     ("algorithm", "pipeline", "code"),
     [
         ("ring", f"mine,{LOWERING}", "CS225"),
+        ("auto", f"mine,{LOWERING}", "CS225"),
+        ("My trees", f"mine,{LOWERING}", "CS225"),
+        ("", f"mine,{LOWERING}", "CS225"),
         ("my-trees", None, "CS217"),
         (None, f"mine,{LOWERING}", "CS217"),
         ("my-trees", "mine,order-transfres", "CS202"),
@@ -130,6 +134,9 @@ def test_a_class_of_the_registry_that_cannot_be_loaded_is_named():
         ({"count": 0}, "one chunk or more"),
         ({"after": (10**6,)}, "earlier transfers only"),
         ({"after": (0,)}, "only for transfers into its source"),
+        ({"source": None}, "must be integers"),
+        ({"chunk": 2**70}, "must be integers"),
+        ({"after": None}, "must be integers"),
         (None, "holds no transfers"),
     ],
 )
