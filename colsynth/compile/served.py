@@ -197,9 +197,12 @@ class _Duel:
         return replace(found, max_bytes=self._called(end) - 1, notes=(*found.notes, note))
 
     def _called(self, size: int) -> int:
-        """Return the bytes of a call of this size; ranges that begin or end at it hold those."""
+        """Return the bytes of a call of this size; ranges that begin or end at it hold those.
+
+        A size so small that its call is empty stands for itself.
+        """
         problem = self.case.problem
-        return called_size(size, problem.collective, problem.topology.size)
+        return called_size(size, problem.collective, problem.topology.size) or size
 
     def _held(self, sizes: Sequence[int]) -> int:
         """Return the place of the last size that is served, if the first one is."""

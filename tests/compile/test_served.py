@@ -9,10 +9,13 @@ from random import Random
 import pytest
 
 from colsynth import api
-from colsynth.compile.served import SLOWER
+from colsynth.bounds.runtime import RuntimeBound
+from colsynth.compile.served import SLOWER, served
 from colsynth.errors import ColsynthError
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.selection import LARGE, usual_size
+from colsynth.search.case import Case
+from colsynth.search.library import Library
 from colsynth.simulate import simulate
 
 MACHINES = ("dgx-a100", 1), ("dgx-a100", 2), ("mi300x", 1), ("ndv2", 2), ("ring:6", None)
@@ -148,6 +151,21 @@ def test_calls_of_the_size_use_the_file_where_ranks_cannot_share_it(collective):
     assert done.taken().takes(1 << 20)
     assert done.predicted
     assert not any("uses the file" in note for note in done.notes)
+
+
+def test_a_range_never_ends_before_the_first_byte(monkeypatch):
+    """Five ranks share no 64 bytes: nccl-tests then calls with none."""
+
+    def fastest(_library, size):
+        return (1.0 if size <= 16 else 1e-9), "ring"
+
+    monkeypatch.setattr(Library, "fastest", fastest)
+    problem = problem_of("ring:5", None, "allgather")
+    case = Case(problem, "msccl", (16,))
+    done = api.compile(problem, "msccl", algorithm="ring", level=0, several=False)
+    floor = RuntimeBound(16, "Simple", 0.0, 0.0, 0.0)
+    found = served(done.artefacts[0].program, case, Library(case), {}, floor)
+    assert found.max_bytes == 63
 
 
 def test_a_second_process_changes_nothing():
