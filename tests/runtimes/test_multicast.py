@@ -75,8 +75,8 @@ def test_any_number_of_gpus_serves_messages_of_any_size(star):
 def test_smaller_iterations_let_the_roles_work_side_by_side(star):
     """Their number follows the unit; what each moves fits scratch `DEPTH` times."""
     topology = star(4)
-    times = {}
-    for unit in (0, 1 << 15, 1 << 11):
+    times, files = {}, {}
+    for unit in (0, 1 << 15, 1 << 11, 1 << 30):
         passes = f"build-multicast{{instances=2,unit={unit}}}"
         done = compiled(topology, "allreduce", algorithm=None, passes=passes, several=False)
         (file,) = done.artefacts
@@ -89,13 +89,15 @@ def test_smaller_iterations_let_the_roles_work_side_by_side(star):
         }
         (loop,) = loops
         assert loop * plan["gpus"][0]["scratch_chunks"] * DEPTH == SCRATCH_BYTES
-        if unit:
+        files[unit] = file.data
+        if 0 < unit < 1 << 30:
             assert loop == max(unit, 1 << 14)  # 65,535 iterations of 4 GiB
         assert done.verified
         assert read(file.data, PROFILE, file="plan").program.gpus == file.program.gpus
         times[unit] = simulate(file.program, topology, PROFILE, (1 << 20, 1 << 30))
     assert times[1 << 15][0].seconds < times[0][0].seconds
     assert times[1 << 11][1].seconds > times[0][1].seconds
+    assert files[1 << 30] == files[0]  # there is room for no more
 
 
 def test_many_gpus_meet_in_groups(star):

@@ -50,11 +50,12 @@ def scratch_of(unit: int, chunks: int) -> int:
     Parameters
     ----------
     unit : int
-        Bytes; 0 for as many as there is room for.
+        Bytes; 0 for as many as there is room for, which more do not exceed.
     chunks : int
         That the program uses.
     """
-    most = unit or CREDITS * LARGEST_UNIT // DEPTH
+    room = CREDITS * LARGEST_UNIT // DEPTH
+    most = min(unit or room, room)
     return 1 << (max(chunks, -(-SCRATCH_BYTES // (DEPTH * most))) - 1).bit_length()
 
 
