@@ -35,12 +35,15 @@ def shared_switch(topology: Topology) -> SharedSwitch | None:
 
     All GPUs must be in one box: boxes joined by such switches alone are not served.
     """
+    if len(topology.boxes) != 1 or topology.size < 2:
+        return None
     found = []
     for number, node in enumerate(topology.nodes):
+        if not set(node.capabilities) >= _WORDS:
+            continue
         ends = [(gpu, number) for gpu in topology.ranks]
         pairs = [*ends, *((number, gpu) for gpu, _ in ends)]
-        capable = set(node.capabilities) >= _WORDS and len(topology.boxes) == 1
-        if capable and len(ends) > 1 and all(pair in topology.link_between for pair in pairs):
+        if all(pair in topology.link_between for pair in pairs):
             links = [topology.links[topology.link_between[pair]] for pair in pairs]
             slowest = min(link.bandwidth for link in links)
             latency = 2 * max(Fraction(link.latency) for link in links)
