@@ -5,8 +5,8 @@ Three limits of the simulator's model, each a proof by counting:
 - **Links.** The bottleneck cut, where every link has the share of its bandwidth that protocols
   leave, and data the share of the bytes on the wire that the protocol leaves. The last byte arrives
   a hop after it was sent, and receivers are busy with the last calls (`latency`). Where files can
-  let a switch multicast and reduce, an allreduce has the optimum over it: each GPU sends and
-  receives the message once.
+  let a switch multicast and reduce, an allreduce has what links allow over it: each GPU sends and
+  receives the message once, and its shard of the sums besides (`switch_rate`).
 - **Threadblocks.** On average, every GPU receives and sends some bytes, and adds some up. A
   threadblock moves so many per second, with a step for each call, and only so many are resident; a
   file that asks for more may not fit a GPU, and is not bounded. The first call to receive begins a
