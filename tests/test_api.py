@@ -386,6 +386,8 @@ def test_other_objects_than_topologies_and_whole_bytes_are_refused():
         (lambda: api.pass_names(passes=5), "CS200.*passes takes text"),
         (lambda: api.compare(PLAIN, [1024], algorithms=[5]), "CS200.*algorithms takes names"),
         (lambda: api.survey(PLAIN, 5), "CS200.*write failures='links:1'"),
+        (lambda: api.survey(PLAIN, None), "CS200.*write failures='links:1'"),
+        (lambda: api.damage(RING, degraded=[5]), "CS200.*degraded takes names"),
         (lambda: api.verify("x.xml", "msccl"), "CS200.*takes the bytes of a file, not 'x.xml'"),
         (lambda: api.simulate("x.xml", "msccl", RING, [1]), "CS200.*read_bytes"),
         (lambda: api.executable(b"", RING), "CS200.*executable takes a source"),
@@ -395,6 +397,12 @@ def test_other_objects_than_topologies_and_whole_bytes_are_refused():
         (lambda: api.read_schedule(None), "CS200.*read_schedule takes the name of a file"),
         (lambda: api.read_sketch(5, RING), "CS200.*read_sketch takes the name of a file"),
         (lambda: api.write_bundle(PLAIN, "x"), "CS200.*api.tune returns one"),
+        (
+            lambda: api.write_bundle(
+                api.tune(RING, ["allgather"], "msccl", [1 << 20], algorithms=["ring"], budget=1), 5
+            ),
+            "CS200.*write_bundle takes the name of a file",
+        ),
         (lambda: api.load_topology("dgx-a100", settings=["nics=4"]), "CS123.*settings={"),
     ],
 )

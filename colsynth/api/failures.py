@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colsynth.api.given import (
+    require_kind,
     require_model,
+    require_names,
     require_problem,
     require_several,
     require_text,
@@ -67,10 +69,10 @@ def damage(
     require_topology(topology, "damage")
     failures = read_failures(
         topology,
-        links=require_several("links", links, "['A-B']"),
+        links=require_names("links", links, "['A-B']"),
         gpus=[str(gpu) for gpu in require_several("gpus", gpus, "[0]")],
-        nics=require_several("nics", nics, "['A']"),
-        degraded=require_several("degraded", degraded, "['A-B=50%']"),
+        nics=require_names("nics", nics, "['A']"),
+        degraded=require_names("degraded", degraded, "['A-B=50%']"),
     )
     return apply_failures(topology, failures)
 
@@ -135,7 +137,7 @@ def survey(
     require_problem(problem, "survey")
     require_model(model)
     require_jobs(jobs)
-    require_text("failures", failures, "links:1")
+    require_kind(failures, str, "failures takes text", "write failures='links:1'")
     require_text("algorithm", algorithm, "forest")
     kinds = read_kinds(failures)
     library = profile(runtime)

@@ -77,6 +77,14 @@ def require_several(name: str, given: Iterable[Item], example: str) -> list[Item
     return list(given)
 
 
+def require_names(name: str, given: Iterable[str], example: str) -> list[str]:
+    """Return the names of a sequence; refuse other items, and a lone name (CS200)."""
+    names = require_several(name, given, example)
+    for item in names:
+        require_kind(item, str, f"{name} takes names", f"write {name}={example}")
+    return names
+
+
 def plain(given: Given) -> Given:
     """Return an integer of numpy as an int, which neither overflows nor lacks methods of ints."""
     return int(given) if is_whole(given) else given  # type: ignore[return-value]

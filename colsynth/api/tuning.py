@@ -10,6 +10,8 @@ from colsynth.api.given import (
     plain,
     require_kind,
     require_model,
+    require_names,
+    require_path,
     require_problem,
     require_several,
     require_topology,
@@ -158,12 +160,7 @@ def tune(
 
 def _named(algorithms: Sequence[str] | None) -> list[str] | None:
     """Return algorithms that were named, None for all."""
-    if algorithms is None:
-        return None
-    names = require_several("algorithms", algorithms, "['ring']")
-    for name in names:
-        require_kind(name, str, "algorithms takes names", "write algorithms=['ring']")
-    return names
+    return None if algorithms is None else require_names("algorithms", algorithms, "['ring']")
 
 
 def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> None:
@@ -178,5 +175,6 @@ def write_bundle(bundle: Bundle, path: str | Path, *, force: bool = False) -> No
     from colsynth.tuning import Bundle, publish, refuse_to_replace
 
     require_kind(bundle, Bundle, "write_bundle takes a bundle", "api.tune returns one")
-    refuse_to_replace(Path(path), force)
-    publish(bundle, Path(path), replace=force)
+    place = require_path(path, "write_bundle")
+    refuse_to_replace(place, force)
+    publish(bundle, place, replace=force)
