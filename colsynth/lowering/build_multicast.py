@@ -9,6 +9,7 @@ from colsynth.cost.shared_switch import SERVED, STORES_SINCE, shared_switch
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.emit import header_of
 from colsynth.lowering.refusals import over_limit
+from colsynth.lowering.spell_dependencies import fitted_to
 from colsynth.model import ChunkProgram, Collective, Gpu, Header, Problem, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
@@ -33,7 +34,8 @@ class BuildMulticast:
     ----------
     instances : int
         Parts of every shard, each with its own threadblocks; 0 is the power of two with which the
-        most threadblocks that copy stay resident.
+        most threadblocks that copy stay resident, of those that leave chunks enough bytes in the
+        largest message.
     unit : int
         Most bytes of a chunk in an iteration, taken down to a power of two; 0 is as many as scratch
         has room for. More where the runtime could not count the iterations otherwise. Threadblocks
@@ -64,20 +66,19 @@ class BuildMulticast:
             CS311: another collective; CS312: no switch that all GPUs share multicasts and
             reduces.
         LimitError
-            CS323: files of the runtime cannot say it; CS402: too many threadblocks.
+            CS323: files of the runtime cannot say it; CS402: too many threadblocks; CS222: the
+            largest message has fewer bytes than its chunks need.
         """
         from colsynth.runtimes.plans.multicast import GROUPS, Teams, scratch_of
 
         _require(value, target)
         ranks, profile = value.topology.size, target.profile
-        teams = self.instances or max(_TEAMS, key=lambda k: (k * _groups(ranks, k, profile), k))
+        teams = self.instances or _most_teams(value, target)
         count = _groups(ranks, teams, profile) or -(-ranks // GROUPS)
         blocks = teams * (2 * count + 1)
         if blocks > profile.max_threadblocks:
             raise over_limit("threadblocks", blocks, profile.max_threadblocks, profile)
-        chunks = ranks * teams
-        if value.collective is Collective.ALLREDUCE:  # any number, so one that divides messages
-            chunks = 1 << (chunks - 1).bit_length()
+        chunks = _chunks(value, teams)
         if chunks > profile.max_offset:
             raise over_limit("chunks per buffer", chunks, profile.max_offset, profile)
         sharded_in = value.collective is Collective.ALLGATHER
@@ -95,7 +96,7 @@ class BuildMulticast:
             )
             for rank in range(ranks)
         )
-        return ThreadblockProgram(header, gpus)
+        return fitted_to(ThreadblockProgram(header, gpus), target)
 
     def _within(self, header: Header, profile: Profile) -> int:
         """Return a unit with which the runtime can count the iterations of the largest message."""
@@ -103,6 +104,23 @@ class BuildMulticast:
             return self.unit
         least = -(-header.max_bytes // (header.chunks * profile.max_tiles))
         return max(self.unit, 1 << (least - 1).bit_length())
+
+
+def _chunks(problem: Problem, teams: int) -> int:
+    """Return into how many chunks so many teams cut the message."""
+    chunks = problem.topology.size * teams
+    if problem.collective is Collective.ALLREDUCE:  # any number, so one that divides messages
+        chunks = 1 << (chunks - 1).bit_length()
+    return chunks
+
+
+def _most_teams(problem: Problem, target: Target) -> int:
+    """Return the teams with the most threadblocks that copy, of those that the message allows."""
+    from colsynth.runtimes.plans.shape import ALIGNED
+
+    ranks, most = problem.topology.size, target.max_bytes
+    allowed = [k for k in _TEAMS if most is None or ALIGNED * _chunks(problem, k) <= most]
+    return max(allowed or _TEAMS[:1], key=lambda k: (k * _groups(ranks, k, target.profile), k))
 
 
 def _groups(ranks: int, teams: int, profile: Profile) -> int:

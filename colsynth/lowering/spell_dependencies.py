@@ -51,13 +51,19 @@ class SpellDependencies:
         """
         program = _spelt(value)
         if target.profile.plans:
-            program = _fitted(program, target)
+            program = fitted_to(program, target)
         _check_limits(program, target.profile)
         return program
 
 
-def _fitted(program: ThreadblockProgram, target: Target) -> ThreadblockProgram:
-    """Return a program with the byte range that its plan can serve (CS222 where that is less)."""
+def fitted_to(program: ThreadblockProgram, target: Target) -> ThreadblockProgram:
+    """Return a program with the byte range that its plan can serve.
+
+    Raises
+    ------
+    LimitError
+        CS222: that is less than the target asks for.
+    """
     from colsynth.runtimes.plans.shape import ALIGNED, fitted
 
     found = fitted(program)

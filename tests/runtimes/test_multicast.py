@@ -13,6 +13,7 @@ from colsynth.errors import ColsynthError
 from colsynth.runtimes import profile
 from colsynth.runtimes.plans.form import SCRATCH_BYTES
 from colsynth.runtimes.plans.multicast import DEPTH, Teams
+from colsynth.runtimes.plans.shape import CREDITS, LARGEST_UNIT
 from colsynth.runtimes.schedules import read, write
 from colsynth.simulate import simulate
 from colsynth.verify import verify_bytes
@@ -98,6 +99,34 @@ def test_smaller_iterations_let_the_roles_work_side_by_side(star):
     assert times[1 << 15][0].seconds < times[0][0].seconds
     assert times[1 << 11][1].seconds > times[0][1].seconds
     assert files[1 << 30] == files[0]  # there is room for no more
+
+
+def test_an_iteration_has_no_more_than_threadblocks_may_move(star):
+    """A larger unit counts as the largest; the file says so, and is read back as it was."""
+    for unit in (1 << 20, 1 << 30):
+        passes = f"build-multicast{{instances=1,unit={unit}}}"
+        done = compiled(star(3), "allreduce", algorithm=None, passes=passes, several=False)
+        (file,) = done.artefacts
+        scratch = {gpu.scratch_chunks for gpu in file.program.gpus}
+        assert scratch == {SCRATCH_BYTES // (CREDITS * LARGEST_UNIT)}
+        assert read(file.data, PROFILE, file="plan").program.gpus == file.program.gpus
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_small_messages_have_fewer_chunks(star, collective):
+    """Chunks have 16 bytes at least."""
+    for largest in (1024, 300):
+        (file,) = compiled(star(9), collective, max_bytes=largest, several=False).artefacts
+        header = file.program.header
+        assert 16 * header.chunks <= header.min_bytes <= header.max_bytes == largest
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize(("largest", "asked"), [(100, {}), (1024, {"instances": 8})])
+def test_messages_below_the_chunks_of_a_plan_are_refused(star, collective, largest, asked):
+    with pytest.raises(ColsynthError) as caught:
+        compiled(star(9), collective, max_bytes=largest, several=False, **asked)
+    assert caught.value.diagnostic.code == "CS222"
 
 
 def test_many_gpus_meet_in_groups(star):

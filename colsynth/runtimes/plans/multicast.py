@@ -54,8 +54,8 @@ def scratch_of(unit: int, chunks: int) -> int:
     chunks : int
         That the program uses.
     """
-    room = CREDITS * LARGEST_UNIT // DEPTH
-    most = min(unit or room, room)
+    largest = CREDITS * LARGEST_UNIT // DEPTH
+    most = min(unit or largest, largest)
     return 1 << (max(chunks, -(-SCRATCH_BYTES // (DEPTH * most))) - 1).bit_length()
 
 
