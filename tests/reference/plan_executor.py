@@ -39,7 +39,7 @@ class Executor:
         self.double = plan.get("use_double_scratch_buffer", False)
         room = (64 << 20) // shrink // (2 if self.double else 1)
         self.gpus = plan["gpus"]
-        self.slot = room // GRAIN // max(g["scratch_chunks"] for g in self.gpus)
+        self.slots = [room // GRAIN // max(1, g["scratch_chunks"]) for g in self.gpus]
         assert plan.get("reuse_resources")
         self.half = 2 * room // GRAIN
         self.scratch = [np.zeros(2 * self.half, np.int64) for _ in self.gpus]
@@ -206,12 +206,17 @@ class Executor:
             call = self.calls[self.launch[t["rank"]]]
             array = call[0 if kind == "i" else 1][rank]
             return array, None, operand["index"] * self.chunk + offset, length
-        first = operand["index"] * min(self.chunk, self.slot) + offset % self.slot
+        slot = self._slot(t)
+        first = operand["index"] * min(self.chunk, slot) + offset % slot
         if packets:
             first *= 2
         if self.double and self.launch[t["rank"]] % 2:
             first += self.half
         return self.scratch[rank], self.flag[rank], first, length
+
+    def _slot(self, t):
+        """Return the length of a slot as the rank that executes an operation counts it."""
+        return self.slots[t.get("by", t["rank"])]
 
     def _half(self, t, count):
         """Return which elements are this thread's."""
@@ -226,7 +231,7 @@ class Executor:
                 # The handler wraps as the target at the same place would (contract T1).
                 other = op["dst_buff"][k] if k < len(op["dst_buff"]) else {}
                 wraps = other.get("type") == "s" or other.get("buffer_id") == 2
-                shift = offset % self.slot if wraps else offset
+                shift = offset % self._slot(t) if wraps else offset
                 array, flags, first, length = self._where(t, op, operand, 0, unit, False)
                 src.append((array, flags, first + shift, min(length, dst[0][3])))
                 continue
@@ -257,7 +262,7 @@ class Executor:
             kind, ranks = operand.get("type"), [t["rank"]]
             if "switch_channel_id" in operand:
                 kind, ranks = groups[mine["channel_ids"][operand["switch_channel_id"]]]
-            places = [{**t, "rank": rank} for rank in ranks]
+            places = [{**t, "rank": rank, "by": t["rank"]} for rank in ranks]
             one = {**at, "type": kind}
             ends.append([self._where(p, op, one, offset, unit, False) for p in places])
         for e in self._half(t, ends[1][0][3]):

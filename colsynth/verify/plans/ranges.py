@@ -8,7 +8,7 @@ from colsynth.model import Severity
 from colsynth.runtimes.plans.form import SCRATCH_BYTES, Plan, scratch_stride
 from colsynth.runtimes.rules import Findings
 from colsynth.units import plural
-from colsynth.verify.plans.lists import TYPES
+from colsynth.verify.plans.lists import TYPES, switch_groups
 
 _REUSED_BYTES = 2**32
 """Offsets and sizes are 32-bit numbers (contract 3)."""
@@ -60,6 +60,7 @@ def lint_range(plan: Plan, findings: Findings) -> None:
         findings.add("P15", text, level=Severity.WARNING)
     if not plan.reuse_resources:
         return
+    _lint_slots(plan, min(most, _REUSED_BYTES) // chunks, findings)
     for rank, gpu in enumerate(plan.gpus):
         bare = [op for b in gpu.threadblocks for op in b.ops if op.name != "pipeline"]
         touched = any(o.type == "s" or o.buffer_id is not None for op in bare for o in op.dst_buff)
@@ -69,3 +70,21 @@ def lint_range(plan: Plan, findings: Findings) -> None:
             text = f"a chunk of {aligned} bytes needs more than the {stride} bytes of a slot"
             findings.add("P15", f"{text} ({SCRATCH_BYTES >> 20} MiB of scratch)", rank)
             return
+
+
+def _lint_slots(plan: Plan, chunk: int, findings: Findings) -> None:
+    """Check that chunks of scratch lie at a peer where they lie here (contract 3 and 6.2).
+
+    Offsets are those of the rank that executes the operation. Its slots are as long as its own
+    number of scratch chunks allows, and no slot is longer than a chunk.
+    """
+    long = [scratch_stride(plan, gpu) for gpu in plan.gpus]
+    for rank, gpu in enumerate(plan.gpus):
+        reached = {buffer.rank for buffer in gpu.remote_buffers if buffer.type == "s"}
+        reached |= {r for kind, group in switch_groups(gpu) if kind == "s" for r in group.ranks}
+        for peer in sorted(reached):
+            slots = long[rank], long[peer]
+            if slots[0] != slots[1] and chunk > min(slots):
+                text = f"slots of scratch have {slots[0]} bytes here and {slots[1]} at rank {peer}"
+                findings.add("P15", f"{text}: it reaches other bytes there than it means", rank)
+                return

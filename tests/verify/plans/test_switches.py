@@ -90,6 +90,21 @@ def test_plans_over_switches_are_executed(collective):
     assert all(right(plan(collective), seed) for seed in range(3))
 
 
+@pytest.mark.parametrize("chunks", [8, 32])
+def test_slots_are_equally_long_at_all_ranks_unless_chunks_are_shorter(chunks):
+    """A rank counts with its own slots what it reaches at others."""
+    made = plan()
+    made["gpus"][1]["scratch_chunks"] = chunks
+    slot = (64 << 20) // 32
+    short = {**made, "max_message_size": RANKS * slot}
+    if chunks == 8:
+        assert verified(short).errors == ()
+        assert {finding.rule for finding in verified(made).errors} == {"P15"}
+        assert not right(made, 0)
+    else:
+        assert "P15" in {finding.rule for finding in verified(made).errors}
+
+
 def body(made, rank=1):
     return made["gpus"][rank]["threadblocks"][0]["ops"][0]["ops"]
 
