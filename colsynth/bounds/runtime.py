@@ -165,7 +165,8 @@ def _threadblock_time(limit: Latency, size: int, switched: bool) -> float:
     if profile.fuses:
         return limit.hop + arriving
     calls = max(0.0, moved / profile.tile_bytes[protocol] - 2) * limit.step
-    busy = min(limit.hop, limit.step) + calls + moved / rate + each * added / local_rate
+    summed = each * added * (1 + (ranks - 2) * limit.model.operand) / (ranks - 1)
+    busy = min(limit.hop, limit.step) + calls + moved / rate + summed / local_rate
     return max(limit.hop + arriving, busy)
 
 

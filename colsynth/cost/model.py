@@ -30,6 +30,9 @@ class Model:
         What one threadblock sends or receives, GB/s of payload, by protocol.
     local_rate : mapping
         What one threadblock copies or adds within its GPU, GB/s, by protocol.
+    operand : float
+        What each further operand of a sum takes, where a runtime adds up several in one go, as a
+        share of a sum of two.
     launch : mapping
         Microseconds from the call to the first step and after the last, by protocol.
     step : mapping
@@ -56,6 +59,7 @@ class Model:
     payload: Mapping[str, float]
     rate: Mapping[str, float]
     local_rate: Mapping[str, float]
+    operand: float
     launch: Mapping[str, float]
     step: Mapping[str, float]
     hop: Mapping[str, float]
@@ -122,6 +126,7 @@ def ideal_model() -> Model:
         payload=same(1.0),
         rate=same(float("inf")),
         local_rate=same(float("inf")),
+        operand=1.0,
         launch=same(0.0),
         step=same(0.0),
         hop=same(0.0),

@@ -26,6 +26,7 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "payload": _SHARE,
     "rate": _RATE,
     "local_rate": _RATE,
+    "operand": _SHARE,
     "slices": (1, 64, "a whole number from 1 to 64"),
     "least_slice": (1, 2**30, "a whole number of bytes from 1 to 2**30"),
 }

@@ -27,6 +27,7 @@ from colsynth.lowering.allocation import Limits, PlacedThreadblock
 from colsynth.lowering.balanced import link_loads
 from colsynth.lowering.columns import Columns, Ints, rows
 from colsynth.lowering.hazards import Waits
+from colsynth.lowering.joined_sums import continues
 from colsynth.model import ChunkProgram
 from colsynth.runtimes.target import Target
 
@@ -70,8 +71,7 @@ class Timetable:
             return None
         many, period = found
         local, group = self.columns.local, self._group
-        ticks = self._ticks(many)
-        duration = self.columns.count * ticks[group]
+        duration = np.where(local, self._work, self.columns.count * self._ticks(many)[group])
         slices = model_of(self.target).slices[self.target.protocol]
         late = np.where(local, 0, duration // slices)
         first, other = self._needs
@@ -156,13 +156,22 @@ class Timetable:
         return chunks
 
     @cached_property
+    def _work(self) -> Ints:
+        """The ticks that each transfer needs of its threadblocks where no link slows it down."""
+        model, protocol, columns = model_of(self.target), self.target.protocol, self.columns
+        slower = exact(model.rate[protocol]) / exact(model.local_rate[protocol])
+        shares = exact(1.0), exact(model.operand)
+        alone, further = (max(1, int(_TICKS * share * slower)) for share in shares)
+        inside = continues(columns)[columns.first_op]
+        ticks = np.where(columns.local, np.where(inside, further, alone), _TICKS)
+        work: Ints = columns.count * ticks
+        return work
+
+    @cached_property
     def _loads(self) -> Ints:
         """The ticks that each group needs of its threadblocks."""
-        model, protocol = model_of(self.target), self.target.protocol
-        slower = exact(model.rate[protocol]) / exact(model.local_rate[protocol])
-        ticks = np.full(len(self._chunks), _TICKS)
-        ticks[len(self._pairs[0]) :] = max(1, int(_TICKS * slower))
-        loads: Ints = self._chunks * ticks
+        loads = np.zeros(len(self._chunks), dtype=np.int64)
+        np.add.at(loads, self._group, self._work)
         return loads
 
     @cached_property

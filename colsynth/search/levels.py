@@ -17,8 +17,11 @@ OWN = ("forest", "roots", "bfb", "ten", "exact", "relays")
 PATTERNS = tuple(name for name in ALGORITHMS if name not in OWN and name not in ADDED)
 """All others, which follow a fixed pattern."""
 
-BASELINES = tuple(name for name in PATTERNS if name not in ("rails", "pipelined"))
-"""The patterns of libraries; the others are colsynth's own."""
+OTHER_PATTERNS = ("rails", "pipelined")
+"""Patterns of our own."""
+
+BASELINES = tuple(name for name in PATTERNS if name not in OTHER_PATTERNS)
+"""The patterns of libraries."""
 
 TIMED = "ten"
 """The algorithm of timed schedules, which may be for one size or for large messages."""

@@ -16,9 +16,10 @@ from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
 from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.levels import (
+    BASELINES,
     LATE,
     LEVELS,
-    PATTERNS,
+    OTHER_PATTERNS,
     RELAYED,
     TIMED,
     Level,
@@ -253,6 +254,17 @@ class Quest:
         searcher.sweep(names)
         searcher.climb()
 
+    def _sweep_patterns(self) -> None:
+        """Vary the best pattern of libraries too, and the best of our own, where they are close.
+
+        One alone may hide the other: a ring gains by copies what rails gain by joined sums.
+        """
+        searcher = self.searcher
+        for names in (BASELINES, OTHER_PATTERNS):
+            rival = searcher.best(*names)
+            if rival and searcher.ratio(rival, searcher.best() or rival) <= self._case.close:
+                searcher.sweep(names)
+
     def sweep(self, ahead: Beside[Seen] | None = None, *, anything: bool) -> None:
         """Vary the first algorithm; try the others too if the best is far from the floor.
 
@@ -270,7 +282,5 @@ class Quest:
             searcher.vary_protocol()
             but = needless(searcher.best(), searcher.workshop, self.optimum)
             searcher.sweep(tuple(ALGORITHMS), but)
-            rival = searcher.best(*PATTERNS)
-            if rival and searcher.ratio(rival, searcher.best() or rival) <= self._case.close:
-                searcher.sweep(PATTERNS)
+            self._sweep_patterns()
         searcher.vary_protocol()

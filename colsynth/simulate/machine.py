@@ -14,7 +14,7 @@ from colsynth.cost.pair_routes import pair_routes
 from colsynth.cost.usable import speed_of
 from colsynth.model import RECEIVES, SENDS, ThreadblockProgram, Topology
 from colsynth.simulate.executable import check, require_ranks
-from colsynth.simulate.steps import FOLDED, Steps, Unit, steps_of
+from colsynth.simulate.steps import Steps, Unit, steps_of
 
 if TYPE_CHECKING:
     from colsynth.runtimes.profile import Profile
@@ -100,6 +100,7 @@ def build(
     for unit in np.flatnonzero(extra).tolist():
         peer, channel = steps.table.folds[int(steps.row[unit])][steps.extra[unit]]
         incoming[unit] = number[peer, blocks[steps.block[unit]][0], channel]
+    further = steps.joined | extra
     sending, receiving = (steps.table.among(kinds)[steps.row] for kinds in (SENDS, RECEIVES))
     return Machine(
         program=program,
@@ -115,10 +116,10 @@ def build(
         signals=(steps.table.signals[steps.row] > 0) & ~extra,
         ordinal=steps.ordinal,
         # Nanoseconds that a call keeps its threadblock beside moving data.
-        busy=np.where(steps.joined | extra, 0.0, 1e3 * model.step[protocol]),
+        busy=np.where(further, 0.0, 1e3 * model.step[protocol]),
         # Bytes per nanosecond of what sends nothing.
         speed=np.where(receiving, model.rate[protocol], model.local_rate[protocol])
-        / np.where(extra, FOLDED, 1.0),
+        / np.where(further, model.operand, 1.0),
         wait_first=steps.wait_first,
         wait_block=steps.wait_block.astype(np.int32),
         wait_ordinal=steps.wait_ordinal,

@@ -13,12 +13,6 @@ from colsynth.runtimes.long_sums import joined
 
 Ints = NDArray[np.int64]
 
-FOLDED = 1 / 3
-"""Time of a further message in a sum, in that of a message that is received and added.
-
-U: that one reads two buffers and writes one, and a further message is one more buffer to read.
-"""
-
 
 class Unit(NamedTuple):
     """A step other than a nop.

@@ -99,7 +99,7 @@ def test_compile_tells_of_it():
 
 
 def test_it_says_which_limit_binds():
-    problem = api.make_problem(api.load_topology("dgx-h100"), "allreduce")
+    problem = api.make_problem(api.load_topology("dgx-b200"), "allreduce")
     small, *_, large = bounds(problem, "rccl")
     assert (small.binds, large.binds) == ("latency", "threadblocks")
     assert bounds(problem, "msccl")[-1].binds == "links"
@@ -108,14 +108,19 @@ def test_it_says_which_limit_binds():
 
 
 def test_it_is_the_sum_that_is_said():
-    """Seven eighths twice out and twice in, and added once, by 64 threadblocks of 12 GB/s."""
+    """Seven eighths twice out and twice in, and added once, by 64 threadblocks of 12 GB/s.
+
+    Of the seven sums of a byte, six may be further operands of the first.
+    """
     problem = api.make_problem(api.load_topology("dgx-h100"), "allreduce")
     model = default_model(profile("rccl"))
     (found,) = bounds(problem, "rccl", (1 << 30,))
     begun = (model.launch["Simple"] + model.step["Simple"]) / 1e6
     moved = (1 << 30) * 7 / 8 / 64
     calls = 2 * moved * 2 / (1 << 21)  # of 2 MiB at most, to receive and to send, 1 us each
-    assert found.threadblocks == pytest.approx(begun + moved * 5 / 12e9 + (calls - 1) * 1e-6)
+    added = (1 + 6 * model.operand) / 7
+    expected = begun + moved * (4 + added) / 12e9 + (calls - 1) * 1e-6
+    assert found.threadblocks == pytest.approx(expected)
     hop = (model.hop["Simple"] + 0.7) / 1e6
     assert found.links == pytest.approx(begun + (1 << 30) / (1800 / 7 * 0.75e9) + hop)
 

@@ -105,26 +105,28 @@ class Block:
         for wait in waits:
             theirs = world.flags.setdefault((self.rank, wait.threadblock), [])
             yield "at", lambda theirs=theirs, wait=wait: first_flag(theirs, (tile, wait.step))
-        begin = 0.0 if joined and not waits else 1e3 * world.model.step[world.protocol]
+        further = joined and not waits
+        begin = 0.0 if further else 1e3 * world.model.step[world.protocol]
+        share = world.model.operand if further else 1.0
         extra = 1e3 * world.model.wait if waits else 0.0
         left = step.count
         while True:
             chunks = min(world.group, left)
-            yield from self.call(step.op, chunks * tile_bytes, begin, extra)
+            yield from self.call(step.op, chunks * tile_bytes, begin, extra, share)
             left, extra = left - chunks, 0.0
             if not left:
                 break
 
-    def call(self, op, whole, begin, extra):
+    def call(self, op, whole, begin, extra, share):
         model, p = self.world.model, self.world.protocol
         parts = model.slices[p] if op in SENDS | RECEIVES else 1
         width = max(math.ceil(whole / parts), model.least_slice[p]) if parts > 1 else whole
         for part in range(parts):
             size = max(0.0, min(width, whole - part * width))
             fixed = (begin if whole else 0.0) + extra if part == 0 else 0.0
-            yield from self.part(op, size, fixed)
+            yield from self.part(op, size, fixed, share)
 
-    def part(self, op, size, fixed):
+    def part(self, op, size, fixed, share):
         model, p = self.world.model, self.world.protocol
         if op in RECEIVES:
             yield "at", lambda: nth(self.into.arrived, self.taken)
@@ -132,7 +134,8 @@ class Block:
             yield "at", lambda: nth(self.out.freed, self.sent - self.world.slots)
         yield "for", fixed
         if op not in SENDS:
-            yield "for", size / (model.rate if op in RECEIVES else model.local_rate)[p]
+            rate = (model.rate if op in RECEIVES else model.local_rate)[p]
+            yield "for", share * size / rate
         elif size:
             yield "move", self.out, size
         now = yield "now"
@@ -151,6 +154,7 @@ def joins(before, step):
         and before.op == step.op == "re"
         and not before.signals
         and before.target == step.target
+        and before.count == step.count
         and before.source.buffer == step.source.buffer
     )
 

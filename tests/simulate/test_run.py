@@ -131,13 +131,13 @@ def test_waits_of_nops_come_before_the_next_step():
     assert point.seconds * 1e6 == pytest.approx(expected)
 
 
-def test_sums_that_the_runtime_joins_begin_once():
+def test_sums_that_the_runtime_joins_begin_and_write_once():
     model = default_model(RCCL)
-    for signals, begins in ((False, 1), (True, 3)):
+    for signals, begins, moved in ((False, 1, 1 + 2 * model.operand), (True, 3, 3)):
         sums = [step("re", signals=signals) for _ in range(3)]
         program = program_of([[(None, None, 0, sums)], []], 1)
         (point,) = simulate(program, PAIR, RCCL, [12000], model)
-        expected = model.launch["Simple"] + begins * model.step["Simple"] + 3
+        expected = model.launch["Simple"] + begins * model.step["Simple"] + moved
         assert point.seconds * 1e6 == pytest.approx(expected)
 
 
