@@ -291,7 +291,7 @@ def test_some_collective_must_be_named(options, code, capsys):
 
 
 def test_a_runtime_adds_what_no_file_can_beat(capsys):
-    asked = ["bound", "dgx-h100", "-c", "allreduce", "-r", "rccl", "--sizes", "1KiB,1GiB"]
+    asked = ["bound", "dgx-b200", "-c", "allreduce", "-r", "rccl", "--sizes", "1KiB,1GiB"]
     assert run(asked) == 0
     assert "threadblocks" in capsys.readouterr().out
     assert run([*asked, "--json"]) == 0
