@@ -1,5 +1,6 @@
 """Problems as users ask for them."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from colsynth import api
 from colsynth.cabling.request import Request, make_job
-from colsynth.errors import InfeasibleError, InputError, LimitError
+from colsynth.errors import InfeasibleError, InputError, LimitError, VerificationError
 from colsynth.model import Collective, Demand
 
 RING = api.load_topology("ring:8")
@@ -414,3 +415,15 @@ def test_objects_of_other_types_are_refused(call, said):
 def test_a_mistyped_collective():
     with pytest.raises(InputError, match="did you mean 'scatter'"):
         api.make_problem(RING, "scater")
+
+
+def test_a_bound_whose_certificate_proves_nothing_is_refused(monkeypatch):
+    from colsynth.bounds import optimum
+
+    problem = api.make_problem(api.load_topology("mesh:3x3"), "allreduce")
+    found = optimum.allreduce_optimum(problem)
+    limit = replace(found.limit, algbw=found.limit.algbw - 1)
+    monkeypatch.setattr(optimum, "allreduce_optimum", lambda _: replace(found, limit=limit))
+    with pytest.raises(VerificationError) as caught:
+        api.allreduce_bound(problem)
+    assert caught.value.diagnostic.code == "CS524"

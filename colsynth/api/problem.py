@@ -318,6 +318,8 @@ def bound(problem: Problem) -> Bound | FlowBound:
 def allreduce_bound(problem: Problem) -> AllreduceBound:
     """Return what an allreduce reaches with equal roots, with free ones, and what none beats.
 
+    What none beats is checked; prices of free roots are where their trees are packed.
+
     Raises
     ------
     InfeasibleError
@@ -325,8 +327,13 @@ def allreduce_bound(problem: Problem) -> AllreduceBound:
     InputError
         CS321: another collective; CS303: several process groups; CS301: numbers do not fit
         64 bits.
+    VerificationError
+        CS524: the certificate proves nothing, which is a defect of colsynth.
     """
     from colsynth.bounds.optimum import allreduce_optimum
+    from colsynth.verify.allreduce import check_limit
 
     require_problem(problem, "allreduce_bound")
-    return allreduce_optimum(problem)
+    found = allreduce_optimum(problem)
+    check_limit(problem, found.limit)
+    return found
