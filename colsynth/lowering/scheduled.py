@@ -160,7 +160,7 @@ class Timetable:
         """The ticks that each transfer needs of its threadblocks where no link slows it down."""
         model, protocol, columns = model_of(self.target), self.target.protocol, self.columns
         slower = exact(model.rate[protocol]) / exact(model.local_rate[protocol])
-        shares = exact(1.0), exact(model.operand)
+        shares = 1, exact(model.operand)
         alone, further = (max(1, int(_TICKS * share * slower)) for share in shares)
         inside = continues(columns)[columns.first_op]
         ticks = np.where(columns.local, np.where(inside, further, alone), _TICKS)

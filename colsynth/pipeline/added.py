@@ -23,16 +23,17 @@ def add_pass(pass_type: type, algorithm: str | None = None, pipeline: str | None
     if (algorithm is None) != (pipeline is None):
         phrase = "algorithm and pipeline go together: a name, and the text of its passes"
         raise InputError(Diagnostic("CS217", phrase, help="give both or neither"))
-    before = DEFAULT.added.get(name)
+    if algorithm is not None:
+        _check_name(algorithm)
+    before = dict(DEFAULT.added)
     DEFAULT.added[name] = pass_type
     if algorithm is None or pipeline is None:
         return
     try:
-        _check_name(algorithm)
         Pipeline.from_text(pipeline).check(Problem, ThreadblockProgram)
     except InputError:
-        DEFAULT.added.pop(name)
-        DEFAULT.added.update({} if before is None else {name: before})
+        DEFAULT.added.clear()
+        DEFAULT.added.update(before)
         raise
     ALGORITHMS[algorithm] = pipeline
     ADDED.add(algorithm)

@@ -35,7 +35,7 @@ from colsynth.runtimes.plans.form import (
     Semaphore,
 )
 from colsynth.runtimes.plans.sequence import OP_CHANNELS, Sequence
-from colsynth.runtimes.plans.shape import CREDITS, LARGEST_UNIT, PlanShape
+from colsynth.runtimes.plans.shape import PlanShape, wrapping
 
 DEPTH = 4
 """Iterations between filling and draining. U: one for each role, and one that waits."""
@@ -54,9 +54,7 @@ def scratch_of(unit: int, chunks: int) -> int:
     chunks : int
         That the program uses.
     """
-    largest = CREDITS * LARGEST_UNIT // DEPTH
-    most = min(unit or largest, largest)
-    return 1 << (max(chunks, -(-SCRATCH_BYTES // (DEPTH * most))) - 1).bit_length()
+    return wrapping(max(chunks, -(-SCRATCH_BYTES // (DEPTH * unit)) if unit else 0))
 
 
 def groups(ranks: int, count: int) -> tuple[range, ...]:
@@ -103,11 +101,14 @@ class Teams:
         """
         found: list[Threadblock] = []
         for team in range(self.teams):
-            fill, switch, drain = self._steps(collective, rank, team)
+            parts = [
+                [chunk for peer in group for chunk in self.own(peer, team)]
+                for group in groups(self.ranks, count)
+            ]
             roles = [
-                *(self._for_group(fill, group) for group in groups(self.ranks, count)),
-                switch,
-                *(self._for_group(drain, group) for group in groups(self.ranks, count)),
+                *(self._fill(collective, part) for part in parts),
+                self._switch(collective, rank, team),
+                *(self._drain(collective, rank, part) for part in parts),
             ]
             found += [
                 Threadblock(len(found) + place, None, None, team, tuple(role))
@@ -115,31 +116,26 @@ class Teams:
             ]
         return tuple(found)
 
-    def _steps(
-        self, collective: Collective, rank: int, team: int
-    ) -> tuple[list[Step], list[Step], list[Step]]:
-        """Return the steps of a team on a rank: copies in, over the switch, and copies out."""
-        first, own = self.first(rank), self.own(rank, team)
-        every = [chunk for peer in range(self.ranks) for chunk in self.own(peer, team)]
+    def _fill(self, collective: Collective, part: list[int]) -> list[Step]:
+        """Return the copies of some chunks into scratch."""
         if collective is Collective.ALLGATHER:
-            fill: list[Step] = []
-            switch = [Step("gstore", Slot("i", k - first), Slot("s", k), 1) for k in own]
-        else:
-            fill = [Step("cpy", Slot("i", k), Slot("s", k), 1) for k in every]
-            switch = [Step("glres", Slot("s", k), Slot("s", k), 1) for k in own]
-        if collective is Collective.REDUCE_SCATTER:
-            return fill, switch, [Step("cpy", Slot("s", k), Slot("o", k - first), 1) for k in own]
-        return fill, switch, [Step("cpy", Slot("s", k), Slot("o", k), 1) for k in every]
+            return []
+        return [Step("cpy", Slot("i", k), Slot("s", k), 1) for k in part]
 
-    def _for_group(self, copies: list[Step], group: range) -> list[Step]:
-        """Return the copies of the shards of some ranks, told by the chunk in scratch."""
-        found = []
-        for step in copies:
-            slots = (slot for slot in (step.source, step.target) if slot is not None)
-            chunk = next(slot.offset for slot in slots if slot.buffer == "s")
-            if self.owner(chunk) in group:
-                found.append(step)
-        return found
+    def _switch(self, collective: Collective, rank: int, team: int) -> list[Step]:
+        """Return the steps of a team on a rank that use the switch."""
+        own = self.own(rank, team)
+        if collective is Collective.ALLGATHER:
+            first = self.first(rank)
+            return [Step("gstore", Slot("i", k - first), Slot("s", k), 1) for k in own]
+        return [Step("glres", Slot("s", k), Slot("s", k), 1) for k in own]
+
+    def _drain(self, collective: Collective, rank: int, part: list[int]) -> list[Step]:
+        """Return the copies of some chunks out of scratch, as far as they are in the result."""
+        if collective is not Collective.REDUCE_SCATTER:
+            return [Step("cpy", Slot("s", k), Slot("o", k), 1) for k in part]
+        first, own = self.first(rank), [k for k in part if self.owner(k) == rank]
+        return [Step("cpy", Slot("s", k), Slot("o", k - first), 1) for k in own]
 
 
 def write_gpu(shape: PlanShape, gpu: Gpu) -> PlanGpu:

@@ -232,8 +232,7 @@ class PlanShape:
         count = max(1, count)
         if self.form is not Form.PIPELINE:
             return count
-        least = SCRATCH_BYTES // (CREDITS * LARGEST_UNIT)  # no slot holds more than it has credits
-        return max(least, 1 << (count - 1).bit_length())
+        return wrapping(count)
 
     @cached_property
     def form(self) -> Form:
@@ -265,6 +264,15 @@ class PlanShape:
         if self.form is Form.PIPELINE:
             return None
         return self.slot_bytes * self.program.header.chunks
+
+
+def wrapping(chunks: int) -> int:
+    """Return how many chunks of scratch to declare where slots wrap, to have as many or more.
+
+    A power of two, and so many that no slot holds more than it has credits.
+    """
+    least = SCRATCH_BYTES // (CREDITS * LARGEST_UNIT)
+    return max(least, 1 << (chunks - 1).bit_length())
 
 
 def folds_of(block: Threadblock) -> tuple[tuple[int, int], ...]:
