@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from colsynth.model import Header, Report
 from colsynth.runtimes.plans.form import Plan, operations
 from colsynth.runtimes.rules import Findings
-from colsynth.units import plural
+from colsynth.units import format_size, plural
 from colsynth.verify.contents import ranks
 from colsynth.verify.contract import buffer_chunks, expected
 from colsynth.verify.plans.counters import check_counters
+from colsynth.verify.plans.counts import Unknown, goes_forward, hangs, unbalanced
+from colsynth.verify.plans.lengths import (
+    Length,
+    Lengths,
+    cut_alike,
+    even_lengths,
+    span,
+    uneven_lengths,
+)
 from colsynth.verify.plans.lint import lint_plan
 from colsynth.verify.plans.machine import Machine
-from colsynth.verify.plans.program import (
-    Resolved,
-    depth_of,
-    in_place,
-    resolve,
-    units_of,
-    uses_packets,
-)
+from colsynth.verify.plans.program import in_place, resolve, uses_packets
+from colsynth.verify.plans.resolved import Resolved
 from colsynth.verify.plans.shapes import UNTRIED
 
 if TYPE_CHECKING:
     from colsynth.runtimes.profile import Profile
     from colsynth.runtimes.reader import Reading
-
-_MOST_DEPTH = 30
-"""Iterations in a slot beyond which execution would take too long."""
 
 
 def verify_plan(reading: Reading, profile: Profile, *, subject: str) -> Report:
@@ -61,6 +62,7 @@ class _Check:
         self.root: int | None = None
         self.content = "not checked: the plan cannot be executed"
         self.tried: list[str] = []
+        self.complete = True
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Check everything, and return what was established."""
@@ -104,39 +106,81 @@ class _Check:
         if any(op.name in UNTRIED for block in blocks for op in operations(block)):
             self.content = "not checked: it has operations that are not executed"
             return
-        units, depth = units_of(plan), depth_of(plan)
-        if len(units) > 1 or (depth or 0) > _MOST_DEPTH:
-            text = "pipelines have units of several sizes, or very many in a slot: not executed"
-            self.findings.add("P16", text)
+        least, most = span(plan, self.header)
+        if least > most:
+            text = f"no message of the range has {self.header.chunks} chunks of whole "
+            self.findings.add("P15", f"{text}{plan.buffer_alignment} bytes")
             return
-        longest = 1 if not units else 3 if depth is None else depth + 2
-        if depth is not None and self._bare():
-            longest = min(longest, depth)
+        program = self._resolved(Fraction(least))
+        even = cut_alike(plan, self.header) and goes_forward(program)
+        if even:
+            lengths = even_lengths(plan, self.header)
+        else:
+            lengths = uneven_lengths(plan, self.header, program)
+            self._balance(program, least, most)
         packets = uses_packets(plan)
         launches = 3 if packets and plan.use_double_scratch_buffer else 2
-        for tiles in dict.fromkeys((1, longest)):
-            self._run(tiles, launches)
-            if self.findings.failed:
-                self.content = "not right: see the findings"
+        for length in lengths.tried:
+            if not self.findings.failed:
+                self._run(length, launches)
+        if not even:
+            self.tried.append(self._all_tried(lengths, launches))
+            self._count(program, lengths)
+        if self.findings.failed:
+            self.content = "not right: see the findings"
+        elif lengths.complete and self.complete:
+            self.content = "no agreed result" if self.custom else "executed symbolically"
+        else:
+            self.content = "not checked at all lengths of messages"
+            text = "executing all lengths of its pipelines would take too long: some were left out"
+            self.findings.add("P16", text)
+
+    def _resolved(self, chunk: Fraction) -> Resolved:
+        return resolve(self.plan, self.header, in_place(self.header), chunk)
+
+    def _all_tried(self, lengths: Lengths, launches: int) -> str:
+        ends = [format_size(lengths.tried[k].call * self.header.chunks) for k in (0, -1)]
+        text = f"{plural(len(lengths.tried), 'length')} of messages from {ends[0]} to {ends[1]}"
+        return f"{text}, {launches} launches"
+
+    def _balance(self, program: Resolved, least: int, most: int) -> None:
+        """Look for counters that do not come out even at some length (P08)."""
+        try:
+            found = unbalanced(program, self.plan.buffer_alignment, least, most)
+        except Unknown:
+            self.complete = False
+            return
+        if found is not None:
+            text = f"in messages of {format_size(found[0] * self.header.chunks)}, {found[1]}"
+            self.findings.add("P08", text, *program.blocks[found[2]])
+
+    def _count(self, program: Resolved, lengths: Lengths) -> None:
+        """Look for waits without end in messages longer than those that were executed (P09)."""
+        for chunk in () if self.findings.failed else lengths.longer:
+            try:
+                stuck = hangs(program, chunk)
+            except Unknown:
+                self.complete = False
                 return
-        self.content = "no agreed result" if self.custom else "executed symbolically"
+            if stuck is not None:
+                size = format_size(chunk * self.header.chunks)
+                text = f"{stuck[1].action.op.name} waits forever in messages of {size}"
+                self.findings.add("P09", text, *program.blocks[stuck[0]], stuck[1].action.step)
+                return
 
-    def _bare(self) -> bool:
-        """Whether anything outside pipelines moves data through scratch."""
-        ops = (op for gpu in self.plan.gpus for block in gpu.threadblocks for op in block.ops)
-        operands = (o for op in ops for o in (*op.src_buff, *op.dst_buff))
-        return any(o.type == "s" or o.buffer_id is not None for o in operands)
-
-    def _run(self, tiles: int, launches: int) -> None:
-        self.tried.append(f"{plural(tiles, 'tile')}, {launches} launches")
-        program = resolve(self.plan, self.header, in_place(self.header), tiles)
+    def _run(self, length: Length, launches: int) -> None:
+        where = f" in messages of {format_size(length.call * self.header.chunks)}"
+        if length.turns is not None:
+            self.tried.append(f"{plural(length.turns, 'tile')}, {launches} launches")
+            where = ""
+        program = self._resolved(length.chunk)
         check_counters(program, self.findings)
         if self.findings.failed:
             return
         results: dict[tuple[int, int], list[int]] = {}
 
         def race(rank: int, block: int, step: int | None, text: str) -> None:
-            self.findings.add("P10", text, rank, block, step)
+            self.findings.add("P10", text + where, rank, block, step)
 
         def finished(machine: Machine, rank: int, launch: int) -> None:
             first = int(program.memory.base[rank, 1]) * program.cells
@@ -148,14 +192,19 @@ class _Check:
         stuck = machine.run()
         if stuck:
             rank, block, action = stuck[0]
-            text = f"{action.op.name} waits forever, with {plural(tiles, 'iteration')} per chunk"
+            how = where or f", with {plural(length.turns or 1, 'iteration')} per chunk"
             more = f"; so do {len(stuck) - 1} other threadblocks" if len(stuck) > 1 else ""
-            self.findings.add("P09", text + more, rank, block, action.step)
+            text = f"{action.op.name} waits forever{how}{more}"
+            self.findings.add("P09", text, rank, block, action.step)
         elif not self.custom and not self.findings.has("P10"):
-            self._judge(program, machine, results)
+            self._judge(program, machine, results, where)
 
     def _judge(
-        self, program: Resolved, machine: Machine, results: dict[tuple[int, int], list[int]]
+        self,
+        program: Resolved,
+        machine: Machine,
+        results: dict[tuple[int, int], list[int]],
+        where: str,
     ) -> None:
         """Compare what every launch left with what the collective promises (P11)."""
         header = self.header
@@ -168,7 +217,7 @@ class _Check:
             self.root = right[0]
             return
         text, rank = faults[0] or ("", 0)
-        self.findings.add("P11", text, rank)
+        self.findings.add("P11", text + where, rank)
 
     def _fault(
         self,

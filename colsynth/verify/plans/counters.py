@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from colsynth.runtimes.rules import Findings
-from colsynth.verify.plans.program import (
+from colsynth.verify.plans.resolved import (
     ACQUIRE,
     BARRIER,
     PORT,

@@ -15,6 +15,7 @@ from colsynth.runtimes.plans.form import (
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.units import plural
+from colsynth.verify.plans.lengths import OFFSETS
 from colsynth.verify.plans.lists import (
     SWITCH_TYPE,
     TYPES,
@@ -160,7 +161,7 @@ class _Gpu:
 
     def _loop(self, loop: Loop, place: int, number: int) -> None:
         """Check how a pipeline cuts its data."""
-        unit, most = loop.unit_size, self.plan.max_message_size
+        unit, most = loop.unit_size, min(self.plan.max_message_size, OFFSETS - 1)
         if unit % max(1, self.plan.buffer_alignment):
             self._add("P12", f"{unit} bytes are no multiple of the alignment", place, number)
         if self.plan.reuse_resources and self.gpu.scratch_chunks:
@@ -170,7 +171,7 @@ class _Gpu:
                 self._add("P12", text, place, number)
         chunk = most // max(self.gpu.input_chunks, self.gpu.output_chunks, 1)
         turns = -(-loop.num_chunks * chunk // unit)
-        if turns > _ITERATIONS and most < 2**32:
+        if turns > _ITERATIONS:
             text = f"{turns} iterations at the largest message; 16 bits count them"
             self._add("P12", text, place, number)
 

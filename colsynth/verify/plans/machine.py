@@ -16,7 +16,7 @@ import numpy as np
 
 from colsynth.verify.contract import contributions
 from colsynth.verify.plans.memory import Memory
-from colsynth.verify.plans.program import (
+from colsynth.verify.plans.resolved import (
     ACQUIRE,
     BARRIER,
     DATA,

@@ -1,26 +1,40 @@
 """A plan resolved: what every operation of every threadblock touches, in cells of memory.
 
 A cell is the smallest part of a chunk that operations tell apart: an iteration of the pipelines,
-or a slice of a group of threadblocks. A message is as long as wanted: `tiles` iterations per chunk.
+a slice of a group of threadblocks, or a part of one where lengths do not divide each other.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import lcm
+from fractions import Fraction
+from math import gcd, lcm
 
 import numpy as np
 
 from colsynth.model import Header
-from colsynth.runtimes.plans.form import Op, Operand, Plan, scratch_stride
-from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE, Layout, layout
+from colsynth.runtimes.plans.form import Loop, Op, Operand, Plan, scratch_stride
+from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE, layout
 from colsynth.verify.plans.lists import SWITCH_TYPE, block_lists, buffer_lists, switch_groups
+from colsynth.verify.plans.resolved import (
+    ACQUIRE,
+    BARRIER,
+    DATA,
+    FLUSH,
+    NOP,
+    PACKET,
+    PORT,
+    RELEASE,
+    SIGNAL,
+    WAIT,
+    Action,
+    Cells,
+    Move,
+    Part,
+    Resolved,
+)
 from colsynth.verify.plans.shapes import PACKETS, SWITCH
 
-Cells = range
-NOP, BARRIER, SIGNAL, WAIT, RELEASE, ACQUIRE, FLUSH, DATA, PORT, PACKET = range(10)
 _KINDS = {
     "nop": NOP,
     "barrier": BARRIER,
@@ -35,91 +49,10 @@ _KINDS = {
 _PORTED = frozenset({"put", "pws", "pwsf", "ppkt", "rppkt"})
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A sum of sources, cell by cell, that goes to some targets.
-
-    Packets are read and written as such; their cells are twice as far apart.
-    """
-
-    sources: tuple[Cells, ...]
-    packets: tuple[Cells, ...]
-    targets: tuple[Cells, ...]
-    sent: tuple[Cells, ...]
-
-
-@dataclass(slots=True)
-class Action:
-    """One operation in one iteration.
-
-    Parameters
-    ----------
-    kind : int
-    op : Op
-    step : int
-        Place in the threadblock's list, of the pipeline where it stands in one.
-    ends : tuple of int
-        Queues that are signalled or waited for, or semaphores, one per thread.
-    lanes : tuple of int
-        Of every end, the port channel whose order the signal follows; -1 for none.
-    moves : tuple of Move
-    """
-
-    kind: int
-    op: Op
-    step: int
-    ends: tuple[int, ...] = ()
-    lanes: tuple[int, ...] = ()
-    moves: tuple[Move, ...] = ()
-
-
-@dataclass
-class Resolved:
-    """A plan at one length of message.
-
-    Parameters
-    ----------
-    header
-    cells : int
-        Cells of a chunk.
-    blocks : list of (int, int)
-        Rank and id of every threadblock.
-    actions : list of list of Action
-        By threadblock and half of the scratch buffer (one half unless it is double).
-    queues, semaphores : int
-    start : list of int
-        Initial values of the semaphores.
-    lanes : int
-        Ends of port channels.
-    memory : Layout
-        Input and output in chunks.
-    locations : int
-        Cells of all ranks.
-    """
-
-    header: Header
-    cells: int
-    memory: Layout
-    locations: int
-    blocks: list[tuple[int, int]] = field(default_factory=list)
-    actions: list[list[list[Action]]] = field(default_factory=list)
-    queues: int = 0
-    lanes: int = 0
-    start: list[int] = field(default_factory=list)
-
-
-def units_of(plan: Plan) -> set[int]:
-    """Return the bytes per iteration of all pipelines."""
+def loops_of(plan: Plan) -> set[Loop]:
+    """Return how the pipelines of a plan cut their data."""
     ops = (op for gpu in plan.gpus for block in gpu.threadblocks for op in block.ops)
-    return {op.iter_context.unit_size for op in ops if op.iter_context is not None}
-
-
-def depth_of(plan: Plan) -> int | None:
-    """Return how many iterations a slot holds, None where slots never wrap."""
-    units = units_of(plan)
-    if not units or not plan.reuse_resources:
-        return None
-    return min(max(1, scratch_stride(plan, gpu) // max(units)) for gpu in plan.gpus)
+    return {op.iter_context for op in ops if op.iter_context is not None}
 
 
 def uses_packets(plan: Plan) -> bool:
@@ -129,42 +62,35 @@ def uses_packets(plan: Plan) -> bool:
     )
 
 
-def most_ticks(program: Resolved, launches: int) -> int:
-    """Return a number that no tick of a threadblock or a port channel exceeds."""
-    ported = Counter(
-        lane
-        for halves in program.actions
-        for half in halves
-        for action in half
-        for lane in action.lanes
-        if lane >= 0
-    )
-    lengths = (len(half) for halves in program.actions for half in halves)
-    return launches * max([1, *ported.values(), *lengths])
-
-
-def resolve(plan: Plan, header: Header, mode: str, tiles: int) -> Resolved:
-    """Return a plan at a message of `tiles` iterations per chunk."""
-    return _Resolver(plan, header, mode, tiles).resolve()
+def resolve(plan: Plan, header: Header, mode: str, chunk: Fraction) -> Resolved:
+    """Return a plan at a message whose chunks have so many bytes."""
+    return _Resolver(plan, header, mode, chunk).resolve()
 
 
 class _Resolver:
-    def __init__(self, plan: Plan, header: Header, mode: str, tiles: int) -> None:
-        self.plan, self.tiles = plan, tiles
+    def __init__(self, plan: Plan, header: Header, mode: str, chunk: Fraction) -> None:
+        self.plan, self.chunk = plan, chunk
         ops = [op for gpu in plan.gpus for block in gpu.threadblocks for op in block.ops]
         ops += [inner for op in ops for inner in op.ops]
         self.grain = lcm(1, *(op.tbg_info.tbg_size for op in ops if op.tbg_info is not None))
-        self.cells = self.grain * tiles
-        depth = depth_of(plan)
-        self.wrap = None if depth is None else depth * self.grain
-        self.stride = self.cells if self.wrap is None else min(self.cells, self.wrap)
+        loops = loops_of(plan)
+        slots = [scratch_stride(plan, gpu) for gpu in plan.gpus]
+        wraps = bool(loops) and plan.reuse_resources
+        lengths = {loop.unit_size for loop in loops} | set(slots if wraps else ())
+        self.per_byte = Fraction(
+            self.grain * chunk.denominator,
+            gcd(chunk.numerator, *(length * chunk.denominator for length in lengths)),
+        )
+        """Cells of a byte, so that all that operations tell apart are whole cells."""
+        self.cells = int(chunk * self.per_byte)
+        self.wraps = [int(slot * self.per_byte) if wraps else None for slot in slots]
         memory = layout(header, mode, np.zeros(header.ranks, np.int64))
         self.base = (memory.base * self.cells).tolist()
         factor = (2 if uses_packets(plan) else 1) * (2 if plan.use_double_scratch_buffer else 1)
         at = memory.locations * self.cells
         for rank, gpu in enumerate(plan.gpus):
             self.base[rank][2] = at
-            at += gpu.scratch_chunks * self.stride * factor
+            at += gpu.scratch_chunks * self._stride(rank) * factor
         self.halves = 2 if plan.use_double_scratch_buffer else 1
         self.out = Resolved(header, self.cells, memory, at)
         self.ends: dict[tuple[int, str, int], int] = {}
@@ -181,6 +107,7 @@ class _Resolver:
                 self.buffers = buffer_lists(block)
                 self.first_semaphore = first_semaphore
                 self.out.blocks.append((rank, block.id))
+                self.out.parts.append([])
                 self.out.actions.append(
                     [list(self._actions(block.ops, half)) for half in range(self.halves)]
                 )
@@ -206,18 +133,30 @@ class _Resolver:
         self.out.queues, self.out.lanes = len(self.ends), len(self.lane)
 
     def _actions(self, ops: tuple[Op, ...], half: int) -> Iterator[Action]:
+        parts, loops = self.out.parts[-1], 0
         for step, op in enumerate(ops):
             if op.iter_context is None:
-                yield self._action(op, None, half, step)
+                one = self._action(op, None, half, step)
+                parts += [Part(one)] * (half == 0)
+                yield one
                 continue
+            turns = self._turns(op.iter_context)
             # What moves nothing is the same in every iteration.
-            kept = [self._action(i, 0, half, step) for i in op.ops]
-            for turn in range(op.iter_context.num_chunks * self.tiles):
+            kept = [self._action(i, turns[0], half, step) for i in op.ops]
+            rate = Fraction(op.iter_context.num_chunks, op.iter_context.unit_size)
+            parts += [Part(one, loops, rate) for one in kept if half == 0]
+            loops += 1
+            for turn in turns:
                 for inner, first in zip(op.ops, kept, strict=True):
-                    again = turn and first.moves
+                    again = turn.start and first.moves
                     yield self._action(inner, turn, half, step) if again else first
 
-    def _action(self, op: Op, turn: int | None, half: int, step: int) -> Action:
+    def _turns(self, loop: Loop) -> list[Cells]:
+        """Return what each iteration of a pipeline takes of an operand, in cells."""
+        unit, end = int(loop.unit_size * self.per_byte), loop.num_chunks * self.cells
+        return [range(first, min(first + unit, end)) for first in range(0, end, unit)]
+
+    def _action(self, op: Op, turn: Cells | None, half: int, step: int) -> Action:
         kind = _KINDS.get(op.name, PACKET if op.name in PACKETS else DATA)
         if kind in (NOP, BARRIER):
             return Action(kind, op, step)
@@ -239,7 +178,7 @@ class _Resolver:
     def _gid(self, op: Op, k: int) -> int:
         return self.lists[op.channel_type or ""][k]
 
-    def _moves(self, op: Op, turn: int | None, half: int) -> tuple[Move, ...]:
+    def _moves(self, op: Op, turn: Cells | None, half: int) -> tuple[Move, ...]:
         if op.name in SWITCH:
             ends = (op.src_buff[0], op.dst_buff[0])
             all_of = [self._everywhere(op, operand, turn, half) for operand in ends]
@@ -267,7 +206,7 @@ class _Resolver:
         return (Move(tuple(src[:first]), tuple(src[first:]), tuple(dst[:then]), tuple(dst[then:])),)
 
     def _everywhere(
-        self, op: Op, operand: Operand, turn: int | None, half: int
+        self, op: Op, operand: Operand, turn: Cells | None, half: int
     ) -> tuple[Cells, ...]:
         """Return the cells of an operand at all ranks of its switch channel."""
         if operand.switch_channel_id is None:
@@ -277,7 +216,9 @@ class _Resolver:
         ends = ((rank, kind) for rank in group.ranks)
         return tuple(self._range(end, op, operand, turn, 0, False) for end in ends)
 
-    def _cells(self, op: Op, operand: Operand, turn: int | None, half: int, packets: bool) -> Cells:
+    def _cells(
+        self, op: Op, operand: Operand, turn: Cells | None, half: int, packets: bool
+    ) -> Cells:
         """Return the cells of an operand; those of packets are two apart."""
         if operand.buffer_id is None:
             end = self.rank, operand.type or "s"
@@ -292,7 +233,7 @@ class _Resolver:
         end: tuple[int, str],
         op: Op,
         operand: Operand,
-        turn: int | None,
+        turn: Cells | None,
         half: int,
         packets: bool,
     ) -> Cells:
@@ -302,18 +243,23 @@ class _Resolver:
         base = self.base[rank]["ios".index(kind)]
         if scratch and self.halves == 2 and half:
             base += (self._scratch_end(rank) - base) // 2
-        at = operand.index * (self.stride if scratch else self.cells)
+        wrap = self.wraps[self.rank] if scratch else None
+        at = operand.index * (self._stride(self.rank) if scratch else self.cells)
         length = operand.size * self.cells
         if turn is not None:
-            shift = turn * self.grain
-            at += shift % self.wrap if scratch and self.wrap is not None else shift
-            length = self.grain
+            at += turn.start if wrap is None else turn.start % wrap
+            length = len(turn)
         elif op.tbg_info is not None:
             length //= op.tbg_info.tbg_size
             at += op.tbg_info.tb_id * length
         if packets:
             return range(base + 2 * at, base + 2 * (at + length), 2)
         return range(base + at, base + at + length)
+
+    def _stride(self, rank: int) -> int:
+        """Return the cells of a chunk of scratch, as a rank counts them."""
+        wrap = self.wraps[rank]
+        return self.cells if wrap is None else min(self.cells, wrap)
 
     def _scratch_end(self, rank: int) -> int:
         following = rank + 1
