@@ -8,11 +8,13 @@ from typing import Any
 
 from colsynth.compile.modes import Mode
 from colsynth.compile.result import Artefact, Schedule, file_name
-from colsynth.errors import DefectError, Diagnostic, VerificationError
+from colsynth.errors import DefectError, Diagnostic, InputError, VerificationError
 from colsynth.model import Forest, Problem, Program, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline, findings
+from colsynth.runtimes.selection import taken_sizes
 from colsynth.runtimes.target import Target
+from colsynth.units import plural
 
 Watch = Callable[[str, int, str, Any], None]
 """Called with (mode, empty if there is only one; place; name; value) for every value."""
@@ -61,6 +63,8 @@ class Maker:
         ------
         LimitError
             The program does not fit the runtime.
+        InputError
+            CS212: no call in the byte range would use a file.
         DefectError, VerificationError
             The bytes are wrong: a defect of colsynth, or of the passes given.
         """
@@ -96,6 +100,7 @@ class Maker:
         label = mode.value if len(self.modes) > 1 else ""
         if program is None:
             program = tail.run(schedule, target, self.clock, self._observer(label))
+        _require_calls(program, target)
         with self.clock.measure("write"):
             data = write(program, target.profile)
         name = file_name(self.problem, target.profile.name, mode)
@@ -120,6 +125,17 @@ class Maker:
             raise DefectError(Diagnostic("CS904", phrase, notes=notes))
         advice = "the passes given with --passes lead to a wrong program"
         raise VerificationError(Diagnostic("CS230", phrase, notes=notes, help=advice))
+
+
+def _require_calls(program: Program, target: Target) -> None:
+    """Refuse a byte range of which no size can be cut into the chunks of a program (CS212)."""
+    law = taken_sizes(program.header, target.profile)
+    least = -(-max(law.min_bytes, 1) // law.multiple) * law.multiple
+    if law.max_bytes is not None and least > law.max_bytes:
+        phrase = f"no message from {law.min_bytes} to {law.max_bytes} bytes uses the file"
+        notes = (f"its chunks need multiples of {plural(law.multiple, 'byte')}",)
+        advice = "change --min-bytes or --max-bytes"
+        raise InputError(Diagnostic("CS212", phrase, notes=notes, help=advice))
 
 
 def aimed(target: Target, mode: Mode) -> Target:

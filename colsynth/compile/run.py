@@ -39,7 +39,7 @@ from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective, usual
 from colsynth.search.run import find_plan
 from colsynth.simulate.passed import passed_notes
-from colsynth.units import format_size, plural
+from colsynth.units import format_size
 
 
 def compile_problem(
@@ -155,7 +155,6 @@ def _compiled(
     with clock.measure("library"):
         serves = _served(program, measured, found, library, request, target)
     most = case.target(plan.protocol).max_bytes
-    given = target
     target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
     target = serves.limit(target)
     ours = request.passes is None
@@ -173,7 +172,7 @@ def _compiled(
         *search_notes(found.start, measured, case),
         *serves.notes,
         *mode_notes(target.profile, request.mode, modes),
-        *_selection_notes(artefacts, target, given),
+        *_selection_notes(artefacts, target),
         *(() if _multicasts(artefacts) else capability_notes(problem, target.profile)),
         *plan_notes(problem, target.profile, plan.protocol),
         *_warnings(artefacts),
@@ -265,23 +264,9 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
     return tuple(notes)
 
 
-def _selection_notes(
-    artefacts: tuple[Artefact, ...], target: Target, given: Target
-) -> tuple[str, ...]:
-    """Return a note if calls of the size, or else of usual sizes, do not use the files.
-
-    Raises
-    ------
-    InputError
-        CS212: no size that the user asked for can be cut into the chunks of one of them.
-    """
-    laws = [taken_sizes(artefact.program.header, target.profile) for artefact in artefacts]
-    for law in laws:
-        least = -(-max(given.min_bytes, 1) // law.multiple) * law.multiple
-        if given.max_bytes is not None and least > given.max_bytes:
-            phrase = f"no message from {given.min_bytes} to {given.max_bytes} bytes uses the file"
-            notes = (f"its chunks need multiples of {plural(law.multiple, 'byte')}",)
-            raise InputError(Diagnostic("CS212", phrase, notes=notes, help="raise --max-bytes"))
+def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[str, ...]:
+    """Return a note if calls of the size, or else of usual sizes, do not use the files."""
+    laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
     found = dict.fromkeys(text for law in laws if (text := unused(law, target.size)))
     return tuple(f"{text}; the library's own algorithm serves the others" for text in found)
 

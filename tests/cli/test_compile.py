@@ -108,6 +108,15 @@ def test_a_note_of_the_verifier_says_that_the_file_is_fine_and_where_to_read_mor
     assert note.endswith("(`colsynth explain K02`)")
 
 
+@pytest.mark.parametrize("least", [["1000", "--max-bytes", "1023"], ["4294967200"]])
+def test_a_plan_that_no_message_of_its_range_would_use_is_refused(least, tmp_path, capsys):
+    path = tmp_path / "a.json"
+    case = ["compile", "ring:5", "-c", "allgather", "-r", "mscclpp", "-a", "ring", "-O0"]
+    assert run([*case, "--min-bytes", *least, "-o", str(path)]) == 2
+    assert capsys.readouterr().err.startswith("error[CS212]: no message from")
+    assert not path.exists()
+
+
 ONE = ["-r", "msccl"]
 
 
