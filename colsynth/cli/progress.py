@@ -84,7 +84,9 @@ class _Last:
         self.what, self.done, self.total = what, done, total
 
     def __str__(self) -> str:
-        return f"{self.what}, {self.done} of {self.total}" if self.total else self.what
+        if self.total:
+            return f"{self.what}, {self.done} of {self.total}"
+        return f"{self.what}, {self.done} done" if self.done else self.what
 
 
 class _Bar:

@@ -104,7 +104,7 @@ class Maker:
         with self.clock.measure("write"):
             data = write(program, target.profile)
         name = file_name(self.problem, target.profile.name, mode)
-        target.progress("verify", len(tail.passes), len(tail.passes))
+        target.progress("verify", self.modes.index(mode), len(self.modes))
         with self.clock.measure("verify"):
             report = self._verified(name, data)
         return Artefact(name, mode, data, program, report)

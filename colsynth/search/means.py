@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from colsynth.jobs.journal import Journal
 from colsynth.jobs.workers import Workers
@@ -22,7 +22,8 @@ class Means:
     workers : Workers
     journal : Journal, optional
     progress : callable or None
-        Called with (what, evaluations done, largest number of evaluations).
+        Called with (what, evaluations done, largest number of evaluations). That is 0 where only
+        the work is limited, since nobody knows then how many there will be.
     beside : bool
         Whether this process may copy itself, to measure ahead what may be needed.
     """
@@ -32,3 +33,14 @@ class Means:
     journal: Journal | None = None
     progress: Progress | None = None
     beside: bool = False
+
+    def within(self, before: int, budget: int | None) -> Means:
+        """Return those of a search inside one that has made so many evaluations before."""
+        told = self.progress
+        if told is None:
+            return replace(self, budget=budget)
+
+        def tell(what: str, done: int, most: int) -> None:
+            told(what, before + done, before + most if most else 0)
+
+        return replace(self, budget=budget, progress=tell)

@@ -213,8 +213,8 @@ class Quest:
             if left == 0:
                 return
             other = Searcher(
-                *(searcher.workshop, searcher.objective, replace(searcher.means, budget=left)),
-                searcher.protocols,
+                *(searcher.workshop, searcher.objective),
+                *(searcher.means.within(searcher.evaluations, left), searcher.protocols),
                 *(searcher.pinned | start.pinned, searcher.floors),
                 known={**searcher.known, **searcher.found},
             )
@@ -235,7 +235,7 @@ class Quest:
         names = tuple(filter(self.wish.allows, known))
         if most < 1:
             return
-        apart = replace(searcher.means, budget=most)
+        apart = searcher.means.within(searcher.evaluations, most)
         other = Searcher(
             *(searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned),
             known=searcher.found,

@@ -108,8 +108,11 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     wish = Wish(usual=usual, rounds=case.profile.rounds)
     every = algorithm_names(case.problem, profile=case.profile)
     outlook = _outlook(case) if means.budget is None and set(algorithms) >= set(every) else None
+    span = budget if outlook is None else 2 * budget
+    total = span * len(case.sizes)
     for place, objective in enumerate(Objective.each(case.sizes)):
-        own = replace(means, budget=budget, progress=_part(means.progress, place, len(case.sizes)))
+        begun = place * span
+        own = replace(means, budget=budget, progress=_part(means.progress, begun, budget, total))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
         searcher = Searcher(workshop, objective, own, protocols, known=found, shows_all=True)
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
@@ -117,7 +120,9 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
         spent.append(searcher.is_spent())
         if outlook is not None and usual in protocols:
             floors, free_roots = outlook
-            free = replace(own, budget=None)
+            # No number limits this one, so its part is not full before it ends.
+            rest = _part(means.progress, begun + budget, budget - 1, total)
+            free = replace(means, budget=None, progress=rest)
             again = Searcher(workshop, objective, free, protocols, floors=floors, known=found)
             quest = Quest(replace(wish, size=case.sizes[place]), again, free_roots)
             quest.begin()
@@ -136,8 +141,8 @@ def _outlook(case: Case) -> tuple[tuple[RuntimeBound, ...], bool]:
     return floors, gains_by_free_roots(optimum)
 
 
-def _part(told: Progress | None, place: int, parts: int) -> Progress | None:
-    """Return what tells the progress of one search out of several."""
+def _part(told: Progress | None, begun: int, most: int, total: int) -> Progress | None:
+    """Return what tells the progress of one search of several: `begun` before, at `most` in it."""
     if told is None:
         return None
-    return lambda what, done, most: told(what, place * most + done, parts * most)
+    return lambda what, done, _: told(what, begun + min(done, most), total)

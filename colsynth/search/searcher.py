@@ -200,11 +200,11 @@ class Searcher:
     def _tell(self, more: int, fresh: dict[Plan, list[Measured]]) -> None:
         if self.means.progress is not None:
             tried = chain(self.found.values(), *fresh.values())
-            failed = sum(measured.refusal is not None for measured in tried)
+            refused = sum(measured.refusal is not None for measured in tried)
             what = f"compiling {self.workshop.case.problem.collective}"
-            what += f", {failed} failed" if failed else ""
-            done = self.evaluations + more
-            self.means.progress(what, done, max(done, self.most_evaluations or 0))
+            what += f", {refused} refused" if refused else ""
+            done, most = self.evaluations + more, self.most_evaluations
+            self.means.progress(what, done, 0 if most is None else max(done, most))
 
     def sweep(self, algorithms: Sequence[str], but: Collection[str] = ()) -> None:
         """Vary the choices of `swept` but some, each from the best plan so far."""

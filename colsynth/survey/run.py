@@ -134,9 +134,9 @@ def _surveyed(
         for number, found in workers.run(partial(_numbered, case), part):
             rows[number] = folder.keep(number, found)
             if progress is not None:
-                failed = sum(row.refusal is not None for row in rows.values())
+                bare = sum(row.refusal is not None for row in rows.values())
                 what = f"surveyed {found.row.failure or 'healthy'}"
-                what += f", {failed} failed" if failed else ""
+                what += f", {bare} without a schedule" if bare else ""
                 progress(what, len(rows), len(items))
     healthy, *broken = (rows[number] for number, _ in items)
     return Survey(case, healthy, tuple(sorted(broken, key=_badness)))

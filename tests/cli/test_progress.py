@@ -120,3 +120,14 @@ def test_a_ctrl_c_while_a_topology_is_read_says_where(tmp_path, monkeypatch, cap
     monkeypatch.setattr("colsynth.topology.builder.Builder.finish", stop)
     assert run(["topology", "check", path]) == 130
     assert capsys.readouterr().err.startswith(f"interrupted: link of {path}, 4095 of 4200; ")
+
+
+def test_ctrl_c_says_how_much_was_done_where_nobody_knows_of_how_much():
+    def work():
+        with progress() as show:
+            show("compiling allreduce", 74, 0)
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        work()
+    assert str(caught.value) == "compiling allreduce, 74 done"

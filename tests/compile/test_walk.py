@@ -198,3 +198,10 @@ def test_options_of_another_algorithm_are_refused():
     assert caught.value.diagnostic.help == "it is an option of -a ten, exact, bfb"
     with pytest.raises(InputError, match="--trees does not go with -a ten"):
         api.compile(RING, "rccl", algorithm="ten", trees="2")
+
+
+def test_verification_is_not_told_as_done_before_it_is():
+    told = []
+    problem = api.make_problem(api.load_topology("ring:4"), "allgather")
+    api.compile(problem, "msccl", level=0, progress=lambda *row: told.append(row))
+    assert [row for row in told if row[0] == "verify"] == [("verify", 0, 2), ("verify", 1, 2)]

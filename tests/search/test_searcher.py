@@ -292,3 +292,45 @@ def test_plans_that_need_no_simulation_are_not_varied_where_they_get_one():
         ]
     )
     assert [plan.algorithm for plan in searcher._promising()] == ["forest", "allpairs2"]
+
+
+def told_of(search):
+    """Return (what, done, most) as a search tells them."""
+    told = []
+    search(lambda *row: told.append(row))
+    return told
+
+
+def test_progress_is_never_full_before_the_budget_is_spent():
+    """Where work alone limits a search, nobody knows how many evaluations there will be."""
+    problem = api.make_problem(topology.load("ring:4"), "allgather")
+    told = told_of(lambda tell: api.compile(problem, "msccl", progress=tell))
+    assert all(done < most or most == 0 for _, done, most in told)
+    assert any(done for _, done, most in told if most == 0)
+    thorough = told_of(lambda tell: api.compile(problem, "msccl", level=2, progress=tell))
+    known = [(done, most) for what, done, most in thorough if most and "compiling" in what]
+    assert len({most for _, most in known}) == 1
+    assert all(done <= most for done, most in known)
+
+
+@pytest.mark.parametrize("budget", [None, 8])
+def test_progress_of_several_sizes_goes_on_from_one_to_the_next(budget):
+    told = told_of(lambda tell: find_each(case(), ("ring",), Means(budget, progress=tell)))
+    assert len({most for _, _, most in told}) == 1
+    counts = [done for _, done, _ in told]
+    assert counts == sorted(counts)
+
+
+def test_progress_is_full_only_at_the_end_where_the_default_search_follows():
+    found = case(sizes=SIZES[:1])
+    names = algorithm_names(found.problem, profile=found.profile)
+    told = told_of(lambda tell: find_each(found, names, Means(progress=tell)))
+    assert len({most for _, _, most in told}) == 1
+    assert all(done < most for _, done, most in told)
+
+
+def test_programs_that_the_runtime_cannot_run_are_told_as_refused():
+    """They did not fail: that word beside "interrupted" would blame the user's Ctrl-C."""
+    told = told_of(lambda tell: find_each(case(), ("ring", "relays"), Means(8, progress=tell)))
+    assert told[-1][0].startswith("compiling allgather, ")
+    assert told[-1][0].endswith(" refused")

@@ -160,7 +160,7 @@ def test_progress_counts_failures(monkeypatch):
     monkeypatch.setattr(run, "examine", lambda *_: cut)
     told = []
     survey(CASE, None, progress=lambda what, *_: told.append(what))
-    assert told[1:] == [f"surveyed cut, {count} failed" for count in range(1, 9)]
+    assert told[1:] == [f"surveyed cut, {count} without a schedule" for count in range(1, 9)]
 
 
 def test_odd_names_of_nodes_give_folders_that_every_system_takes(tmp_path, monkeypatch):
