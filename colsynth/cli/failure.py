@@ -55,9 +55,8 @@ def report(error: Exception, as_json: bool) -> int:
     if known.exit_code == EXIT_DEFECT and os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error, file=sys.stderr)
     if as_json:
-        body = {"error": {**_as_object(known.diagnostic), "exit_code": known.exit_code}}
         with suppress(OSError):
-            emit_json(body)
+            emit_json({"error": error_object(known)})
             sys.stdout.flush()
     with suppress(OSError):
         _show(_with_advice(known))
@@ -78,7 +77,9 @@ def _with_advice(error: ColsynthError) -> Diagnostic:
     return Diagnostic(found.code, found.phrase, found.span, found.notes, _REPORT_IT)
 
 
-def _as_object(found: Diagnostic) -> dict[str, Any]:
+def error_object(error: ColsynthError) -> dict[str, Any]:
+    """Return an error for ``--json``."""
+    found = error.diagnostic
     span = found.span
     place = None
     if span is not None:
@@ -89,6 +90,7 @@ def _as_object(found: Diagnostic) -> dict[str, Any]:
         "span": place,
         "notes": list(found.notes),
         "help": found.help,
+        "exit_code": error.exit_code,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +11,10 @@ import typer
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json, ruled_table
 from colsynth.cli._options import RUNTIMES
+from colsynth.cli.failure import error_object, report
 from colsynth.cli.progress import progress
 from colsynth.cli.streams import STDIN, is_stdin, read_stdin, require_one_stdin
-from colsynth.errors import EXIT_NEGATIVE
+from colsynth.errors import EXIT_INPUT, EXIT_NEGATIVE, InputError
 from colsynth.units import plural
 
 if TYPE_CHECKING:
@@ -63,40 +64,69 @@ def verify(
 ) -> None:
     """Check that a runtime loads schedule files, that they finish, and are right."""
     from colsynth.runtimes import profile
-    from colsynth.runtimes.readers import only_reader
     from colsynth.verify import verify_bytes
 
     named = None if runtime is None else profile(runtime)
     require_one_stdin(*files)
-    contents = [read_schedule(path) for path in files]
-    targets = [only_reader(data, name, named) for name, data in contents]
+    read, refused = _read(files, named)
+    targets = [target for _, _, target in read]
     reports = []
     with progress("no report was made") as show:
-        for number, ((name, data), target) in enumerate(zip(contents, targets, strict=True)):
-            show(f"verify {Path(name).name}", number, len(contents))
+        for number, (name, data, target) in enumerate(read):
+            show(f"verify {Path(name).name}", number, len(read))
             reports.append(verify_bytes(data, target, subject=name, single_node=single_node))
-    good = all(report.ok for report in reports)
     if json:
-        emit_json(_answer(reports, targets, good))
+        emit_json(_answer(reports, targets, refused))
     else:
         console = answer_console()
-        for report in reports:
-            show_report(console, report)
+        for one in reports:
+            show_report(console, one)
         for warning in dict.fromkeys(text for target in targets for text in target.warnings):
             console.print(f"note: {warning}", soft_wrap=True)
-    if not good:
+    for error in refused.values():
+        report(error, as_json=False)  # the answer has it too
+    if refused:
+        raise typer.Exit(EXIT_INPUT)
+    if not all(one.ok for one in reports):
         raise typer.Exit(EXIT_NEGATIVE)
 
 
-def _answer(reports: Sequence[Report], targets: Sequence[Profile], good: bool) -> dict[str, Any]:
+def _read(
+    files: Sequence[Path], named: Profile | None
+) -> tuple[list[tuple[str, bytes, Profile]], dict[str, InputError]]:
+    """Return names, bytes and runtimes of files, and why others cannot be verified.
+
+    One among several does not keep the others from being verified, as long as it is the file that
+    is wrong: that its runtime is not told (CS608) is a fault of the command.
+    """
+    from colsynth.runtimes.readers import only_reader
+
+    read, refused = [], dict[str, InputError]()
+    for path in files:
+        try:
+            name, data = read_schedule(path)
+            read.append((name, data, only_reader(data, name, named)))
+        except InputError as fault:
+            if len(files) == 1 or fault.diagnostic.code == "CS608":
+                raise
+            refused[str(path)] = fault
+    return read, refused
+
+
+def _answer(
+    reports: Sequence[Report], targets: Sequence[Profile], refused: Mapping[str, InputError]
+) -> dict[str, Any]:
     """Return reports for ``--json``; without one runtime for all files, each file has its own."""
     names = {target.name for target in targets}
     notes = dict.fromkeys(x for target in targets for x in (*target.warnings, *target.notes))
+    unread = [
+        {"file": name, "ok": False, "error": error_object(error)} for name, error in refused.items()
+    ]
     return {
         "runtime": names.pop() if len(names) == 1 else None,
-        "ok": good,
+        "ok": not refused and all(one.ok for one in reports),
         "notes": list(notes),
-        "files": [report_object(report) for report in reports],
+        "files": [*map(report_object, reports), *unread],
     }
 
 

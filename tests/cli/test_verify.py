@@ -60,6 +60,29 @@ def test_missing_file_and_unknown_runtime(capsys):
     assert "-r rccl" in captured.err
 
 
+def test_the_others_are_verified_where_some_files_cannot_be(tmp_path, capsys):
+    """A wrong file is a negative finding, but the error decides the exit code."""
+    other = tmp_path / "other.xml"
+    other.write_bytes(b"")
+    files = ["none.xml", BAD, str(other), GOOD]
+    assert run(["verify", *files, "-r", "rccl"]) == 2
+    shown = capsys.readouterr()
+    assert f"{BAD}: BAD" in shown.out
+    assert f"{GOOD}: ok" in shown.out
+    assert [line.partition(" ")[0] for line in shown.err.splitlines() if "error[" in line] == [
+        "none.xml:",
+        f"{other}:",
+    ]
+    assert run(["verify", *files, "-r", "rccl", "--json"]) == 2
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["ok"] is False
+    by_name = {entry["file"]: entry for entry in answer["files"]}
+    assert set(by_name) == set(files)
+    assert [by_name[name]["ok"] for name in files] == [False, False, False, True]
+    assert by_name["none.xml"]["error"]["code"] == "CS502"
+    assert by_name[str(other)]["error"]["code"] == "CS605"
+
+
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
     """A plan of MSCCL++ and a file of rounds; the latter also with its keys in another order."""
