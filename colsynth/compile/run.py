@@ -6,6 +6,7 @@ bytes are verified as they would lie on disk before they are returned.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -40,6 +41,9 @@ from colsynth.search.objective import Objective, usual
 from colsynth.search.run import find_plan
 from colsynth.simulate.passed import passed_notes
 from colsynth.units import format_size
+
+_PLACE = re.compile(r"\b(rank|threadblock|step) \d+")
+"""Where in a file a finding is."""
 
 
 def compile_problem(
@@ -272,7 +276,12 @@ def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[s
 
 
 def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:
-    """Return the warnings of verification on all files, each once."""
-    found = (finding for artefact in artefacts for finding in artefact.report.findings)
-    texts = (f"{x.rule}: {x.message} (`colsynth explain {x.rule}`)" for x in found)
-    return tuple(dict.fromkeys(texts))
+    """Return the warnings of verification on all files, each once.
+
+    Files of two call modes often share one, where only the numbers of threadblocks differ.
+    """
+    told: dict[str, str] = {}
+    for finding in (x for artefact in artefacts for x in artefact.report.findings):
+        text = f"{finding.rule}: {finding.message} (`colsynth explain {finding.rule}`)"
+        told.setdefault(_PLACE.sub(r"\1", text), text)
+    return tuple(told.values())

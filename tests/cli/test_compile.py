@@ -117,6 +117,14 @@ def test_a_plan_that_no_message_of_its_range_would_use_is_refused(least, tmp_pat
     assert not path.exists()
 
 
+def test_a_note_that_the_files_of_both_modes_share_is_printed_once(tmp_path, capsys):
+    """The file with copies has other numbers of threadblocks, for the same reason."""
+    case = ["compile", "ring:4", "-c", "allgather", "-a", "ring", "-r", "msccl"]
+    assert run([*case, "-o", str(tmp_path)]) == 0
+    assert len(list(tmp_path.iterdir())) == 2
+    assert capsys.readouterr().err.count("note: K02") == 1
+
+
 ONE = ["-r", "msccl"]
 
 
