@@ -25,7 +25,7 @@ from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.limits import Usage, most_used, usage
 from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.search.plan import Plan
-from colsynth.units import gb_per_s, microseconds
+from colsynth.units import format_size, gb_per_s, microseconds, plural
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _LONGEST = 160
@@ -62,6 +62,9 @@ class Artefact:
     data: bytes
     program: Program
     report: Report
+
+    def __repr__(self) -> str:
+        return f"Artefact({self.name}: {self.mode.value}, {plural(len(self.data), 'byte')})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,21 @@ class Compilation:
     limited_by: Mapping[str, float] = field(default_factory=dict)
     links: LinkRate | None = None
 
+    def __repr__(self) -> str:
+        """Return one line: fields hold the topology, every step of every program, and all bytes."""
+        collective, topology = self.problem.collective, self.problem.topology.name
+        found = [f"{collective} on {topology}", self.runtime]
+        found.append(str(Plan(self.algorithm, self._protocol, self.pipeline)))
+        found += [artefact.name for artefact in self.artefacts]
+        if self.predicted:
+            last = self.predicted[-1]
+            found.append(f"{last.algbw / 1e9:.4g} GB/s at {format_size(last.size_bytes)} predicted")
+        return f"Compilation({', '.join(found)})"
+
+    @property
+    def _protocol(self) -> str:
+        return self.artefacts[0].program.header.protocol
+
     @property
     def verified(self) -> bool:
         """Whether every file passed verification; always true, kept for reports."""
@@ -160,7 +178,7 @@ class Compilation:
             "algorithm": self.algorithm,
             "settings": Plan(self.algorithm, "", self.pipeline).settings(),
             "pipeline": self.pipeline,
-            "protocol": programs[0].header.protocol,
+            "protocol": self._protocol,
             "modes": [artefact.mode.value for artefact in self.artefacts],
             "min_bytes": max(program.header.min_bytes for program in programs),
             "max_bytes": min(program.header.max_bytes or 0 for program in programs),

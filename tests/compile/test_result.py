@@ -47,3 +47,14 @@ def test_predictions_hold_for_the_files_of_both_modes():
     assert [point.seconds for point in done.predicted] == pytest.approx(list(map(max, *times)))
     alone = api.compile(problem, "mscclpp", mode="out-of-place", **options)
     assert done.limited_by == alone.limited_by
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "torch"])
+def test_a_compilation_is_shown_in_one_line_without_what_it_holds(runtime):
+    done = api.compile(make_problem(TOPOLOGY, "allgather"), runtime, level=0)
+    shown = str(done)
+    assert shown.startswith(f"Compilation(allgather on ring:4, {runtime}, forest Simple trees=2, ")
+    assert all(artefact.name in shown for artefact in done.artefacts)
+    assert f"{done.predicted[-1].algbw / 1e9:.4g} GB/s at 1 GiB predicted" in shown
+    assert max(map(len, (shown, *map(repr, done.artefacts)))) < 200
+    assert "\n" not in shown
