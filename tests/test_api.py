@@ -15,6 +15,7 @@ from colsynth.model import Collective, Demand
 RING = api.load_topology("ring:8")
 PLAIN = api.make_problem(RING, "allgather")
 HALVES = ((0, 1, 2, 3), (4, 5, 6, 7))
+_NO_FUNCTION = "CS200.*progress takes a function, not an object of type int"
 
 
 def test_a_plain_problem():
@@ -372,6 +373,10 @@ def test_other_objects_than_topologies_and_whole_bytes_are_refused():
         api.load_topology("dgx-a100", nodes=True)
 
 
+def _tuned(**options):
+    return api.tune(RING, ["allgather"], "msccl", [1 << 20], **options)
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -405,11 +410,40 @@ def test_other_objects_than_topologies_and_whole_bytes_are_refused():
             "CS200.*write_bundle takes the name of a file",
         ),
         (lambda: api.load_topology("dgx-a100", settings=["nics=4"]), "CS123.*settings={"),
+        (lambda: api.survey(PLAIN, folder=5), "CS200.*folder takes a name of files"),
+        (lambda: _tuned(journal=5), "CS200.*journal takes a name of files"),
+        (lambda: _tuned(executor=5), "CS200.*executor takes one of concurrent.futures"),
+        (lambda: api.survey(PLAIN, executor=5), "CS200.*leave executor out"),
+        (lambda: api.compare(PLAIN, [1024], executor=5), "CS200.*leave executor out"),
+        (lambda: api.compile(PLAIN, "msccl", watch=5), "CS200.*watch takes a function"),
+        (lambda: api.compile(PLAIN, "msccl", progress=5), _NO_FUNCTION),
+        (lambda: api.compare(PLAIN, [1024], progress=5), _NO_FUNCTION),
+        (lambda: _tuned(progress=5), _NO_FUNCTION),
+        (lambda: api.survey(PLAIN, progress=5), _NO_FUNCTION),
+        (lambda: api.synthesize(PLAIN, progress=5), _NO_FUNCTION),
+        (lambda: api.write_schedule(api.synthesize(PLAIN).schedule, "x", 5), _NO_FUNCTION),
+        (lambda: api.pack(PLAIN, progress=5), _NO_FUNCTION),
+        (lambda: api.heights(PLAIN, 5), _NO_FUNCTION),
+        (
+            lambda: api.cablings(
+                Request(8, 2, make_job("allgather", (1,), (), Fraction(1), Fraction(0))), 5
+            ),
+            _NO_FUNCTION,
+        ),
+        (lambda: api.warm(5), _NO_FUNCTION),
     ],
 )
 def test_objects_of_other_types_are_refused(call, said):
     with pytest.raises(InputError, match=f"(?s){said}"):
         call()
+
+
+def test_bytes_of_a_file_may_be_of_any_type_that_holds_bytes():
+    (file,) = api.compile(PLAIN, "rccl", algorithm="ring", level=0).artefacts
+    for given in (bytearray(file.data), memoryview(file.data)):
+        assert api.verify(given, "rccl") == api.verify(file.data, "rccl")
+        times = api.simulate(given, "rccl", RING, [2**20])
+        assert times == api.simulate(file.data, "rccl", RING, [2**20])
 
 
 def test_a_mistyped_collective():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colsynth.api.given import plain, require_model, require_problem, require_text
+from colsynth.api.given import plain, require_calls, require_model, require_problem, require_text
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
@@ -125,7 +125,7 @@ def compile(  # noqa: A001 - the verb of this package
     from colsynth.pipeline.target import aim, usual_protocol
     from colsynth.runtimes.catalog import profile
 
-    _require_kinds(algorithm, passes, model)
+    _require_kinds(algorithm, passes, model, progress=progress, watch=watch)
     stated, size = _of_sketch(problem, algorithm, passes, plain(size))
     given = {"trees": trees, "max_height": max_height, "instances": instances, "channels": channels}
     given |= {"chunks_per_gpu": chunks_per_gpu, "policy": policy, "gap": gap}
@@ -152,9 +152,16 @@ def compile(  # noqa: A001 - the verb of this package
     return _compiled(problem, machine, replace(target, model=model), request, watch)
 
 
-def _require_kinds(algorithm: object, passes: object, model: object = None) -> None:
-    """Refuse other objects than text, text and a model, each of which may be left out (CS200)."""
+def _require_kinds(
+    algorithm: object, passes: object, model: object = None, **called: object
+) -> None:
+    """Refuse other objects than text, text, a model and functions (CS200).
+
+    Each may be left out.
+    """
     require_model(model)
+    for name, given in called.items():
+        require_calls(name, given)
     require_text("algorithm", algorithm, "forest")
     require_text("passes", passes, "pack-trees,lower-forest,...")
 

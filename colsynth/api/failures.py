@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colsynth.api.given import (
+    require_calls,
+    require_executor,
     require_kind,
     require_model,
     require_names,
+    require_place,
     require_problem,
     require_several,
     require_text,
@@ -136,6 +139,9 @@ def survey(
 
     require_problem(problem, "survey")
     require_model(model)
+    require_executor(executor)
+    require_calls("progress", progress)
+    place = require_place("folder", folder)
     require_jobs(jobs)
     require_kind(failures, str, "failures takes text", "write failures='links:1'")
     require_text("algorithm", algorithm, "forest")
@@ -149,6 +155,5 @@ def survey(
     number = whole_seed(seed)
     wanted = None if trees is None else str(trees)
     case = SurveyCase(problem, kinds, runtime, algorithm, protocol, wanted, number, model)
-    place = None if folder is None else Path(folder)
     with Workers(jobs, executor) as workers:
         return examine_all(case, place, workers, progress, force=force)

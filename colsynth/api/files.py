@@ -30,13 +30,17 @@ _NAMED = 3
 
 
 def verify(
-    data: bytes, runtime: str, *, subject: str = "schedule", single_node: bool | None = None
+    data: bytes | bytearray | memoryview,
+    runtime: str,
+    *,
+    subject: str = "schedule",
+    single_node: bool | None = None,
 ) -> Report:
     """Return everything wrong with a schedule file, as `runtime` would read and run it.
 
     Parameters
     ----------
-    data : bytes
+    data : bytes, bytearray or memoryview
     runtime : str
     subject : str
         Name of the file, for the report.
@@ -51,12 +55,13 @@ def verify(
     from colsynth.runtimes.catalog import profile
     from colsynth.verify import verify_bytes
 
-    require_bytes(data, "verify")
-    return verify_bytes(data, profile(runtime), subject=subject, single_node=single_node)
+    return verify_bytes(
+        require_bytes(data, "verify"), profile(runtime), subject=subject, single_node=single_node
+    )
 
 
 def simulate(
-    data: bytes,
+    data: bytes | bytearray | memoryview,
     runtime: str,
     topology: Topology,
     sizes: Sequence[int],
@@ -69,7 +74,7 @@ def simulate(
 
     Parameters
     ----------
-    data : bytes
+    data : bytes, bytearray or memoryview
     runtime : str
     topology : Topology
         Of as many ranks as the file is for.
@@ -97,7 +102,7 @@ def simulate(
     from colsynth.simulate import Simulation, read_source
     from colsynth.simulate import simulate as execute
 
-    require_bytes(data, "simulate")
+    data = require_bytes(data, "simulate")
     require_topology(topology, "simulate")
     require_model(model)
     plain_sizes = [plain(size) for size in require_several("sizes", sizes, "[2**20]")]

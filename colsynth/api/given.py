@@ -40,10 +40,26 @@ def require_kind(given: object, kind: type, expected: str, advice: str) -> None:
         raise _refusal(given, expected, advice)
 
 
-def require_bytes(given: object, caller: str) -> None:
-    """Refuse another object than the bytes of a file, such as its name (CS200)."""
-    advice = "Path(NAME).read_bytes() returns the bytes of a file"
-    require_kind(given, bytes, f"{caller} takes the bytes of a file", advice)
+def require_bytes(given: bytes | bytearray | memoryview, caller: str) -> bytes:
+    """Return the bytes of a file; refuse another object, such as its name (CS200)."""
+    asked: object = given  # from Python it may be anything
+    if not isinstance(asked, bytes | bytearray | memoryview):
+        advice = "Path(NAME).read_bytes() returns the bytes of a file"
+        raise _refusal(given, f"{caller} takes the bytes of a file", advice)
+    return bytes(asked)
+
+
+def require_calls(name: str, given: object) -> None:
+    """Refuse what can be neither called nor left out, which is None (CS200)."""
+    if given is not None and not callable(given):
+        raise _refusal(given, f"{name} takes a function", f"leave {name} out, or give one")
+
+
+def require_executor(given: object) -> None:
+    """Refuse what neither evaluates nor is left out, which is None (CS200)."""
+    if given is not None and not callable(getattr(given, "submit", None)):
+        advice = "leave executor out for processes on this machine"
+        raise _refusal(given, "executor takes one of concurrent.futures", advice)
 
 
 def require_text(name: str, given: object, example: str) -> None:
@@ -58,6 +74,14 @@ def require_path(given: str | Path, caller: str) -> Path:
     if not isinstance(asked, str | Path):
         raise _refusal(given, f"{caller} takes the name of a file", "give a text or a Path")
     return Path(asked)
+
+
+def require_place(name: str, given: str | Path | None) -> Path | None:
+    """Return the path of an option that may be left out; refuse another object (CS200)."""
+    asked: object = given  # from Python it may be anything
+    if asked is not None and not isinstance(asked, str | Path):
+        raise _refusal(given, f"{name} takes a name of files", "give a text or a Path")
+    return None if asked is None else Path(asked)
 
 
 def require_model(given: object) -> None:

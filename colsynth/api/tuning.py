@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from colsynth.api.given import (
     plain,
+    require_calls,
+    require_executor,
     require_kind,
     require_model,
     require_names,
     require_path,
+    require_place,
     require_problem,
     require_several,
     require_topology,
@@ -80,6 +83,8 @@ def compare(
 
     require_problem(problem, "compare")
     require_model(model)
+    require_executor(executor)
+    require_calls("progress", progress)
     algorithms = _named(algorithms)
     ordered = whole_sizes(sizes)
     if not ordered:
@@ -140,6 +145,8 @@ def tune(
 
     require_topology(topology, "tune")
     require_model(model)
+    require_executor(executor)
+    require_calls("progress", progress)
     algorithms = _named(algorithms)
     asked = require_several("collectives", collectives, "['allreduce']")
     names = tuple(dict.fromkeys(map(find_collective, asked)))
@@ -153,7 +160,7 @@ def tune(
         Case(problem, runtime, fitting, model=model, seed=whole_seed(seed), limited=True)
         for problem in problems
     ]
-    place = None if journal is None else Path(journal)
+    place = require_place("journal", journal)
     with claimed(place), Workers(jobs, executor) as workers:
         return make(cases, Means(plain(budget), workers, Journal(place), progress), algorithms)
 
