@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import os
 from collections.abc import Iterable
 
 from colsynth.errors import Diagnostic, InputError
@@ -12,6 +9,7 @@ from colsynth.model import Problem, ThreadblockProgram
 from colsynth.pipeline.contract import check_pass, is_name
 from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.registry import ADDED, ALGORITHMS, AUTO, DEFAULT
+from colsynth.pipeline.user_code import hash_of
 
 
 def add_pass(pass_type: type, algorithm: str | None = None, pipeline: str | None = None) -> None:
@@ -40,19 +38,8 @@ def add_pass(pass_type: type, algorithm: str | None = None, pipeline: str | None
 
 
 def sources(names: Iterable[str]) -> tuple[str, ...]:
-    """Return a hash of the source of each pass of users among `names`, to tell versions apart.
-
-    Where there is none, as in an interactive session, no two calls return the same.
-    """
-    return tuple(_source(DEFAULT.added[name]) for name in names if name in DEFAULT.added)
-
-
-def _source(pass_type: type) -> str:
-    try:
-        text = inspect.getsource(inspect.getmodule(pass_type) or pass_type).encode()
-    except (OSError, TypeError):
-        text = os.urandom(16)
-    return hashlib.sha256(text).hexdigest()
+    """Return a hash of the code of each pass of users among `names`, to tell versions apart."""
+    return tuple(hash_of(DEFAULT.added[name]) for name in names if name in DEFAULT.added)
 
 
 def _check_name(algorithm: str) -> None:

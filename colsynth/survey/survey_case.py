@@ -12,6 +12,9 @@ from colsynth.compile.run import compile_problem
 from colsynth.errors import ColsynthError, Diagnostic, InfeasibleError, InputError
 from colsynth.jobs.evaluation import fingerprint
 from colsynth.model import Problem, Topology
+from colsynth.pipeline.added import sources
+from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.pipeline.spec import parse
 from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.target import Target
@@ -74,7 +77,9 @@ class SurveyCase:
 
     def identity(self) -> str:
         """Return a hash of everything that the answers depend on, the code too."""
-        text = "\n".join(map(repr, (fingerprint(), profile(self.runtime), self)))
+        pipeline = ALGORITHMS.get(self.algorithm, "")
+        code = pipeline, sources(spec.name for spec in parse(pipeline)) if pipeline else ()
+        text = "\n".join(map(repr, (fingerprint(), *code, profile(self.runtime), self)))
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -1,6 +1,8 @@
 """Passes that users add: their form, their names, and what they give."""
 
+import sys
 from dataclasses import dataclass, replace
+from importlib import import_module, invalidate_caches
 from typing import ClassVar
 
 import pytest
@@ -15,6 +17,7 @@ from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.plan import Plan
+from colsynth.survey import SurveyCase
 
 PROBLEM = api.make_problem(api.load_topology("ring:4"), "allgather")
 LOWERING = "coalesce-chunks,order-transfers,place-slots,assign-threadblocks,spell-dependencies"
@@ -181,10 +184,89 @@ def test_a_pass_that_is_added_again_replaces_the_former():
     assert api.compile(PROBLEM, "msccl", algorithm="my-trees", level=0).verified
 
 
-def test_measurements_in_a_journal_are_those_of_this_version_of_a_pass(monkeypatch):
+PASS = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from colsynth.model import ChunkProgram, Problem
+{imports}
+
+@dataclass(frozen=True)
+class Theirs:
+    name: ClassVar[str] = "theirs"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = ChunkProgram
+
+    start: int = 0
+
+    def run(self, value, target):
+        return {call}
+"""
+
+
+def keys_after(folder, monkeypatch, files, change):
+    """Return the keys of a plan with a pass in a user's module, twice and after a change."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    module = next(iter(files)).removesuffix(".py")
+    case = Case(PROBLEM, "msccl", (2**20,))
+    plan = Plan("ring", "Simple", f"theirs,{LOWERING}")
+    found = []
+    for text in ({}, {}, change):
+        for name, line in text.items():
+            (folder / name).write_text(f"{(folder / name).read_text()}\n{line}\n")
+        for name in [x for x in sys.modules if x.partition(".")[0] in (module, "helping")]:
+            monkeypatch.delitem(sys.modules, name)
+        invalidate_caches()
+        api.add_pass(import_module(module).Theirs)
+        found.append(case.key(plan))
+    return found
+
+
+HELPED = {
+    "helped_pass.py": PASS.format(imports="from helping import lists", call="lists.made(value)"),
+    "helping/__init__.py": "from .tables import SCALE",
+    "helping/lists.py": "def made(value):\n    from . import late\n    return late.made(value)",
+    "helping/late.py": "made = str",
+    "helping/tables.py": "SCALE = 1",
+}
+
+
+@pytest.mark.parametrize("changed_file", list(HELPED))
+def test_measurements_in_a_journal_are_those_of_this_version_of_a_pass(
+    changed_file, tmp_path, monkeypatch
+):
+    """Of its module, and of all of the user's that this one imports."""
+    first, again, other = keys_after(tmp_path, monkeypatch, HELPED, {changed_file: "x = 1"})
+    assert first == again != other
+
+
+def test_a_pass_is_told_from_others_of_its_module():
     case, plan = Case(PROBLEM, "msccl", (2**20,)), Plan("ring", "Simple", f"mine,{LOWERING}")
-    api.add_pass(Mine)
-    before = case.key(plan)
-    assert case.key(plan) == before
-    monkeypatch.setattr("colsynth.pipeline.added.inspect.getsource", lambda _: "other")
-    assert case.key(plan) != before
+
+    def scaled(factor):
+        return changed(run=lambda *_: factor)
+
+    keys = []
+    for one in (Mine, changed(run=fail), changed(start=1), scaled(1), scaled(2)):
+        api.add_pass(one)
+        assert case.key(plan) == case.key(plan)
+        keys.append(case.key(plan))
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_pass_without_a_file_is_the_same_as_no_other():
+    case, plan = Case(PROBLEM, "msccl", (2**20,)), Plan("ring", "Simple", f"mine,{LOWERING}")
+    api.add_pass(changed(__module__="typed_in"))
+    assert case.key(plan) != case.key(plan)
+
+
+def test_a_survey_of_another_version_of_a_pass_is_another_one():
+    api.add_pass(Mine, "my-trees", f"mine,{LOWERING}")
+    case = SurveyCase(PROBLEM, ("links",), algorithm="my-trees")
+    before = case.identity()
+    assert case.identity() == before
+    api.add_pass(changed(run=fail), "my-trees", f"mine,{LOWERING}")
+    assert case.identity() != before
