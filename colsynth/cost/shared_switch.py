@@ -11,6 +11,8 @@ from colsynth.runtimes.profile import Profile
 SERVED = (Collective.ALLREDUCE, Collective.ALLGATHER, Collective.REDUCE_SCATTER)
 STORES_SINCE = (0, 10)
 """The version of MSCCL++ with ``gstore``, which an allgather takes."""
+MOST_GPUS = 256
+"""GPUs of a file over a switch, at most. No larger NVLink domain was built (DGX GH200 has 256)."""
 _WORDS = {"multicast", "reduce"}
 
 
@@ -56,6 +58,8 @@ def usable_switch(problem: Problem, profile: Profile) -> SharedSwitch | None:
     plans, collective = profile.plans, problem.collective
     if not plans or collective not in SERVED or problem.groups or problem.shards:
         return None
+    if problem.topology.size > MOST_GPUS:
+        return None
     if collective is Collective.ALLGATHER and tuple(plans["version"]) < STORES_SINCE:
         return None
     return shared_switch(problem.topology)
@@ -68,9 +72,9 @@ def switch_rate(topology: Topology) -> Fraction | None:
     GPUs, itself too. So to the switch go its copy of the whole message, and a shard; from it come a
     shard, and all shards as they are stored. Shards may differ, so that only their sum counts.
 
-    None without such a switch.
+    None without such a switch, or for more GPUs than files are for.
     """
-    if shared_switch(topology) is None:
+    if topology.size > MOST_GPUS or shared_switch(topology) is None:
         return None
     leaving, entering = (dict.fromkeys(topology.ranks, Fraction(0)) for _ in range(2))
     for link in topology.links:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.cost.shared_switch import SERVED, STORES_SINCE, shared_switch
+from colsynth.cost.shared_switch import MOST_GPUS, SERVED, STORES_SINCE, shared_switch
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.emit import header_of
 from colsynth.lowering.refusals import over_limit
@@ -15,7 +15,6 @@ from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
-_MOST_RANKS = 256
 _TEAMS = (1, 2, 4, 8, 16)
 """Instances that are tried. U: more would meet more often, with less data each."""
 _LEAST_UNIT = 1 << 10
@@ -151,7 +150,7 @@ def _require(problem: Problem, target: Target) -> None:
         phrase = f"plans for {profile.name} cannot store over a switch without adding up"
         note = "gstore exists from MSCCL++ 0.10 on"
         raise LimitError(Diagnostic("CS323", phrase, notes=(note,), help="take -r mscclpp@0.10"))
-    if shared_switch(topology) is None or topology.size > _MOST_RANKS:
-        reason = f"no switch multicasts and reduces for all GPUs, {_MOST_RANKS} at most, in one box"
+    if shared_switch(topology) is None or topology.size > MOST_GPUS:
+        reason = f"no switch multicasts and reduces for all GPUs, {MOST_GPUS} at most, in one box"
         phrase = f"-a multicast does not fit {topology.name}"
         raise InputError(Diagnostic("CS312", phrase, notes=(reason,), help=advice))
