@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,8 @@ from colsynth.cli.bundles import bundled
 from colsynth.cli.cabling import search
 from colsynth.cli.import_topology import import_
 from colsynth.cli.machine import MachineOptions, TopologyArgument, failures_field
+from colsynth.cli.places import YAML, check_file
+from colsynth.cli.streams import is_stdin
 from colsynth.model import Kind, Topology
 from colsynth.units import gb_per_s
 
@@ -108,21 +111,42 @@ def export(
     *,
     topology: TopologyArgument,
     machine: MachineOptions,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write YAML to this file, e.g. cluster.yaml.",
+            show_default="stdout",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Write a topology in the flat form, as YAML or as JSON (either can be read back)."""
     from colsynth.topology.export import export_flat, flat_form
     from colsynth.topology.load import is_generator
+    from colsynth.topology.summary import headline
+    from colsynth.writing import write_files
 
+    place = None if output is None or is_stdin(output) else output
+    if place is not None:
+        check_file("--output", place, YAML, force)
     value = machine.read(topology).topology
-    if json:
-        emit_json(flat_form(value))
-        return
+    text = export_flat(value)
     if is_generator(topology):
         given = (("--bandwidth", machine.bandwidth), ("--latency", machine.latency))
-        options = "".join(f" {name} {text!r}" for name, text in given if text is not None)
-        print(f"# colsynth topology export {topology!r}{options}")
-    print(export_flat(value), end="")
+        options = "".join(f" {name} {word!r}" for name, word in given if word is not None)
+        text = f"# colsynth topology export {topology!r}{options}\n{text}"
+    if place is not None:
+        write_files({place: text.encode()}, replace=force)
+    if json:
+        emit_json(flat_form(value))
+    elif place is None:
+        print(text, end="")
+    else:
+        answer_console().print(f"{place}: {headline(value)}", soft_wrap=True)
 
 
 @app.command(cls=Command)

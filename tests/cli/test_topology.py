@@ -83,6 +83,22 @@ def test_markup_in_names_is_text(capsys, tmp_path):
     assert ":b:" in out
 
 
+@pytest.mark.parametrize("name", ["dgx2", "ring:4"])
+def test_an_export_is_written_to_a_file_whole_and_replaces_none(name, capsys, tmp_path):
+    path = tmp_path / "mine.yaml"
+    printed = text(capsys, "export", name)
+    assert text(capsys, "export", name, "-o", "-") == printed
+    assert text(capsys, "export", name, "-o", str(path)).startswith(f"{path}: {name}")
+    assert path.read_text(encoding="utf-8") == printed
+    path.write_text("mine", encoding="utf-8")
+    assert run(["topology", "export", name, "-o", str(path)]) == 2
+    assert "CS207" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == "mine"
+    found = text(capsys, "export", name, "-o", str(path), "--force", "--json")
+    assert json.loads(found)["version"] == 1
+    assert path.read_text(encoding="utf-8") == printed
+
+
 @pytest.mark.parametrize("flags", [[], ["--json"]])
 def test_an_export_reads_back(capsys, tmp_path, flags):
     path = tmp_path / "flat.yaml"
