@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from math import lcm
 
+from colsynth.bounds.runtime import RuntimeBound
 from colsynth.compile.result import Prediction
 from colsynth.model import Program, RoundProgram
-from colsynth.runtimes.selection import taken_sizes
+from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.search.case import Case
 from colsynth.search.found import Found
 from colsynth.search.measured import Measured
@@ -19,17 +21,21 @@ def predictions(
     """Return the times that hold for all files, and the program with the last of them.
 
     They are those of the slowest file at each size that was simulated and that all files serve.
-    The search timed the first program; the others differ from it in copies of the call mode.
+    The search timed the first program; the others differ from it in copies of the call mode. Where
+    no such size is served, they are those at the nearest ones that are.
     """
     case = found.workshop.case
     laws = [taken_sizes(program.header, case.profile) for program in programs]
-    known = {
+    known: dict[int, tuple[float, RuntimeBound | None]] = {
         size: (seconds, floor)
         for (size, seconds), floor in zip_longest(
             zip(case.sizes, measured.seconds, strict=True), found.floors
         )
         if seconds is not None and all(law.takes(size) for law in laws)
     }
+    if not known and (sizes := _nearest(laws, case.sizes)):
+        times = _times(programs[0], sizes, found)
+        known = {size: (seconds, None) for size, seconds in zip(sizes, times, strict=True)}
     times, slowest = [seconds for seconds, _ in known.values()], programs[0]
     for program in programs[1:] if known else ():
         others = _times(program, tuple(known), found)
@@ -37,6 +43,14 @@ def predictions(
         times = [max(pair) for pair in zip(times, others, strict=True)]
     floors = (floor for _, floor in known.values())
     return tuple(map(Prediction, known, times, floors)), slowest
+
+
+def _nearest(laws: Sequence[TakenSizes], sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes that all files serve next to some, ascending: below them, or else above."""
+    step = lcm(*(law.multiple for law in laws))
+    least = max(step, *(-(-law.min_bytes // step) * step for law in laws))
+    near = {max(size // step * step, least) for size in sizes}
+    return tuple(sorted(size for size in near if all(law.takes(size) for law in laws)))
 
 
 def _times(program: Program, sizes: tuple[int, ...], found: Found) -> list[float]:

@@ -76,7 +76,7 @@ class Prediction:
     size_bytes : int
     seconds : float
     least : RuntimeBound or None
-        What no file can beat; None where no search was made.
+        What no file can beat; None where no search was made for the size.
     """
 
     size_bytes: int
@@ -109,7 +109,7 @@ class Compilation:
         Notes for the user.
     predicted : tuple of Prediction
         Predictions at the sizes of the search that all files serve, ascending: those of the
-        slowest file.
+        slowest file. Where they serve none of these, at the nearest that they do.
     limited_by : dict
         Share of each limit (`colsynth.simulate.breakdown.LIMITS`) in the predicted time of the
         largest of these messages; empty where there are none.

@@ -27,12 +27,24 @@ def test_names_are_made_of_safe_letters(name, collective, mode, expected):
     assert file_name(problem, "rccl", mode) == expected
 
 
-def test_times_are_predicted_only_of_sizes_that_use_the_file():
+@pytest.mark.parametrize("size", [None, 2**20])
+def test_times_are_predicted_only_of_sizes_that_use_the_file(size):
+    """Where no usual size does, they are those of the nearest that do."""
     problem = api.make_problem(api.load_topology("ring:4"), "allreduce")
     for channels, usual in ((2, True), (3, False)):  # thirds of powers of two are no elements
-        done = api.compile(problem, "rccl", algorithm="ring", channels=channels, min_bytes=1)
-        assert bool(done.predicted) == usual
-        assert all(done.taken().takes(point.size_bytes) for point in done.predicted)
+        options = {"algorithm": "ring", "channels": channels, "min_bytes": 1, "size": size}
+        done = api.compile(problem, "rccl", **options)
+        sizes = [point.size_bytes for point in done.predicted]
+        wanted = [size] if size else [2**20, 2**30]
+        assert len(sizes) == len(wanted)
+        assert all(map(done.taken().takes, sizes))
+        assert (sizes == wanted) == usual
+        pairs = zip(wanted, sizes, strict=True)
+        assert all(0 <= most - near < done.taken().multiple for most, near in pairs)
+        (file,) = done.artefacts
+        found = api.simulate(file.data, "rccl", problem.topology, sizes)
+        assert [x.seconds for x in found.points] == [x.seconds for x in done.predicted]
+        assert done.limited_by
 
 
 def test_predictions_hold_for_the_files_of_both_modes():
