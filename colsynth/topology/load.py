@@ -10,6 +10,7 @@ from colsynth.model import Topology
 from colsynth.topology.compact import expand
 from colsynth.topology.decode import decode
 from colsynth.topology.document import Document, Watch, decode_document, read_document, silent
+from colsynth.topology.doubts import doubted
 from colsynth.topology.flat import read_flat
 from colsynth.topology.generators import generate
 from colsynth.topology.presets import preset_path
@@ -57,7 +58,7 @@ def load(
         nodes = int(nodes)  # numpy's would overflow
     if data is None and is_generator(spec):
         _refuse(spec, nodes=nodes, settings=settings)
-        return generate(spec, bandwidth, latency)
+        return doubted(generate(spec, bandwidth, latency))
     given = {"bandwidth": bandwidth, "latency": latency}
     for option, value in given.items():
         if value is not None:
@@ -67,7 +68,7 @@ def load(
         document = read_document(find_file(spec), watch=watch)
     else:
         document = decode_document(data, spec, watch=watch)
-    return read_topology(document, nodes, _texts(settings), watch)
+    return doubted(read_topology(document, nodes, _texts(settings), watch))
 
 
 def is_generator(spec: str) -> bool:
