@@ -15,7 +15,7 @@ from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.proposals import smaller_transfers
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.replicas import replicas
-from colsynth.lowering.segmentations import ALONE, segmentations
+from colsynth.lowering.segmentations import ALONE, halves, segmentations
 from colsynth.lowering.uneven import carriers, chunks_of_weight, left_out
 from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Phase, Transfer, Tree
 from colsynth.runtimes.choice import Choice
@@ -68,6 +68,7 @@ class LowerForest:
         Choice("instances", (1, 2, 4, 8, 16, 32), ladder=True, cuts=True),
         Choice("most", propose=smaller_transfers),
         Choice("segments", propose=segmentations, anchor=ALONE),
+        Choice("segments", propose=halves, label="halves"),
     )
 
     def __post_init__(self) -> None:

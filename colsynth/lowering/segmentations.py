@@ -13,6 +13,7 @@ from math import sqrt
 
 from colsynth.cost import model_of
 from colsynth.cost.usable import exact
+from colsynth.lowering.orders import LIST_SCHEDULE
 from colsynth.lowering.paired import is_round
 from colsynth.lowering.segment_sizes import CHUNKS, ones_and_twos, sizes_of
 from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Proposal, Shape
@@ -105,6 +106,24 @@ def segmentations(basis: Basis) -> Iterator[Proposal]:
             yield tuple(_in_rounds(basis, {STRATEGY: "paired-all"}))
         yield from _rotated(basis)
     yield from ordered_by_time(basis)
+
+
+def halves(basis: Basis) -> Iterator[Proposal]:
+    """Yield twice as many segments of equal size, with copies and threadblocks as they are.
+
+    Where chunks are no longer than the runtime's tiles, so that these do not cut them already, and
+    passing a segment on takes longer than a step. Rounds have other means (`proposals.spreads`).
+    """
+    if ORDER not in basis.values:
+        return
+    shape, model, sizes = basis.shape, model_of(basis), basis.values[SEGMENTS].split("-")
+    whole = basis.size <= shape.chunks * basis.profile.tile_bytes[basis.protocol]
+    moved = basis.size / shape.chunks * shape.count
+    seconds = moved / (model.rate[basis.protocol] * 1e9)
+    worth = whole and (shape.hops - 1) * seconds > model.step[basis.protocol] / 1e6
+    if worth and len(set(sizes)) == 1 and basis.parts_of(shape.chunks) % 2 == 0:
+        for order in dict.fromkeys((basis.values[ORDER], LIST_SCHEDULE)):
+            yield ({SEGMENTS: "-".join(sizes * 2), ORDER: order},)
 
 
 def _single_chunks(basis: Basis) -> Iterator[Proposal]:

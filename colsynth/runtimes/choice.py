@@ -173,6 +173,9 @@ class Choice:
         passes too.
     anchor : mapping
         Changes with which the shape is wanted that `propose` sees.
+    label : str
+        Under which name a search tries it, where an option is declared more than once; that of
+        the option otherwise.
     """
 
     option: str
@@ -181,6 +184,7 @@ class Choice:
     cuts: bool = False
     propose: Callable[[Basis], Iterable[Proposal]] | None = None
     anchor: Changes = field(default_factory=dict)
+    label: str = ""
 
     def proposals(self, name: str, basis: Basis) -> Iterable[Proposal]:
         """Return what to try next, given the choice's name and a program."""

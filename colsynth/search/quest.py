@@ -17,6 +17,7 @@ from colsynth.search.found import refusals
 from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.levels import (
     BASELINES,
+    LAST,
     LATE,
     LEVELS,
     OTHER_PATTERNS,
@@ -163,6 +164,7 @@ class Quest:
         """Do the additional work of a level."""
         searcher = self.searcher
         several = len(searcher.protocols) > 1
+        searcher.most_evaluations = searcher.means.budget  # not what the level below had left
         searcher.most_work = level.work * self._case.problem.topology.size * (1 + several)
         anything = self.wish.algorithm is None
         if level.sweep:
@@ -291,3 +293,4 @@ class Quest:
             searcher.sweep(tuple(ALGORITHMS), but)
             self._sweep_patterns()
         searcher.vary_protocol()
+        searcher.sweep(varied(), only=LAST)

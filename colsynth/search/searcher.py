@@ -31,6 +31,8 @@ _ROUND = 24
 
 Alternatives = tuple[Plan, ...]
 """Plans in order of preference; the first that fits is taken."""
+Names = Sequence[str]
+"""Of algorithms, or of choices."""
 
 
 class Searcher:
@@ -206,10 +208,10 @@ class Searcher:
             done, most = self.evaluations + more, self.most_evaluations
             self.means.progress(what, done, 0 if most is None else max(done, most))
 
-    def sweep(self, algorithms: Sequence[str], but: Collection[str] = ()) -> None:
-        """Vary the choices of `swept` but some, each from the best plan so far."""
+    def sweep(self, algorithms: Names, but: Collection[str] = (), only: Names = ()) -> None:
+        """Vary the choices of `swept` but some, or only some, each from the best plan so far."""
         rounds = self.workshop.case.profile.rounds
-        for name in (choice for choice in swept() if choice not in but):
+        for name in (choice for choice in only or swept() if choice not in but):
             while not (self.is_spent() or self.is_near()) and (parent := self.best(*algorithms)):
                 self.try_all(list(self._turned(parent, name)))
                 best = self.best(*algorithms) or parent
@@ -286,7 +288,7 @@ class Searcher:
     def _turned(self, parent: Measured, name: str) -> Iterator[Alternatives]:
         """Yield plans that differ from a plan in the choice of this name."""
         for owner, choice in parent.plan.choices():
-            if f"{owner}.{choice.option}" == name:
+            if f"{owner}.{choice.label or choice.option}" == name:
                 yield from self._varied(parent, owner, choice, thorough=False)
 
     def _varied(

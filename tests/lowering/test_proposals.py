@@ -16,7 +16,7 @@ from colsynth.lowering.proposals import (
     unmerged,
 )
 from colsynth.lowering.segment_sizes import sizes_of
-from colsynth.lowering.segmentations import ordered_by_time, segmentations, worthwhile
+from colsynth.lowering.segmentations import halves, ordered_by_time, segmentations, worthwhile
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.runtimes.selection import usual_size
@@ -92,6 +92,27 @@ def test_segments_are_ever_fewer_and_fit_the_file(runtime, collective):
             counts.append(len(sizes))
         assert counts == sorted(set(counts), reverse=True)
         assert counts
+
+
+@pytest.mark.parametrize("size", [10**9 // 5**3, 3 * 2**20, 2**23])
+@pytest.mark.parametrize("runtime", ["msccl", "mscclpp"])
+def test_equal_segments_are_doubled_while_messages_divide_and_passing_on_takes_long(runtime, size):
+    """With copies and threadblocks as they are."""
+    seen, sizes = basis("allgather", runtime, 2, usual_size(size, "allgather", 16)), ["1"]
+    assert not any(halves(replace(seen, size=2**12)))
+    assert not any(halves(replace(seen, size=2**40)))  # the runtime cuts chunks itself
+    assert not any(halves(replace(seen, shape=replace(seen.shape, height=1))))
+    assert not any(halves(replace(seen, values={**seen.values, SEGMENTS: "1-2"})))
+    assert not any(halves(replace(seen, values={SEGMENTS: "1"})))  # rounds
+    while proposals := list(halves(seen)):
+        sizes *= 2
+        assert all(changes[SEGMENTS] == "-".join(sizes) for (changes,) in proposals)
+        assert {len(changes) for (changes,) in proposals} == {2}  # the order besides
+        assert seen.parts_of(seen.shape.chunks) % 2 == 0
+        chunks, steps = 2 * seen.shape.chunks, 2 * seen.shape.block_steps
+        shape = replace(seen.shape, chunks=chunks, block_steps=steps)
+        seen = replace(seen, shape=shape, values={**seen.values, SEGMENTS: "-".join(sizes)})
+    assert len(sizes) > 1
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "rccl"])

@@ -19,6 +19,7 @@ from colsynth.search.case import Case
 from colsynth.search.levels import HEAVY
 from colsynth.search.means import Means
 from colsynth.search.objective import Objective, usual
+from colsynth.search.quest import Quest
 from colsynth.search.run import find_each, find_plan
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
@@ -242,6 +243,24 @@ def test_choices_are_varied_with_the_protocol_of_the_floor_first(monkeypatch):
         others = set(tried) - {"Simple", first}
         assert others
         assert tried[: min(map(tried.index, others))].count(first) > 5
+
+
+def test_the_highest_level_varies_choices_though_the_one_below_spent_its_budget(monkeypatch):
+    spent, improve, sweep = [], Quest.improve, Quest.sweep
+
+    def after(quest, level):
+        improve(quest, level)
+        spent.append(quest.searcher.is_spent())
+
+    def before(quest, *args, anything):
+        if anything:
+            spent.append(quest.searcher.is_spent())
+        sweep(quest, *args, anything=anything)
+
+    monkeypatch.setattr(Quest, "improve", after)
+    monkeypatch.setattr(Quest, "sweep", before)
+    found(case_of("ring:4", None, "allgather", "msccl", (2**20,)), level=3)
+    assert spent[2:5] == [False, True, False]  # of -O2 before and after, then of -O3
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "rccl"])

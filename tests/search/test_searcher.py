@@ -15,7 +15,7 @@ from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.runtimes.choice import Choice
 from colsynth.search.case import Case, usable_protocols, usable_sizes
-from colsynth.search.levels import HEAVY, OWN, SWEEP
+from colsynth.search.levels import HEAVY, LAST, OWN, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import CROWDED, Objective
@@ -135,8 +135,8 @@ def test_choices_are_options_of_their_pass_and_what_is_swept_is_declared():
         for choice in getattr(passes, "choices", ()):
             assert choice.option in options
             assert bool(choice.values) != bool(choice.propose)
-            declared.add(f"{name}.{choice.option}")
-    assert set(SWEEP) <= declared
+            declared.add(f"{name}.{choice.label or choice.option}")
+    assert {*SWEEP, *LAST} <= declared
 
 
 def test_a_ladder_is_climbed_step_by_step():
