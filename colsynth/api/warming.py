@@ -43,6 +43,7 @@ def warm(progress: Callable[[str, int, int], None] | None = None) -> None:
     problem = make_problem(load_topology("ring:4"), "reduce-scatter")
     compile_schedule(problem, "rccl", algorithm="forest", size=1 << 30)
     compile_schedule(problem, "torch", algorithm="forest")
+    compile_schedule(problem, "mscclpp", algorithm="forest")
     _fabrics()
 
 

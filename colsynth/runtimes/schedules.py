@@ -8,7 +8,7 @@ from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading
 
 
-def read(data: bytes, profile: Profile, *, file: str) -> Reading:
+def read(data: bytes, profile: Profile, *, file: str, steps: bool = True) -> Reading:
     """Read `data` as `profile`'s runtime would.
 
     Parameters
@@ -17,11 +17,13 @@ def read(data: bytes, profile: Profile, *, file: str) -> Reading:
     profile : Profile
     file : str
         Name used in messages.
+    steps : bool
+        Whether to find the steps that the operations of a plan were made of.
     """
     if profile.plans:
         from colsynth.runtimes.plans.reader import read_plan
 
-        return read_plan(data, profile)
+        return read_plan(data, profile, steps=steps)
     if profile.rounds:
         from colsynth.runtimes.rounds import read_rounds
 

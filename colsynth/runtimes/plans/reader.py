@@ -23,8 +23,11 @@ _OTHERS = {
 """What is said instead of a fault where a file is for others, by `written_for`."""
 
 
-def read_plan(data: bytes, profile: Profile) -> Reading:
-    """Read a plan; where the bytes are none, the first fault is reported (P01)."""
+def read_plan(data: bytes, profile: Profile, *, steps: bool = True) -> Reading:
+    """Read a plan; where the bytes are none, the first fault is reported (P01).
+
+    Without `steps`, which take longer to find than all else, there is no program.
+    """
     from colsynth.runtimes.plans.form import Plan
     from colsynth.runtimes.plans.lift import lift
 
@@ -39,7 +42,7 @@ def read_plan(data: bytes, profile: Profile) -> Reading:
         findings.add("P01", "the plan has no GPUs, or they have no chunks")
         return Reading(None, findings.all())
     header, custom = found
-    return Reading(lift(plan, header), (), custom, plan=plan, _header=header)
+    return Reading(lift(plan, header) if steps else None, (), custom, plan=plan, _header=header)
 
 
 def header_of(plan: Plan, profile: Profile) -> tuple[Header, bool] | None:

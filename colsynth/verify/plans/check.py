@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from colsynth.model import Header, Report
 from colsynth.runtimes.plans.form import Plan, operations
 from colsynth.runtimes.rules import Findings
 from colsynth.units import format_size, plural
-from colsynth.verify.contents import ranks
-from colsynth.verify.contract import buffer_chunks, expected
+from colsynth.verify.contract import buffer_chunks
 from colsynth.verify.plans.counters import check_counters
 from colsynth.verify.plans.counts import Unknown, goes_forward, hangs, unbalanced
+from colsynth.verify.plans.cut import Cut, cut
+from colsynth.verify.plans.judge import first_fault
 from colsynth.verify.plans.lengths import (
     Length,
     Lengths,
@@ -22,7 +22,7 @@ from colsynth.verify.plans.lengths import (
     uneven_lengths,
 )
 from colsynth.verify.plans.lint import lint_plan
-from colsynth.verify.plans.machine import Machine
+from colsynth.verify.plans.machine import Outcome, counters, execute
 from colsynth.verify.plans.program import in_place, resolve, uses_packets
 from colsynth.verify.plans.resolved import Resolved
 from colsynth.verify.plans.shapes import UNTRIED
@@ -111,7 +111,7 @@ class _Check:
             text = f"no message of the range has {self.header.chunks} chunks of whole "
             self.findings.add("P15", f"{text}{plan.buffer_alignment} bytes")
             return
-        program = self._resolved(Fraction(least))
+        program = resolve(plan, self.header)
         even = cut_alike(plan, self.header) and goes_forward(program)
         if even:
             lengths = even_lengths(plan, self.header)
@@ -122,7 +122,7 @@ class _Check:
         launches = 3 if packets and plan.use_double_scratch_buffer else 2
         for length in lengths.tried:
             if not self.findings.failed:
-                self._run(length, launches)
+                self._run(program, length, launches)
         if not even:
             self.tried.append(self._all_tried(lengths, launches))
             self._count(program, lengths)
@@ -134,9 +134,6 @@ class _Check:
             self.content = "not checked at all lengths of messages"
             text = "executing all lengths of its pipelines would take too long: some were left out"
             self.findings.add("P16", text)
-
-    def _resolved(self, chunk: Fraction) -> Resolved:
-        return resolve(self.plan, self.header, in_place(self.header), chunk)
 
     def _all_tried(self, lengths: Lengths, launches: int) -> str:
         ends = [format_size(lengths.tried[k].call * self.header.chunks) for k in (0, -1)]
@@ -168,84 +165,43 @@ class _Check:
                 self.findings.add("P09", text, *program.blocks[stuck[0]], stuck[1].action.step)
                 return
 
-    def _run(self, length: Length, launches: int) -> None:
+    def _run(self, program: Resolved, length: Length, launches: int) -> None:
         where = f" in messages of {format_size(length.call * self.header.chunks)}"
         if length.turns is not None:
             self.tried.append(f"{plural(length.turns, 'tile')}, {launches} launches")
             where = ""
-        program = self._resolved(length.chunk)
-        check_counters(program, self.findings)
+        pieces = cut(self.plan, program, length.chunk)
+        used = counters(pieces)
+        check_counters(pieces, used, self.findings)
         if self.findings.failed:
             return
-        results: dict[tuple[int, int], list[int]] = {}
-
-        def race(rank: int, block: int, step: int | None, text: str) -> None:
-            self.findings.add("P10", text + where, rank, block, step)
-
-        def finished(machine: Machine, rank: int, launch: int) -> None:
-            first = int(program.memory.base[rank, 1]) * program.cells
-            count = int(program.memory.size[rank, 1]) * program.cells
-            results[rank, launch] = machine.memory.value[first : first + count]
-
-        flushes = bool(self.profile.plans["flushes"])
-        machine = Machine(program, launches, race, finished, flushes=flushes)
-        stuck = machine.run()
-        if stuck:
-            rank, block, action = stuck[0]
+        found = execute(pieces, used, launches, flushes=bool(self.profile.plans["flushes"]))
+        for number in range(found.raced):
+            race = found.races[min(number, len(found.races) - 1)]
+            at = program.blocks[race.block]
+            self.findings.add("P10", race.text + where, *at, race.action.step)
+        if found.stuck:
+            block, action = found.stuck[0]
             how = where or f", with {plural(length.turns or 1, 'iteration')} per chunk"
-            more = f"; so do {len(stuck) - 1} other threadblocks" if len(stuck) > 1 else ""
+            others = len(found.stuck) - 1
+            more = f"; so do {others} other threadblocks" if others else ""
             text = f"{action.op.name} waits forever{how}{more}"
-            self.findings.add("P09", text, rank, block, action.step)
+            self.findings.add("P09", text, *program.blocks[block], action.step)
         elif not self.custom and not self.findings.has("P10"):
-            self._judge(program, machine, results, where)
+            self._judge(pieces, found, where)
 
-    def _judge(
-        self,
-        program: Resolved,
-        machine: Machine,
-        results: dict[tuple[int, int], list[int]],
-        where: str,
-    ) -> None:
+    def _judge(self, pieces: Cut, found: Outcome, where: str) -> None:
         """Compare what every launch left with what the collective promises (P11)."""
         header = self.header
         roots: list[int | None] = [None]
         if header.collective.rooted:
             roots = list(range(header.ranks))
-        faults = [self._fault(program, machine, results, root) for root in roots]
-        right = [root for root, fault in zip(roots, faults, strict=True) if fault is None]
-        if right:
-            self.root = right[0]
-            return
-        text, rank = faults[0] or ("", 0)
+        faults = []
+        for root in roots:
+            fault = first_fault(pieces, found, root)
+            if fault is None:
+                self.root = root
+                return
+            faults.append(fault)
+        text, rank = faults[0]
         self.findings.add("P11", text + where, rank)
-
-    def _fault(
-        self,
-        program: Resolved,
-        machine: Machine,
-        results: dict[tuple[int, int], list[int]],
-        root: int | None,
-    ) -> tuple[str, int] | None:
-        """Return what is wrong with the results, and on which rank; None where nothing is."""
-        values, cells = machine.memory.values, program.cells
-        wanted = [expected(self.header, rank, root) for rank in range(self.header.ranks)]
-        for (rank, launch), row in sorted(results.items()):
-            for place, (number, mask) in enumerate(wanted[rank]):
-                for cell in range(cells):
-                    value = row[place * cells + cell]
-                    key = launch * machine.key + number * cells + cell
-                    if values.chunk[value] == key and values.mask[value] == mask:
-                        continue
-                    held = _held(machine, value, launch)
-                    text = f"launch {launch}: output chunk {place} must hold {ranks(mask)}"
-                    return f"{text} of chunk {number}; it holds {held}", rank
-        return None
-
-
-def _held(machine: Machine, value: int, launch: int) -> str:
-    values, cells = machine.memory.values, machine.program.cells
-    if value in values.fault:
-        return "what no rank sent" if value == 0 else "a sum of different chunks, or one twice"
-    when, rest = divmod(values.chunk[value], machine.key)
-    old = "" if when == launch else f", left by launch {when}"
-    return f"{ranks(values.mask[value])} of chunk {rest // cells}{old}"

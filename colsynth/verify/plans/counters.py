@@ -3,58 +3,72 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from colsynth.runtimes.rules import Findings
-from colsynth.verify.plans.resolved import (
-    ACQUIRE,
-    BARRIER,
-    PORT,
-    RELEASE,
-    SIGNAL,
-    WAIT,
-    Resolved,
-)
+from colsynth.verify.plans.resolved import BARRIER
 
-_GIVES = {SIGNAL: "channel", PORT: "channel", RELEASE: "semaphore"}
-_TAKES = {WAIT: "channel", ACQUIRE: "semaphore"}
+if TYPE_CHECKING:
+    from colsynth.verify.plans.cut import Cut
+    from colsynth.verify.plans.machine import Counters
+    from colsynth.verify.plans.resolved import Ints
 
 
-def check_counters(program: Resolved, findings: Findings) -> None:
+def check_counters(cut: Cut, counters: Counters, findings: Findings) -> None:
     """Report counters that do not balance, or that several threadblocks share."""
-    counts: dict[str, Counter[tuple[str, int]]] = {"give": Counter(), "take": Counter()}
-    users: dict[tuple[str, str, int], set[int]] = defaultdict(set)
-    for number, halves in enumerate(program.actions):
-        for action in halves[0]:
-            for side, table in (("give", _GIVES), ("take", _TAKES)):
-                for end in action.ends if action.kind in table else ():
-                    counts[side][table[action.kind], end] += 1
-                    users[side, table[action.kind], end].add(number)
-    given, taken = counts["give"], counts["take"]
-    for kind, end in sorted({*given, *taken}):
-        if given[kind, end] != taken[kind, end]:
+    program = cut.program
+    turns = np.repeat(cut.turns, np.diff(counters.begins))
+    parts = np.cumsum([0, *map(len, program.parts)])
+    block = np.searchsorted(parts, np.arange(parts[-1]), "right") - 1
+    block = np.repeat(block, np.diff(counters.begins))
+    count = program.queues + len(program.start)
+    sides = (counters.gives, counters.takes)
+    moved = [np.bincount(counters.queue[k], turns[k], count).astype(int).tolist() for k in sides]
+    users = [_pairs(counters.queue[k], block[k], turns[k]) for k in sides]
+    for queue in range(count):
+        given, taken = moved[0][queue], moved[1][queue]
+        if given != taken:
+            kind = "channel" if queue < program.queues else "semaphore"
             words = ("releases", "acquires") if kind == "semaphore" else ("signals", "waits")
-            text = f"{given[kind, end]} {words[0]} meet {taken[kind, end]} {words[1]}"
-            found = users.get(("take", kind, end)) or users["give", kind, end]
-            place = program.blocks[min(found)]
-            findings.add("P08", f"{text} on a {kind} in one launch", *place)
-    for (side, kind, _), blocks in sorted(users.items()):
-        if len(blocks) > 1:
-            verb = "signal on" if side == "give" else "wait on"
+            text = f"{given} {words[0]} meet {taken} {words[1]} on a {kind} in one launch"
+            place = _users(users[1] if taken else users[0], queue)[0]
+            findings.add("P08", text, *program.blocks[place])
+    for verb, found in zip(("signal on", "wait on"), users, strict=True):
+        queues, many = np.unique(found[:, 0], return_counts=True)
+        for queue in queues[many > 1].tolist():
+            blocks = _users(found, queue)
+            kind = "channel" if queue < program.queues else "semaphore"
             text = f"threadblocks {sorted(program.blocks[n][1] for n in blocks)} {verb} one {kind}"
             findings.add("P07", text, *program.blocks[min(blocks)])
-    _check_barriers(program, findings)
+    _check_barriers(cut, findings)
 
 
-def _check_barriers(program: Resolved, findings: Findings) -> None:
+def _pairs(queue: Ints, block: Ints, turns: Ints) -> Ints:
+    """Return each pair of a queue and a threadblock once, in order."""
+    pairs: Ints = np.unique(np.stack([queue, block], axis=1)[turns > 0], axis=0)
+    return pairs
+
+
+def _users(pairs: Ints, queue: int) -> list[int]:
+    """Return the threadblocks of a queue, in order."""
+    begin, end = np.searchsorted(pairs[:, 0], [queue, queue + 1])
+    users: list[int] = pairs[begin:end, 1].tolist()
+    return users
+
+
+def _check_barriers(cut: Cut, findings: Findings) -> None:
     """Report barriers to which others come than they are for."""
     barriers: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     sizes: dict[tuple[int, int], set[int]] = defaultdict(set)
-    for number, halves in enumerate(program.actions):
-        for action in halves[0]:
-            if action.kind == BARRIER:
-                key = (program.blocks[number][0], action.op.barrier_id or 0)
-                barriers[key][number] += 1
-                sizes[key].add(action.op.num_threadblocks or 0)
+    turns, program = iter(cut.turns.tolist()), cut.program
+    for number, block in enumerate(program.parts):
+        for part, times in zip(block, turns, strict=False):
+            if part.action.kind == BARRIER and times:
+                key = (program.blocks[number][0], part.action.op.barrier_id or 0)
+                barriers[key][number] += times
+                sizes[key].add(part.action.op.num_threadblocks or 0)
     for (rank, barrier), counts in sorted(barriers.items()):
         if sizes[rank, barrier] != {len(counts)} or len(set(counts.values())) > 1:
             text = f"barrier {barrier} is for {sorted(sizes[rank, barrier])} threadblocks"

@@ -1,4 +1,4 @@
-"""Executes a resolved plan: launches one after the other on every rank, ranks independent.
+"""Executes a plan: launches one after the other on every rank, ranks independent.
 
 A threadblock's operations are unordered between two nops; signals and semaphores order what came
 before the last nop. Every counter has one threadblock at each end (rule P07), so all executions
@@ -9,341 +9,337 @@ late.
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from colsynth.runtimes.rules import CAP
 from colsynth.verify.contract import contributions
-from colsynth.verify.plans.memory import Memory
 from colsynth.verify.plans.resolved import (
     ACQUIRE,
-    BARRIER,
-    DATA,
-    NOP,
     PACKET,
+    PACKETS,
     PORT,
     RELEASE,
     SIGNAL,
     WAIT,
     Action,
-    Move,
-    Resolved,
-    most_ticks,
+    Part,
 )
-from colsynth.verify.plans.threads import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    from colsynth.verify.plans.memory import Clock
+    from numpy.typing import NDArray
 
+    from colsynth.kernels.cells import Memory
+    from colsynth.kernels.clocks import Clocks
+    from colsynth.kernels.plans import Program, State
+    from colsynth.verify.plans.cut import Cut
+    from colsynth.verify.plans.resolved import Ints
 
 _MOST_ACQUIRES = 1 << 16
 """More than any semaphore is acquired: operations, iterations and launches are few (P03, P16)."""
+_WORD = 64
+_GIVES, _TAKES = (SIGNAL, PORT, RELEASE), (WAIT, ACQUIRE)
 
-_ALL = -1
-"""The thread under which a block keeps what packets told it."""
 
-
-class Machine:
-    """Runs a plan for some launches.
+@dataclass(frozen=True)
+class Race:
+    """What an operation did while another did something to the same cell.
 
     Parameters
     ----------
-    program : Resolved
+    block : int
+        Number of the threadblock that did it, or ran last before a call that did.
+    action : Action
+    text : str
+    """
+
+    block: int
+    action: Action
+    text: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened.
+
+    Parameters
+    ----------
+    stuck : list of (int, Action)
+        Threadblocks that never finish, and where.
+    races : list of Race
+        The first ones.
+    raced : int
+        How many there are.
+    chunks, masks : arrays (launches, ranks, cells), (launches, ranks, cells, words)
+        What each launch left in the output: number of a chunk, which grows by `period` from launch
+        to launch, and ranks that contribute.
+    period : int
+    """
+
+    stuck: list[tuple[int, Action]]
+    races: list[Race]
+    raced: int
+    chunks: Ints
+    masks: NDArray[np.uint64]
+    period: int
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Queues of channels, then of semaphores, and who uses them.
+
+    Parameters
+    ----------
+    begins : int array (O + 1,)
+        First thread of each operation.
+    queue, lane : int arrays (T,)
+        Of every thread, -1 for none.
+    gives, takes : int arrays
+        Threads that put into their queue, and that take from it.
+    """
+
+    begins: Ints
+    queue: Ints
+    lane: Ints
+    gives: Ints
+    takes: Ints
+
+
+def counters(cut: Cut) -> Counters:
+    """Return who uses which queue."""
+    shift = {ACQUIRE: cut.program.queues, RELEASE: cut.program.queues}
+    queue: list[int] = []
+    lane: list[int] = []
+    begins, kinds = [0], []
+    for part in every(cut):
+        action = part.action
+        many = max(len(action.ends), len(action.lanes))
+        more = shift.get(action.kind, 0)
+        queue += [end + more for end in action.ends] or [-1] * many
+        lane += action.lanes or [-1] * many
+        begins.append(begins[-1] + many)
+        kinds.append(action.kind)
+    first, queues = np.array(begins), np.array(queue, np.int64)
+    kind = np.repeat(np.array(kinds), np.diff(first))
+    named = queues >= 0
+    return Counters(
+        first,
+        queues,
+        np.array(lane, np.int64),
+        np.flatnonzero(named & np.isin(kind, _GIVES)),
+        np.flatnonzero(named & np.isin(kind, _TAKES)),
+    )
+
+
+def every(cut: Cut) -> Iterator[Part]:
+    """Yield the operations of all threadblocks in order."""
+    for block in cut.program.parts:
+        yield from block
+
+
+def execute(cut: Cut, counters: Counters, launches: int, *, flushes: bool) -> Outcome:
+    """Run a plan for some launches.
+
+    Parameters
+    ----------
+    cut : Cut
+    counters : Counters
+        Of that plan, each with one threadblock at most at either end.
     launches : int
-    race : callable
-        Called with rank, threadblock, step and what is wrong.
-    finished : callable
-        Called with the machine, a rank and the number of a launch when it is done.
     flushes : bool
         Whether ``pwsf`` waits until its source was read.
     """
+    return _Execution(cut, counters, launches, flushes).run()
 
-    def __init__(
-        self,
-        program: Resolved,
-        launches: int,
-        race: Callable[[int, int, int | None, str], None],
-        finished: Callable[[Machine, int, int], None],
-        *,
-        flushes: bool,
-    ) -> None:
-        self.program, self.launches, self.race, self.finished = program, launches, race, finished
-        self.flushes = flushes
-        count, ranks = len(program.blocks), program.header.ranks
-        kinds = {a.kind for halves in program.actions for half in halves for a in half}
-        self.stamps = 2 if PACKET in kinds else 1
+
+class _Execution:
+    def __init__(self, cut: Cut, counters: Counters, launches: int, flushes: bool) -> None:
+        from colsynth.kernels.plans import COUNTS
+
+        self.cut, self.counters, self.launches, self.flushes = cut, counters, launches, flushes
+        self.header, program = cut.program.header, cut.program
+        self.parts = list(every(cut))
+        self.kinds = np.array([part.action.kind for part in self.parts])
+        self.stamps = 2 if (self.kinds == PACKET).any() else 1
+        count = len(program.blocks)
         self.first_lane = self.stamps * count
         self.first_host = self.first_lane + program.lanes
-        # Messages on their way hold clocks, which large machines need most of their memory for.
-        ticks = np.min_scalar_type(-1 - most_ticks(program, launches))
-        zero = np.zeros(self.first_host + ranks, ticks)
-        self.blocks = [
-            Block(n, rank, zero, self.stamps) for n, (rank, _) in enumerate(program.blocks)
+        self.period = self.header.ranks * self.header.chunks * cut.cells
+        self.counts = np.zeros(COUNTS, np.int64)
+
+    def run(self) -> Outcome:
+        from colsynth.kernels.cells import FOUND
+        from colsynth.kernels.launches import launch_all
+
+        program, state, memory = self._program(), self._state(), self._memory()
+        clocks = self._clocks(len(state.block) + int((state.queue[:, 1] - state.queue[:, 0]).sum()))
+        outputs = int(program.call[:, 3].max(initial=0))
+        chunks = np.full((self.launches, self.header.ranks, outputs), -1)
+        masks = np.zeros((*chunks.shape, memory.mask.shape[1]), np.uint64)
+        launch_all(program, memory, state, clocks, chunks, masks)
+        ends = np.diff(program.first).tolist()
+        stuck = [
+            (block, self._action(int(program.first[block]) + at))
+            for block, (at, launch) in enumerate(state.block[:, :2].tolist())
+            if launch < self.launches and at < ends[block]
         ]
-        self.memory = Memory(program.locations, self._raced)
-        self.queues: list[deque[Clock]] = [deque() for _ in range(program.queues)]
-        self.semaphores = [deque([zero] * min(n, _MOST_ACQUIRES)) for n in program.start]
-        self.lane_tick = [0] * program.lanes
-        self.barriers: dict[tuple[int, int], list[Block]] = {}
-        self.waiting: dict[tuple[str, int], list[int]] = {}
-        self.members: list[list[Block]] = [[] for _ in range(ranks)]
-        for block in self.blocks:
-            self.members[block.rank].append(block)
-        self.running = [len(members) for members in self.members]
-        self.host_tick = [0] * ranks
-        self.ready: deque[int] = deque()
-        self.current: tuple[Block, Action] | None = None
-        self.key = program.header.ranks * program.header.chunks * program.cells
+        found = int(self.counts[FOUND])
+        races = [self._race(*row) for row in memory.races[:found].tolist()]
+        return Outcome(stuck, races, found, chunks, masks, self.period)
 
-    def run(self) -> list[tuple[int, int, Action]]:
-        """Return (rank, threadblock, operation) of all that never finish."""
-        for rank in range(len(self.members)):
-            self._launch(rank, 0)
-        while self.ready:
-            self._advance(self.blocks[self.ready.popleft()])
-        stuck = []
-        for block in self.blocks:
-            actions = self._actions(block)
-            if block.launch < self.launches and block.at < len(actions):
-                stuck.append((*self.program.blocks[block.number], actions[block.at]))
-        return stuck
+    def _action(self, item: int) -> Action:
+        return self.parts[int(self.cut.items[item, 0])].action
 
-    def _actions(self, block: Block) -> list[Action]:
-        halves = self.program.actions[block.number]
-        return halves[block.launch % len(halves)]
-
-    def _launch(self, rank: int, launch: int) -> None:
-        """Let the caller fill the input of a rank, and start its threadblocks."""
-        program, memory, header = self.program, self.memory, self.program.header
-        clock = np.zeros_like(self.members[rank][0].clock)
-        for block in self.members[rank]:
-            block.join()
-            np.maximum(clock, block.clock, out=clock)
-        self.host_tick[rank] += 1
-        tick, host, cells = self.host_tick[rank], self.first_host + rank, program.cells
-        clock[host] = tick - 1
-        starts = (program.memory.base[rank] * cells).tolist()
-        counts = (program.memory.size[rank] * cells).tolist()
-        for cell in range(starts[1], starts[1] + counts[1]):
-            memory.write(cell, 0, host, tick, clock)
-        numbers = contributions(header, rank, counts[0] // cells)
-        first = launch * self.key
-        keys = [first + number * cells + c for number in numbers for c in range(cells)]
-        for place, value in enumerate(memory.values.leaves(keys, rank)):
-            memory.write(starts[0] + place, value, host, tick, clock)
-        clock[host] = tick
-        for block in self.members[rank]:
-            block.clock, block.launch, block.at = clock, launch, 0
-            self.ready.append(block.number)
-        self.running[rank] = len(self.members[rank])
-        if not self.members[rank]:
-            self._done(rank, launch)
-
-    def _advance(self, block: Block) -> None:
-        actions = self._actions(block)
-        while block.at < len(actions):
-            action = actions[block.at]
-            self.current = (block, action)
-            if not self._do(block, action):
-                return
-            block.at += 1
-        if block.launch >= self.launches:
-            return
-        self.running[block.rank] -= 1
-        if self.running[block.rank] == 0:
-            self._done(block.rank, block.launch)
-
-    def _done(self, rank: int, launch: int) -> None:
-        self.finished(self, rank, launch)
-        for block in self.members[rank]:
-            block.launch = launch + 1
-        if launch + 1 < self.launches:
-            self._launch(rank, launch + 1)
-
-    def _do(self, block: Block, action: Action) -> bool:
-        """Carry out an operation; return whether it is done."""
-        kind = action.kind
-        if kind == WAIT:
-            return self._take(block, action, self.queues, "channel")
-        if kind == ACQUIRE:
-            return self._take(block, action, self.semaphores, "semaphore")
-        if kind in (BARRIER, PORT, PACKET):
-            slow = {BARRIER: self._barrier, PORT: self._port, PACKET: self._packets}
-            return slow[kind](block, action)
-        if kind == NOP:
-            block.join()
-        elif kind == DATA:
-            block.ticks[0] += 1
-            for move in action.moves:
-                self._move(move, block.plain, block.ticks[0], block.clock)
-        else:
-            self._speak(block, action)
-        return True
-
-    def _speak(self, block: Block, action: Action) -> None:
-        """Signal, release or flush, thread by thread."""
-        if action.kind == RELEASE:
-            for thread, end in enumerate(action.ends):
-                self.semaphores[end].append(block.known(thread))
-                self._wake(("semaphore", end))
-            return
-        for thread, lane in enumerate(action.lanes):
-            told = self._spoken(block, thread, lane)
-            if action.kind == SIGNAL:
-                self._signal(action.ends[thread], told)
-            else:
-                block.learn(thread, told)
-
-    def _spoken(self, block: Block, thread: int, lane: int) -> Clock:
-        """Return what a signal of a thread tells, with the puts before it on its port channel."""
-        clock = block.known(thread)
-        if lane >= 0:
-            clock = clock.copy()
-            clock[self.first_lane + lane] = self.lane_tick[lane]
-        return clock
-
-    def _signal(self, end: int, clock: Clock) -> None:
-        self.queues[end].append(clock)
-        self._wake(("channel", end))
-
-    def _wake(self, what: tuple[str, int]) -> None:
-        if what in self.waiting:
-            self.ready.extend(self.waiting.pop(what))
-
-    def _take(self, block: Block, action: Action, queues: list[deque[Clock]], kind: str) -> bool:
-        for end in action.ends:
-            if not queues[end]:
-                self.waiting.setdefault((kind, end), []).append(block.number)
-                return False
-        for thread, end in enumerate(action.ends):
-            block.learn(thread, queues[end].popleft())
-        return True
-
-    def _barrier(self, block: Block, action: Action) -> bool:
-        if block.arrived:
-            block.arrived = False
-            return True
-        key = (block.rank, action.op.barrier_id or 0)
-        here = self.barriers.setdefault(key, [])
-        block.join()
-        here.append(block)
-        if len(here) < (action.op.num_threadblocks or 0):
-            block.arrived = True
-            return False
-        clock = block.clock.copy()
-        for other in here:
-            np.maximum(clock, other.clock, out=clock)
-        for other in here:
-            other.clock = clock
-            if other is not block:
-                self.ready.append(other.number)
-        self.barriers[key] = []
-        return True
-
-    def _move(self, move: Move, component: int, tick: int, clock: Clock) -> None:
-        memory, add = self.memory, self.memory.values.add
-        for place in range(len(move.targets[0])):
-            value = memory.read(move.sources[0][place], component, tick, clock)
-            for source in move.sources[1:]:
-                value = add(value, memory.read(source[place], component, tick, clock))
-            for target in move.targets:
-                memory.write(target[place], value, component, tick, clock)
-
-    def _port(self, block: Block, action: Action) -> bool:
-        if not self._arrived(block, action):
-            return False
-        for thread, (move, lane) in enumerate(zip(action.moves, action.lanes, strict=True)):
-            # Threads meet once the packets are there, before anything is put (rppkt).
-            clock = self._told_by(move, block.known(thread))
-            self.lane_tick[lane] += 1
-            component, tick = self.first_lane + lane, self.lane_tick[lane]
-            if move.sent:
-                told = clock.copy()
-                told[component] = tick
-                self._forward(move, (component, tick), told, clock)
-            else:
-                self._move(move, component, tick, clock)
-            if action.ends:
-                self._signal(action.ends[thread], self._spoken(block, thread, lane))
-            if action.op.name == "pwsf" and self.flushes:
-                block.learn(thread, self._spoken(block, thread, lane))
-        return True
-
-    def _arrived(self, block: Block, action: Action) -> bool:
-        """Whether all packets are there that an operation reads."""
-        flag = self.memory.flag
-        for move in action.moves:
-            for packets in move.packets:
-                for cell in packets:
-                    if flag[cell] != block.launch:
-                        self.waiting.setdefault(("packet", cell), []).append(block.number)
-                        return False
-        return True
-
-    def _packets(self, block: Block, action: Action) -> bool:
-        if not self._arrived(block, action):
-            return False
-        block.ticks[1] += 1
-        tick = block.ticks[1]
-        for move in action.moves:
-            known = self._told_by(move, block.clock)
-            if move.packets:
-                block.learn(_ALL, known)
-            told = known.copy()
-            told[block.packet] = tick  # a thread keeps to its own packets, one after the other
-            self._forward(move, (block.packet, tick), told, known)
-        return True
-
-    def _told_by(self, move: Move, clock: Clock) -> Clock:
-        """Return what is known at a clock and by the packets that a move reads."""
-        known = clock.copy()
-        for packets in move.packets:
-            for cell in packets:
-                np.maximum(known, self.memory.packet_clock[cell], out=known)
-        return known
-
-    def _forward(self, move: Move, stamp: tuple[int, int], told: Clock, known: Clock) -> None:
-        """Move data of which sources or targets are packets.
-
-        Parameters
-        ----------
-        move : Move
-        stamp : tuple of int
-            Component and tick.
-        told, known : clocks
-            What the packets tell, and what happened before.
-        """
-        memory, add = self.memory, self.memory.values.add
-        launch = 0 if self.current is None else self.current[0].launch
-        for place in range(len((*move.sources, *move.packets)[0])):
-            value = None
-            for source in (*move.sources, *move.packets):
-                found = memory.read(source[place], *stamp, known)
-                value = found if value is None else add(value, found)
-            for packets in move.packets:
-                memory.read(packets[place] + 1, *stamp, known)
-            for target in move.targets:
-                memory.write(target[place], value or 0, *stamp, known)
-            for target in move.sent:
-                cell = target[place]
-                memory.write(cell, value or 0, *stamp, known)
-                memory.write(cell + 1, value or 0, *stamp, known)
-                memory.flag[cell] = launch
-                memory.packet_clock[cell] = told
-                self._wake(("packet", cell))
-
-    def _raced(self, component: int, cell: int, what: str) -> None:
-        if self.current is None:
-            return
-        block, action = self.current
-        other = "the caller"
+    def _race(self, block: int, item: int, component: int, what: int) -> Race:
+        blocks, other = self.cut.program.blocks, "the caller"
         if component < self.first_lane:
-            rank, number = self.program.blocks[component // self.stamps]
+            rank, number = blocks[component // self.stamps]
             other = f"threadblock {rank}/{number}"
         elif component < self.first_host:
             other = "a port channel"
-        name = action.op.name if block.at < len(self._actions(block)) else "the next call"
-        self.race(*self.program.blocks[block.number], action.step, f"{name}: {what} by {other}")
+        action = self._action(item)
+        texts = "read while it is written", "written twice at once", "written while it is read"
+        name = "the next call" if what >= len(texts) else action.op.name
+        return Race(block, action, f"{name}: {texts[what % len(texts)]} by {other}")
+
+    def _program(self) -> Program:
+        from colsynth.kernels.plans import (
+            KIND,
+            MEETS,
+            MOVES,
+            OPERATION,
+            RETURNS,
+            THREADS,
+            WITH,
+            Program,
+        )
+
+        cut, parts, counters = self.cut, self.parts, self.counters
+        program, launches = cut.program, self.launches
+        ops = np.zeros((len(parts) + 1, OPERATION), np.int64)
+        ops[:-1, KIND], ops[:, THREADS] = self.kinds, counters.begins
+        ops[:, MOVES] = [0, *accumulate(len(part.action.moves) for part in parts)]
+        ops[:-1, MEETS] = [part.action.op.barrier_id or 0 for part in parts]
+        ops[:-1, WITH] = [part.action.op.num_threadblocks or 0 for part in parts]
+        ops[:-1, RETURNS] = [self.flushes and part.action.op.name == "pwsf" for part in parts]
+        ranks = np.array([rank for rank, _ in program.blocks])
+        header, cells = self.header, cut.cells
+        base, size = cut.memory.base * cells, cut.memory.size
+        firsts = [contributions(header, r, int(size[r, 0])).start for r in range(header.ranks)]
+        call = [base[:, 0], size[:, 0] * cells, base[:, 1], size[:, 1] * cells]
+        return Program(
+            cut.first,
+            cut.items,
+            ops,
+            np.stack([counters.queue, counters.lane], axis=1),
+            program.moves,
+            cut.length,
+            cut.start,
+            cut.wrap,
+            cut.apart,
+            np.array([launches, self.stamps, self.first_lane, self.first_host]),
+            np.searchsorted(ranks, np.arange(header.ranks + 1)),
+            np.stack([*call, np.array(firsts) * cells], axis=1),
+            self.period,
+        )
+
+    def _state(self) -> State:
+        from colsynth.kernels.plans import BARRIERS, BLOCK, RANK, State
+
+        cut, counters, program = self.cut, self.counters, self.cut.program
+        count, ranks = len(program.blocks), self.header.ranks
+        start = np.minimum(np.array(program.start, np.int64), _MOST_ACQUIRES)
+        start = np.concatenate([np.zeros(program.queues, np.int64), start])
+        turns = np.repeat(cut.turns, np.diff(counters.begins))[counters.gives]
+        given = np.bincount(counters.queue[counters.gives], turns, len(start)).astype(np.int64)
+        room = np.concatenate([np.zeros(1, np.int64), np.cumsum(start + self.launches * given)])
+        block = np.zeros((count, BLOCK), np.int64)
+        block[:, RANK] = [rank for rank, _ in program.blocks]
+        threads = int(np.diff(counters.begins).max(initial=0))
+        meeting = np.full((ranks * BARRIERS, 3), -1, np.int64)
+        meeting[:, 2] = 0
+        packets = bool(program.operands[:, PACKETS].any())
+        waiting = len(start) + self._places() * packets
+        return State(
+            block,
+            np.full((count, threads + 1), -1, np.int64),
+            np.zeros(count, np.int64),
+            np.full((waiting, 2), -1, np.int64),
+            room,
+            np.stack([np.zeros_like(start), start], axis=1),
+            np.zeros(room[-1], np.int64),
+            meeting,
+            np.zeros(self.first_host + ranks, np.int64),
+            np.zeros(ranks, np.int64),
+            self.counts,
+        )
+
+    def _places(self) -> int:
+        """Return a number of cells that no operand leaves, whatever it says."""
+        cut = self.cut
+        if not cut.start.size:
+            return cut.locations
+        size = max(cut.length.max(), cut.items[:, 2].max())
+        return max(cut.locations, int(cut.start.max() + 2 * (cut.items[:, 1].max() + size) + 2))
+
+    def _memory(self) -> Memory:
+        from colsynth.kernels.cells import (
+            CELL,
+            CHUNK,
+            CURRENT,
+            FLAG,
+            READS,
+            TOLD,
+            UNDEFINED,
+            WRITER,
+            Memory,
+        )
+
+        words, places = -(-self.header.ranks // _WORD), self._places()
+        cell = np.zeros((places, CELL), np.int64)
+        cell[:, [WRITER, READS, FLAG, TOLD]], cell[:, CHUNK] = -1, UNDEFINED
+        self.counts[CURRENT] = -1
+        return Memory(
+            cell,
+            np.zeros((places, words), np.uint64),
+            np.zeros(words, np.uint64),
+            np.zeros((self._reads() + 1, 3), np.int64),
+            np.zeros((CAP, 4), np.int64),
+            self.counts,
+        )
+
+    def _reads(self) -> int:
+        """Return how often cells are read in all launches."""
+        cut, moves = self.cut, self.cut.program.moves
+        each = 2 * moves[:-1, 2] - moves[:-1, 0] - moves[:-1, 1]
+        owner = np.repeat(
+            np.arange(len(self.parts)), [len(part.action.moves) for part in self.parts]
+        )
+        several = np.bincount(owner, each, len(self.parts))
+        length = cut.length[moves[:-1, 0]] if len(each) else each
+        whole = np.bincount(owner, each * length, len(self.parts))
+        number, size = cut.items[:, 0], cut.items[:, 2]
+        return self.launches * int(np.where(size < 0, whole[number], several[number] * size).sum())
+
+    def _clocks(self, used: int) -> Clocks:
+        """Return clocks of which the first knows nothing and is referred to so often."""
+        from colsynth.kernels.clocks import FREE, Clocks
+
+        turns = np.repeat(self.cut.turns, np.diff(self.counters.begins))
+        ported = self.counters.lane >= 0
+        lanes = np.bincount(self.counters.lane[ported], turns[ported], 1)
+        longest = max(1, int(np.diff(self.cut.first).max()), int(lanes.max()))
+        # Clocks are what large machines need most of their memory for.
+        ticks = np.int16 if self.launches * longest < 1 << 15 else np.int32
+        # Most pages of this pool are never touched, and then take no memory.
+        many = 4 * len(self.cut.program.blocks) + 64
+        data = np.zeros((many, self.first_host + self.header.ranks), ticks)
+        uses, free = np.zeros(many, np.int64), np.arange(many)[::-1].copy()
+        uses[0] = used
+        self.counts[FREE] = many - 1
+        return Clocks(data, uses, free, self.counts)

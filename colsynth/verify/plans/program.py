@@ -1,20 +1,16 @@
-"""A plan resolved: what every operation of every threadblock touches, in cells of memory.
-
-A cell is the smallest part of a chunk that operations tell apart: an iteration of the pipelines,
-a slice of a group of threadblocks, or a part of one where lengths do not divide each other.
-"""
+"""A plan resolved: which counters and operands every operation of every threadblock touches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from math import gcd, lcm
 
 import numpy as np
 
 from colsynth.model import Header
-from colsynth.runtimes.plans.form import Loop, Op, Operand, Plan, scratch_stride
-from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE, layout
+from colsynth.runtimes.plans.form import Loop, Op, Operand, Plan
+from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE
 from colsynth.verify.plans.lists import SWITCH_TYPE, block_lists, buffer_lists, switch_groups
 from colsynth.verify.plans.resolved import (
     ACQUIRE,
@@ -22,14 +18,13 @@ from colsynth.verify.plans.resolved import (
     DATA,
     FLUSH,
     NOP,
+    OPERAND,
     PACKET,
     PORT,
     RELEASE,
     SIGNAL,
     WAIT,
     Action,
-    Cells,
-    Move,
     Part,
     Resolved,
 )
@@ -47,6 +42,10 @@ _KINDS = {
     "flush": FLUSH,
 }
 _PORTED = frozenset({"put", "pws", "pwsf", "ppkt", "rppkt"})
+_BUFFERS = {"i": 0, "o": 1, "s": 2}
+
+_Row = tuple[int, ...]
+"""An operand, see `colsynth.verify.plans.resolved`."""
 
 
 def loops_of(plan: Plan) -> set[Loop]:
@@ -62,58 +61,38 @@ def uses_packets(plan: Plan) -> bool:
     )
 
 
-def resolve(plan: Plan, header: Header, mode: str, chunk: Fraction) -> Resolved:
-    """Return a plan at a message whose chunks have so many bytes."""
-    return _Resolver(plan, header, mode, chunk).resolve()
+def resolve(plan: Plan, header: Header) -> Resolved:
+    """Return a plan with its channels, semaphores and operands numbered."""
+    return _Resolver(plan, header).resolve()
 
 
 class _Resolver:
-    def __init__(self, plan: Plan, header: Header, mode: str, chunk: Fraction) -> None:
-        self.plan, self.chunk = plan, chunk
-        ops = [op for gpu in plan.gpus for block in gpu.threadblocks for op in block.ops]
-        ops += [inner for op in ops for inner in op.ops]
-        self.grain = lcm(1, *(op.tbg_info.tbg_size for op in ops if op.tbg_info is not None))
-        loops = loops_of(plan)
-        slots = [scratch_stride(plan, gpu) for gpu in plan.gpus]
-        wraps = bool(loops) and plan.reuse_resources
-        lengths = {loop.unit_size for loop in loops} | set(slots if wraps else ())
-        self.per_byte = Fraction(
-            self.grain * chunk.denominator,
-            gcd(chunk.numerator, *(length * chunk.denominator for length in lengths)),
-        )
-        """Cells of a byte, so that all that operations tell apart are whole cells."""
-        self.cells = int(chunk * self.per_byte)
-        self.wraps = [int(slot * self.per_byte) if wraps else None for slot in slots]
-        memory = layout(header, mode, np.zeros(header.ranks, np.int64))
-        self.base = (memory.base * self.cells).tolist()
-        factor = (2 if uses_packets(plan) else 1) * (2 if plan.use_double_scratch_buffer else 1)
-        at = memory.locations * self.cells
-        for rank, gpu in enumerate(plan.gpus):
-            self.base[rank][2] = at
-            at += gpu.scratch_chunks * self._stride(rank) * factor
-        self.halves = 2 if plan.use_double_scratch_buffer else 1
-        self.out = Resolved(header, self.cells, memory, at)
+    def __init__(self, plan: Plan, header: Header) -> None:
+        self.plan = plan
+        self.out = Resolved(header)
         self.ends: dict[tuple[int, str, int], int] = {}
         self.partner: dict[tuple[int, str, int], tuple[int, str, int]] = {}
         self.lane: dict[tuple[int, str, int], int] = {}
+        self.rates: dict[Loop, Fraction] = {}
+        self.rows, self.firsts, self.moves = array("q"), array("q"), 0
 
     def resolve(self) -> Resolved:
         self._channels()
-        first_semaphore = 0
+        out = self.out
+        self.first_semaphore = 0
         for rank, gpu in enumerate(self.plan.gpus):
+            self.rank, self.gpu, self.switches = rank, gpu, switch_groups(gpu)
             for block in gpu.threadblocks:
-                self.rank, self.gpu = rank, gpu
                 self.lists = block_lists(block)
                 self.buffers = buffer_lists(block)
-                self.first_semaphore = first_semaphore
-                self.out.blocks.append((rank, block.id))
-                self.out.parts.append([])
-                self.out.actions.append(
-                    [list(self._actions(block.ops, half)) for half in range(self.halves)]
-                )
-            self.out.start += [one.init_value for one in gpu.semaphores]
-            first_semaphore += len(gpu.semaphores)
-        return self.out
+                out.blocks.append((rank, block.id))
+                out.parts.append(list(self._parts(block.ops)))
+            out.start += [one.init_value for one in gpu.semaphores]
+            self.first_semaphore += len(gpu.semaphores)
+        out.operands = np.frombuffer(self.rows, np.int64).reshape(-1, OPERAND)
+        self.firsts.extend([len(out.operands)] * 4)
+        out.moves = np.frombuffer(self.firsts, np.int64).reshape(-1, 4)
+        return out
 
     def _channels(self) -> None:
         """Number the ends of channels and join those that belong together (contract 2)."""
@@ -132,37 +111,29 @@ class _Resolver:
                 self.partner[one] = other
         self.out.queues, self.out.lanes = len(self.ends), len(self.lane)
 
-    def _actions(self, ops: tuple[Op, ...], half: int) -> Iterator[Action]:
-        parts, loops = self.out.parts[-1], 0
+    def _parts(self, ops: tuple[Op, ...]) -> Iterator[Part]:
+        loops = 0
         for step, op in enumerate(ops):
-            if op.iter_context is None:
-                one = self._action(op, None, half, step)
-                parts += [Part(one)] * (half == 0)
-                yield one
+            loop = op.iter_context
+            if loop is None:
+                self.out.groups.append((1, None))
+                yield Part(self._action(op, step))
                 continue
-            turns = self._turns(op.iter_context)
-            # What moves nothing is the same in every iteration.
-            kept = [self._action(i, turns[0], half, step) for i in op.ops]
-            rate = Fraction(op.iter_context.num_chunks, op.iter_context.unit_size)
-            parts += [Part(one, loops, rate) for one in kept if half == 0]
+            self.out.groups.append((len(op.ops), loop))
+            if loop not in self.rates:
+                self.rates[loop] = Fraction(loop.num_chunks, loop.unit_size)
+            for inner in op.ops:
+                yield Part(self._action(inner, step), loops, self.rates[loop])
             loops += 1
-            for turn in turns:
-                for inner, first in zip(op.ops, kept, strict=True):
-                    again = turn.start and first.moves
-                    yield self._action(inner, turn, half, step) if again else first
 
-    def _turns(self, loop: Loop) -> list[Cells]:
-        """Return what each iteration of a pipeline takes of an operand, in cells."""
-        unit, end = int(loop.unit_size * self.per_byte), loop.num_chunks * self.cells
-        return [range(first, min(first + unit, end)) for first in range(0, end, unit)]
-
-    def _action(self, op: Op, turn: Cells | None, half: int, step: int) -> Action:
+    def _action(self, op: Op, step: int) -> Action:
         kind = _KINDS.get(op.name, PACKET if op.name in PACKETS else DATA)
         if kind in (NOP, BARRIER):
             return Action(kind, op, step)
         if kind in (ACQUIRE, RELEASE):
             return Action(kind, op, step, tuple(self.first_semaphore + k for k in op.semaphore_ids))
-        keys = [(self.rank, op.channel_type or "", self._gid(op, k)) for k in op.channel_ids]
+        named = op.channel_type or ""
+        keys = [(self.rank, named, self.lists[named][k]) for k in op.channel_ids]
         lanes = tuple(self.lane.get(key, -1) for key in keys)
         if kind == WAIT:
             return Action(kind, op, step, tuple(self.ends[key] for key in keys), lanes)
@@ -173,99 +144,67 @@ class _Resolver:
         if kind == SIGNAL:
             return Action(kind, op, step, far, lanes)
         ported = op.channel_type == "port" and op.name in _PORTED
-        return Action(PORT if ported else kind, op, step, far, lanes, self._moves(op, turn, half))
+        first = self.moves
+        self._move(op)
+        moves = range(first, self.moves)
+        return Action(PORT if ported else kind, op, step, far, lanes, moves)
 
-    def _gid(self, op: Op, k: int) -> int:
-        return self.lists[op.channel_type or ""][k]
-
-    def _moves(self, op: Op, turn: Cells | None, half: int) -> tuple[Move, ...]:
+    def _move(self, op: Op) -> None:
+        """Append what an operation moves."""
         if op.name in SWITCH:
-            ends = (op.src_buff[0], op.dst_buff[0])
-            all_of = [self._everywhere(op, operand, turn, half) for operand in ends]
-            return (Move(all_of[0], (), all_of[1], ()),)
+            source, target = (self._everywhere(op, o) for o in (op.src_buff[0], op.dst_buff[0]))
+            self._append(source, (), target, ())
+            return
         marks = dict(PACKETS.get(op.name, ()))
-        packet = {"src": marks.get("src", len(op.src_buff)), "dst": marks.get("dst", 99)}
+        first = marks.get("src", len(op.src_buff))
         raw = op.name == "ppkt" and op.channel_type == "port"  # its source holds packets already
-        src = [
-            self._cells(op, o, turn, half, raw or k >= packet["src"])
-            for k, o in enumerate(op.src_buff)
-        ]
-        after = {"respkt": 1, "recspkt": 1}.get(op.name, packet["dst"])
-        dst = [self._cells(op, o, turn, half, k >= after) for k, o in enumerate(op.dst_buff)]
-        if op.name in ("put", "pws", "pwsf", "ppkt"):
-            pairs = zip(src, dst, strict=True)
-            if op.name == "ppkt":
-                one = ((), (0,)) if raw else ((0,), ())
-                return tuple(
-                    Move((s,) * len(one[0]), (s,) * len(one[1]), (), (d,)) for s, d in pairs
-                )
-            return tuple(Move((s,), (), (d,), ()) for s, d in pairs)
-        if op.name == "re":
-            dst = dst[:1]  # further ones only tell the executor how sources wrap
-        first, then = packet["src"], after
-        return (Move(tuple(src[:first]), tuple(src[first:]), tuple(dst[:then]), tuple(dst[then:])),)
+        src = [self._row(op, o, raw or k >= first) for k, o in enumerate(op.src_buff)]
+        then = {"respkt": 1, "recspkt": 1}.get(op.name, marks.get("dst", len(op.dst_buff)))
+        dst = [self._row(op, o, k >= then) for k, o in enumerate(op.dst_buff)]
+        if op.name in ("put", "pws", "pwsf"):
+            for one, other in zip(src, dst, strict=True):
+                self._append((one,), (), (other,), ())
+        elif op.name == "ppkt":
+            for one, other in zip(src, dst, strict=True):
+                self._append(() if raw else (one,), (one,) if raw else (), (), (other,))
+        elif op.name == "rppkt" and op.channel_type == "port":
+            for other in dst:
+                self._append((), src, (), (other,))
+        else:
+            if op.name == "re":
+                dst = dst[:1]  # further ones only tell the executor how sources wrap
+            self._append(src[:first], src[first:], dst[:then], dst[then:])
 
-    def _everywhere(
-        self, op: Op, operand: Operand, turn: Cells | None, half: int
-    ) -> tuple[Cells, ...]:
-        """Return the cells of an operand at all ranks of its switch channel."""
+    def _append(self, *groups: Iterable[_Row]) -> None:
+        """Append a move: sources, packets that are read, targets, and packets that are sent."""
+        rows = self.rows
+        for group in groups:
+            self.firsts.append(len(rows) // OPERAND)
+            for row in group:
+                rows.extend(row)
+        self.moves += 1
+
+    def _everywhere(self, op: Op, operand: Operand) -> list[_Row]:
+        """Return an operand at all ranks of its switch channel."""
         if operand.switch_channel_id is None:
-            return (self._cells(op, operand, turn, half, False),)
-        number = self.lists[SWITCH_TYPE][operand.switch_channel_id]
-        kind, group = switch_groups(self.gpu)[number]
-        ends = ((rank, kind) for rank in group.ranks)
-        return tuple(self._range(end, op, operand, turn, 0, False) for end in ends)
+            return [self._row(op, operand, False)]
+        kind, group = self.switches[self.lists[SWITCH_TYPE][operand.switch_channel_id]]
+        return [self._at(op, operand, rank, kind, False, False) for rank in group.ranks]
 
-    def _cells(
-        self, op: Op, operand: Operand, turn: Cells | None, half: int, packets: bool
-    ) -> Cells:
-        """Return the cells of an operand; those of packets are two apart."""
+    def _row(self, op: Op, operand: Operand, packets: bool) -> _Row:
         if operand.buffer_id is None:
-            end = self.rank, operand.type or "s"
-            return self._range(end, op, operand, turn, half, packets)
+            return self._at(op, operand, self.rank, operand.type or "s", packets, True)
         table = self.buffers[op.channel_type or "memory"]
         remote = self.gpu.remote_buffers[table[operand.buffer_id]]
-        half *= packets  # plain data is not shifted at a peer (T7)
-        return self._range((remote.rank, remote.type), op, operand, turn, half, packets)
+        # Plain data is not shifted at a peer (T7).
+        return self._at(op, operand, remote.rank, remote.type, packets, packets)
 
-    def _range(
-        self,
-        end: tuple[int, str],
-        op: Op,
-        operand: Operand,
-        turn: Cells | None,
-        half: int,
-        packets: bool,
-    ) -> Cells:
-        """Return the cells of an operand in a buffer of a rank."""
-        rank, kind = end
-        scratch = kind == "s"
-        base = self.base[rank]["ios".index(kind)]
-        if scratch and self.halves == 2 and half:
-            base += (self._scratch_end(rank) - base) // 2
-        wrap = self.wraps[self.rank] if scratch else None
-        at = operand.index * (self._stride(self.rank) if scratch else self.cells)
-        length = operand.size * self.cells
-        if turn is not None:
-            at += turn.start if wrap is None else turn.start % wrap
-            length = len(turn)
-        elif op.tbg_info is not None:
-            length //= op.tbg_info.tbg_size
-            at += op.tbg_info.tb_id * length
-        if packets:
-            return range(base + 2 * at, base + 2 * (at + length), 2)
-        return range(base + at, base + at + length)
-
-    def _stride(self, rank: int) -> int:
-        """Return the cells of a chunk of scratch, as a rank counts them."""
-        wrap = self.wraps[rank]
-        return self.cells if wrap is None else min(self.cells, wrap)
-
-    def _scratch_end(self, rank: int) -> int:
-        following = rank + 1
-        if following < len(self.base):
-            return int(self.base[following][2])
-        return self.out.locations
+    def _at(
+        self, op: Op, operand: Operand, owner: int, kind: str, packets: bool, halved: bool
+    ) -> _Row:
+        one, of = (0, 1) if op.tbg_info is None else (op.tbg_info.tb_id, op.tbg_info.tbg_size)
+        chunks = operand.index, operand.size
+        return (owner, _BUFFERS[kind], self.rank, *chunks, packets, one, of, halved)
 
 
 def in_place(header: Header) -> str:

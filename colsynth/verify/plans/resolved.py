@@ -1,35 +1,34 @@
-"""What a plan is resolved into: operations with the counters and the cells that they touch."""
+"""What a plan is resolved into: operations with the counters and the operands that they touch."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from colsynth.model import Header
-from colsynth.runtimes.plans.form import Op
-from colsynth.verify.contract import Layout
+from colsynth.runtimes.plans.form import Loop, Op
 
-Cells = range
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
 NOP, BARRIER, SIGNAL, WAIT, RELEASE, ACQUIRE, FLUSH, DATA, PORT, PACKET = range(10)
+"""Kinds of operations, as `colsynth.kernels.launches` numbers them."""
+
+OWNER, BUFFER, RANK, INDEX, SIZE, PACKETS, SLICE, SLICES, HALVED = range(9)
+"""Columns of an operand: rank and buffer where it lies, the rank that executes the operation, first
+chunk and chunks, whether they are packets, which of how many slices of each it is, and whether it
+lies in the half of the scratch buffer that belongs to the launch."""
+OPERAND = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """A sum of sources, cell by cell, that goes to some targets.
-
-    Packets are read and written as such; their cells are twice as far apart.
-    """
-
-    sources: tuple[Cells, ...]
-    packets: tuple[Cells, ...]
-    targets: tuple[Cells, ...]
-    sent: tuple[Cells, ...]
-
-
-@dataclass(slots=True)
 class Action:
-    """One operation in one iteration.
+    """One operation.
 
     Parameters
     ----------
@@ -41,7 +40,8 @@ class Action:
         Queues that are signalled or waited for, or semaphores, one per thread.
     lanes : tuple of int
         Of every end, the port channel whose order the signal follows; -1 for none.
-    moves : tuple of Move
+    moves : range
+        Sums of operands, cell by cell, that go to others.
     """
 
     kind: int
@@ -49,7 +49,7 @@ class Action:
     step: int
     ends: tuple[int, ...] = ()
     lanes: tuple[int, ...] = ()
-    moves: tuple[Move, ...] = ()
+    moves: range = range(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,6 @@ class Part:
     Parameters
     ----------
     action : Action
-        In the first iteration.
     loop : int
         Number of the pipeline in its threadblock; -1 for none.
     rate : Fraction
@@ -73,51 +72,32 @@ class Part:
 
 @dataclass
 class Resolved:
-    """A plan at one length of message.
+    """A plan, at any length of message.
 
     Parameters
     ----------
     header
-    cells : int
-        Cells of a chunk.
     blocks : list of (int, int)
         Rank and id of every threadblock.
-    actions : list of list of Action
-        By threadblock and half of the scratch buffer (one half unless it is double).
     parts : list of list of Part
         By threadblock.
-    queues, semaphores : int
+    groups : list of (int, Loop or None)
+        How many operations, in the order of all threadblocks, are one pipeline or none.
+    moves : int array (M + 1, 4)
+        First source, packet that is read, target, and packet that is sent.
+    operands : int array (N, 9)
+    queues, lanes : int
+        Channels, and ends of port channels.
     start : list of int
         Initial values of the semaphores.
-    lanes : int
-        Ends of port channels.
-    memory : Layout
-        Input and output in chunks.
-    locations : int
-        Cells of all ranks.
     """
 
     header: Header
-    cells: int
-    memory: Layout
-    locations: int
     blocks: list[tuple[int, int]] = field(default_factory=list)
-    actions: list[list[list[Action]]] = field(default_factory=list)
     parts: list[list[Part]] = field(default_factory=list)
+    groups: list[tuple[int, Loop | None]] = field(default_factory=list)
+    moves: Ints = field(default_factory=lambda: np.zeros((1, 4), np.int64))
+    operands: Ints = field(default_factory=lambda: np.zeros((0, OPERAND), np.int64))
     queues: int = 0
     lanes: int = 0
     start: list[int] = field(default_factory=list)
-
-
-def most_ticks(program: Resolved, launches: int) -> int:
-    """Return a number that no tick of a threadblock or a port channel exceeds."""
-    ported = Counter(
-        lane
-        for halves in program.actions
-        for half in halves
-        for action in half
-        for lane in action.lanes
-        if lane >= 0
-    )
-    lengths = (len(half) for halves in program.actions for half in halves)
-    return launches * max([1, *ported.values(), *lengths])
