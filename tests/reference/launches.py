@@ -168,7 +168,6 @@ class Machine:
             header=resolved.header,
             blocks=resolved.blocks,
             actions=list(zip(*halves, strict=True)),
-            queues=resolved.queues,
             lanes=resolved.lanes,
             start=resolved.start,
             cells=cut.cells,
@@ -187,8 +186,7 @@ class Machine:
             Block(n, rank, zero, self.stamps) for n, (rank, _) in enumerate(program.blocks)
         ]
         self.memory = Memory(program.locations, self._raced)
-        self.queues = [deque() for _ in range(program.queues)]
-        self.semaphores = [deque([zero] * n) for n in program.start]
+        self.queues = [deque([zero] * n) for n in program.start]
         self.lane_tick = [0] * program.lanes
         self.barriers = {}
         self.waiting = {}
@@ -275,10 +273,8 @@ class Machine:
     def _do(self, block, action):
         """Carry out an operation; return whether it is done."""
         kind = action.kind
-        if kind == WAIT:
-            return self._take(block, action, self.queues, "channel")
-        if kind == ACQUIRE:
-            return self._take(block, action, self.semaphores, "semaphore")
+        if kind in (WAIT, ACQUIRE):
+            return self._take(block, action)
         if kind in (BARRIER, PORT, PACKET):
             slow = {BARRIER: self._barrier, PORT: self._port, PACKET: self._packets}
             return slow[kind](block, action)
@@ -296,8 +292,8 @@ class Machine:
         """Signal, release or flush, thread by thread."""
         if action.kind == RELEASE:
             for thread, end in enumerate(action.ends):
-                self.semaphores[end].append(block.known(thread))
-                self._wake(("semaphore", end))
+                self.queues[end].append(block.known(thread))
+                self._wake(("queue", end))
             return
         for thread, lane in enumerate(action.lanes):
             told = self._spoken(block, thread, lane)
@@ -316,19 +312,19 @@ class Machine:
 
     def _signal(self, end, clock):
         self.queues[end].append(clock)
-        self._wake(("channel", end))
+        self._wake(("queue", end))
 
     def _wake(self, what):
         if what in self.waiting:
             self.ready.extend(self.waiting.pop(what))
 
-    def _take(self, block, action, queues, kind):
+    def _take(self, block, action):
         for end in action.ends:
-            if not queues[end]:
-                self.waiting.setdefault((kind, end), []).append(block.number)
+            if not self.queues[end]:
+                self.waiting.setdefault(("queue", end), []).append(block.number)
                 return False
         for thread, end in enumerate(action.ends):
-            block.learn(thread, queues[end].popleft())
+            block.learn(thread, self.queues[end].popleft())
         return True
 
     def _barrier(self, block, action):

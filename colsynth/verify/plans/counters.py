@@ -23,14 +23,14 @@ def check_counters(cut: Cut, counters: Counters, findings: Findings) -> None:
     parts = np.cumsum([0, *map(len, program.parts)])
     block = np.searchsorted(parts, np.arange(parts[-1]), "right") - 1
     block = np.repeat(block, np.diff(counters.begins))
-    count = program.queues + len(program.start)
+    count = len(program.start)
     sides = (counters.gives, counters.takes)
     moved = [np.bincount(counters.queue[k], turns[k], count).astype(int).tolist() for k in sides]
     users = [_pairs(counters.queue[k], block[k], turns[k]) for k in sides]
     for queue in range(count):
         given, taken = moved[0][queue], moved[1][queue]
         if given != taken:
-            kind = "channel" if queue < program.queues else "semaphore"
+            kind = program.kind(queue)
             words = ("releases", "acquires") if kind == "semaphore" else ("signals", "waits")
             text = f"{given} {words[0]} meet {taken} {words[1]} on a {kind} in one launch"
             place = _users(users[1] if taken else users[0], queue)[0]
@@ -39,8 +39,8 @@ def check_counters(cut: Cut, counters: Counters, findings: Findings) -> None:
         queues, many = np.unique(found[:, 0], return_counts=True)
         for queue in queues[many > 1].tolist():
             blocks = _users(found, queue)
-            kind = "channel" if queue < program.queues else "semaphore"
-            text = f"threadblocks {sorted(program.blocks[n][1] for n in blocks)} {verb} one {kind}"
+            named = sorted(program.blocks[n][1] for n in blocks)
+            text = f"threadblocks {named} {verb} one {program.kind(queue)}"
             findings.add("P07", text, *program.blocks[min(blocks)])
     _check_barriers(cut, findings)
 

@@ -15,33 +15,21 @@ from math import ceil
 
 import numpy as np
 
-from colsynth.verify.plans.resolved import (
-    ACQUIRE,
-    BARRIER,
-    PACKET,
-    PORT,
-    RELEASE,
-    SIGNAL,
-    WAIT,
-    Part,
-    Resolved,
-)
+from colsynth.verify.plans.resolved import BARRIER, GIVES, PACKET, TAKES, Part, Resolved
 
-Key = tuple[str, int, int]
-"""Kind, number, and for a barrier the threadblock that comes to it."""
-_GIVES = {SIGNAL: "channel", PORT: "channel", RELEASE: "semaphore"}
-_TAKES = {WAIT: "channel", ACQUIRE: "semaphore"}
+Key = tuple[bool, int, int]
+"""Whether it is a barrier, its or the counter's number, and who comes to the barrier."""
 _MOST_POINTS = 1 << 20
 _MOST_EVENTS = 2_000_000
 
 
-def counted(part: Part) -> Iterator[tuple[str, int, int]]:
-    """Yield kind and number of the counters that an operation moves, and by how much."""
+def counted(part: Part) -> Iterator[tuple[int, int]]:
+    """Yield the counters that an operation moves, and by how much."""
     kind = part.action.kind
-    for side, table in ((1, _GIVES), (-1, _TAKES)):
-        if kind in table:
-            for end in part.action.ends:
-                yield table[kind], end, side
+    side = 1 if kind in GIVES else -1 if kind in TAKES else 0
+    if side:
+        for end in part.action.ends:
+            yield end, side
 
 
 def goes_forward(program: Resolved) -> bool:
@@ -55,7 +43,7 @@ def goes_forward(program: Resolved) -> bool:
         return True
     if len(rates) > 1 or any(part.loop > 0 for block in program.parts for part in block):
         return False
-    phases: dict[tuple[str, int], Counter[tuple[int, int]]] = defaultdict(Counter)
+    phases: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
     meetings: dict[tuple[int, int], set[int]] = defaultdict(set)
     for number, block in enumerate(program.parts):
         for part, phase in zip(block, _phases(block), strict=True):
@@ -63,11 +51,11 @@ def goes_forward(program: Resolved) -> bool:
                 meetings[program.blocks[number][0], part.action.op.barrier_id or 0].add(phase)
             if part.action.kind == PACKET and phase != _INSIDE:
                 return False
-            for kind, end, side in counted(part):
-                phases[kind, end][side, phase] += 1
+            for end, side in counted(part):
+                phases[end][side, phase] += 1
     if any(len(found) > 1 for found in meetings.values()):
         return False
-    return all(_forward(program, key, found) for key, found in phases.items())
+    return all(_forward(program.start[end], found) for end, found in phases.items())
 
 
 _BEFORE, _INSIDE, _AFTER, _NO_LOOP = range(4)
@@ -84,12 +72,11 @@ def _phases(block: Sequence[Part]) -> list[int]:
     return places
 
 
-def _forward(program: Resolved, key: tuple[str, int], found: Counter[tuple[int, int]]) -> bool:
+def _forward(start: int, found: Counter[tuple[int, int]]) -> bool:
     """Whether all that is taken from a counter was given in the same iteration or before."""
     where = {phase == _NO_LOOP for _, phase in found}
     if len(where) > 1:
         return False
-    start = program.start[key[1]] if key[0] == "semaphore" else 0
     early = start + found[1, _BEFORE] >= found[-1, _BEFORE]
     return where == {True} or (early and found[1, _INSIDE] >= found[-1, _INSIDE])
 
@@ -111,12 +98,12 @@ def unbalanced(program: Resolved, align: int, least: int, most: int) -> tuple[in
     unknown = False
     for number, block in enumerate(program.parts):
         for part in block:
-            for kind, end, side in counted(part):
-                users.setdefault((kind, end, 0), number)
-                forms[kind, end, 0][part.rate] += side
+            for end, side in counted(part):
+                users.setdefault((False, end, 0), number)
+                forms[False, end, 0][part.rate] += side
             if part.action.kind == BARRIER:
                 rank, place = program.blocks[number][0], part.action.op.barrier_id or 0
-                forms["barrier", rank * 16 + place, number][part.rate] += 1
+                forms[True, rank * 16 + place, number][part.rate] += 1
     for key, form in _compared(forms):
         try:
             chunk = _differs(form, align, least, most)
@@ -124,7 +111,7 @@ def unbalanced(program: Resolved, align: int, least: int, most: int) -> tuple[in
             unknown = True
             continue
         if chunk is not None:
-            return chunk, _what(key, form, chunk), users.get(key, key[2])
+            return chunk, _what(program, key, form, chunk), users.get(key, key[2])
     if unknown:
         raise Unknown
     return None
@@ -136,7 +123,7 @@ def _compared(
     """Yield sums that must be 0: of a counter, and of two threadblocks that meet at barriers."""
     first: dict[int, Counter[Fraction]] = {}
     for key, form in forms.items():
-        if key[0] != "barrier":
+        if not key[0]:
             yield key, form
             continue
         other = first.setdefault(key[1], form)
@@ -148,11 +135,10 @@ def _differs(form: Counter[Fraction], align: int, least: int, most: int) -> int 
     rates = [(rate, weight) for rate, weight in form.items() if weight]
     if not rates:
         return None
-    points = [np.array([least])]
-    if sum(rate for rate, _ in rates) * most > _MOST_POINTS:
-        most, unknown = int(_MOST_POINTS / sum(rate for rate, _ in rates)) // align * align, True
-    else:
-        unknown = False
+    points, each = [np.array([least])], sum(rate for rate, _ in rates)
+    unknown = each * most > _MOST_POINTS
+    if unknown:
+        most = int(_MOST_POINTS / each) // align * align
     for rate, _ in rates:
         if rate:
             whole = np.arange(int(least * rate), ceil(most * rate), dtype=np.int64)
@@ -171,14 +157,15 @@ def _differs(form: Counter[Fraction], align: int, least: int, most: int) -> int 
     return None
 
 
-def _what(key: Key, form: Counter[Fraction], chunk: int) -> str:
+def _what(program: Resolved, key: Key, form: Counter[Fraction], chunk: int) -> str:
     turns = {rate: ceil(rate * chunk) if rate else 1 for rate in form}
     more = sum(weight * turns[rate] for rate, weight in form.items())
-    if key[0] == "barrier":
+    if key[0]:
         return f"one threadblock comes to barrier {key[1] % 16} {abs(more)} times more than another"
-    words = ("releases", "acquires") if key[0] == "semaphore" else ("signals", "waits")
+    kind = program.kind(key[1])
+    words = ("releases", "acquires") if kind == "semaphore" else ("signals", "waits")
     side = words if more > 0 else words[::-1]
-    return f"there are {abs(more)} {side[0]} more than {side[1]} on a {key[0]} in one launch"
+    return f"there are {abs(more)} {side[0]} more than {side[1]} on a {kind} in one launch"
 
 
 def hangs(program: Resolved, chunk: int) -> tuple[int, Part] | None:
@@ -213,9 +200,8 @@ class _Run:
         self, program: Resolved, blocks: Sequence[Sequence[tuple[list[Part], int]]]
     ) -> None:
         self.program = program
-        self.values: dict[tuple[str, int], int] = defaultdict(int)
-        self.values.update({("semaphore", k): n for k, n in enumerate(program.start)})
-        self.waiting: dict[tuple[str, int], list[int]] = defaultdict(list)
+        self.values = list(program.start)
+        self.waiting: dict[int, list[int]] = defaultdict(list)
         self.arrived: Counter[tuple[int, int]] = Counter()
         self.ready: deque[int] = deque(range(len(blocks)))
         self.at: list[Part | None] = [None] * len(blocks)
@@ -231,30 +217,28 @@ class _Run:
                 self.waiting[what].append(number)
         return next(((n, part) for n, part in enumerate(self.at) if part is not None), None)
 
-    def _code(
-        self, number: int, block: Sequence[tuple[list[Part], int]]
-    ) -> Iterator[tuple[str, int]]:
+    def _code(self, number: int, block: Sequence[tuple[list[Part], int]]) -> Iterator[int]:
         values = self.values
         for body, turns in block:
-            moves = [(part, [(side, (k, e)) for k, e, side in counted(part)]) for part in body]
+            moves = [(part, [*counted(part)]) for part in body]
             for _ in range(turns):
                 for part, counters in moves:
                     self.at[number] = part
                     if not counters:
                         yield from self._meet(number, part)
-                    for side, key in counters:
-                        while side < 0 and values[key] < 1:
-                            yield key
-                        values[key] += side
-                        if side > 0 and key in self.waiting:
-                            self.ready.extend(self.waiting.pop(key))
+                    for end, side in counters:
+                        while side < 0 and values[end] < 1:
+                            yield end
+                        values[end] += side
+                        if side > 0 and end in self.waiting:
+                            self.ready.extend(self.waiting.pop(end))
 
-    def _meet(self, number: int, part: Part) -> Iterator[tuple[str, int]]:
+    def _meet(self, number: int, part: Part) -> Iterator[int]:
         key = self.program.blocks[number][0], part.action.op.barrier_id or 0
         size = max(1, part.action.op.num_threadblocks or 1)
         self.arrived[key] += 1
         wanted = -(-self.arrived[key] // size) * size
-        name = "barrier", key[0] * 16 + key[1]
+        name = -1 - (key[0] * 16 + key[1])  # beside the numbers of counters
         if self.arrived[key] == wanted:
             self.ready.extend(self.waiting.pop(name, ()))
         while self.arrived[key] < wanted:

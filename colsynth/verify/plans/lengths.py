@@ -16,14 +16,14 @@ from math import ceil, floor, gcd, lcm
 from typing import TYPE_CHECKING
 
 from colsynth.runtimes.plans.form import Plan, scratch_stride
+from colsynth.verify.plans.lists import every_op
 from colsynth.verify.plans.program import loops_of
+from colsynth.verify.plans.ranges import OFFSETS
 
 if TYPE_CHECKING:
     from colsynth.model import Header
     from colsynth.verify.plans.resolved import Resolved
 
-OFFSETS = 2**32
-"""Offsets and sizes are 32-bit numbers (contract 3)."""
 _MOST_TURNS = 32
 """Iterations of a chunk beyond which execution would take too long."""
 _MOST_CLASSES = 1024
@@ -84,8 +84,7 @@ def span(plan: Plan, header: Header) -> tuple[int, int]:
 
 def _bare(plan: Plan) -> bool:
     """Whether anything outside pipelines moves data through scratch, where it does not wrap."""
-    ops = (op for gpu in plan.gpus for block in gpu.threadblocks for op in block.ops)
-    operands = (o for op in ops for o in (*op.src_buff, *op.dst_buff))
+    operands = (o for op in every_op(plan) for o in (*op.src_buff, *op.dst_buff))
     return any(o.type == "s" or o.buffer_id is not None for o in operands)
 
 
@@ -116,8 +115,7 @@ def cut_alike(plan: Plan, header: Header) -> bool:
     if len(loops) > 1 or counts <= {1}:
         return len(loops) < 2
     (count,) = counts
-    ops = (op for gpu in plan.gpus for block in gpu.threadblocks for op in block.ops)
-    inner = [one for op in ops for one in op.ops]
+    inner = [one for op in every_op(plan) for one in op.ops]
     places = {operand.index for op in inner for operand in (*op.src_buff, *op.dst_buff)}
     shift = header.chunks // header.ranks if header.in_place else 0
     return all(place % count == 0 for place in (*places, shift))
@@ -211,11 +209,10 @@ def _multiples(step: Fraction, first: int) -> Iterator[Fraction]:
 def _affordable(
     found: Sequence[Length], units: Sequence[int], program: Resolved
 ) -> Sequence[Length]:
-    """Return the smallest and the largest lengths that can be executed in reasonable time."""
+    """Return those that can be executed in reasonable time: the ends first, then from below."""
     left = _BUDGET
     kept: list[Length] = []
-    order = [*found[:1], *found[:0:-1][:1], *found[1:-1]]
-    for length in order:
+    for length in (*found[:1], *found[1:][-1:], *found[1:-1]):
         left -= _cost(length.chunk, units, program)
         if left < 0 and kept:
             break

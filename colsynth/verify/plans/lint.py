@@ -15,7 +15,6 @@ from colsynth.runtimes.plans.form import (
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
 from colsynth.units import plural
-from colsynth.verify.plans.lengths import OFFSETS
 from colsynth.verify.plans.lists import (
     SWITCH_TYPE,
     TYPES,
@@ -23,7 +22,7 @@ from colsynth.verify.plans.lists import (
     buffer_lists,
     switch_groups,
 )
-from colsynth.verify.plans.ranges import lint_header, lint_pairs, lint_range
+from colsynth.verify.plans.ranges import OFFSETS, lint_header, lint_pairs, lint_range
 from colsynth.verify.plans.shapes import (
     MEMORY_ONLY,
     NEWER,

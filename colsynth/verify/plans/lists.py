@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from colsynth.runtimes.plans.form import Block, PlanGpu, RankGroup
+from collections.abc import Iterator
+
+from colsynth.runtimes.plans.form import Block, Op, Plan, PlanGpu, RankGroup
 
 TYPES = ("memory", "port")
 SWITCH_TYPE = "switch"
+
+
+def every_op(plan: Plan) -> Iterator[Op]:
+    """Yield the operations of all threadblocks; those in pipelines are in them."""
+    for gpu in plan.gpus:
+        for block in gpu.threadblocks:
+            yield from block.ops
 
 
 def block_lists(block: Block) -> dict[str, list[int]]:

@@ -17,17 +17,7 @@ import numpy as np
 
 from colsynth.runtimes.rules import CAP
 from colsynth.verify.contract import contributions
-from colsynth.verify.plans.resolved import (
-    ACQUIRE,
-    PACKET,
-    PACKETS,
-    PORT,
-    RELEASE,
-    SIGNAL,
-    WAIT,
-    Action,
-    Part,
-)
+from colsynth.verify.plans.resolved import GIVES, PACKET, PACKETS, TAKES, Action, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +33,6 @@ if TYPE_CHECKING:
 _MOST_ACQUIRES = 1 << 16
 """More than any semaphore is acquired: operations, iterations and launches are few (P03, P16)."""
 _WORD = 64
-_GIVES, _TAKES = (SIGNAL, PORT, RELEASE), (WAIT, ACQUIRE)
 
 
 @dataclass(frozen=True)
@@ -112,15 +101,13 @@ class Counters:
 
 def counters(cut: Cut) -> Counters:
     """Return who uses which queue."""
-    shift = {ACQUIRE: cut.program.queues, RELEASE: cut.program.queues}
     queue: list[int] = []
     lane: list[int] = []
     begins, kinds = [0], []
     for part in every(cut):
         action = part.action
         many = max(len(action.ends), len(action.lanes))
-        more = shift.get(action.kind, 0)
-        queue += [end + more for end in action.ends] or [-1] * many
+        queue += action.ends or [-1] * many
         lane += action.lanes or [-1] * many
         begins.append(begins[-1] + many)
         kinds.append(action.kind)
@@ -131,8 +118,8 @@ def counters(cut: Cut) -> Counters:
         first,
         queues,
         np.array(lane, np.int64),
-        np.flatnonzero(named & np.isin(kind, _GIVES)),
-        np.flatnonzero(named & np.isin(kind, _TAKES)),
+        np.flatnonzero(named & np.isin(kind, GIVES)),
+        np.flatnonzero(named & np.isin(kind, TAKES)),
     )
 
 
@@ -254,7 +241,6 @@ class _Execution:
         cut, counters, program = self.cut, self.counters, self.cut.program
         count, ranks = len(program.blocks), self.header.ranks
         start = np.minimum(np.array(program.start, np.int64), _MOST_ACQUIRES)
-        start = np.concatenate([np.zeros(program.queues, np.int64), start])
         turns = np.repeat(cut.turns, np.diff(counters.begins))[counters.gives]
         given = np.bincount(counters.queue[counters.gives], turns, len(start)).astype(np.int64)
         room = np.concatenate([np.zeros(1, np.int64), np.cumsum(start + self.launches * given)])

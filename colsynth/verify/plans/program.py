@@ -11,7 +11,13 @@ import numpy as np
 from colsynth.model import Header
 from colsynth.runtimes.plans.form import Loop, Op, Operand, Plan
 from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE
-from colsynth.verify.plans.lists import SWITCH_TYPE, block_lists, buffer_lists, switch_groups
+from colsynth.verify.plans.lists import (
+    SWITCH_TYPE,
+    block_lists,
+    buffer_lists,
+    every_op,
+    switch_groups,
+)
 from colsynth.verify.plans.resolved import (
     ACQUIRE,
     BARRIER,
@@ -50,15 +56,12 @@ _Row = tuple[int, ...]
 
 def loops_of(plan: Plan) -> set[Loop]:
     """Return how the pipelines of a plan cut their data."""
-    ops = (op for gpu in plan.gpus for block in gpu.threadblocks for op in block.ops)
-    return {op.iter_context for op in ops if op.iter_context is not None}
+    return {op.iter_context for op in every_op(plan) if op.iter_context is not None}
 
 
 def uses_packets(plan: Plan) -> bool:
     """Whether any operation writes or reads packets."""
-    return any(
-        op.name in PACKETS for gpu in plan.gpus for block in gpu.threadblocks for op in block.ops
-    )
+    return any(op.name in PACKETS for op in every_op(plan))
 
 
 def resolve(plan: Plan, header: Header) -> Resolved:
@@ -79,7 +82,7 @@ class _Resolver:
     def resolve(self) -> Resolved:
         self._channels()
         out = self.out
-        self.first_semaphore = 0
+        self.first_semaphore = out.channels
         for rank, gpu in enumerate(self.plan.gpus):
             self.rank, self.gpu, self.switches = rank, gpu, switch_groups(gpu)
             for block in gpu.threadblocks:
@@ -109,7 +112,8 @@ class _Resolver:
         for (rank, kind, peer), ends in ordinal.items():
             for one, other in zip(ends, ordinal.get((peer, kind, rank), ()), strict=False):
                 self.partner[one] = other
-        self.out.queues, self.out.lanes = len(self.ends), len(self.lane)
+        self.out.channels, self.out.lanes = len(self.ends), len(self.lane)
+        self.out.start = [0] * len(self.ends)
 
     def _parts(self, ops: tuple[Op, ...]) -> Iterator[Part]:
         loops = 0

@@ -10,7 +10,7 @@ from colsynth.runtimes.rules import Findings
 from colsynth.units import plural
 from colsynth.verify.plans.lists import TYPES, switch_groups
 
-_REUSED_BYTES = 2**32
+OFFSETS = 2**32
 """Offsets and sizes are 32-bit numbers (contract 3)."""
 _MOST_THREADS = 1024
 """Threads of a block, in every compute capability (CUDA C++ Programming Guide, table of technical
@@ -54,13 +54,13 @@ def lint_range(plan: Plan, findings: Findings) -> None:
         findings.add("P15", f"no message has {least} to {most} bytes")
         return
     chunks = max(plan.gpus[0].input_chunks, plan.gpus[0].output_chunks)
-    unlimited = most >= _REUSED_BYTES
+    unlimited = most >= OFFSETS
     if unlimited:
         text = "messages from 4 GiB on are in the range; offsets are 32-bit numbers"
         findings.add("P15", text, level=Severity.WARNING)
     if not plan.reuse_resources:
         return
-    _lint_slots(plan, min(most, _REUSED_BYTES) // chunks, findings)
+    _lint_slots(plan, min(most, OFFSETS) // chunks, findings)
     for rank, gpu in enumerate(plan.gpus):
         bare = [op for b in gpu.threadblocks for op in b.ops if op.name != "pipeline"]
         touched = any(o.type == "s" or o.buffer_id is not None for op in bare for o in op.dst_buff)

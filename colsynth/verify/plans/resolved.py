@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NOP, BARRIER, SIGNAL, WAIT, RELEASE, ACQUIRE, FLUSH, DATA, PORT, PACKET = range(10)
 """Kinds of operations, as `colsynth.kernels.launches` numbers them."""
+GIVES, TAKES = (SIGNAL, PORT, RELEASE), (WAIT, ACQUIRE)
+"""Kinds that add to a counter or take from one, thread by thread."""
 
 OWNER, BUFFER, RANK, INDEX, SIZE, PACKETS, SLICE, SLICES, HALVED = range(9)
 """Columns of an operand: rank and buffer where it lies, the rank that executes the operation, first
@@ -37,7 +39,7 @@ class Action:
     step : int
         Place in the threadblock's list, of the pipeline where it stands in one.
     ends : tuple of int
-        Queues that are signalled or waited for, or semaphores, one per thread.
+        Counters that are given to or taken from, one per thread.
     lanes : tuple of int
         Of every end, the port channel whose order the signal follows; -1 for none.
     moves : range
@@ -86,10 +88,10 @@ class Resolved:
     moves : int array (M + 1, 4)
         First source, packet that is read, target, and packet that is sent.
     operands : int array (N, 9)
-    queues, lanes : int
-        Channels, and ends of port channels.
+    channels, lanes : int
+        Ends of channels, and of port channels.
     start : list of int
-        Initial values of the semaphores.
+        What every counter begins at: first those of channels, at 0, then semaphores.
     """
 
     header: Header
@@ -98,6 +100,10 @@ class Resolved:
     groups: list[tuple[int, Loop | None]] = field(default_factory=list)
     moves: Ints = field(default_factory=lambda: np.zeros((1, 4), np.int64))
     operands: Ints = field(default_factory=lambda: np.zeros((0, OPERAND), np.int64))
-    queues: int = 0
+    channels: int = 0
     lanes: int = 0
     start: list[int] = field(default_factory=list)
+
+    def kind(self, counter: int) -> str:
+        """Return what a counter belongs to: ``channel`` or ``semaphore``."""
+        return "channel" if counter < self.channels else "semaphore"
