@@ -61,7 +61,7 @@ def loops_of(plan: Plan) -> set[Loop]:
 
 def uses_packets(plan: Plan) -> bool:
     """Whether any operation writes or reads packets."""
-    return any(op.name in PACKETS for op in every_op(plan))
+    return any(one.name in PACKETS for op in every_op(plan) for one in (op, *op.ops))
 
 
 def resolve(plan: Plan, header: Header) -> Resolved:

@@ -1,5 +1,6 @@
 """Pipelines whose units differ: the verdict is compared with executions at many lengths."""
 
+import copy
 import random
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from colsynth.model import Severity
 from colsynth.units import parse_size
 from tests.reference.plan_executor import Executor, Hang
-from tests.verify.plans.test_execution import buffers
+from tests.verify.plans.test_execution import buffers, compiled
 from tests.verify.plans.test_rules import NOP, buffer, verified
 
 SHRINK = 1 << 14
@@ -276,3 +277,23 @@ def test_what_is_verified_is_right_at_every_length(seed):
         elif {x.rule for x in report.errors} & {"P09", "P11"} and named(report):
             assert not right(made, named(report), 0)
     assert min(seen.values()) > 1
+
+
+def test_packets_in_pipelines_are_as_good_as_others():
+    """They take twice their room in scratch there too, and three launches show early ones."""
+    for given in compiled("mesh:2x2", "allgather", "forest", "LL"):
+        made = {**copy.deepcopy(given), "max_message_size": 1 << 16}
+        for block in (block for one in made["gpus"] for block in one["threadblocks"]):
+            block["ops"] = [in_loop(op) for op in block["ops"]]
+        report = verified(made)
+        assert report.findings == verified(given).findings == ()
+        assert "3 launches" in dict(report.facts)["sizes"]
+        assert "CUDA graphs" in dict(report.facts)
+        assert rules({**made, "use_double_scratch_buffer": False}) == {"P10"}
+
+
+def in_loop(op):
+    """Return an operation on data as a loop of its own, of one iteration."""
+    sizes = {o["size"] for side in ("src_buff", "dst_buff") for o in op.get(side, ())}
+    op = {key: value for key, value in op.items() if key != "tbg_info" or not sizes}
+    return loop(1118480, [op], sizes.pop()) if sizes else op
