@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colsynth.runtimes.plans.form import Plan, scratch_stride
+from colsynth.runtimes.plans.form import Loop, Plan, scratch_stride
 from colsynth.verify.contract import Layout, layout
 from colsynth.verify.plans.program import in_place, loops_of, uses_packets
 from colsynth.verify.plans.resolved import (
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from colsynth.verify.table import Ints
 
 _SCRATCH = 2
+_MOST_CELLS = 1 << 40
+"""More than fit into any memory."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +121,8 @@ def cut(plan: Plan, program: Resolved, chunk: Fraction) -> Cut:
 
 def _items(program: Resolved, cells: int, per_byte: Fraction) -> tuple[Ints, Ints, Ints]:
     """Return how often each operation is executed, all executions, and where threadblocks begin."""
-    whole = 1 << 62
-    cuts = [
-        (many, whole, whole) if loop is None
-        else (many, int(loop.unit_size * per_byte), loop.num_chunks * cells)
-        for many, loop in program.groups
-    ]  # fmt: skip
-    many, unit, end = np.array(cuts, np.int64).reshape(-1, 3).T
-    rounds = -(-end // unit)
+    cuts = [_cut_loop(many, loop, cells, per_byte) for many, loop in program.groups]
+    many, rounds, unit, end = np.array(cuts, np.int64).reshape(-1, 4).T
     total = many * rounds
     group = np.repeat(np.arange(len(total)), total)
     begins = np.cumsum(total) - total
@@ -135,8 +131,21 @@ def _items(program: Resolved, cells: int, per_byte: Fraction) -> tuple[Ints, Int
     number = (np.cumsum(many) - many)[group] + step
     origin = turn * unit[group]
     size = np.minimum(unit[group], end[group] - origin)
-    items = np.stack([number, origin, np.where(size == whole, -1, size)], axis=1)
+    items = np.stack([number, origin, np.where(unit[group] < 0, -1, size)], axis=1)
     turns = np.repeat(rounds, many)
     parts = np.cumsum([0, *map(len, program.parts)])
     executed = np.concatenate([np.zeros(1, np.int64), np.cumsum(turns)])
     return turns, items, executed[parts]
+
+
+def _cut_loop(
+    many: int, loop: Loop | None, cells: int, per_byte: Fraction
+) -> tuple[int, int, int, int]:
+    """Return operations and iterations of a pipeline, and cells of one and of all; -1 for none."""
+    if loop is None:
+        return many, 1, -1, -1
+    end = loop.num_chunks * cells
+    unit = min(int(loop.unit_size * per_byte), end)
+    rounds = -(-end // unit)
+    # Nothing is moved in pipelines of more chunks than buffers have (P12).
+    return (many, rounds, unit, end) if end <= _MOST_CELLS else (many, rounds, 0, 0)

@@ -240,7 +240,7 @@ class _Execution:
 
         cut, counters, program = self.cut, self.counters, self.cut.program
         count, ranks = len(program.blocks), self.header.ranks
-        start = np.minimum(np.array(program.start, np.int64), _MOST_ACQUIRES)
+        start = np.array([min(many, _MOST_ACQUIRES) for many in program.start], np.int64)
         turns = np.repeat(cut.turns, np.diff(counters.begins))[counters.gives]
         given = np.bincount(counters.queue[counters.gives], turns, len(start)).astype(np.int64)
         room = np.concatenate([np.zeros(1, np.int64), np.cumsum(start + self.launches * given)])

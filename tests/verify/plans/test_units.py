@@ -297,3 +297,16 @@ def in_loop(op):
     sizes = {o["size"] for side in ("src_buff", "dst_buff") for o in op.get(side, ())}
     op = {key: value for key, value in op.items() if key != "tbg_info" or not sizes}
     return loop(1118480, [op], sizes.pop()) if sizes else op
+
+
+def test_numbers_without_limit_are_executed_as_what_they_amount_to():
+    """Units longer than any message, and more credits than are ever taken."""
+    made = {**plan([own((UNITS[0], 1 << 70))]), "reuse_resources": False}
+    assert verified(made).findings == ()
+    given = compiled("mesh:2x2", "reduce-scatter", "forest", "Simple")[0]
+    made = copy.deepcopy(given)
+    numbers = [one["semaphores"] for one in made["gpus"] if one.get("semaphores")]
+    assert numbers
+    for one in numbers[0]:
+        one["init_value"] = 1 << 70
+    assert rules(made) <= {"P10", "P11"}
