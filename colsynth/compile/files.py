@@ -49,14 +49,14 @@ class Maker:
     clock: Clock = field(default_factory=Clock)
 
     def make(
-        self, known: tuple[Schedule, Program] | None = None
+        self, known: tuple[Schedule, Mode, Program] | None = None
     ) -> tuple[Schedule, tuple[Artefact, ...]]:
         """Return the schedule, which all call modes share, and the verified files.
 
         Parameters
         ----------
         known : tuple, optional
-            Schedule and program for the first mode, if they exist already. A watcher must see
+            The schedule, and a mode with its program, if they exist already. A watcher must see
             every value, so with `watch` everything is made again.
 
         Raises
@@ -77,10 +77,9 @@ class Maker:
             schedule = head.run(self.problem, self.target, self.clock, self._observer(""))
         else:
             schedule = known[0]
-        first = None if known is None else known[1]
+        programs = {} if known is None else {known[1]: known[2]}
         artefacts = tuple(
-            self._artefact(tail, schedule, mode, None if place else first)
-            for place, mode in enumerate(self.modes)
+            self._artefact(tail, schedule, mode, programs.get(mode)) for mode in self.modes
         )
         return schedule, artefacts
 

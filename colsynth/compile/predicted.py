@@ -21,8 +21,8 @@ def predictions(
     """Return the times that hold for all files, and the program with the last of them.
 
     They are those of the slowest file at each size that was simulated and that all files serve.
-    The search timed the first program; the others differ from it in copies of the call mode. Where
-    no such size is served, they are those at the nearest ones that are.
+    The search timed the first program given; others differ from it in copies of the call mode.
+    Where no such size is served, they are those at the nearest ones that are.
     """
     case = found.workshop.case
     laws = [taken_sizes(program.header, case.profile) for program in programs]

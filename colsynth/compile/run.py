@@ -6,15 +6,17 @@ bytes are verified as they would lie on disk before they are returned.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from math import exp, log
 
 from colsynth.compile.capabilities import capability_notes, plan_notes
-from colsynth.compile.files import Maker, Watch, aimed
+from colsynth.compile.files import Maker, Watch
 from colsynth.compile.link_rate import best_rate, detours, link_rate
 from colsynth.compile.modes import Mode, mode_notes, plan_modes
+from colsynth.compile.notes import given_up, search_notes, selection_notes, warnings
 from colsynth.compile.predicted import limited_by, predictions
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction
@@ -30,20 +32,16 @@ from colsynth.model import (
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.dump import PROBLEM
 from colsynth.pipeline.manager import Pipeline
-from colsynth.runtimes.selection import taken_sizes, unused
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.found import Found
 from colsynth.search.library import Library, library_algorithms
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
-from colsynth.search.objective import Objective, usual
+from colsynth.search.objective import TIE, Objective, usual
+from colsynth.search.plan import Plan
 from colsynth.search.run import find_plan
 from colsynth.simulate.passed import passed_notes
-from colsynth.units import format_size
-
-_PLACE = re.compile(r"\b(rank|threadblock|step) \d+")
-"""Where in a file a finding is."""
 
 
 def compile_problem(
@@ -79,52 +77,15 @@ def compile_problem(
     modes = plan_modes(target.profile, request.mode, request.several, problem.collective)
     if watch is not None:
         watch("", 0, PROBLEM, problem)
-    clock = Clock()
-    modelled = bool(library_algorithms(target.profile, problem.collective))
-    compares, beside = modelled and request.compares, request.jobs > 1
-    case, objective = _case(
-        problem, target, request, modes, beside=compares and not request.least_given
-    )
-    means = Means(request.evaluations, progress=target.progress, beside=beside)
-    wish = request.wish(target.protocol, rounds=target.profile.rounds)
-    failure: NegativeFinding | DefectError | None = None
-    library = Library(case)
-    rival = library if compares else None
-    ahead = partial(library.ahead, compared(case))
-    with Beside(ahead, wanted=beside and compares) as others:
-        library.follow(others)
-        found = find_plan(case, objective, wish, means, clock)
-        for measured in found.ranking:
-            try:
-                return _compiled(problem, target, request, modes, watch, found, measured, rival)
-            except (NegativeFinding, DefectError) as fault:
-                failure = failure or fault  # verification refuses this program: take the next best
-    raise failure or TypeError("a search without a program ends with an error")
-
-
-def _case(
-    problem: Problem, target: Target, request: Request, modes: tuple[Mode, ...], *, beside: bool
-) -> tuple[Case, Objective]:
-    """Return the case of the search, and what it minimizes; `beside` as for `usual`."""
-    limits, ranks = (target.min_bytes, target.max_bytes), problem.topology.size
-    sizes, objective = usual(*limits, problem.collective, ranks, beside=beside)
-    if request.size is not None:
-        _require_within(request.size, target)
-        sizes, objective = (request.size,), Objective()
-    first = aimed(target, modes[0])
-    case = Case(
-        problem,
-        target.profile.name,
-        sizes,
-        in_place=first.in_place,
-        out_of_place=first.out_of_place,
-        min_bytes=target.min_bytes,
-        max_bytes=target.max_bytes,
-        model=target.model,
-        seed=target.seed,
-        limited=request.any_protocol,
-    )
-    return case, objective
+    order = _Order(problem, target, request, modes, Clock())
+    case, objective = order.case()
+    means = Means(request.evaluations, progress=target.progress, beside=request.jobs > 1)
+    made = order.best(case, objective, means, watch=None if modes[1:] else watch)
+    for mode in modes[1:]:
+        made = order.for_slower(mode, made, objective, means)
+    if modes[1:] and watch is not None:
+        return order.made(made.found, made.measured, made.library, watch).compilation
+    return made.compilation
 
 
 def _require_within(size: int, target: Target) -> None:
@@ -143,63 +104,176 @@ def _require_within(size: int, target: Target) -> None:
     raise InputError(Diagnostic("CS212", told, notes=(note,), help=f"change --size or {option}"))
 
 
-def _compiled(
-    problem: Problem,
-    target: Target,
-    request: Request,
-    modes: tuple[Mode, ...],
-    watch: Watch | None,
-    found: Found,
-    measured: Measured,
-    library: Library | None,
-) -> Compilation:
-    """Return the files of one plan; without a library, they serve all that the target does."""
-    plan, case, clock = measured.plan, found.workshop.case, found.workshop.clock
-    schedule, program = found.workshop.make(plan)
-    with clock.measure("library"):
-        serves = _served(program, measured, found, library, request, target)
-    most = case.target(plan.protocol).max_bytes
-    target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
-    target = serves.limit(target)
-    ours = request.passes is None
-    maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
-    known = None if watch is not None else (schedule, serves.limited(program))
-    wanted = request.jobs > 1 and known is not None
-    with Beside(partial(_limits, measured, found, serves), wanted=wanted) as beside:
-        schedule, artefacts = maker.make(known)
-        limits = beside.result()
-    programs = [artefact.program for artefact in artefacts]
-    taken = link_rate(programs[0], problem.topology, found.bound)
-    links = best_rate(schedule, taken, found.bound)
-    notes = (
-        *_given_up(found),
-        *search_notes(found.start, measured, case),
-        *serves.notes,
-        *mode_notes(target.profile, request.mode, modes),
-        *_selection_notes(artefacts, target),
-        *(() if _multicasts(artefacts) else capability_notes(problem, target.profile)),
-        *plan_notes(problem, target.profile, plan.protocol),
-        *_warnings(artefacts),
-        *target.profile.warnings,
-        *detours(schedule, links, taken),
-        *passed_notes(programs[0], problem.topology, target.profile),
-    )
-    predicted, slowest = predictions(measured, found, programs)
-    if limits is None or limits[0] != predicted:
-        limits = predicted, limited_by(slowest, found.workshop.case, predicted)
-    return Compilation(
-        problem=problem,
-        runtime=target.profile.name,
-        algorithm=plan.algorithm,
-        pipeline=plan.passes,
-        schedule=schedule,
-        artefacts=artefacts,
-        seconds=clock.seconds(),
-        notes=notes,
-        predicted=predicted,
-        limited_by=limits[1],
-        links=links,
-    )
+@dataclass(frozen=True)
+class _Made:
+    """Files, and the search that they come from.
+
+    Parameters
+    ----------
+    found : Found
+    measured : Measured
+        The plan of the files, in the call mode of the search.
+    library : Library or None
+        What the files were compared with.
+    compilation : Compilation
+    """
+
+    found: Found
+    measured: Measured
+    library: Library | None
+    compilation: Compilation
+
+    def lag(self, objective: Objective) -> float:
+        """Return how many times as long the other call mode takes, over all weighted sizes."""
+        slowest = {point.size_bytes: point.seconds for point in self.compilation.predicted}
+        sizes = self.found.workshop.case.sizes
+        rows = zip(sizes, objective.weights, self.measured.seconds, strict=True)
+        return exp(sum(w * log(slowest[at] / own) for at, w, own in rows if own and at in slowest))
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What to compile.
+
+    Parameters
+    ----------
+    problem : Problem
+    target : Target
+    request : Request
+    modes : tuple of Mode
+        The call mode of each file.
+    clock : Clock
+    """
+
+    problem: Problem
+    target: Target
+    request: Request
+    modes: tuple[Mode, ...]
+    clock: Clock
+
+    @property
+    def compares(self) -> bool:
+        """Whether files serve only what the library does not serve faster."""
+        collective = self.problem.collective
+        return self.request.compares and bool(library_algorithms(self.target.profile, collective))
+
+    def case(self) -> tuple[Case, Objective]:
+        """Return the case of the search in the first mode, and what it minimizes."""
+        problem, target, request = self.problem, self.target, self.request
+        limits, ranks = (target.min_bytes, target.max_bytes), problem.topology.size
+        beside = self.compares and not request.least_given
+        sizes, objective = usual(*limits, problem.collective, ranks, beside=beside)
+        if request.size is not None:
+            _require_within(request.size, target)
+            sizes, objective = (request.size,), Objective()
+        case = Case(
+            problem,
+            target.profile.name,
+            sizes,
+            in_place=self.modes[0].in_place,
+            out_of_place=self.modes[0].out_of_place,
+            min_bytes=target.min_bytes,
+            max_bytes=target.max_bytes,
+            model=target.model,
+            seed=target.seed,
+            limited=request.any_protocol,
+        )
+        return case, objective
+
+    def best(
+        self,
+        case: Case,
+        objective: Objective,
+        means: Means,
+        watch: Watch | None = None,
+        also: tuple[Plan, ...] = (),
+    ) -> _Made:
+        """Return the files of the best plan in the mode of a case; `also` as for `find_plan`."""
+        wish = self.request.wish(self.target.protocol, rounds=self.target.profile.rounds)
+        failure: NegativeFinding | DefectError | None = None
+        library = Library(case)
+        ahead = partial(library.ahead, compared(case))
+        with Beside(ahead, wanted=means.beside and self.compares) as others:
+            library.follow(others)
+            found = find_plan(case, objective, wish, means, self.clock, also)
+            for measured in found.ranking:
+                try:
+                    return self.made(found, measured, library if self.compares else None, watch)
+                except (NegativeFinding, DefectError) as fault:
+                    failure = failure or fault  # verification refuses this one: take the next best
+        raise failure or TypeError("a search without a program ends with an error")
+
+    def for_slower(self, mode: Mode, made: _Made, objective: Objective, means: Means) -> _Made:
+        """Return files for which calls of another mode were searched, if these take longer.
+
+        All files come from one plan. Out of place, some GPUs also copy their input, so what is best
+        in place may not be: a broadcast of 1 GiB by msccl on ring:4 took 3.3 times as long.
+        """
+        budget, before = self.request.evaluations, made.found.evaluations
+        left = None if budget is None else budget - before
+        if not self.request.compares or left == 0 or made.lag(objective) <= TIE:
+            return made
+        case = replace(made.found.workshop.case, in_place=mode.in_place)
+        case = replace(case, out_of_place=mode.out_of_place)
+        with suppress(NegativeFinding, DefectError):
+            also = (made.measured.plan,)
+            return self.best(case, objective, means.within(before, left), also=also)
+        return made
+
+    def made(
+        self, found: Found, measured: Measured, library: Library | None, watch: Watch | None
+    ) -> _Made:
+        """Return the files of one plan; without a library, they serve all that the target does."""
+        problem, target, request, modes = self.problem, self.target, self.request, self.modes
+        plan, case, clock = measured.plan, found.workshop.case, found.workshop.clock
+        schedule, program = found.workshop.make(plan)
+        with clock.measure("library"):
+            serves = _served(program, measured, found, library, request, target)
+        most = case.target(plan.protocol).max_bytes
+        target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
+        target = serves.limit(target)
+        ours = request.passes is None
+        maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
+        lead = next(mode for mode in modes if mode.in_place == case.in_place)
+        known = None if watch is not None else (schedule, lead, serves.limited(program))
+        wanted = request.jobs > 1 and known is not None
+        with Beside(partial(_limits, measured, found, serves), wanted=wanted) as beside:
+            schedule, artefacts = maker.make(known)
+            limits = beside.result()
+        in_order = sorted(artefacts, key=lambda artefact: artefact.mode is not lead)
+        programs = [artefact.program for artefact in in_order]
+        taken = link_rate(programs[0], problem.topology, found.bound)
+        links = best_rate(schedule, taken, found.bound)
+        notes = (
+            *given_up(found),
+            *search_notes(found.start, measured, case),
+            *serves.notes,
+            *mode_notes(target.profile, request.mode, modes),
+            *selection_notes(artefacts, target),
+            *(() if _multicasts(artefacts) else capability_notes(problem, target.profile)),
+            *plan_notes(problem, target.profile, plan.protocol),
+            *warnings(artefacts),
+            *target.profile.warnings,
+            *detours(schedule, links, taken),
+            *passed_notes(programs[0], problem.topology, target.profile),
+        )
+        predicted, slowest = predictions(measured, found, programs)
+        if limits is None or limits[0] != predicted:
+            limits = predicted, limited_by(slowest, case, predicted)
+        compilation = Compilation(
+            problem=problem,
+            runtime=target.profile.name,
+            algorithm=plan.algorithm,
+            pipeline=plan.passes,
+            schedule=schedule,
+            artefacts=artefacts,
+            seconds=clock.seconds(),
+            notes=notes,
+            predicted=predicted,
+            limited_by=limits[1],
+            links=links,
+        )
+        return _Made(found, measured, library, compilation)
 
 
 def _served(
@@ -232,56 +306,3 @@ def _limits(
 def _multicasts(artefacts: tuple[Artefact, ...]) -> bool:
     programs = (artefact.program for artefact in artefacts)
     return any(isinstance(p, ThreadblockProgram) and p.multicasts for p in programs)
-
-
-def _given_up(found: Found) -> tuple[str, ...]:
-    """Return why the preferred start was not taken, if both starts have trees."""
-    refused, taken = found.refused, found.start.plan.option("trees")
-    trees = None if refused is None else refused.plan.option("trees")
-    if refused is None or refused.refusal is None or trees is None or taken is None:
-        return ()
-    reason = refused.refusal.partition(": ")[2]
-    if refused.plan.algorithm == "roots":
-        return (f"free roots would be faster but were given up: {reason}",)
-    return (f"{trees} trees per GPU would be faster but were given up: {reason}",)
-
-
-def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]:
-    """Return notes on changes of the search that users should know about."""
-    if start.shape is None or best.shape is None:
-        return ()
-    notes = []
-    before, after = (str(m.plan.option("trees", "")) for m in (start, best))
-    fewer = before.isdigit() and after.isdigit() and int(after) < int(before)
-    if fewer and best.seconds[-1] and start.seconds[-1]:
-        times = start.seconds[-1] / best.seconds[-1]
-        notes.append(
-            f"{before} trees per GPU have the better bound, but are predicted "
-            f"to take {times:.2f} times as long at {format_size(case.sizes[-1])}"
-        )
-    segments = 1 + str(best.plan.values().get("lower-forest.segments", "1")).count("-")
-    if segments > 1:
-        notes.append(
-            f"trees carry their chunks in {segments} segments, which helps large messages; a file "
-            "for small messages alone (--max-bytes) has none"
-        )
-    return tuple(notes)
-
-
-def _selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[str, ...]:
-    """Return a note if calls of the size, or else of usual sizes, do not use the files."""
-    laws = (taken_sizes(artefact.program.header, target.profile) for artefact in artefacts)
-    found = dict.fromkeys(text for law in laws if (text := unused(law, target.size)))
-    return tuple(f"{text}; the library's own algorithm serves the others" for text in found)
-
-
-def _warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:
-    """Return the warnings of verification on all files, each once.
-
-    Files of two call modes often share one, where only the numbers of threadblocks differ.
-    """
-    told: dict[str, str] = {}
-    for finding in (x for artefact in artefacts for x in artefact.report.findings):
-        text = f"{finding.rule}: {finding.message} (`colsynth explain {finding.rule}`)"
-        told.setdefault(_PLACE.sub(r"\1", text), text)
-    return tuple(told.values())

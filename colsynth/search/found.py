@@ -31,6 +31,8 @@ class Found:
         The least time of any file, at every size of the case.
     bound : Fraction
         Bytes per second that links allow any schedule.
+    evaluations : int
+        How many plans were tried.
     refused : Measured or None
         A preferred start that does not fit the runtime.
     """
@@ -41,6 +43,7 @@ class Found:
     ranking: tuple[Measured, ...]
     floors: tuple[RuntimeBound, ...]
     bound: Fraction
+    evaluations: int
     refused: Measured | None = None
 
 
@@ -52,10 +55,10 @@ def found_by(searcher: Searcher, bound: Fraction) -> Found:
     first = next(iter(searcher.found.values()))
     if ranked:
         refused = first if first.refusal is not None else None
-        floors = searcher.floors
+        floors, tried = searcher.floors, searcher.evaluations
         best = searcher.objective.chosen(ranked)
         ranking = (best, *(m for m in ranked if m is not best))
-        return Found(best, known[0], searcher.workshop, ranking, floors, bound, refused)
+        return Found(best, known[0], searcher.workshop, ranking, floors, bound, tried, refused)
     own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
     searcher.workshop.make(own[-1].plan)  # raises why the first algorithm fails
     raise nothing_fits(searcher.workshop.case, searcher.found.values())

@@ -24,7 +24,12 @@ from colsynth.search.workshop import Workshop
 
 
 def find_plan(
-    case: Case, objective: Objective, wish: Wish, means: Means, clock: Clock | None = None
+    case: Case,
+    objective: Objective,
+    wish: Wish,
+    means: Means,
+    clock: Clock | None = None,
+    also: tuple[Plan, ...] = (),
 ) -> Found:
     """Return the best plan of a request.
 
@@ -35,6 +40,8 @@ def find_plan(
     wish : Wish
     means : Means
     clock : Clock, optional
+    also : tuple of Plan
+        Plans that are tried at the end, so that the best is none that is slower.
 
     Raises
     ------
@@ -58,6 +65,7 @@ def find_plan(
         for level in LEVELS[1 : wish.level + 1]:
             if quest.searcher.best() is not None:
                 quest.improve(level)
+    quest.searcher.try_all([(plan,) for plan in also])
     return found_by(quest.searcher, optimum.algbw)
 
 

@@ -6,6 +6,7 @@ from colsynth import api
 from colsynth.api import load_topology, make_problem
 from colsynth.compile.modes import Mode
 from colsynth.compile.result import file_name
+from colsynth.search.objective import TIE
 
 TOPOLOGY = load_topology("ring:4")
 
@@ -59,6 +60,36 @@ def test_predictions_hold_for_the_files_of_both_modes():
     assert [point.seconds for point in done.predicted] == pytest.approx(list(map(max, *times)))
     alone = api.compile(problem, "mscclpp", mode="out-of-place", **options)
     assert done.limited_by == alone.limited_by
+
+
+@pytest.mark.parametrize(
+    ("machine", "collective", "runtime"),
+    [("ring:4", "broadcast", "msccl"), ("mesh:2x3", "allgather", "mscclpp")],
+)
+def test_the_slower_of_two_files_is_as_fast_as_alone(machine, collective, runtime):
+    """Out of place, the copy of the input can take longer than all that is sent."""
+    problem = make_problem(load_topology(machine), collective)
+    seen = []
+    both = api.compile(problem, runtime, several=True, watch=lambda *told: seen.append(told))
+    alone = api.compile(problem, runtime, mode="out-of-place")
+    assert both.predicted[-1].seconds <= TIE * alone.predicted[-1].seconds
+    for mode in ("in-place", "out-of-place"):
+        (artefact,) = (item for item in both.artefacts if item.mode == mode)
+        assert [told[3] for told in seen if told[0] == mode][-1] == artefact.program
+        assert (artefact.program.header.in_place, mode) in ((True, "in-place"), (False, mode))
+
+
+@pytest.mark.parametrize("budget", [1, 20, 60])
+def test_the_search_for_the_slower_file_keeps_within_the_budget(budget):
+    counts = []
+    api.compile(
+        make_problem(load_topology("ring:4"), "broadcast"),
+        "msccl",
+        several=True,
+        budget=budget,
+        progress=lambda what, done, _: counts.append(done * what.startswith("compiling")),
+    )
+    assert max(counts) <= budget
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "torch"])
