@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, resolve_name
 from inspect import isfunction
 from pathlib import Path
@@ -96,11 +97,22 @@ def _file_of(module: str) -> Path | None:
         found = getattr(loaded, "__file__", None)
     else:
         try:
-            spec = find_spec(module)
-        except (ImportError, AttributeError, ValueError):
+            spec = _spec(module)
+        except (ImportError, AttributeError, KeyError, ValueError):
             return None
         found = spec.origin if spec is not None and spec.has_location else None
     return None if found is None else Path(found).resolve()
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Return where a module is; import no package around it, which runs code of the user's."""
+    package = module.rpartition(".")[0]
+    if not package:
+        return find_spec(module)
+    loaded = sys.modules.get(package)
+    around = _spec(package) if loaded is None else loaded.__spec__
+    places = None if around is None else around.submodule_search_locations
+    return None if places is None else PathFinder.find_spec(module, places)
 
 
 @lru_cache(maxsize=256)

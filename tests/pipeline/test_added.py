@@ -243,6 +243,21 @@ def test_measurements_in_a_journal_are_those_of_this_version_of_a_pass(
     assert first == again != other
 
 
+def test_packages_that_a_pass_names_are_read_but_not_imported(tmp_path, monkeypatch):
+    """One that it imports where it needs it may have no GPU here, or take long."""
+    files = {
+        "aware_pass.py": PASS.format(
+            imports="def later():\n    from helping.deep import lists", call="later()"
+        ),
+        "helping/__init__.py": "raise RuntimeError('no GPU here')",
+        "helping/deep.py": "lists = 1",
+    }
+    for changed_file in ("helping/__init__.py", "helping/deep.py"):
+        first, again, other = keys_after(tmp_path, monkeypatch, files, {changed_file: "x = 1"})
+        assert first == again != other
+        assert "helping" not in sys.modules
+
+
 def test_a_pass_is_told_from_others_of_its_module():
     case, plan = Case(PROBLEM, "msccl", (2**20,)), Plan("ring", "Simple", f"mine,{LOWERING}")
 
