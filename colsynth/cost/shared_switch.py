@@ -12,7 +12,11 @@ SERVED = (Collective.ALLREDUCE, Collective.ALLGATHER, Collective.REDUCE_SCATTER)
 STORES_SINCE = (0, 10)
 """The version of MSCCL++ with ``gstore``, which an allgather takes."""
 MOST_GPUS = 256
-"""GPUs of a file over a switch, at most. No larger NVLink domain was built (DGX GH200 has 256)."""
+"""GPUs of a file over a switch, at most.
+
+An assumption: DGX GH200, announced in 2023 for up to 256 GPUs, is the largest NVLink domain that we
+know of. What a multicast group itself allows was not found.
+"""
 _WORDS = {"multicast", "reduce"}
 
 
@@ -53,16 +57,19 @@ def shared_switch(topology: Topology) -> SharedSwitch | None:
     return max(found, key=lambda switch: switch.bandwidth, default=None)
 
 
+def planned_switch(topology: Topology) -> SharedSwitch | None:
+    """Return the switch that files may use; None without one, or for more GPUs than files have."""
+    return None if topology.size > MOST_GPUS else shared_switch(topology)
+
+
 def usable_switch(problem: Problem, profile: Profile) -> SharedSwitch | None:
     """Return the switch that adds up and copies for a file of a runtime; None if none can."""
     plans, collective = profile.plans, problem.collective
     if not plans or collective not in SERVED or problem.groups or problem.shards:
         return None
-    if problem.topology.size > MOST_GPUS:
-        return None
     if collective is Collective.ALLGATHER and tuple(plans["version"]) < STORES_SINCE:
         return None
-    return shared_switch(problem.topology)
+    return planned_switch(problem.topology)
 
 
 def switch_rate(topology: Topology) -> Fraction | None:
@@ -72,9 +79,9 @@ def switch_rate(topology: Topology) -> Fraction | None:
     GPUs, itself too. So to the switch go its copy of the whole message, and a shard; from it come a
     shard, and all shards as they are stored. Shards may differ, so that only their sum counts.
 
-    None without such a switch, or for more GPUs than files are for.
+    None without a switch that files may use.
     """
-    if topology.size > MOST_GPUS or shared_switch(topology) is None:
+    if planned_switch(topology) is None:
         return None
     leaving, entering = (dict.fromkeys(topology.ranks, Fraction(0)) for _ in range(2))
     for link in topology.links:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colsynth.cost.shared_switch import MOST_GPUS, SERVED, STORES_SINCE, shared_switch
+from colsynth.cost.shared_switch import MOST_GPUS, SERVED, STORES_SINCE, planned_switch
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.emit import header_of
 from colsynth.lowering.refusals import over_limit
@@ -150,7 +150,7 @@ def _require(problem: Problem, target: Target) -> None:
         phrase = f"plans for {profile.name} cannot store over a switch without adding up"
         note = "gstore exists from MSCCL++ 0.10 on"
         raise LimitError(Diagnostic("CS323", phrase, notes=(note,), help="take -r mscclpp@0.10"))
-    if shared_switch(topology) is None or topology.size > MOST_GPUS:
+    if planned_switch(topology) is None:
         reason = f"no switch multicasts and reduces for all GPUs, {MOST_GPUS} at most, in one box"
         phrase = f"-a multicast does not fit {topology.name}"
         raise InputError(Diagnostic("CS312", phrase, notes=(reason,), help=advice))
