@@ -446,6 +446,30 @@ def test_bytes_of_a_file_may_be_of_any_type_that_holds_bytes():
         assert times == api.simulate(file.data, "rccl", RING, [2**20])
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: api.pack(PLAIN), "Forest(allgather on ring:8, 16 different trees, 114.286 GB/s, "),
+        (lambda: api.synthesize(PLAIN), "Synthesis(ten, seed 0, TimedSchedule(allgather on ring:8"),
+        (
+            lambda: api.compare(PLAIN, [2**20, 2**21], algorithms=["ring"]),
+            "Comparison(allgather on ring:8, msccl, ring at 1 MiB, ring at 2 MiB)",
+        ),
+        (_tuned, "Bundle(allgather on ring:8, msccl, "),
+        (lambda: _tuned().files[0], "TunedFile(ring-8-allgather-msccl-"),
+        (
+            lambda: api.survey(PLAIN),
+            "Survey(allgather on ring:8, msccl, 8 failures of links, gpu0-gpu1 costs 50 % of the b",
+        ),
+    ],
+)
+def test_what_holds_a_topology_is_shown_in_one_line(call, said):
+    shown = repr(call())
+    assert shown.startswith(said)
+    assert len(shown) < 200
+    assert "\n" not in shown
+
+
 def test_a_mistyped_collective():
     with pytest.raises(InputError, match="did you mean 'scatter'"):
         api.make_problem(RING, "scater")

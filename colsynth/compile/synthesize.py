@@ -50,6 +50,9 @@ class Synthesis:
     synthesis_seconds: float
     check_seconds: float
 
+    def __repr__(self) -> str:
+        return f"Synthesis({self.algorithm}, seed {self.seed}, {self.schedule})"
+
     def summary(self, path: Path | None = None) -> dict[str, Any]:
         """Return the figures as plain values, ready for JSON.
 

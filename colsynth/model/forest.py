@@ -11,6 +11,7 @@ from colsynth.model.allreduce import RootedBound
 from colsynth.model.bound import Bound
 from colsynth.model.problem import Direction, Problem
 from colsynth.model.topology import Topology
+from colsynth.units import format_bandwidth, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,13 @@ class Forest:
     shares: tuple[int, ...] = ()
     together: bool = False
     in_network: bool = False
+
+    def __repr__(self) -> str:
+        """Return one line: fields hold the topology and every edge of every tree."""
+        problem, rate, most = self.problem, *map(format_bandwidth, (self.algbw, self.bound.algbw))
+        trees = plural(sum(len(phase.trees) for phase in self.phases), "different tree")
+        found = f"{problem.collective} on {problem.topology.name}, {trees}"
+        return f"Forest({found}, {rate}, at most {most})"
 
     @property
     def weights(self) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from colsynth.model.problem import Direction, Problem
+from colsynth.units import format_duration, format_size, plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -181,6 +182,13 @@ class TimedSchedule:
     phases: tuple[TimedPhase, ...]
     bound: TimeBound
     claim: str = ""
+
+    def __repr__(self) -> str:
+        """Return one line: fields hold the topology and every transfer."""
+        problem, times = self.problem, map(format_duration, (self.seconds, self.bound.seconds))
+        found = f"{problem.collective} on {problem.topology.name}, {format_size(self.size)}"
+        found += f", {plural(self.transfers, 'transfer')}"
+        return f"TimedSchedule({found}, {', at least '.join(times)})"
 
     @property
     def seconds(self) -> Fraction:

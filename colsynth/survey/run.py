@@ -16,7 +16,7 @@ from colsynth.survey.row import Row
 from colsynth.survey.survey_case import Found, SurveyCase, examine, label_of
 from colsynth.topology.damage import Failures
 from colsynth.topology.single_failures import single_failures
-from colsynth.units import percent
+from colsynth.units import percent, plural
 
 FORMAT, VERSION = "colsynth survey", 2
 
@@ -39,6 +39,16 @@ class Survey:
     case: SurveyCase
     healthy: Row
     rows: tuple[Row, ...]
+
+    def __repr__(self) -> str:
+        """Return one line: fields hold the topology and every failure."""
+        case, problem = self.case, self.case.problem
+        found = [f"{problem.collective} on {problem.topology.name}", case.runtime]
+        found.append(f"{plural(len(self.rows), 'failure')} of {', '.join(case.kinds)}")
+        if self.rows:
+            worst = self.rows[0]
+            found.append(f"{worst.failure} costs {percent(self.loss(worst)):.3g} % of the bound")
+        return f"Survey({', '.join(found)})"
 
     def loss(self, row: Row) -> Fraction:
         """Return the share of the healthy bound that a failure costs."""

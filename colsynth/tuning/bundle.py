@@ -25,6 +25,7 @@ from colsynth.search.run import find_each
 from colsynth.search.wish import algorithm_names
 from colsynth.simulate import Point
 from colsynth.tuning.ranges import Offer, Ranges, Segment, plan_ranges
+from colsynth.units import plural
 
 _LIBRARY = 8
 """Evaluations of a library's algorithms on another runtime: each with every protocol, at least."""
@@ -53,6 +54,9 @@ class TunedFile:
     max_bytes: int
     artefact: Artefact
     predicted: tuple[Point, ...]
+
+    def __repr__(self) -> str:
+        return f"TunedFile({self.name}, {self.min_bytes} to {self.max_bytes} bytes, {self.plan})"
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,13 @@ class Bundle:
     algorithms: tuple[str, ...]
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     spent: tuple[tuple[bool, ...], ...] = ()
+
+    def __repr__(self) -> str:
+        """Return one line: fields hold the topology and all files."""
+        first, *_ = self.cases
+        names = ", ".join(case.problem.collective for case in self.cases)
+        files = plural(len(self.files), "file")
+        return f"Bundle({names} on {first.problem.topology.name}, {first.runtime}, {files})"
 
     @property
     def profile(self) -> Profile:

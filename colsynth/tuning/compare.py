@@ -16,6 +16,7 @@ from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.run import find_each
 from colsynth.search.wish import algorithm_names
+from colsynth.units import format_size
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,14 @@ class Comparison:
     untried: tuple[str, ...]
     unfit: tuple[str, ...]
     elsewhere: tuple[Fastest | None, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return one line: fields hold the topology and what was measured."""
+        case, problem = self.case, self.case.problem
+        found = [f"{problem.collective} on {problem.topology.name}", case.runtime]
+        pairs = zip(case.sizes, self.best, strict=True)
+        found += [f"{name or 'nothing'} at {format_size(size)}" for size, name in pairs]
+        return f"Comparison({', '.join(found)})"
 
     def seconds(self, algorithm: str, place: int) -> float | None:
         """Return the least time of an algorithm at one size."""
