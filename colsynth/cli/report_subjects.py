@@ -83,13 +83,14 @@ def values_of(subject: str, wish: Wish) -> Found:
     path, suffix = Path(subject), Path(subject).suffix.lower()
     if path.is_dir():
         return _folder(path, wish)
-    if suffix in {".xml", ".json"} and path.is_file():
+    named = suffix in {".xml", ".json"}
+    if path.is_file() and (named or (wish.topology is not None and suffix != ".npz")):
         _, data = read_schedule(path)
         if suffix == ".json" and (found := _comparison(data)):
             wish.only("what compare --json printed, which says it all")
             return of_comparison(found), {path.name: data}
         return _of_file(path, data, wish)
-    if suffix in {".xml", ".json"} or subject.endswith("/"):
+    if named or subject.endswith("/"):
         reading.read_whole(path, reading.SCHEDULE, "CS502")
     if suffix == ".npz":
         phrase = f"{subject} is a timed schedule, not a program of a runtime"

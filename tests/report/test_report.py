@@ -147,6 +147,17 @@ def test_what_is_missing_is_said(capsys, words, code):
     assert code in capsys.readouterr().err
 
 
+def test_a_schedule_may_have_any_name_where_a_topology_is_given(place, capsys):
+    """As in `simulate`; it was said that there is no such file."""
+    (place / "copy.txt").write_bytes((place / FILE).read_bytes())
+    (place / "other.txt").write_text("no schedule")
+    words = (*ON, "--sizes", "1MiB", "--json")
+    found, copy = (printed(capsys, "report", name, *words) for name in (FILE, "copy.txt"))
+    assert copy["simulation"]["points"] == found["simulation"]["points"]
+    assert run(["report", "other.txt", *words]) == 2
+    assert "CS605" in capsys.readouterr().err
+
+
 def test_without_the_extra_the_command_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setattr(page, "find_spec", {}.get)
     assert run(["report", FILE, *ON, "-o", "page.html"]) == 2
