@@ -123,7 +123,8 @@ def _compiled(subject: str, wish: Wish) -> Found:
     wish.only("a topology to compile for", "collective", "runtime", "root", "search", *machine)
     place = wish.place(subject)
     if wish.runtime is None:
-        advice = f"colsynth report {subject} -c allreduce -r msccl -o report.html"
+        asked = wish.collective or "allreduce"
+        advice = f"colsynth report {subject} -c {asked} -r msccl -o report.html"
         raise InputError(Diagnostic("CS641", "for which runtime?", help=advice))
     constants = read_constants(profile(wish.runtime), wish.model)
     problem = api.make_problem(place, wish.collective, wish.root)

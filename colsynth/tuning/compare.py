@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
@@ -65,7 +66,19 @@ class Comparison:
         return f"Comparison({', '.join(found)})"
 
     def seconds(self, algorithm: str, place: int) -> float | None:
-        """Return the least time of an algorithm at one size."""
+        """Return the least time of an algorithm at one size.
+
+        Raises
+        ------
+        InputError
+            CS213: the algorithm is none of the `winners`.
+        """
+        if algorithm not in self.winners:
+            phrase = f"the comparison has no algorithm {algorithm!r}"
+            reason = self.left_out.get(algorithm)
+            notes = () if reason is None else (reason,)
+            advice = did_you_mean(algorithm, self.winners)
+            raise InputError(Diagnostic("CS213", phrase, notes=notes, help=advice))
         winner = self.winners[algorithm][place]
         return None if winner is None else winner.seconds[place]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from colsynth import api, topology
+from colsynth.errors import InputError
 
 SIZES = (1024, 2**20, 2**30)
 
@@ -77,3 +78,11 @@ def test_all_algorithms_together_are_no_slower_than_what_compile_finds_for_a_siz
     found = api.compare(problem, (size,), runtime="rccl")
     ours = api.compile(problem, "rccl", size=size, several=False).predicted[-1].seconds
     assert found.seconds(found.best[0], 0) <= ours * (1 + 1e-9)
+
+
+def test_an_algorithm_that_gave_no_program_is_named_with_the_reason():
+    problem = api.make_problem(topology.load("ring:4"), "allgather")
+    found = api.compare(problem, [2**20], algorithms=["ring", "roots"])
+    for name, said in (("rings", "did you mean 'ring'"), ("roots", "free roots are for allreduce")):
+        with pytest.raises(InputError, match=f"(?s)CS213.*'{name}'.*{said}"):
+            found.algbw(name)
