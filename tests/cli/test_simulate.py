@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -310,16 +311,13 @@ def test_a_plan_whose_signals_do_not_meet_its_waits_has_no_time(tmp_path, capsys
     asked = ["simulate", str(path), "-t", "ring:2", "--sizes", "1MB", "--anyway"]
     path.write_text(plan)
     assert (run(asked), capsys.readouterr().err) == (0, "")
-    for name, told in (
-        ("signal", "rank 0, threadblock 0: 0 signals meet 1 waits"),
-        ("wait", "rank 1, threadblock 1: 3 signals meet 2 waits"),
-    ):
+    for name, told in (("signal", "rank 0, threadblock 0"), ("wait", "rank 1, threadblock 1")):
         path.write_text(_without(plan, 1, 1, name))
         assert run(asked) == 1
         shown = capsys.readouterr()
         assert (shown.out, shown.err.count("error[")) == ("", 1)
         assert shown.err.startswith(f"{path}: error[CS603]")
-        assert f"note: P08: {told}" in shown.err
+        assert re.search(f"note: P08: {told}: .* signals .*in one launch", shown.err)
         with pytest.raises(VerificationError, match="CS603"):
             api.simulate(path.read_bytes(), "mscclpp", ring, [1], anyway=True)
 
