@@ -69,6 +69,8 @@ class Wish:
             raise InputError(Diagnostic("CS217", phrase, help="leave it out"))
 
 
+_REMAKE = "make the folder again, or name a schedule file in it"
+
 _SPELT = {"level": "-O", "settings": "--set"}
 
 
@@ -226,9 +228,13 @@ def _folder(path: Path, wish: Wish) -> Found:
             try:
                 found = json_text.loads(data)
                 return show(path, found, {name: data}, wish)
-            except (ValueError, KeyError, TypeError) as fault:
-                phrase = f"cannot read {name}: {fault}"
-                raise InputError(Diagnostic("CS215", phrase, Span(str(path / name)))) from fault
+            except (ValueError, LookupError, TypeError, AttributeError) as fault:
+                phrase = f"{name} is not as colsynth writes it"
+                note = "a value is of another type"
+                if isinstance(fault, ValueError | KeyError):
+                    note = str(fault) if isinstance(fault, ValueError) else f"it lacks {fault}"
+                known = Diagnostic("CS215", phrase, Span(str(path / name)), (note,), _REMAKE)
+                raise InputError(known) from fault
     phrase = f"{path} is neither a bundle of tune nor a folder of survey"
     advice = "name a folder with manifest.json or survey.json, or a schedule file"
     raise InputError(Diagnostic("CS641", phrase, help=advice))

@@ -158,6 +158,26 @@ def test_a_schedule_may_have_any_name_where_a_topology_is_given(place, capsys):
     assert "CS605" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("manifest.json", "{}", "it lacks 'files'"),
+        ("manifest.json", "[]", "a value is of another type"),
+        ("manifest.json", "garbage", "line 1 column 1"),
+        ("survey.json", '{"topology": "ring:4"}', "it lacks 'collective'"),
+        ("survey.json", "5", "a value is of another type"),
+    ],
+)
+def test_a_folder_that_was_damaged_says_what_is_wrong_with_it(place, capsys, name, text, said):
+    folder = place / "damaged"
+    folder.mkdir()
+    (folder / name).write_text(text)
+    assert run(["report", "damaged", "-t", "ring:4", "--json"]) == 2
+    told = capsys.readouterr().err
+    assert f"error[CS215]: {name} is not as colsynth writes it" in told
+    assert said in told.partition("note: ")[2]
+
+
 def test_without_the_extra_the_command_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setattr(page, "find_spec", {}.get)
     assert run(["report", FILE, *ON, "-o", "page.html"]) == 2
