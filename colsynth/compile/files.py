@@ -12,6 +12,7 @@ from colsynth.errors import DefectError, Diagnostic, InputError, VerificationErr
 from colsynth.model import Forest, Problem, Program, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline, findings
+from colsynth.runtimes.limits import usage
 from colsynth.runtimes.selection import taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.units import plural
@@ -106,7 +107,7 @@ class Maker:
         target.progress("verify", self.modes.index(mode), len(self.modes))
         with self.clock.measure("verify"):
             report = self._verified(name, data)
-        return Artefact(name, mode, data, program, report)
+        return Artefact(name, mode, data, program, report, usage(program, target.profile))
 
     def _verified(self, name: str, data: bytes) -> Report:
         """Return the report on `data`; raise if it has errors."""

@@ -22,7 +22,7 @@ from colsynth.model import (
     TimedSchedule,
 )
 from colsynth.runtimes.catalog import profile
-from colsynth.runtimes.limits import Usage, most_used, usage
+from colsynth.runtimes.limits import Usage, most_used
 from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.search.plan import Plan
 from colsynth.units import format_size, gb_per_s, microseconds, plural
@@ -55,6 +55,8 @@ class Artefact:
     program : ThreadblockProgram or RoundProgram
     report : Report
         The verifier's report on `data`, without errors.
+    limits : tuple of Usage
+        How far the file uses up each limit of its runtime.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Artefact:
     data: bytes
     program: Program
     report: Report
+    limits: tuple[Usage, ...]
 
     def __repr__(self) -> str:
         return f"Artefact({self.name}: {self.mode.value}, {plural(len(self.data), 'byte')})"
@@ -152,8 +155,7 @@ class Compilation:
 
     def limits(self) -> tuple[Usage, ...]:
         """Return the use of each limit of the runtime, the largest of all files."""
-        of = profile(self.runtime)
-        return most_used([usage(artefact.program, of) for artefact in self.artefacts])
+        return most_used([artefact.limits for artefact in self.artefacts])
 
     def taken(self) -> TakenSizes:
         """Return the messages for which the runtime selects the files."""

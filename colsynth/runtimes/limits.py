@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from colsynth.runtimes.plans.form import Plan
+    from colsynth.runtimes.plans.form import Plan, PlanGpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,30 +108,45 @@ def first_exceeded(program: Program, profile: Profile) -> Usage | None:
 
 
 def _quick_plan_usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
-    """Return the limits of a plan; operations may be an upper bound that fits."""
+    """Return the limits of a plan; operations may be an upper bound that fits.
+
+    Else they are those of the first rank that has too many, if one has.
+    """
     from colsynth.runtimes.plans.estimate import most_operations
     from colsynth.runtimes.plans.shape import PlanShape, fitted
+    from colsynth.runtimes.plans.writer import written
 
-    shape = PlanShape(fitted(program))
-    longest = most_operations(shape)
-    if longest is None or longest > profile.plans["operations"]:
+    shape, limit = PlanShape(fitted(program)), profile.plans["operations"]
+    longest = most_operations(shape, profile.longest_sum)
+    if longest is None:
         return usage(program, profile)
+    if longest > limit:
+        longest = 0
+        for gpu in written(shape, profile):
+            longest = max(longest, _most_operations((gpu,)))
+            if longest > limit:
+                break
     used, chunks = program.max_threadblocks, shape.scratch_chunks
     return _of_plans(profile, used, longest, shape.most_ports, chunks)
 
 
 def plan_usage(plan: Plan, profile: Profile) -> tuple[Usage, ...]:
     """Return every limit of a runtime that depends on what a plan says."""
-    from colsynth.runtimes.plans.form import operations
-
     gpus = plan.gpus
-    lengths = (len(operations(block)) for gpu in gpus for block in gpu.threadblocks)
     ports = (
         sum(len(c.connected_to) for c in gpu.channels if c.channel_type == "port") for gpu in gpus
     )
     used = max(len(gpu.threadblocks) for gpu in gpus)
     chunks = max(gpu.scratch_chunks for gpu in gpus)
-    return _of_plans(profile, used, max(lengths, default=0), max(ports), chunks)
+    return _of_plans(profile, used, _most_operations(gpus), max(ports), chunks)
+
+
+def _most_operations(gpus: Iterable[PlanGpu]) -> int:
+    """Return the operations of the longest threadblock of some ranks of a plan."""
+    from colsynth.runtimes.plans.form import operations
+
+    lengths = (len(operations(block)) for gpu in gpus for block in gpu.threadblocks)
+    return max(lengths, default=0)
 
 
 def _of_plans(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colsynth.model import RECEIVES, SENDS
 from colsynth.model.step_table import BUFFERS
+from colsynth.runtimes.long_sums import joined
+from colsynth.runtimes.plans.sequence import OP_SEMAPHORES
 from colsynth.runtimes.plans.shape import CREDITS, Form, Ints, PlanShape
 
 _FRAME = 3 * CREDITS + 3
@@ -14,8 +17,10 @@ the head of the pipeline, and the nops before them and at the end of its body.""
 _FUSED = frozenset({"rcs", "rrs", "rrcs"})
 
 
-def most_operations(shape: PlanShape) -> int | None:
+def most_operations(shape: PlanShape, longest: int | None) -> int | None:
     """Return a number that the operations of no threadblock exceed; None with multicast.
+
+    `longest` is as `Profile.longest_sum`: steps that are done with the one before count once.
 
     Every operation but a wait may have a nop before it (`colsynth.runtimes.plans.sequence`). What
     steps, dependencies and chunks used again become is said by `colsynth.runtimes.plans.blocks`
@@ -25,13 +30,23 @@ def most_operations(shape: PlanShape) -> int | None:
     """
     if shape.program.multicasts:
         return None
-    steps = shape.program.steps
-    taken, given = _of_waits(shape)
+    steps, begins = shape.program.steps, ~joined(shape.program, longest)
+    taken, given = (_portions(each, begins) for each in _of_waits(shape))
+    moves = steps.among(RECEIVES) + 2 * _of_steps(shape)
     found = np.zeros(len(shape.blocks), dtype=np.int64)
-    np.add.at(found, shape.homes, steps.among(RECEIVES) + taken + 2 * (_of_steps(shape) + given))
+    np.add.at(found, shape.homes, (moves * begins) + taken + 2 * given)
     if shape.form is Form.PIPELINE:
         found += 2 * _of_reuse(shape)
     return _FRAME + int(found.max(initial=0))
+
+
+def _portions(semaphores: Ints, begins: NDArray[np.bool_]) -> Ints:
+    """Return the operations for semaphores of steps, of which some are done with the one before."""
+    found = np.zeros_like(semaphores)
+    first = np.flatnonzero(begins)
+    if len(first):
+        found[first] = -(-np.add.reduceat(semaphores, first) // OP_SEMAPHORES)
+    return found
 
 
 def _of_steps(shape: PlanShape) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -54,31 +54,33 @@ def write_plan(program: ThreadblockProgram, profile: Profile) -> bytes:
 
 def plan_of(program: ThreadblockProgram, profile: Profile) -> Plan:
     """Return the plan of a program, under the name of the program."""
-    program = fitted(program)
-    header, shape = program.header, PlanShape(program)
+    shape = PlanShape(fitted(program))
+    header, packets = shape.program.header, shape.form is Form.PACKETS
     if header.max_bytes is None:
         raise _defect("a plan needs an upper bound of the message size")
-    packets = shape.form is Form.PACKETS
-    if program.multicasts:
-        gpus = tuple(write_gpu(shape, gpu) for gpu in program.gpus)
-    else:
-        joins = np.split(joined(program, profile.longest_sum), np.cumsum(program.lengths)[:-1])
-        each = iter(joins)
-        gpus = tuple(
-            _Gpu(shape, gpu).write([next(each).tolist() for _ in gpu.threadblocks])
-            for gpu in program.gpus
-        )
     return Plan(
         name=header.name,
         collective=profile.collectives[header.collective],
         protocol="LL" if packets else "Simple",
         inplace=header.in_place,
-        gpus=gpus,
+        gpus=tuple(written(shape, profile)),
         reuse_resources=True,
         use_double_scratch_buffer=packets,
         min_message_size=header.min_bytes,
         max_message_size=header.max_bytes + int(profile.exclusive_max),
     )
+
+
+def written(shape: PlanShape, profile: Profile) -> Iterator[PlanGpu]:
+    """Yield what each rank does in the plan of a program."""
+    program = shape.program
+    if program.multicasts:
+        yield from (write_gpu(shape, gpu) for gpu in program.gpus)
+        return
+    joins = np.split(joined(program, profile.longest_sum), np.cumsum(program.lengths)[:-1])
+    each = iter(joins)
+    for gpu in program.gpus:
+        yield _Gpu(shape, gpu).write([next(each).tolist() for _ in gpu.threadblocks])
 
 
 def _named(plan: Plan) -> Plan:
