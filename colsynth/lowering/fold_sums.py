@@ -34,7 +34,8 @@ def most_folded(profile: Profile) -> int:
 
 def folds(basis: Basis) -> Iterator[Proposal]:
     """Yield numbers of messages that one step adds up, where ranks add those of several."""
-    if basis.shape.rises and most_folded(basis.profile) > 1:
+    running = basis.values.get("place-slots.sums", "running") == "running"
+    if running and basis.shape.rises and most_folded(basis.profile) > 1:
         for most in (7, 4, 2, 1):
             if most != basis.values["assign-threadblocks.fold"]:
                 yield ({"assign-threadblocks.fold": most},)

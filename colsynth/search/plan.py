@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 from colsynth.pipeline.manager import Pipeline
@@ -64,6 +65,14 @@ class Plan:
         """Return the value of an option by its field, from the first pass that has it."""
         found = (v for name, v in self.values().items() if name.partition(".")[2] == field)
         return next(found, default)
+
+    @property
+    def replicas(self) -> int:
+        """How often each transfer of the schedule is repeated; steps grow in proportion."""
+        values = self.values()
+        segments = str(values.get("lower-forest.segments", "1")).count("-") + 1
+        copies = (values.get(f"{name}.instances", 1) for name in ("lower-forest", "lower-timed"))
+        return segments * prod(map(int, copies))
 
     def choices(self) -> Iterator[tuple[str, Choice]]:
         """Yield the choices of all passes as (name of the pass, choice), in the order of passes."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, zip_longest
-from math import exp, log, prod
+from math import exp, log
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.pipeline.registry import ALGORITHMS
@@ -72,6 +72,7 @@ class Searcher:
         self.known, self.shows_all = known or {}, shows_all
         self.found: dict[Plan, Measured] = {}
         self._tied: set[str] = set()  # pipelines that were proposed with their protocol
+        self._programs: set[tuple[object, ...]] = set()  # protocol, shape and seconds of each
         self.evaluations = 0
         self.work = 0
         self.most_evaluations: int | None = means.budget
@@ -162,11 +163,15 @@ class Searcher:
             self.take([*known, *more])
 
     def take(self, row: Sequence[Measured]) -> None:
-        """Keep measurements, which count as work."""
+        """Keep measurements, whose programs count as work, equal ones once."""
         for measured in row:
             self.found[measured.plan] = measured
             self.evaluations += 1
-            self.work += 0 if measured.shape is None else measured.shape.steps
+            program = measured.plan.protocol, measured.shape, measured.seconds
+            if measured.shape is not None and program not in self._programs:
+                self.work += measured.shape.steps
+                if any(measured.seconds):
+                    self._programs.add(program)
 
     def _is_known(self, item: Alternatives) -> bool:
         """Whether alternatives were tried, up to the first that fits."""
@@ -310,7 +315,7 @@ class Searcher:
         """Whether the remaining budget suffices for a plan, by an estimate of its steps."""
         if self.most_work is None or parent.shape is None:
             return True
-        times = _replicas(plan) / _replicas(parent.plan)
+        times = plan.replicas / parent.plan.replicas
         return self.work + parent.shape.steps * times <= self.most_work
 
     def _is_pinned(self, changes: Changes) -> bool:
@@ -334,14 +339,6 @@ class Searcher:
             thorough=thorough,
             model=case.model,
         )
-
-
-def _replicas(plan: Plan) -> int:
-    """Return how often a plan repeats each transfer of its schedule; steps grow in proportion."""
-    values = plan.values()
-    segments = str(values.get("lower-forest.segments", "1")).count("-") + 1
-    copies = (values.get(f"{name}.instances", 1) for name in ("lower-forest", "lower-timed"))
-    return segments * prod(map(int, copies))
 
 
 def _ends(known: Sequence[Measured]) -> bool:

@@ -8,9 +8,14 @@ from msgspec import structs
 
 from colsynth import api
 from colsynth.lowering.finishes import finishes
-from colsynth.lowering.fold_sums import folded
+from colsynth.lowering.fold_sums import folded, folds
 from colsynth.model import Wait
 from colsynth.pipeline.registry import ALGORITHMS
+from colsynth.runtimes import profile
+from colsynth.runtimes.choice import Basis
+from colsynth.search.case import Case
+from colsynth.search.plan import Plan
+from colsynth.search.workshop import Workshop
 from colsynth.topology import load
 from tests.verify.plans.test_execution import PAIRS, right
 
@@ -90,3 +95,14 @@ def _chained(program):
 def test_other_runtimes_are_left_alone():
     files = [compiled("clique:4", "reduce-scatter", fold, "msccl")[1] for fold in (1, 4)]
     assert files[0].artefacts[0].data == files[1].artefacts[0].data
+
+
+def test_sums_that_are_joined_already_are_not_folded_too():
+    pipeline = ALGORITHMS["forest"]
+    for sums in ("running", "joined"):
+        passes = pipeline.replace("place-slots", f"place-slots{{sums={sums}}}")
+        problem = api.make_problem(api.load_topology("clique:4"), "reduce-scatter")
+        plan = Plan("passes", "Simple", passes)
+        (made,) = Workshop(Case(problem, "mscclpp", (2**20,))).measure((plan,))
+        seen = Basis(problem, profile("mscclpp"), "Simple", 2**20, made.shape, plan.values())
+        assert any(folds(seen)) == (sums == "running")

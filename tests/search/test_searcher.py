@@ -46,6 +46,21 @@ def test_the_budget_is_what_is_spent_at_most(budget):
     assert len({m.plan for m in found}) == len(found)
 
 
+def test_equal_programs_count_as_work_once():
+    """Different choices often lead to one program, which is made once."""
+    found = case(sizes=(2**20,))
+    searcher = Searcher(Workshop(found), Objective(), Means(), ("Simple",))
+    orders = [{"order-transfers.order": order} for order in ("chains", "list-schedule")]
+    plans = [FOREST.changed(changes) for changes in orders]
+    searcher.try_all([(plan,) for plan in plans])
+    programs = [searcher.workshop.make(plan)[1] for plan in plans]
+    assert programs[0] == programs[1]
+    assert searcher.work == searcher.found[plans[0]].shape.steps
+    more = FOREST.changed({"lower-forest.instances": 2})
+    searcher.try_all([(more,)])
+    assert searcher.work == searcher.found[plans[0]].shape.steps + searcher.found[more].shape.steps
+
+
 def test_no_size_is_slower_beside_others_than_alone():
     """Every size has a search of its own, and segments are cut for it."""
     names, budget = ("forest", "ring"), Means(16)
