@@ -27,7 +27,6 @@ def compiled(preset: str, boxes: int, collective: str, runtime: str, level: int)
     from colsynth import api
     from colsynth.errors import ColsynthError
     from colsynth.runtimes import profile
-    from colsynth.runtimes.limits import usage
     from colsynth.runtimes.selection import LARGE, SMALL, usual_size
     from colsynth.simulate import simulate
 
@@ -42,7 +41,7 @@ def compiled(preset: str, boxes: int, collective: str, runtime: str, level: int)
     found = profile(runtime)
     sizes = [usual_size(most, problem.collective, topology.size) for most in (SMALL, LARGE)]
     points = simulate(done.artefacts[0].program, topology, found, sizes)
-    uses = [item for file in done.artefacts for item in usage(file.program, found)]
+    uses = [item for file in done.artefacts for item in file.limits]
     return {
         "sizes": sizes,
         "seconds": [float(point.seconds) for point in points],
