@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from colsynth.errors import Diagnostic, LimitError
+from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.lowering.columns import Ints, spread
 from colsynth.lowering.refusals import over_limit
+from colsynth.lowering.segmentations import units
 from colsynth.model import StepTable, Threadblock, ThreadblockProgram
 from colsynth.model.step_table import (
     BUFFERS,
@@ -23,9 +24,13 @@ from colsynth.model.step_table import (
     TARGET,
     TARGET_BUFFER,
 )
+from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.limits import first_exceeded
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
+
+LEAST_UNIT = 1 << 10
+"""Fewest bytes of an iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,24 @@ class SpellDependencies:
     A step has room for one dependency; k of them become k - 1 nops and the step, which the
     runtime collects again (contract 4.5). Exactly the steps that others wait for publish
     their completion. Then every limit of the runtime is checked by name.
+
+    Parameters
+    ----------
+    unit : int
+        Most bytes of a chunk that a plan moves in an iteration, taken down to a power of two; 0 is
+        as many as scratch has room for. Threadblocks that pass data on begin after one iteration of
+        those before them, so small ones fill a program sooner, for a step each.
     """
+
+    unit: int = 0
 
     name: ClassVar[str] = "spell-dependencies"
     takes: ClassVar[type] = ThreadblockProgram
     gives: ClassVar[type] = ThreadblockProgram
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("unit", propose=units),)
+
+    def __post_init__(self) -> None:
+        require_least("unit", self.unit, LEAST_UNIT if self.unit else 0)
 
     def run(self, value: ThreadblockProgram, target: Target) -> ThreadblockProgram:
         """Return the program as files can hold it.
@@ -52,6 +70,10 @@ class SpellDependencies:
         program = _spelt(value)
         if target.profile.plans:
             program = fitted_to(program, target)
+        if target.profile.plans and self.unit:
+            from colsynth.runtimes.plans.shape import in_units
+
+            program = in_units(program, self.unit, target.profile.max_tiles)
         _check_limits(program, target.profile)
         return program
 

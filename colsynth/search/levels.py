@@ -89,7 +89,7 @@ More chunks of a timed schedule are twice the work: an alltoall by rccl on eight
 cannot help much (`colsynth.search.timed`): 72 GPUs on a switch take 6 s so, and took 10.
 """
 
-LAST = ("lower-forest.halves",)
+LAST = ("lower-forest.halves", "spell-dependencies.unit")
 """Choices that are varied when all else is done: they begin with the copies that were found.
 
 Of 48 searches by mscclpp (eight machines of 8 to 32 GPUs, three collectives, 1 and 16 MiB), 15 gain

@@ -16,7 +16,13 @@ from colsynth.lowering.proposals import (
     unmerged,
 )
 from colsynth.lowering.segment_sizes import sizes_of
-from colsynth.lowering.segmentations import halves, ordered_by_time, segmentations, worthwhile
+from colsynth.lowering.segmentations import (
+    halves,
+    ordered_by_time,
+    segmentations,
+    units,
+    worthwhile,
+)
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.runtimes.selection import usual_size
@@ -113,6 +119,17 @@ def test_equal_segments_are_doubled_while_messages_divide_and_passing_on_takes_l
         shape = replace(seen.shape, chunks=chunks, block_steps=steps)
         seen = replace(seen, shape=shape, values={**seen.values, SEGMENTS: "-".join(sizes)})
     assert len(sizes) > 1
+
+
+def test_iterations_of_plans_cut_chunks_that_are_passed_on():
+    for size in (2**14, 2**20, 2**26, 2**30):
+        seen = basis("allgather", "mscclpp", 2, size)
+        found = [changes["spell-dependencies.unit"] for (changes,) in units(seen)]
+        chunk = size / seen.shape.chunks
+        assert all(unit.bit_count() == 1 and chunk / 16 <= unit < chunk for unit in found)
+        assert bool(found) == (chunk > 2**14)
+        assert not any(units(replace(seen, shape=replace(seen.shape, height=1))))
+    assert not any(units(basis("allgather", "msccl", 2, 2**26)))
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "rccl"])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from colsynth import api
-from colsynth.errors import ColsynthError, DefectError, LimitError
+from colsynth.errors import ColsynthError, DefectError, InputError, LimitError
 from colsynth.model import Collective, Gpu, Header, Slot, Step, Threadblock, ThreadblockProgram
+from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.pipeline.target import aim
 from colsynth.runtimes import profile, read, write
 from colsynth.runtimes.plans.estimate import most_operations
@@ -21,7 +22,7 @@ from colsynth.search.wish import configured
 from colsynth.simulate.steps import steps_of
 from colsynth.verify import verify_bytes
 from colsynth.verify.contract import IN_PLACE, OUT_OF_PLACE, buffer_chunks, layout
-from tests.verify.plans.test_execution import PAIRS
+from tests.verify.plans.test_execution import PAIRS, right
 
 MESH = api.load_topology("mesh:2x2")
 
@@ -49,6 +50,45 @@ def test_equal_programs_give_equal_bytes_and_other_ones_another_name():
 
 
 MSCCLPP = profile("mscclpp")
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_iterations_of_a_chosen_size_are_right_and_predicted_as_they_are_written(pairs, collective):
+    """They are those of other plans where these are no larger, and as many as can be counted."""
+    problem, size = api.make_problem(pairs, collective), 1 << 24
+    data, seconds = {}, {}
+    for unit in (0, 1 << 15, 100_000, 1 << 16, 1 << 18, 1 << 20):
+        passes = ALGORITHMS["forest"].replace("spell-dependencies", "spell-dependencies{unit=%d}")
+        options = {"passes": passes % unit, "size": size, "several": False}
+        made = api.compile(problem, "mscclpp", level=0, **options)
+        data[unit], seconds[unit] = made.artefacts[0].data, made.predicted[0].seconds
+        (told,) = api.simulate(data[unit], "mscclpp", pairs, [size]).points
+        assert told.seconds == pytest.approx(seconds[unit], rel=1e-6)
+    assert data[0] == data[1 << 20]
+    assert data[100_000] == data[1 << 16]
+    assert loops(data[1 << 15]) == {1 << 15}
+    assert loops(data[1 << 16]) == {1 << 16}
+    assert right(json.loads(data[1 << 18]), 7)
+    with pytest.raises(InputError, match="unit"):
+        api.compile(problem, "mscclpp", passes=passes % 1023)
+
+
+def test_no_plan_has_more_iterations_than_the_runtime_counts():
+    passes = ALGORITHMS["forest"].replace("spell-dependencies", "spell-dependencies{unit=1024}")
+    problem = api.make_problem(MESH, "broadcast", 0)
+    made = api.compile(problem, "mscclpp", level=0, passes=passes, mode="in-place")
+    header = made.artefacts[0].program.header
+    (unit,) = loops(made.artefacts[0].data)
+    assert unit > 1024
+    assert header.max_bytes / header.chunks / unit <= MSCCLPP.max_tiles
+    assert header.max_bytes / header.chunks / (unit // 2) > MSCCLPP.max_tiles
+
+
+def loops(data):
+    """Return the bytes of the iterations of a plan."""
+    blocks = [block for gpu in json.loads(data)["gpus"] for block in gpu["threadblocks"]]
+    ops = [op for block in blocks for op in block["ops"] if op["name"] == "pipeline"]
+    return {op["iter_context"]["unit_size"] for op in ops}
 
 
 @pytest.mark.parametrize("most", [1 << 16, None])

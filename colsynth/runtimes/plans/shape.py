@@ -294,6 +294,32 @@ def fitted(program: ThreadblockProgram) -> ThreadblockProgram:
     return program.headed(replace(header, min_bytes=least, max_bytes=min(ends, default=None)))
 
 
+def in_units(program: ThreadblockProgram, unit: int, most: int) -> ThreadblockProgram:
+    """Return a program whose plan moves less of each chunk in an iteration.
+
+    It declares more chunks of scratch than it uses, so slots are smaller.
+
+    Parameters
+    ----------
+    program : ThreadblockProgram
+    unit : int
+        Bytes of a chunk in an iteration at most, taken down to a power of two. More where `most`
+        iterations do not suffice for the largest message. No plan has more than scratch has room
+        for, and one that does not repeat has no iterations.
+    most : int
+        Iterations that the runtime counts.
+    """
+    header, shape = program.header, PlanShape(program)
+    if shape.form is not Form.PIPELINE or header.max_bytes is None:
+        return program
+    least = -(-header.max_bytes // (header.chunks * most))
+    unit = max(1 << (unit.bit_length() - 1), 1 << (least - 1).bit_length())
+    if shape.unit <= unit:
+        return program
+    own = shape.own + SCRATCH_BYTES // (CREDITS * unit) - shape.stages_end
+    return replace(program, gpus=tuple(replace(gpu, scratch_chunks=own) for gpu in program.gpus))
+
+
 def tiling(program: ThreadblockProgram, size: int) -> tuple[int, int]:
     """Return the bytes of a chunk in an iteration, and the messages that a connection holds.
 
