@@ -184,7 +184,7 @@ class _Check:
             block, action = found.stuck[0]
             how = where or f", with {plural(length.turns or 1, 'iteration')} per chunk"
             others = len(found.stuck) - 1
-            more = f"; so do {others} other threadblocks" if others else ""
+            more = f", {plural(others, 'other threadblock')} too" if others else ""
             text = f"{action.op.name} waits forever{how}{more}"
             self.findings.add("P09", text, *program.blocks[block], action.step)
         elif not self.custom and not self.findings.has("P10"):

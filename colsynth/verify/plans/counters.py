@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from colsynth.runtimes.rules import Findings
+from colsynth.units import plural
 from colsynth.verify.plans.resolved import BARRIER
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ def check_counters(cut: Cut, counters: Counters, findings: Findings) -> None:
         given, taken = moved[0][queue], moved[1][queue]
         if given != taken:
             kind = program.kind(queue)
-            words = ("releases", "acquires") if kind == "semaphore" else ("signals", "waits")
-            text = f"{given} {words[0]} meet {taken} {words[1]} on a {kind} in one launch"
+            words = ("release", "acquire") if kind == "semaphore" else ("signal", "wait")
+            text = f"{plural(given, words[0])} and {plural(taken, words[1])}"
+            text += f" are on one {kind} in one launch"
             place = _users(users[1] if taken else users[0], queue)[0]
             findings.add("P08", text, *program.blocks[place])
     for verb, found in zip(("signal on", "wait on"), users, strict=True):

@@ -16,11 +16,20 @@ from math import ceil
 import numpy as np
 
 from colsynth.verify.plans.resolved import BARRIER, GIVES, PACKET, TAKES, Part, Resolved
+from colsynth.verify.plans.shapes import BARRIERS
 
 Key = tuple[bool, int, int]
 """Whether it is a barrier, its or the counter's number, and who comes to the barrier."""
 _MOST_POINTS = 1 << 20
+"""Lengths at which a sum may change, beyond which it is not compared."""
 _MOST_EVENTS = 2_000_000
+"""Signals, waits and barriers of a launch, beyond which it is not executed."""
+_BEFORE, _INSIDE, _AFTER, _NO_LOOP = range(4)
+"""Where an operation stands: before, inside or behind its threadblock's only pipeline."""
+
+
+class Unknown(Exception):
+    """There are too many lengths to look at."""
 
 
 def counted(part: Part) -> Iterator[tuple[int, int]]:
@@ -58,9 +67,6 @@ def goes_forward(program: Resolved) -> bool:
     return all(_forward(program.start[end], found) for end, found in phases.items())
 
 
-_BEFORE, _INSIDE, _AFTER, _NO_LOOP = range(4)
-
-
 def _phases(block: Sequence[Part]) -> list[int]:
     """Return where each operation stands: before, inside or behind the pipeline."""
     if all(part.loop < 0 for part in block):
@@ -81,10 +87,6 @@ def _forward(start: int, found: Counter[tuple[int, int]]) -> bool:
     return where == {True} or (early and found[1, _INSIDE] >= found[-1, _INSIDE])
 
 
-class Unknown(Exception):
-    """There are too many lengths to look at."""
-
-
 def unbalanced(program: Resolved, align: int, least: int, most: int) -> tuple[int, str, int] | None:
     """Return bytes of a chunk, what is wrong there, and a threadblock; None where nothing is.
 
@@ -103,7 +105,7 @@ def unbalanced(program: Resolved, align: int, least: int, most: int) -> tuple[in
                 forms[False, end, 0][part.rate] += side
             if part.action.kind == BARRIER:
                 rank, place = program.blocks[number][0], part.action.op.barrier_id or 0
-                forms[True, rank * 16 + place, number][part.rate] += 1
+                forms[True, rank * BARRIERS + place, number][part.rate] += 1
     for key, form in _compared(forms):
         try:
             chunk = _differs(form, align, least, most)
@@ -161,11 +163,12 @@ def _what(program: Resolved, key: Key, form: Counter[Fraction], chunk: int) -> s
     turns = {rate: ceil(rate * chunk) if rate else 1 for rate in form}
     more = sum(weight * turns[rate] for rate, weight in form.items())
     if key[0]:
-        return f"one threadblock comes to barrier {key[1] % 16} {abs(more)} times more than another"
+        often = "once" if abs(more) == 1 else f"{abs(more)} times"
+        return f"one threadblock comes to barrier {key[1] % BARRIERS} {often} more than another"
     kind = program.kind(key[1])
     words = ("releases", "acquires") if kind == "semaphore" else ("signals", "waits")
     side = words if more > 0 else words[::-1]
-    return f"there are {abs(more)} {side[0]} more than {side[1]} on a {kind} in one launch"
+    return f"{side[0]} outnumber {side[1]} by {abs(more)} on a {kind} in one launch"
 
 
 def hangs(program: Resolved, chunk: int) -> tuple[int, Part] | None:
@@ -238,7 +241,7 @@ class _Run:
         size = max(1, part.action.op.num_threadblocks or 1)
         self.arrived[key] += 1
         wanted = -(-self.arrived[key] // size) * size
-        name = -1 - (key[0] * 16 + key[1])  # beside the numbers of counters
+        name = -1 - (key[0] * BARRIERS + key[1])  # beside the numbers of counters
         if self.arrived[key] == wanted:
             self.ready.extend(self.waiting.pop(name, ()))
         while self.arrived[key] < wanted:

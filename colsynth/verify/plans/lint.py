@@ -24,6 +24,7 @@ from colsynth.verify.plans.lists import (
 )
 from colsynth.verify.plans.ranges import OFFSETS, lint_header, lint_pairs, lint_range
 from colsynth.verify.plans.shapes import (
+    BARRIERS,
     MEMORY_ONLY,
     NEWER,
     PACKETS,
@@ -314,8 +315,9 @@ class _Gpu:
             if not count or any(not 0 <= one < known for one in op.semaphore_ids):
                 self._add("P05", f"{op.name} uses a semaphore that is not listed", place, number)
         if op.name == "barrier":
-            if not 0 <= (-1 if op.barrier_id is None else op.barrier_id) < 16:
-                self._add("P05", f"barrier {op.barrier_id} is none of 0 to 15", place, number)
+            if not 0 <= (-1 if op.barrier_id is None else op.barrier_id) < BARRIERS:
+                text = f"barrier {op.barrier_id} is none of 0 to {BARRIERS - 1}"
+                self._add("P05", text, place, number)
             if not op.num_threadblocks:
                 self._add("P04", "the barrier does not say who takes part", place, number)
         most = max(len(op.channel_ids), len(op.semaphore_ids))

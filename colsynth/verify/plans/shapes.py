@@ -70,6 +70,9 @@ PACKETS: dict[str, tuple[tuple[str, int], ...]] = {
 }
 """Which operands are packets: a side, and the place from which on."""
 
+BARRIERS = 16
+"""Barriers of a GPU."""
+
 SWITCH = frozenset({"glres", "gstore"})
 
 UNTRIED = frozenset({"gstorepkt"})

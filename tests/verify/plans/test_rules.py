@@ -1,6 +1,7 @@
 """Every rule about plans is broken by a small change of a small plan, and by that rule alone."""
 
 import json
+import re
 
 import pytest
 
@@ -147,6 +148,23 @@ def test_a_change_breaks_its_rule(rule):
     report = verified(made, "mscclpp@0.8" if rule == "P17" else "mscclpp")
     assert rule in {finding.rule for finding in report.errors}, report.findings
     assert not report.ok
+
+
+def test_one_of_a_kind_is_told_in_the_singular():
+    """Both where counters of one length are compared, and where those of all lengths are."""
+    ops = {0: [SIGNAL] * 2, 1: [WAIT]}
+    for change in ({}, {"reuse_resources": True, "max_message_size": 1 << 22}):
+        made = plan(**change)
+        for gpu in made["gpus"]:
+            loops = [looped_nop(unit) for unit in ((1 << 19, 1 << 18) if change else ())]
+            gpu["threadblocks"][0]["ops"] = loops + ops[gpu["id"]]
+        messages = [finding.message for finding in verified(made).errors if finding.rule == "P08"]
+        assert messages
+        assert not re.search(r"\b1 (signals|waits)\b", " ".join(messages))
+
+
+def looped_nop(unit):
+    return {"name": "pipeline", "iter_context": {"unit_size": unit, "num_chunks": 1}, "ops": [NOP]}
 
 
 def test_what_may_be_right_is_only_a_warning():
