@@ -14,6 +14,8 @@ from colsynth.units import format_size
 
 _PLACE = re.compile(r"\b(rank|threadblock|step) \d+")
 """Where in a file a finding is."""
+_ONE_MODE = "A16"
+"""The rule that a file of a rooted collective serves both call modes."""
 
 
 def given_up(found: Found) -> tuple[str, ...]:
@@ -60,10 +62,14 @@ def selection_notes(artefacts: tuple[Artefact, ...], target: Target) -> tuple[st
 def warnings(artefacts: tuple[Artefact, ...]) -> tuple[str, ...]:
     """Return the warnings of verification on all files, each once.
 
-    Files of two call modes often share one, where only the numbers of threadblocks differ.
+    Files of two call modes often share one, where only the numbers of threadblocks differ. That
+    each serves one mode alone is no fault of files that serve both together.
     """
     told: dict[str, str] = {}
+    modes = {artefact.mode for artefact in artefacts}
     for finding in (x for artefact in artefacts for x in artefact.report.findings):
+        if finding.rule == _ONE_MODE and len(modes) > 1:
+            continue
         text = f"{finding.rule}: {finding.message} (`colsynth explain {finding.rule}`)"
         told.setdefault(_PLACE.sub(r"\1", text), text)
     return tuple(told.values())

@@ -125,6 +125,18 @@ def test_a_note_that_the_files_of_both_modes_share_is_printed_once(tmp_path, cap
     assert capsys.readouterr().err.count("note: K02") == 1
 
 
+def test_no_mode_is_missed_where_the_files_of_both_are_written(tmp_path, capsys):
+    """One of them alone lets ranks disagree on the mode of a rooted collective, and hang."""
+    case = ["compile", "ring:4", "-c", "broadcast", "-a", "ring", "-r", "msccl", "-O0"]
+    assert run([*case, "-o", str(tmp_path / "one.xml")]) == 0
+    assert "note: A16: the file is for in-place calls alone" in capsys.readouterr().err
+    assert run([*case, "-o", f"{tmp_path}/both/"]) == 0
+    assert len(list((tmp_path / "both").iterdir())) == 2
+    told = capsys.readouterr().err
+    assert told.count("note: A15") == 1
+    assert "A16" not in told
+
+
 ONE = ["-r", "msccl"]
 
 
