@@ -213,7 +213,7 @@ def _check_custom(
         advice = (
             "bound and synthesize take it, with --custom FILE.yaml"
             if given
-            else "give -c NAME, or --custom FILE"
+            else "give -c NAME; bound and synthesize also take --custom FILE"
         )
         raise InputError(Diagnostic("CS217", phrase, help=advice))
     if collective not in (None, Collective.CUSTOM):
