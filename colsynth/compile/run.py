@@ -36,7 +36,7 @@ from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
 from colsynth.search.found import Found
 from colsynth.search.library import Library, library_algorithms
-from colsynth.search.means import Means
+from colsynth.search.means import Means, onward
 from colsynth.search.measured import Measured
 from colsynth.search.objective import TIE, Objective, usual
 from colsynth.search.plan import Plan
@@ -79,7 +79,8 @@ def compile_problem(
         watch("", 0, PROBLEM, problem)
     order = _Order(problem, target, request, modes, Clock())
     case, objective = order.case()
-    means = Means(request.evaluations, progress=target.progress, beside=request.jobs > 1)
+    told = onward(target.progress)
+    means = Means(request.evaluations, progress=told, beside=request.jobs > 1)
     made = order.best(case, objective, means, watch=None if modes[1:] else watch)
     for mode in modes[1:]:
         made = order.for_slower(mode, made, objective, means)

@@ -11,6 +11,24 @@ from colsynth.jobs.workers import Workers
 Progress = Callable[[str, int, int], None]
 
 
+def onward(told: Progress | None) -> Progress | None:
+    """Return what tells progress that never goes back.
+
+    A search inside another counts what it finds again, since its budget does; the other counts only
+    what is new to it, and may have fewer evaluations afterwards.
+    """
+    if told is None:
+        return None
+    most_done = 0
+
+    def tell(what: str, done: int, most: int) -> None:
+        nonlocal most_done
+        most_done = max(most_done, done)
+        told(what, most_done, most)
+
+    return tell
+
+
 @dataclass(frozen=True)
 class Means:
     """The resources of a search.

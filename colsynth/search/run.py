@@ -13,7 +13,7 @@ from colsynth.search.case import Case, usable_protocols
 from colsynth.search.found import Found, found_by
 from colsynth.search.kinds import gains_by_free_roots
 from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
-from colsynth.search.means import Means, Progress
+from colsynth.search.means import Means, Progress, onward
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -118,9 +118,10 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     outlook = _outlook(case) if means.budget is None and set(algorithms) >= set(every) else None
     span = budget if outlook is None else 2 * budget
     total = span * len(case.sizes)
+    told = onward(means.progress)
     for place, objective in enumerate(Objective.each(case.sizes)):
         begun = place * span
-        own = replace(means, budget=budget, progress=_part(means.progress, begun, budget, total))
+        own = replace(means, budget=budget, progress=_part(told, begun, budget, total))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
         searcher = Searcher(workshop, objective, own, protocols, known=found, shows_all=True)
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
@@ -129,7 +130,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
         if outlook is not None and usual in protocols:
             floors, free_roots = outlook
             # No number limits this one, so its part is not full before it ends.
-            rest = _part(means.progress, begun + budget, budget - 1, total)
+            rest = _part(told, begun + budget, budget - 1, total)
             free = replace(means, budget=None, progress=rest)
             again = Searcher(workshop, objective, free, protocols, floors=floors, known=found)
             quest = Quest(replace(wish, size=case.sizes[place]), again, free_roots)

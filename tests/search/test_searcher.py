@@ -328,6 +328,15 @@ def test_progress_is_never_full_before_the_budget_is_spent():
     assert all(done <= most for done, most in known)
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "allgather"])
+def test_progress_goes_on_where_a_search_inside_another_finds_plans_again(collective):
+    problem = api.make_problem(topology.load("ring:4"), collective)
+    told = told_of(lambda tell: api.compile(problem, "msccl", mode="in-place", progress=tell))
+    counts = [done for what, done, _ in told if what.startswith("compiling")]
+    assert counts == sorted(counts)
+    assert counts[-1] > counts[0]
+
+
 @pytest.mark.parametrize("budget", [None, 8])
 def test_progress_of_several_sizes_goes_on_from_one_to_the_next(budget):
     told = told_of(lambda tell: find_each(case(), ("ring",), Means(budget, progress=tell)))
