@@ -7,20 +7,41 @@ from fractions import Fraction
 
 import pytest
 
+from colsynth.kernels import launches, plans
 from colsynth.runtimes import profile
 from colsynth.runtimes.rules import CAP, Findings
 from colsynth.runtimes.schedules import read
-from colsynth.verify.plans.counters import check_counters
+from colsynth.verify.plans import resolved, shapes
+from colsynth.verify.plans.counters import check_counters, counters
 from colsynth.verify.plans.cut import cut
 from colsynth.verify.plans.lengths import span
 from colsynth.verify.plans.lint import lint_plan
-from colsynth.verify.plans.machine import counters, execute
+from colsynth.verify.plans.machine import execute
 from colsynth.verify.plans.program import loops_of, resolve
 from tests.reference.launches import Machine
 from tests.verify.plans.test_execution import compiled
 from tests.verify.plans.test_mutants import BASES, KINDS
 
 MSCCLPP = profile("mscclpp")
+
+
+def test_kinds_and_barriers_are_numbered_alike_on_both_sides():
+    """Kernels know nothing of plans, so both say it."""
+    kinds = [
+        "NOP",
+        "BARRIER",
+        "SIGNAL",
+        "WAIT",
+        "RELEASE",
+        "ACQUIRE",
+        "FLUSH",
+        "DATA",
+        "PORT",
+        "PACKET",
+    ]
+    for kind in kinds:
+        assert getattr(launches, kind) == getattr(resolved, kind)
+    assert plans.BARRIERS == shapes.BARRIERS
 
 
 def cuts(plan):
@@ -40,20 +61,20 @@ def mask(words):
     return sum(word << 64 * place for place, word in enumerate(words.tolist()))
 
 
-def compare(pieces, launches, flushes):
+def compare(pieces, turns, flushes):
     """Execute twice; return whether it hung, and whether it raced."""
     used = counters(pieces)
     findings = Findings(MSCCLPP.name)
     check_counters(pieces, used, findings)
     if findings.failed:
         return None
-    found = execute(pieces, used, launches, flushes=flushes)
-    twin = Machine(pieces, launches, flushes=flushes)
+    found = execute(pieces, used, turns, flushes=flushes)
+    twin = Machine(pieces, turns, flushes=flushes)
     stuck = twin.run()
     assert [(block, action.op.name) for block, action in found.stuck] == stuck
     assert found.raced == len(twin.races)
     assert [(r.block, r.action.step, r.text) for r in found.races] == twin.races[:CAP]
-    assert stuck or len(twin.left) == launches * pieces.program.header.ranks
+    assert stuck or len(twin.left) == turns * pieces.program.header.ranks
     for (launch, rank), held in twin.left.items():
         chunks = found.chunks[launch, rank, : len(held)].tolist()
         masks = map(mask, found.masks[launch, rank, : len(held)])

@@ -13,7 +13,6 @@ import numpy as np
 from colsynth.runtimes.plans.form import Op
 from colsynth.verify.contents import UNDEFINED, Values
 from colsynth.verify.contract import contributions
-from colsynth.verify.plans.machine import every
 from colsynth.verify.plans.resolved import (
     ACQUIRE,
     BARRIER,
@@ -50,7 +49,7 @@ class Item(NamedTuple):
 
 def items_of(cut, half):
     """Return what each threadblock executes in one half of the scratch buffer."""
-    parts, operands = list(every(cut)), len(cut.wrap)
+    parts, operands = list(cut.program.operations()), len(cut.wrap)
     firsts = [*cut.program.moves.tolist()]
 
     def cells(operand, turn, size):

@@ -9,7 +9,7 @@ from colsynth.runtimes.plans.form import Plan, operations
 from colsynth.runtimes.rules import Findings
 from colsynth.units import format_size, plural
 from colsynth.verify.contract import buffer_chunks
-from colsynth.verify.plans.counters import check_counters
+from colsynth.verify.plans.counters import check_counters, counters
 from colsynth.verify.plans.counts import Unknown, goes_forward, hangs, unbalanced
 from colsynth.verify.plans.cut import Cut, cut
 from colsynth.verify.plans.judge import first_fault
@@ -22,7 +22,7 @@ from colsynth.verify.plans.lengths import (
     uneven_lengths,
 )
 from colsynth.verify.plans.lint import lint_plan
-from colsynth.verify.plans.machine import Outcome, counters, execute
+from colsynth.verify.plans.machine import Outcome, execute
 from colsynth.verify.plans.program import in_place, resolve, uses_packets
 from colsynth.verify.plans.resolved import Resolved
 from colsynth.verify.plans.shapes import UNTRIED

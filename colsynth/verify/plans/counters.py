@@ -1,20 +1,65 @@
-"""Rules P07 and P08: signals, semaphores and barriers of one launch come out even."""
+"""Who uses which counter, and rules P07 and P08: those of one launch come out even."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from colsynth.runtimes.rules import Findings
 from colsynth.units import plural
-from colsynth.verify.plans.resolved import BARRIER
+from colsynth.verify.plans.resolved import BARRIER, GIVES, TAKES
 
 if TYPE_CHECKING:
     from colsynth.verify.plans.cut import Cut
-    from colsynth.verify.plans.machine import Counters
     from colsynth.verify.plans.resolved import Ints
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Which counter each thread of each operation uses.
+
+    Parameters
+    ----------
+    begins : int array (O + 1,)
+        First thread of each operation.
+    queue, lane : int arrays (T,)
+        Of every thread, -1 for none.
+    gives, takes : int arrays
+        Threads that put into their queue, and that take from it.
+    """
+
+    begins: Ints
+    queue: Ints
+    lane: Ints
+    gives: Ints
+    takes: Ints
+
+
+def counters(cut: Cut) -> Counters:
+    """Return who uses which queue."""
+    queue: list[int] = []
+    lane: list[int] = []
+    begins, kinds = [0], []
+    for part in cut.program.operations():
+        action = part.action
+        many = max(len(action.ends), len(action.lanes))
+        queue += action.ends or [-1] * many
+        lane += action.lanes or [-1] * many
+        begins.append(begins[-1] + many)
+        kinds.append(action.kind)
+    first, queues = np.array(begins), np.array(queue, np.int64)
+    kind = np.repeat(np.array(kinds), np.diff(first))
+    named = queues >= 0
+    return Counters(
+        first,
+        queues,
+        np.array(lane, np.int64),
+        np.flatnonzero(named & np.isin(kind, GIVES)),
+        np.flatnonzero(named & np.isin(kind, TAKES)),
+    )
 
 
 def check_counters(cut: Cut, counters: Counters, findings: Findings) -> None:

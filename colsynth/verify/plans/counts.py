@@ -47,10 +47,10 @@ def goes_forward(program: Resolved) -> bool:
     Where each has one pipeline at most, and all go round equally often, a wait is then for the same
     iteration or an earlier one, whatever the length. So one iteration shows all hangs.
     """
-    rates = {part.rate for block in program.parts for part in block if part.loop >= 0}
+    rates = {part.rate for part in program.operations() if part.loop >= 0}
     if not rates:
         return True
-    if len(rates) > 1 or any(part.loop > 0 for block in program.parts for part in block):
+    if len(rates) > 1 or any(part.loop > 0 for part in program.operations()):
         return False
     phases: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
     meetings: dict[tuple[int, int], set[int]] = defaultdict(set)

@@ -223,6 +223,6 @@ def _affordable(
 def _cost(chunk: Fraction, units: Sequence[int], program: Resolved) -> int:
     scale = chunk.denominator
     cells = chunk * scale / gcd(chunk.numerator, *(unit * scale for unit in units))
-    parts = [part for block in program.parts for part in block]
+    parts = list(program.operations())
     moved = sum(len(part.action.moves) for part in parts) * cells
     return int(sum(max(1, ceil(part.rate * chunk)) for part in parts) + moved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -103,6 +104,11 @@ class Resolved:
     channels: int = 0
     lanes: int = 0
     start: list[int] = field(default_factory=list)
+
+    def operations(self) -> Iterator[Part]:
+        """Yield those of all threadblocks in order."""
+        for block in self.parts:
+            yield from block
 
     def kind(self, counter: int) -> str:
         """Return what a counter belongs to: ``channel`` or ``semaphore``."""
