@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from colsynth.api.given import plain, require_calls, require_model, require_problem, require_text
+from colsynth.api.given import plain, require_callable, require_model, require_problem, require_text
 from colsynth.compile.modes import parse_mode, plan_modes
 from colsynth.compile.result import Compilation, file_name
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
@@ -161,7 +161,7 @@ def _require_kinds(
     """
     require_model(model)
     for name, given in called.items():
-        require_calls(name, given)
+        require_callable(name, given)
     require_text("algorithm", algorithm, "forest")
     require_text("passes", passes, "pack-trees,lower-forest,...")
 

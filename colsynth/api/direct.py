@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import plain_values, require_calls, require_problem, require_request
+from colsynth.api.given import plain_values, require_callable, require_problem, require_request
 from colsynth.model import Forest, Problem
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def heights(
     from colsynth.verify.heights import check_heights
 
     require_problem(problem, "heights")
-    require_calls("progress", progress)
+    require_callable("progress", progress)
     optimum, highest = bound(problem), pack(problem, "optimal")
     rows: list[HeightRow] = []
     best = Fraction(0)
@@ -136,7 +136,7 @@ def cablings(request: Request, progress: Callable[[str, int, int], None] | None 
     from colsynth.cabling.request import find_cablings
 
     require_request(request)
-    require_calls("progress", progress)
+    require_callable("progress", progress)
     names = ("gpus", "ports", "reserved", "tries", "seed")
     request = replace(request, **plain_values({name: getattr(request, name) for name in names}))
     return find_cablings(request, progress or (lambda _what, _done, _total: None))

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colsynth.api.given import (
-    require_calls,
+    require_callable,
     require_executor,
     require_kind,
     require_model,
     require_names,
-    require_place,
+    require_optional_path,
     require_problem,
     require_several,
     require_text,
@@ -140,8 +140,8 @@ def survey(
     require_problem(problem, "survey")
     require_model(model)
     require_executor(executor)
-    require_calls("progress", progress)
-    place = require_place("folder", folder)
+    require_callable("progress", progress)
+    place = require_optional_path("folder", folder)
     require_jobs(jobs)
     require_kind(failures, str, "failures takes text", "write failures='links:1'")
     require_text("algorithm", algorithm, "forest")

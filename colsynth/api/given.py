@@ -49,14 +49,14 @@ def require_bytes(given: bytes | bytearray | memoryview, caller: str) -> bytes:
     return bytes(asked)
 
 
-def require_calls(name: str, given: object) -> None:
-    """Refuse what can be neither called nor left out, which is None (CS200)."""
+def require_callable(name: str, given: object) -> None:
+    """Refuse what is neither a function nor None, which stands for none (CS200)."""
     if given is not None and not callable(given):
         raise _refusal(given, f"{name} takes a function", f"leave {name} out, or give one")
 
 
 def require_executor(given: object) -> None:
-    """Refuse what neither evaluates nor is left out, which is None (CS200)."""
+    """Refuse what is neither an executor nor None, which stands for processes here (CS200)."""
     if given is not None and not callable(getattr(given, "submit", None)):
         advice = "leave executor out for processes on this machine"
         raise _refusal(given, "executor takes one of concurrent.futures", advice)
@@ -70,18 +70,18 @@ def require_text(name: str, given: object, example: str) -> None:
 
 def require_path(given: str | Path, caller: str) -> Path:
     """Return the path of a name; refuse another object (CS200)."""
-    asked: object = given  # from Python it may be anything
-    if not isinstance(asked, str | Path):
-        raise _refusal(given, f"{caller} takes the name of a file", "give a text or a Path")
-    return Path(asked)
+    return _path(given, f"{caller} takes the name of a file")
 
 
-def require_place(name: str, given: str | Path | None) -> Path | None:
-    """Return the path of an option that may be left out; refuse another object (CS200)."""
-    asked: object = given  # from Python it may be anything
-    if asked is not None and not isinstance(asked, str | Path):
-        raise _refusal(given, f"{name} takes a name of files", "give a text or a Path")
-    return None if asked is None else Path(asked)
+def require_optional_path(name: str, given: str | Path | None) -> Path | None:
+    """Return the path that an option gives, None without one; refuse another object (CS200)."""
+    return None if given is None else _path(given, f"{name} takes a path")
+
+
+def _path(given: object, expected: str) -> Path:
+    if not isinstance(given, str | Path):
+        raise _refusal(given, expected, "give a text or a Path")
+    return Path(given)
 
 
 def require_model(given: object) -> None:

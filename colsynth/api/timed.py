@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from colsynth.api.given import (
     plain_values,
-    require_calls,
+    require_callable,
     require_kind,
     require_path,
     require_problem,
@@ -84,7 +84,7 @@ def synthesize(
     from colsynth.runtimes.target import Context
 
     require_problem(problem, "synthesize")
-    require_calls("progress", progress)
+    require_callable("progress", progress)
     require_text("algorithm", algorithm, "ten")
     context = Context(seed=seed) if progress is None else Context(seed=seed, progress=progress)
     options = {
@@ -149,7 +149,7 @@ def write_schedule(
 
     advice = "api.synthesize(problem).schedule is one"
     require_kind(schedule, TimedSchedule, "write_schedule takes a timed schedule", advice)
-    require_calls("progress", progress)
+    require_callable("progress", progress)
     write_npz(schedule, require_path(path, "write_schedule"), progress, replace=replace)
 
 

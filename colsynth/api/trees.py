@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from colsynth.api.given import require_calls, require_problem
+from colsynth.api.given import require_callable, require_problem
 from colsynth.model import Forest, Problem
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def pack(
     from colsynth.runtimes.target import Context
 
     require_problem(problem, "pack")
-    require_calls("progress", progress)
+    require_callable("progress", progress)
     pipeline = Pipeline(
         (DEFAULT.load("pack-in-network" if in_network else "pack-trees")(trees=str(trees)),)
     )

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from colsynth.api.given import (
     plain,
-    require_calls,
+    require_callable,
     require_executor,
     require_kind,
     require_model,
     require_names,
+    require_optional_path,
     require_path,
-    require_place,
     require_problem,
     require_several,
     require_topology,
@@ -84,7 +84,7 @@ def compare(
     require_problem(problem, "compare")
     require_model(model)
     require_executor(executor)
-    require_calls("progress", progress)
+    require_callable("progress", progress)
     algorithms = _named(algorithms)
     ordered = whole_sizes(sizes)
     if not ordered:
@@ -146,7 +146,7 @@ def tune(
     require_topology(topology, "tune")
     require_model(model)
     require_executor(executor)
-    require_calls("progress", progress)
+    require_callable("progress", progress)
     algorithms = _named(algorithms)
     asked = require_several("collectives", collectives, "['allreduce']")
     names = tuple(dict.fromkeys(map(find_collective, asked)))
@@ -160,7 +160,7 @@ def tune(
         Case(problem, runtime, fitting, model=model, seed=whole_seed(seed), limited=True)
         for problem in problems
     ]
-    place = require_place("journal", journal)
+    place = require_optional_path("journal", journal)
     with claimed(place), Workers(jobs, executor) as workers:
         return make(cases, Means(plain(budget), workers, Journal(place), progress), algorithms)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from colsynth.api.compiling import compile as compile_schedule
 from colsynth.api.direct import cablings, steps
-from colsynth.api.given import require_calls
+from colsynth.api.given import require_callable
 from colsynth.api.problem import load_topology, make_problem
 from colsynth.api.timed import synthesize
 
@@ -33,7 +33,7 @@ def warm(progress: Callable[[str, int, int], None] | None = None) -> None:
     progress : callable or None
         Told what is being compiled, how many schedules are done, and how many there are.
     """
-    require_calls("progress", progress)
+    require_callable("progress", progress)
     for done, (machine, boxes, collective, algorithm, options) in enumerate(_WALKS):
         if progress is not None:
             progress(f"{collective} on {machine}", done, len(_WALKS))
