@@ -106,8 +106,10 @@ def compile(  # noqa: A001 - the verb of this package
     jobs : int
         With more than one, copies of this process do a part of the work (Linux). Give more only
         where no other thread holds a lock at the time. The result is the same.
-    progress, watch : callable, optional
-        Told of long work, and of every intermediate value.
+    progress : callable, optional
+        Told (what, done, total) during long work; the total is 0 where nobody knows it.
+    watch : callable, optional
+        Told of every intermediate value.
 
     Raises
     ------

@@ -120,6 +120,7 @@ def survey(
     force : bool
         Whether a survey of something else in `folder` is replaced.
     progress : callable, optional
+        As for `compile`.
 
     Raises
     ------

@@ -67,7 +67,7 @@ def synthesize(
     seed : int
         Of every random choice; equal seeds give equal schedules.
     progress : callable, optional
-        Told of long work.
+        As for `compile`.
 
     Raises
     ------

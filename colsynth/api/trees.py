@@ -30,7 +30,7 @@ def pack(
         ``"auto"``: the fewest per root, or per part of the shards, within 2 % of the optimum;
         ``"optimal"``: as many as the optimum needs; or a number.
     progress : callable, optional
-        Told of long work.
+        As for `compile`.
     in_network : bool
         Whether trees branch at switches that multicast or reduce.
 

@@ -65,6 +65,7 @@ def compare(
         Constants of the simulator.
     seed : int
     progress : callable, optional
+        As for `compile`.
 
     Raises
     ------

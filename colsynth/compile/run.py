@@ -77,15 +77,15 @@ def compile_problem(
     modes = plan_modes(target.profile, request.mode, request.several, problem.collective)
     if watch is not None:
         watch("", 0, PROBLEM, problem)
-    order = _Order(problem, target, request, modes, Clock())
-    case, objective = order.case()
+    compiler = _Compiler(problem, target, request, modes, Clock())
+    case, objective = compiler.case()
     told = onward(target.progress)
     means = Means(request.evaluations, progress=told, beside=request.jobs > 1)
-    made = order.best(case, objective, means, watch=None if modes[1:] else watch)
+    made = compiler.best(case, objective, means, watch=None if modes[1:] else watch)
     for mode in modes[1:]:
-        made = order.for_slower(mode, made, objective, means)
+        made = compiler.for_slower(mode, made, objective, means)
     if modes[1:] and watch is not None:
-        return order.made(made.found, made.measured, made.library, watch).compilation
+        return compiler.make(made.found, made.measured, made.library, watch).compilation
     return made.compilation
 
 
@@ -133,8 +133,8 @@ class _Made:
 
 
 @dataclass(frozen=True)
-class _Order:
-    """What to compile.
+class _Compiler:
+    """Makes the files of a request.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class _Order:
             found = find_plan(case, objective, wish, means, self.clock, also)
             for measured in found.ranking:
                 try:
-                    return self.made(found, measured, library if self.compares else None, watch)
+                    return self.make(found, measured, library if self.compares else None, watch)
                 except (NegativeFinding, DefectError) as fault:
                     failure = failure or fault  # verification refuses this one: take the next best
         raise failure or TypeError("a search without a program ends with an error")
@@ -221,7 +221,7 @@ class _Order:
             return self.best(case, objective, means.within(before, left), also=also)
         return made
 
-    def made(
+    def make(
         self, found: Found, measured: Measured, library: Library | None, watch: Watch | None
     ) -> _Made:
         """Return the files of one plan; without a library, they serve all that the target does."""
