@@ -99,7 +99,9 @@ H100 takes 4 % longer so.
 """
 
 REPEATED = (
-    *("match-chunks.chunks_per_gpu", "lower-forest.instances", "lower-timed.instances"),
+    "match-chunks.chunks_per_gpu",
+    "lower-forest.instances",
+    "lower-timed.instances",
     "lower-forest.halves",
 )
 """Choices that are raised again and again, while that helps."""

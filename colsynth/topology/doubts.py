@@ -1,4 +1,4 @@
-"""Figures of links that nobody can mean: a unit is easily wrong by a thousand or a million."""
+"""Notes on figures of links that nobody can mean; most come from a wrong unit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def doubted(topology: Topology) -> Topology:
         notes.append(f"{_of(topology, worst, slow)} bandwidth of {told}")
     if late:
         worst = max(late, key=lambda link: link.latency)
-        told = f"{float(worst.latency):.4g} s, longer than around the Earth"
+        told = f"{float(worst.latency):.4g} s, longer than a signal takes around the Earth"
         notes.append(f"{_of(topology, worst, late)} latency of {told}")
     asked = (f"{note}: is the unit right?" for note in notes)
     return replace(topology, notes=(*topology.notes, *asked)) if notes else topology

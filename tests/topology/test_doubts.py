@@ -12,7 +12,7 @@ from colsynth.topology import presets
     [
         ("bandwidth", "9e12 GB/s", "more than the memory of any GPU"),
         ("bandwidth", "1e-9 GB/s", "less than any network"),
-        ("latency", "2 s", "longer than around the Earth"),
+        ("latency", "2 s", "longer than a signal takes around the Earth"),
     ],
 )
 def test_a_wrong_unit_is_noted_once_with_a_link(option, value, said, capsys):

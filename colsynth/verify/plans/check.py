@@ -23,7 +23,7 @@ from colsynth.verify.plans.lengths import (
 )
 from colsynth.verify.plans.lint import lint_plan
 from colsynth.verify.plans.machine import Outcome, execute
-from colsynth.verify.plans.program import in_place, resolve, uses_packets
+from colsynth.verify.plans.program import call_mode, resolve, uses_packets
 from colsynth.verify.plans.resolved import Resolved
 from colsynth.verify.plans.shapes import UNTRIED
 
@@ -73,7 +73,7 @@ class _Check:
         found = [
             ("collective", plan.collective),
             ("ranks", str(header.ranks)),
-            ("modes", in_place(header)),
+            ("modes", call_mode(header)),
             ("content", self.content),
             ("threadblocks", str(sum(len(gpu.threadblocks) for gpu in plan.gpus))),
             ("operations of the longest", str(most)),

@@ -15,7 +15,7 @@ import numpy as np
 
 from colsynth.runtimes.plans.form import Loop, Plan, scratch_stride
 from colsynth.verify.contract import Layout, layout
-from colsynth.verify.plans.program import in_place, loops_of, uses_packets
+from colsynth.verify.plans.program import call_mode, loops_of, uses_packets
 from colsynth.verify.plans.resolved import (
     BUFFER,
     HALVED,
@@ -91,7 +91,7 @@ def cut(plan: Plan, program: Resolved, chunk: Fraction) -> Cut:
     cells = int(chunk * per_byte)
     wrap = np.array([int(slot * per_byte) if wraps else 0 for slot in slots])
     stride = np.minimum(cells, wrap) if wraps else np.full_like(wrap, cells)
-    memory = layout(header, in_place(header), np.zeros(header.ranks, np.int64))
+    memory = layout(header, call_mode(header), np.zeros(header.ranks, np.int64))
     base = memory.base * cells
     factor = (2 if uses_packets(plan) else 1) * (2 if plan.use_double_scratch_buffer else 1)
     scratch = np.array([gpu.scratch_chunks for gpu in plan.gpus]) * stride * factor

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _MOST_TURNS = 32
 """Iterations of a chunk beyond which execution would take too long."""
 _MOST_CLASSES = 1024
+"""Lengths that are listed at all."""
 _BUDGET = 400_000
 """Operations, and cells that they move, that are executed where lengths differ."""
 

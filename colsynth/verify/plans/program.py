@@ -211,6 +211,6 @@ class _Resolver:
         return (owner, _BUFFERS[kind], self.rank, *chunks, packets, one, of, halved)
 
 
-def in_place(header: Header) -> str:
+def call_mode(header: Header) -> str:
     """Return the mode of the calls that a plan serves."""
     return IN_PLACE if header.in_place else OUT_OF_PLACE
