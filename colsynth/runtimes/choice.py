@@ -186,6 +186,11 @@ class Choice:
     anchor: Changes = field(default_factory=dict)
     label: str = ""
 
+    @property
+    def known_as(self) -> str:
+        """The name under which a search tries it."""
+        return self.label or self.option
+
     def proposals(self, name: str, basis: Basis) -> Iterable[Proposal]:
         """Return what to try next, given the choice's name and a program."""
         if self.propose is not None:

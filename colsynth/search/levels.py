@@ -212,7 +212,7 @@ def varied() -> tuple[str, ...]:
 def swept() -> tuple[str, ...]:
     """Return the choices that -O1 varies: those of passes that users added, then `SWEEP`."""
     own = ((item, getattr(item, "choices", ())) for item in DEFAULT.own)
-    return (*(f"{item.name}.{one.option}" for item, choices in own for one in choices), *SWEEP)  # type: ignore[attr-defined]
+    return (*(f"{item.name}.{one.known_as}" for item, choices in own for one in choices), *SWEEP)  # type: ignore[attr-defined]
 
 
 def check_level(level: int) -> None:

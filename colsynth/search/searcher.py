@@ -293,7 +293,7 @@ class Searcher:
     def _turned(self, parent: Measured, name: str) -> Iterator[Alternatives]:
         """Yield plans that differ from a plan in the choice of this name."""
         for owner, choice in parent.plan.choices():
-            if f"{owner}.{choice.label or choice.option}" == name:
+            if f"{owner}.{choice.known_as}" == name:
                 yield from self._varied(parent, owner, choice, thorough=False)
 
     def _varied(

@@ -176,6 +176,24 @@ def test_an_exception_says_where_it_was_raised():
         api.compile(PROBLEM, "msccl", passes=f"mine,{LOWERING}")
 
 
+def test_every_choice_of_a_pass_is_tried_also_where_two_are_of_one_option():
+    def proposing(name):
+        def propose(_basis):
+            asked.add(name)
+            return ()
+
+        return propose
+
+    asked = set()
+    choices = (
+        Choice("start", propose=proposing("first")),
+        Choice("start", propose=proposing("second"), label="again"),
+    )
+    api.add_pass(changed(choices=choices), "my-trees", f"mine,{LOWERING}")
+    api.compile(PROBLEM, "msccl", algorithm="my-trees", size=2**20)
+    assert asked == {"first", "second"}
+
+
 def test_a_pass_that_is_added_again_replaces_the_former():
     api.add_pass(changed(run=fail), "my-trees", f"mine,{LOWERING}")
     with pytest.raises(DefectError, match="CS901"):

@@ -150,7 +150,7 @@ def test_choices_are_options_of_their_pass_and_what_is_swept_is_declared():
         for choice in getattr(passes, "choices", ()):
             assert choice.option in options
             assert bool(choice.values) != bool(choice.propose)
-            declared.add(f"{name}.{choice.label or choice.option}")
+            declared.add(f"{name}.{choice.known_as}")
     assert {*SWEEP, *LAST} <= declared
 
 
