@@ -155,14 +155,11 @@ def compile(  # noqa: A001 - the verb of this package
 
 
 def _require_kinds(
-    algorithm: object, passes: object, model: object = None, **called: object
+    algorithm: object, passes: object, model: object = None, **functions: object
 ) -> None:
-    """Refuse other objects than text, text, a model and functions (CS200).
-
-    Each may be left out.
-    """
+    """Refuse arguments of other types; each may be None, which stands for the default (CS200)."""
     require_model(model)
-    for name, given in called.items():
+    for name, given in functions.items():
         require_callable(name, given)
     require_text("algorithm", algorithm, "forest")
     require_text("passes", passes, "pack-trees,lower-forest,...")

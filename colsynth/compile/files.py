@@ -100,7 +100,7 @@ class Maker:
         label = mode.value if len(self.modes) > 1 else ""
         if program is None:
             program = tail.run(schedule, target, self.clock, self._observer(label))
-        _require_calls(program, target)
+        _require_served(program, target)
         with self.clock.measure("write"):
             data = write(program, target.profile)
         name = file_name(self.problem, target.profile.name, mode)
@@ -127,7 +127,7 @@ class Maker:
         raise VerificationError(Diagnostic("CS230", phrase, notes=notes, help=advice))
 
 
-def _require_calls(program: Program, target: Target) -> None:
+def _require_served(program: Program, target: Target) -> None:
     """Refuse a byte range of which no size can be cut into the chunks of a program (CS212)."""
     law = taken_sizes(program.header, target.profile)
     least = -(-max(law.min_bytes, 1) // law.multiple) * law.multiple

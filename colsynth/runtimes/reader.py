@@ -66,7 +66,8 @@ class Reading:
     header_line : int or None
         Line of the algo element, from 1.
     plan : Plan or None
-        What a file in JSON says; `program` is None where its steps are not those of XML.
+        What a file in JSON says; `program` is None where its steps are not those of XML, or were
+        not asked for.
     """
 
     program: Program | None

@@ -123,7 +123,7 @@ def cut_alike(plan: Plan, header: Header) -> bool:
 
 
 def uneven_lengths(plan: Plan, header: Header, program: Resolved) -> Lengths:
-    """Return the lengths of any plan; `program` is the plan at one of them."""
+    """Return the lengths of any plan; `program` is that plan, resolved."""
     least, most = span(plan, header)
     loops = loops_of(plan)
     units = [loop.unit_size for loop in loops]
