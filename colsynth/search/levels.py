@@ -92,10 +92,10 @@ cannot help much (`colsynth.search.timed`): 72 GPUs on a switch take 6 s so, and
 LAST = ("lower-forest.halves", "spell-dependencies.unit")
 """Choices that are varied when all else is done: they begin with the copies that were found.
 
-Of 48 searches by mscclpp (eight machines of 8 to 32 GPUs, three collectives, 1 and 16 MiB), 15 gain
-1 to 32 %, and none is slower; of 72 by msccl, five gain 4 to 8 %. Among the other choices, halves
-would keep segments of unequal sizes from being tried: a reduce-scatter of 16 MiB by rccl on two DGX
-H100 takes 4 % longer so.
+They cut what is sent at a time. Of 48 searches by mscclpp (eight machines of 8 to 32 GPUs, three
+collectives, 1 and 16 MiB), 15 gain 1 to 32 % by halves alone, and none is slower; of 72 by msccl,
+five gain 4 to 8 %. Among the other choices, halves would keep segments of unequal sizes from being
+tried: a reduce-scatter of 16 MiB by rccl on two DGX H100 takes 4 % longer so.
 """
 
 REPEATED = (
