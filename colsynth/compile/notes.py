@@ -44,10 +44,10 @@ def search_notes(start: Measured, best: Measured, case: Case) -> tuple[str, ...]
             f"to take {times:.2f} times as long at {format_size(case.sizes[-1])}"
         )
     segments = 1 + str(best.plan.values().get("lower-forest.segments", "1")).count("-")
-    if segments > 1:
+    if segments > 1 and len(case.sizes) > 1:
         notes.append(
-            f"trees carry their chunks in {segments} segments, which helps large messages; a file "
-            "for small messages alone (--max-bytes) has none"
+            f"trees carry their chunks in {segments} segments, which helps large messages and "
+            "costs small ones steps; --size makes a file for those of one size"
         )
     return tuple(notes)
 

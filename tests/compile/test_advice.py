@@ -8,6 +8,7 @@ from colsynth import api
 from colsynth.cli.main import run
 from colsynth.compile import advice
 from colsynth.errors import LimitError
+from colsynth.pipeline.registry import ALGORITHMS
 
 CASES = [
     # Everybody sends to 65 others, and RCCL has 64 threadblocks: nothing can be lowered.
@@ -71,3 +72,13 @@ def test_other_refusals_keep_their_own_advice():
 def test_a_broadcast_over_a_network_has_another_protocol_than_simple_by_default(options):
     problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "broadcast")
     assert api.compile(problem, "msccl", **options).artefacts[0].program.header.protocol != "Simple"
+
+
+def test_segments_are_told_where_they_cost_other_sizes_something():
+    """Not of a file that is for one size alone."""
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "allgather")
+    passes = ALGORITHMS["forest"].replace("lower-forest", "lower-forest{segments=1-1}")
+    for size in (None, 2**20):
+        made = api.compile(problem, "msccl", passes=passes, size=size, several=False)
+        told = [note for note in made.notes if "2 segments" in note]
+        assert len(told) == (size is None)
