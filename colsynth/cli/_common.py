@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print the answer as JSON.", show_default=False)
 ]

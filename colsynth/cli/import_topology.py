@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import ForceOption, JsonOption, answer_console, emit_json
 from colsynth.cli.places import YAML, check_file
 from colsynth.cli.streams import (
     STDIN,
@@ -164,7 +164,7 @@ def import_(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Topology file, e.g. cluster.yaml."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Make a topology file from what a machine prints: dumps, matrices, fabrics."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import ForceOption, JsonOption, answer_console, emit_json
 from colsynth.cli._options import RuntimeOption, SeedOption, read_size
 from colsynth.cli.breakdown import micro_or_milli
 from colsynth.cli.bundles import bundled
@@ -72,7 +72,6 @@ OutputOption = Annotated[
         show_default=False,
     ),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, SuggestingGroup, answer_console, emit_json
+from colsynth.cli._common import ForceOption, JsonOption, SuggestingGroup, answer_console, emit_json
 from colsynth.cli._help import Command
 from colsynth.cli.bundles import bundled
 from colsynth.cli.machine import MachineOptions, TopologyArgument
@@ -57,7 +57,7 @@ def suggest(
             help="Write the proposal to this file, e.g. rails.yaml; the first, without --pick.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Propose sketches from the rails, NICs and symmetries of a topology."""

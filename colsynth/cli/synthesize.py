@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from colsynth.cli import complete
-from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._common import ForceOption, JsonOption, answer_console, emit_json
 from colsynth.cli._options import (
     AnyCollectiveOption,
     BudgetOption,
@@ -64,7 +64,6 @@ ParetoOption = Annotated[
         "given, and prove what lies between.",
     ),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 @bundled

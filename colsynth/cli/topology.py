@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from colsynth.cli._common import JsonOption, SuggestingGroup, answer_console, emit_json, ruled_table
+from colsynth.cli._common import (
+    ForceOption,
+    JsonOption,
+    SuggestingGroup,
+    answer_console,
+    emit_json,
+    ruled_table,
+)
 from colsynth.cli._help import Command
 from colsynth.cli.bundles import bundled
 from colsynth.cli.cabling import search
@@ -121,7 +128,7 @@ def export(
             show_default="stdout",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Write a topology in the flat form, as YAML or as JSON (either can be read back)."""
