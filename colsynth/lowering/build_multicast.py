@@ -9,15 +9,14 @@ from colsynth.cost.shared_switch import MOST_GPUS, SERVED, STORES_SINCE, planned
 from colsynth.errors import Diagnostic, InputError, LimitError, require_least
 from colsynth.lowering.emit import header_of
 from colsynth.lowering.refusals import over_limit
-from colsynth.lowering.spell_dependencies import fitted_to
-from colsynth.model import ChunkProgram, Collective, Gpu, Header, Problem, ThreadblockProgram
+from colsynth.lowering.spell_dependencies import LEAST_UNIT, fitted_to
+from colsynth.model import ChunkProgram, Collective, Gpu, Problem, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
 _TEAMS = (1, 2, 4, 8, 16)
 """Instances that are tried. U: more would meet more often, with less data each."""
-_LEAST_UNIT = 1 << 10
 _UNITS = tuple(1 << exponent for exponent in range(12, 18))
 """Units that are tried, in bytes."""
 
@@ -54,7 +53,7 @@ class BuildMulticast:
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 0)
-        require_least("unit", self.unit, _LEAST_UNIT if self.unit else 0)
+        require_least("unit", self.unit, LEAST_UNIT if self.unit else 0)
 
     def run(self, value: Problem, target: Target) -> ThreadblockProgram:
         """Return the program.
@@ -69,6 +68,7 @@ class BuildMulticast:
             largest message has fewer bytes than its chunks need.
         """
         from colsynth.runtimes.plans.multicast import GROUPS, Teams, scratch_of
+        from colsynth.runtimes.plans.shape import countable
 
         _require(value, target)
         ranks, profile = value.topology.size, target.profile
@@ -84,7 +84,8 @@ class BuildMulticast:
         sharded_out = value.collective is Collective.REDUCE_SCATTER
         parts = Teams(ranks, chunks, teams)
         header = header_of(ChunkProgram(value, chunks, ()), teams, target)
-        scratch = scratch_of(self._within(header, profile), chunks)
+        unit = countable(self.unit, header, profile.max_tiles) if self.unit else 0
+        scratch = scratch_of(unit, chunks)
         gpus = tuple(
             Gpu(
                 rank,
@@ -96,13 +97,6 @@ class BuildMulticast:
             for rank in range(ranks)
         )
         return fitted_to(ThreadblockProgram(header, gpus), target)
-
-    def _within(self, header: Header, profile: Profile) -> int:
-        """Return a unit with which the runtime can count the iterations of the largest message."""
-        if not self.unit or header.max_bytes is None:
-            return self.unit
-        least = -(-header.max_bytes // (header.chunks * profile.max_tiles))
-        return max(self.unit, 1 << (least - 1).bit_length())
 
 
 def _chunks(problem: Problem, teams: int) -> int:

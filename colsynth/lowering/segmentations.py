@@ -67,8 +67,8 @@ of 1 GiB stay the same.
 _TRIES = 4
 """How many numbers of segments are tried: threadblock allocation decides what fits."""
 
-_LEAST_UNIT = 13
-"""Iterations have more than 2 to this power bytes: those of 16 KiB gain 1 % at most."""
+_SMALLEST = 1 << 14
+"""Fewest bytes of an iteration that are tried: of so many, they gain 1 % at most."""
 
 WINDOW = 2
 """Sends in flight per NIC. With one, the NIC idles between two; with more, all of them end late."""
@@ -139,9 +139,10 @@ def units(basis: Basis) -> Iterator[Proposal]:
     """
     if not basis.profile.plans or basis.shape.hops < 2:
         return
-    whole = (-(-basis.size // basis.shape.chunks) - 1).bit_length()
-    for exponent in range(whole - 1, max(whole - 5, _LEAST_UNIT), -1):
-        yield ({UNIT: 1 << exponent},)
+    whole = 1 << (-(-basis.size // basis.shape.chunks) - 1).bit_length()
+    for parts in (2, 4, 8, 16):
+        if whole // parts >= _SMALLEST:
+            yield ({UNIT: whole // parts},)
 
 
 def _single_chunks(basis: Basis) -> Iterator[Proposal]:

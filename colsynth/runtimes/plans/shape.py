@@ -17,7 +17,16 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from colsynth.model import RECEIVES, SENDS, Collective, Gpu, Step, Threadblock, ThreadblockProgram
+from colsynth.model import (
+    RECEIVES,
+    SENDS,
+    Collective,
+    Gpu,
+    Header,
+    Step,
+    Threadblock,
+    ThreadblockProgram,
+)
 from colsynth.runtimes.plans.form import SCRATCH_BYTES
 
 ALIGNED = 16
@@ -294,6 +303,14 @@ def fitted(program: ThreadblockProgram) -> ThreadblockProgram:
     return program.headed(replace(header, min_bytes=least, max_bytes=min(ends, default=None)))
 
 
+def countable(unit: int, header: Header, most: int) -> int:
+    """Return a unit of which `most` iterations suffice for the largest message, `unit` at least."""
+    if header.max_bytes is None:
+        return unit
+    least = -(-header.max_bytes // (header.chunks * most))
+    return max(unit, 1 << (least - 1).bit_length())
+
+
 def in_units(program: ThreadblockProgram, unit: int, most: int) -> ThreadblockProgram:
     """Return a program whose plan moves less of each chunk in an iteration.
 
@@ -309,12 +326,9 @@ def in_units(program: ThreadblockProgram, unit: int, most: int) -> ThreadblockPr
     most : int
         Iterations that the runtime counts.
     """
-    header, shape = program.header, PlanShape(program)
-    if shape.form is not Form.PIPELINE or header.max_bytes is None:
-        return program
-    least = -(-header.max_bytes // (header.chunks * most))
-    unit = max(1 << (unit.bit_length() - 1), 1 << (least - 1).bit_length())
-    if shape.unit <= unit:
+    shape = PlanShape(program)
+    unit = countable(1 << (unit.bit_length() - 1), program.header, most)
+    if shape.form is not Form.PIPELINE or shape.unit <= unit:
         return program
     own = shape.own + SCRATCH_BYTES // (CREDITS * unit) - shape.stages_end
     return replace(program, gpus=tuple(replace(gpu, scratch_chunks=own) for gpu in program.gpus))
