@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 1 << 15
 """Chunks of a message beyond which no file means what it says (rule S07)."""
-_WORD = 64
+WORD = 64
+"""Ranks of one word of a set of them, as kernels hold it."""
 _UNWRITTEN = "memory nobody wrote"
 UNDEFINED = 0
 WRONG = -1
@@ -91,6 +92,16 @@ class Values:
         return f"chunk {self.chunk[value]} of {ranks(self.mask[value])}"
 
 
+def words_for(size: int) -> int:
+    """Return how many words a set of ranks has."""
+    return -(-size // WORD)
+
+
+def mask_of(words: Sequence[int]) -> int:
+    """Return a set of ranks as one bit mask, from its words."""
+    return sum(word << WORD * place for place, word in enumerate(words))
+
+
 def ranks(mask: int) -> str:
     """Return a bit mask of ranks for people: ``"ranks 0-3, 7"``."""
     members = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
@@ -142,7 +153,7 @@ class Outcome:
         if number < leaves:
             return 1 << int(self.numbers.rank[number]) if number else 0
         words = self.numbers.ranks[number - leaves].tolist()
-        return sum(word << _WORD * place for place, word in enumerate(words))
+        return mask_of(words)
 
     def right(self, numbers: Ints, chunk: Ints, wanted: Ints) -> Bools:
         """Return whether numbers are of the chunks and ranks that are wanted.
@@ -153,7 +164,7 @@ class Outcome:
             `wanted` is a rank, or `contract.EVERYONE`.
         """
         leaves, words = len(self.numbers.rank), self.numbers.ranks.shape[1]
-        everyone = [((1 << self.size) - 1 >> _WORD * w) % (1 << _WORD) for w in range(words)]
+        everyone = [((1 << self.size) - 1 >> WORD * w) % (1 << WORD) for w in range(words)]
         added, alone = numbers >= leaves, (numbers > 0) & (numbers < leaves)
         sums = self.numbers.ranks[numbers[added] - leaves]
         found = alone.copy() if self.size == 1 else np.zeros(len(numbers), dtype=np.bool_)
@@ -205,7 +216,7 @@ def evaluate(units: Units, order: Ints, layout: Layout, source: Ints, target: In
         units.match,
         chunk,
         rank,
-        -(-table.header.ranks // _WORD),
+        words_for(table.header.ranks),
         memory,
     )
     numbers, undefined, span, sent = found

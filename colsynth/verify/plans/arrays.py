@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from colsynth.runtimes.rules import CAP
+from colsynth.verify.contents import words_for
 from colsynth.verify.contract import contributions
 from colsynth.verify.plans.resolved import PACKET, PACKETS
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _MOST_ACQUIRES = 1 << 16
 """More than any semaphore is acquired: operations, iterations and launches are few (P03, P16)."""
-_WORD = 64
 
 
 class Arrays:
@@ -138,7 +138,7 @@ class Arrays:
             Memory,
         )
 
-        words, places = -(-self.header.ranks // _WORD), self._places()
+        words, places = words_for(self.header.ranks), self._places()
         cell = np.zeros((places, CELL), np.int64)
         cell[:, [WRITER, READS, FLAG, TOLD]], cell[:, CHUNK] = -1, UNDEFINED
         self.counts[CURRENT] = -1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from colsynth.verify.contents import ranks
+from colsynth.verify.contents import WORD, mask_of, ranks, words_for
 from colsynth.verify.contract import EVERYONE, wanted
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from colsynth.verify.plans.cut import Cut
     from colsynth.verify.plans.machine import Outcome
-
-_WORD = 64
 
 
 def first_fault(pieces: Cut, found: Outcome, root: int | None) -> tuple[str, int] | None:
@@ -44,22 +42,18 @@ def first_fault(pieces: Cut, found: Outcome, root: int | None) -> tuple[str, int
                 cell = int(np.flatnonzero(wrong)[0])
                 place = cell // cells
                 text = f"launch {launch}: output chunk {place} must hold "
-                text += f"{ranks(_mask(masks[cell]))} of chunk {chunk[place]}; it holds "
+                text += f"{ranks(mask_of(masks[cell].tolist()))} of chunk {chunk[place]}; it holds "
                 return text + _held(pieces, found, (launch, rank, cell)), rank
     return None
 
 
 def _masks(who: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
     """Return sets of ranks as words of 64."""
-    words = np.zeros((len(who), -(-size // _WORD)), np.uint64)
+    words = np.zeros((len(who), words_for(size)), np.uint64)
     for rank in range(size):
-        bit = np.uint64(1 << rank % _WORD)
-        words[(who == EVERYONE) | (who == rank), rank // _WORD] |= bit
+        bit = np.uint64(1 << rank % WORD)
+        words[(who == EVERYONE) | (who == rank), rank // WORD] |= bit
     return words
-
-
-def _mask(words: NDArray[np.uint64]) -> int:
-    return sum(word << _WORD * place for place, word in enumerate(words.tolist()))
 
 
 def _held(pieces: Cut, found: Outcome, place: tuple[int, int, int]) -> str:
@@ -72,4 +66,4 @@ def _held(pieces: Cut, found: Outcome, place: tuple[int, int, int]) -> str:
         return "a sum of different chunks, or one twice"
     when, rest = divmod(chunk, found.period)
     old = "" if when == place[0] else f", left by launch {when}"
-    return f"{ranks(_mask(found.masks[place]))} of chunk {rest // pieces.cells}{old}"
+    return f"{ranks(mask_of(found.masks[place].tolist()))} of chunk {rest // pieces.cells}{old}"
