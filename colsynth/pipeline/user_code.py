@@ -64,14 +64,24 @@ def _traits(pass_type: type) -> Iterator[tuple[str, ...]]:
                 yield name, repr(value)
 
 
-def _places(function: FunctionType) -> Iterator[str]:
-    """Yield where a function stands, and what it was given there."""
+def _places(function: FunctionType, around: tuple[FunctionType, ...] = ()) -> Iterator[str]:
+    """Yield where a function stands and what it was given there, functions likewise."""
     code = function.__code__
     yield f"{function.__module__}:{code.co_qualname}:{code.co_firstlineno}"
-    yield repr(function.__defaults__)
+    for value in _given(function):
+        if not isfunction(value):
+            yield repr(value)
+        elif value is not function and value not in around:  # not one that calls itself
+            yield from _places(value, (*around, function))
+
+
+def _given(function: FunctionType) -> Iterator[object]:
+    """Yield the values that a function holds: its defaults, and those of the one around it."""
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).items()
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # not given yet
-            yield repr(cell.cell_contents)
+            yield cell.cell_contents
 
 
 def _package(module: str) -> str:

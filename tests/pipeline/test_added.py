@@ -290,6 +290,23 @@ def test_a_pass_is_told_from_others_of_its_module():
     assert len(set(keys)) == len(keys)
 
 
+def test_a_pass_made_again_from_the_same_functions_is_the_same():
+    """Addresses differ, as they do in another process."""
+    case, plan = Case(PROBLEM, "msccl", (2**20,)), Plan("ring", "Simple", f"mine,{LOWERING}")
+
+    def helped(factor):
+        def scale(number, again=None, *, by=factor):
+            return scale(number, again) * by if again else number
+
+        return changed(run=lambda _, problem, call=scale: call(problem))
+
+    keys = []
+    for factor in (1, 1, 2):
+        api.add_pass(helped(factor))
+        keys.append(case.key(plan))
+    assert keys[0] == keys[1] != keys[2]
+
+
 def test_a_pass_without_a_file_is_the_same_as_no_other():
     case, plan = Case(PROBLEM, "msccl", (2**20,)), Plan("ring", "Simple", f"mine,{LOWERING}")
     api.add_pass(changed(__module__="typed_in"))
