@@ -29,10 +29,11 @@ from colsynth.search.levels import (
     varied,
 )
 from colsynth.search.means import Means
+from colsynth.search.neighbours import Alternatives
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.rivals import rivals
-from colsynth.search.searcher import Alternatives, Searcher
+from colsynth.search.searcher import Searcher
 from colsynth.search.timed import needless, with_chunks
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop

@@ -11,8 +11,9 @@ from colsynth.model.problem import PHASES
 from colsynth.search.kinds import is_fabric
 from colsynth.search.levels import FAR, RELAYED, WAITING
 from colsynth.search.measured import Measured
+from colsynth.search.neighbours import Alternatives
 from colsynth.search.plan import Plan
-from colsynth.search.searcher import Alternatives, Searcher
+from colsynth.search.searcher import Searcher
 from colsynth.search.timed import not_varied
 from colsynth.search.wish import Wish
 

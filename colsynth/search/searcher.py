@@ -8,7 +8,7 @@ the clock, so equal inputs try equal plans with any number of processes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,11 +17,11 @@ from math import exp, log
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.pipeline.registry import ALGORITHMS
-from colsynth.runtimes.choice import PROTOCOL, Basis, Changes, Choice
 from colsynth.runtimes.selection import SMALL
-from colsynth.search.levels import CLOSE, LIBRARY, NEAR, PROMISING, REPEATED, WORTH, swept, varied
+from colsynth.search.levels import CLOSE, NEAR, PROMISING, REPEATED, WORTH, swept
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
+from colsynth.search.neighbours import Alternatives, Neighbours
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.workshop import Workshop
@@ -29,8 +29,6 @@ from colsynth.search.workshop import Workshop
 _ROUND = 24
 """Evaluations of a round of `climb`, before the best plans are determined again."""
 
-Alternatives = tuple[Plan, ...]
-"""Plans in order of preference; the first that fits is taken."""
 Names = Sequence[str]
 """Of algorithms, or of choices."""
 
@@ -71,7 +69,8 @@ class Searcher:
         self.protocols, self.pinned, self.floors = protocols, pinned, floors
         self.known, self.shows_all = known or {}, shows_all
         self.found: dict[Plan, Measured] = {}
-        self._tied: set[str] = set()  # pipelines that were proposed with their protocol
+        size = workshop.case.sizes[objective.main]
+        self._neighbours = Neighbours(workshop.case, size, protocols, pinned, self.found)
         self._programs: set[tuple[object, ...]] = set()  # protocol, shape and seconds of each
         self.evaluations = 0
         self.work = 0
@@ -218,7 +217,7 @@ class Searcher:
         rounds = self.workshop.case.profile.rounds
         for name in (choice for choice in only or swept() if choice not in but):
             while not (self.is_spent() or self.is_near()) and (parent := self.best(*algorithms)):
-                self.try_all(list(self._turned(parent, name)))
+                self.try_all(self._within(parent, self._neighbours.turned(parent, name)))
                 best = self.best(*algorithms) or parent
                 again = name in REPEATED and best != parent
                 if not again or (rounds and self.ratio(parent, best) < WORTH):
@@ -230,7 +229,7 @@ class Searcher:
             plans = [
                 replace(plan, protocol=protocol)
                 for plan in self._promising()
-                if plan.algorithm in algorithms and plan.passes not in self._tied
+                if plan.algorithm in algorithms and not self._neighbours.is_tied(plan)
                 for protocol in self.protocols
                 if only in ("", protocol)
             ]
@@ -247,10 +246,10 @@ class Searcher:
     def _next(self) -> list[Alternatives]:
         """Return new neighbours of the best plan of each algorithm, the most promising first."""
         parents = sorted(ranked := self._promising(), key=lambda plan: ranked[plan])
-        rows = [
-            [x for x in self._neighbours(self.found[plan]) if not self._is_known(x)]
-            for plan in parents
-        ]
+        rows = []
+        for parent in (self.found[plan] for plan in parents):
+            near = self._within(parent, self._neighbours.all_of(parent))
+            rows.append([item for item in near if not self._is_known(item)])
         dealt = (item for turn in zip_longest(*rows) for item in turn if item is not None)
         return list(dict.fromkeys(dealt))
 
@@ -281,35 +280,9 @@ class Searcher:
             return slow / fast
         return exp(mine[1] - theirs[1])
 
-    def _neighbours(self, parent: Measured) -> Iterator[Alternatives]:
-        """Yield plans that differ from a plan in its protocol, or in one choice."""
-        plan = parent.plan
-        for protocol in self.protocols:
-            if protocol != plan.protocol:
-                yield (Plan(plan.algorithm, protocol, plan.passes),)
-        for owner, choice in plan.choices():
-            yield from self._varied(parent, owner, choice, thorough=True)
-
-    def _turned(self, parent: Measured, name: str) -> Iterator[Alternatives]:
-        """Yield plans that differ from a plan in the choice of this name."""
-        for owner, choice in parent.plan.choices():
-            if f"{owner}.{choice.known_as}" == name:
-                yield from self._varied(parent, owner, choice, thorough=False)
-
-    def _varied(
-        self, parent: Measured, owner: str, choice: Choice, *, thorough: bool
-    ) -> Iterator[Alternatives]:
-        plan = parent.plan
-        if plan.algorithm not in varied() and choice.option not in LIBRARY:
-            return
-        basis = self._basis(parent, choice.anchor, thorough)
-        for proposal in choice.proposals(f"{owner}.{choice.option}", basis):
-            allowed = (c for c in proposal if not self._is_pinned(c))
-            plans = [(plan.changed(changes), PROTOCOL in changes) for changes in allowed]
-            known = [(x, y) for x, y in plans if x is not None and x.protocol in self.protocols]
-            tied = plan.passes in self._tied
-            self._tied.update(x.passes for x, proposed in known if proposed or tied)
-            yield tuple(x for x, _ in known if self._has_room(parent, x))
+    def _within(self, parent: Measured, rows: Iterable[Alternatives]) -> list[Alternatives]:
+        """Return neighbours of a plan without those for which the budget has no room."""
+        return [tuple(x for x in row if self._has_room(parent, x)) for row in rows]
 
     def _has_room(self, parent: Measured, plan: Plan) -> bool:
         """Whether the remaining budget suffices for a plan, by an estimate of its steps."""
@@ -317,28 +290,6 @@ class Searcher:
             return True
         times = plan.replicas / parent.plan.replicas
         return self.work + parent.shape.steps * times <= self.most_work
-
-    def _is_pinned(self, changes: Changes) -> bool:
-        return any(name.partition(".")[2] in self.pinned for name in changes)
-
-    def _basis(self, parent: Measured, anchor: Changes, thorough: bool) -> Basis:
-        case = self.workshop.case
-        other = parent.plan.changed(anchor)
-        anchored = self.found.get(other) if other is not None else None
-        seen = parent if anchored is None or anchored.shape is None else anchored
-        shape = seen.shape
-        if shape is None:
-            raise TypeError("a plan without a program has no neighbours")
-        return Basis(
-            problem=case.problem,
-            profile=case.profile,
-            protocol=parent.plan.protocol,
-            size=case.sizes[self.objective.main],
-            shape=shape,
-            values=seen.plan.values(),
-            thorough=thorough,
-            model=case.model,
-        )
 
 
 def _ends(known: Sequence[Measured]) -> bool:

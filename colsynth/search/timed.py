@@ -8,7 +8,8 @@ from fractions import Fraction
 from colsynth.model import TimedSchedule
 from colsynth.search.levels import LATE, RIVAL, SLACK, TIMED
 from colsynth.search.measured import Measured
-from colsynth.search.searcher import Alternatives, Searcher
+from colsynth.search.neighbours import Alternatives
+from colsynth.search.searcher import Searcher
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
 
