@@ -43,3 +43,12 @@ def switch_groups(gpu: PlanGpu) -> list[tuple[str, RankGroup]]:
         if channels.channel_type == SWITCH_TYPE
         for group in channels.rank_groups
     ]
+
+
+def chunks_in(gpu: PlanGpu, buffer: str | None) -> int | None:
+    """Return the chunks of a buffer of a GPU, None where there is no such buffer."""
+    if buffer == "s":
+        return gpu.scratch_chunks
+    if buffer == "i":
+        return gpu.input_chunks
+    return gpu.output_chunks if buffer == "o" else None

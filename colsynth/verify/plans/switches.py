@@ -6,7 +6,7 @@ from collections import Counter
 
 from colsynth.runtimes.plans.form import Block, Op, Plan, PlanGpu
 from colsynth.runtimes.rules import Findings
-from colsynth.verify.plans.lists import block_lists, switch_groups
+from colsynth.verify.plans.lists import block_lists, chunks_in, switch_groups
 
 _BUFFERS = ("i", "o", "s")
 
@@ -69,12 +69,8 @@ def lint_switch(
                 continue
             kind, ranks = groups[listed[place]][0], groups[listed[place]][1].ranks
         for one in ranks:
-            chunks = _chunks(plan.gpus[one], kind) if 0 <= one < len(plan.gpus) else 0
+            known = 0 <= one < len(plan.gpus)
+            chunks = (chunks_in(plan.gpus[one], kind) or 0) if known else 0
             if not 0 <= operand.index <= chunks - operand.size or operand.size < 1:
                 add("P05", f"reaches chunk {operand.index} of {chunks} of rank {one}")
                 break
-
-
-def _chunks(gpu: PlanGpu, kind: str) -> int:
-    table = {"i": gpu.input_chunks, "o": gpu.output_chunks, "s": gpu.scratch_chunks}
-    return table.get(kind, 0)
