@@ -21,6 +21,8 @@ CELL = 6
 UNREAD, FOUND, CURRENT, ITEM, CALL = range(1, 6)
 """Where `counts` has the first free record of a reader, the races, the threadblock and the item
 that are executed now, and whether that is over and the caller acts."""
+WHO, WHEN, AFTER = range(3)
+"""Columns of the record of a reader: component, tick, and the next reader of the cell."""
 READ, TWICE, REPLACED = range(3)
 """Races: read while written, written twice at once, written while read."""
 
@@ -57,18 +59,18 @@ def read(memory, at, value, component, tick, row):
     me, reads, counts = memory.cell[at], memory.reads, memory.counts
     _check_writer(memory, me, component, tick, row, READ)
     last, number = -1, me[READS]
-    while number >= 0 and reads[number, 0] != component:
-        last, number = number, reads[number, 2]
+    while number >= 0 and reads[number, WHO] != component:
+        last, number = number, reads[number, AFTER]
     if number >= 0:
-        reads[number, 1] = tick
+        reads[number, WHEN] = tick
     else:
         number = counts[UNREAD]
-        counts[UNREAD] = reads[number, 2] - 1 if reads[number, 2] else number + 1
-        reads[number, 0], reads[number, 1], reads[number, 2] = component, tick, -1
+        counts[UNREAD] = reads[number, AFTER] - 1 if reads[number, AFTER] else number + 1
+        reads[number, WHO], reads[number, WHEN], reads[number, AFTER] = component, tick, -1
         if last < 0:
             me[READS] = number
         else:
-            reads[last, 2] = number
+            reads[last, AFTER] = number
     chunk = me[CHUNK]
     if value == NOTHING:
         for word in range(memory.sum.size):
@@ -95,7 +97,7 @@ def write(memory, at, value, component, tick, row):
         reader, when, following = reads[number]
         if row[reader] < when and not (reader == component and tick == when):
             _raced(memory, reader, REPLACED)
-        reads[number, 2] = counts[UNREAD] + 1
+        reads[number, AFTER] = counts[UNREAD] + 1
         counts[UNREAD] = number
         number = following
     me[READS], me[CHUNK], me[FLAG] = -1, value, -1

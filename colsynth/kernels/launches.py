@@ -31,20 +31,36 @@ from colsynth.kernels.plans import (
     ARRIVED,
     AT,
     BARRIERS,
+    CHANNEL,
     CLOCK,
+    COUNT,
+    FIRST,
+    FIRST_HOST,
+    FIRST_PORT,
     FIRST_READY,
+    INCOMING,
     KIND,
     LAUNCH,
+    LAUNCHES,
     MEETS,
     MOVES,
     NEXT,
+    OUTGOING,
     PACKETS,
+    PUT,
+    QUEUE,
     RANK,
     READY,
     RETURNS,
+    SOURCES,
+    STAMPS,
+    TAKEN,
+    TARGETS,
     THREADS,
     TICK,
+    WHICH,
     WITH,
+    cells_of,
     follow,
     join,
     joined,
@@ -64,7 +80,7 @@ _WORD = 64
 @njit(cache=True, nogil=True)
 def launch_all(program, memory, state, clocks, chunks, masks):
     """Run everything that can run; fill in what the output of each launch and rank holds."""
-    launches, counts, block = program.sizes[0], state.counts, state.block
+    launches, counts, block = program.sizes[LAUNCHES], state.counts, state.block
     widest = 1
     for o in range(program.op.shape[0] - 1):
         widest = max(widest, program.op[o + 1, THREADS] - program.op[o, THREADS])
@@ -89,7 +105,8 @@ def launch_all(program, memory, state, clocks, chunks, masks):
             continue
         state.running[rank] -= 1
         if state.running[rank] == 0:
-            launch, begin, size = me[LAUNCH], program.call[rank, 2], program.call[rank, 3]
+            launch = me[LAUNCH]
+            _, _, begin, size, _ = program.call[rank]
             for k in range(size):
                 chunks[launch, rank, k] = memory.cell[begin + k, CHUNK]
                 masks[launch, rank, k] = memory.mask[begin + k]
@@ -109,7 +126,7 @@ def _launch(program, memory, state, clocks, rank, launch):
         raise_to(clocks, clock, mine)
         dropped(clocks, mine)
         joined(program, state, clocks, b, clock)
-    host, row = program.sizes[3] + rank, clocks.data[clock]
+    host, row = program.sizes[FIRST_HOST] + rank, clocks.data[clock]
     state.ticks[host] += 1
     tick = state.ticks[host]
     row[host] = tick - 1
@@ -135,12 +152,12 @@ def _launch(program, memory, state, clocks, rank, launch):
 @njit(cache=True, nogil=True)
 def _do(program, memory, state, clocks, b):
     """Carry out an operation; return whether it is done."""
-    o = program.items[state.counts[ITEM], 0]
+    o = program.items[state.counts[ITEM], WHICH]
     kind = program.op[o, KIND]
     if kind == NOP:
         join(program, state, clocks, b)
     elif kind == DATA:
-        me, stamps = state.block[b], program.sizes[1]
+        me, stamps = state.block[b], program.sizes[STAMPS]
         me[TICK] += 1
         for m in range(program.op[o, MOVES], program.op[o + 1, MOVES]):
             _move(program, memory, state, clocks, m, stamps * b, me[TICK], me[CLOCK], -1)
@@ -155,11 +172,11 @@ def _do(program, memory, state, clocks, b):
     else:
         first = program.op[o, THREADS]
         for t in range(first, program.op[o + 1, THREADS]):
-            told = spoken(program, state, clocks, b, t - first, program.threads[t, 1])
+            told = spoken(program, state, clocks, b, t - first, program.threads[t, CHANNEL])
             if kind == FLUSH:
                 learn(state, clocks, b, t - first, told)
             else:
-                put(state, program.threads[t, 0], told)
+                put(state, program.threads[t, QUEUE], told)
     return True
 
 
@@ -167,16 +184,16 @@ def _do(program, memory, state, clocks, b):
 def _take(program, state, clocks, b, o):
     first, last = program.op[o, THREADS], program.op[o + 1, THREADS]
     for t in range(first, last):
-        queue, wanted = program.threads[t, 0], 0
+        queue, wanted = program.threads[t, QUEUE], 0
         for other in range(first, t + 1):
-            wanted += program.threads[other, 0] == queue
-        if state.queue[queue, 1] - state.queue[queue, 0] < wanted:
+            wanted += program.threads[other, QUEUE] == queue
+        if state.queue[queue, PUT] - state.queue[queue, TAKEN] < wanted:
             follow(state.waiting, state.block, queue, b)
             return False
     for t in range(first, last):
-        queue = program.threads[t, 0]
-        clock = state.messages[state.room[queue] + state.queue[queue, 0]]
-        state.queue[queue, 0] += 1
+        queue = program.threads[t, QUEUE]
+        clock = state.messages[state.room[queue] + state.queue[queue, TAKEN]]
+        state.queue[queue, TAKEN] += 1
         learn(state, clocks, b, t - first, clock)
     return True
 
@@ -190,12 +207,12 @@ def _barrier(program, state, clocks, b, o):
     here = BARRIERS * me[RANK] + program.op[o, MEETS]
     join(program, state, clocks, b)
     follow(state.meeting, state.block, here, b)
-    state.meeting[here, 2] += 1
-    if state.meeting[here, 2] < program.op[o, WITH]:
+    state.meeting[here, COUNT] += 1
+    if state.meeting[here, COUNT] < program.op[o, WITH]:
         me[ARRIVED] = 1
         return False
     clock = copied(clocks, me[CLOCK])
-    other = state.meeting[here, 0]
+    other = state.meeting[here, FIRST]
     while other >= 0:
         mine = state.block[other, CLOCK]
         raise_to(clocks, clock, mine)
@@ -204,9 +221,8 @@ def _barrier(program, state, clocks, b, o):
         if other != b:
             ready(state, other)
         other = state.block[other, NEXT]
-    clocks.uses[clock] = state.meeting[here, 2]
-    state.meeting[here, :2] = -1
-    state.meeting[here, 2] = 0
+    clocks.uses[clock] = state.meeting[here, COUNT]
+    state.meeting[here, FIRST], state.meeting[here, COUNT] = -1, 0
     return True
 
 
@@ -215,8 +231,8 @@ def _arrived(program, memory, state, b, o):
     """Whether all packets are there that an operation reads."""
     me = state.block[b]
     for m in range(program.op[o, MOVES], program.op[o + 1, MOVES]):
-        for n in range(program.moves[m, 1], program.moves[m, 2]):
-            begin, size = _cells(program, state, n, me[LAUNCH])
+        for n in range(program.moves[m, INCOMING], program.moves[m, TARGETS]):
+            begin, size = cells_of(program, state, n, me[LAUNCH])
             for k in range(size):
                 cell = begin + k * program.apart[n]
                 if memory.cell[cell, FLAG] != me[LAUNCH]:
@@ -232,18 +248,18 @@ def _ports(program, memory, state, clocks, b, o):
     first = program.op[o, THREADS]
     for t in range(first, program.op[o + 1, THREADS]):
         m, thread = program.op[o, MOVES] + t - first, t - first
-        queue, lane = program.threads[t]
+        queue, port = program.threads[t]
         # Threads meet once the packets are there, before anything is put (rppkt).
         known = known_by(state, clocks, b, thread)
         clock = _told_by(program, memory, state, clocks, m, known)
-        component = program.sizes[2] + lane
+        component = program.sizes[FIRST_PORT] + port
         state.ticks[component] += 1
         _stamped(program, memory, state, clocks, m, component, state.ticks[component], clock)
         dropped(clocks, clock)
         if queue >= 0:
-            put(state, queue, spoken(program, state, clocks, b, thread, lane))
+            put(state, queue, spoken(program, state, clocks, b, thread, port))
         if program.op[o, RETURNS]:
-            learn(state, clocks, b, thread, spoken(program, state, clocks, b, thread, lane))
+            learn(state, clocks, b, thread, spoken(program, state, clocks, b, thread, port))
     return True
 
 
@@ -258,7 +274,7 @@ def _packets(program, memory, state, clocks, b, o):
         known = _told_by(program, memory, state, clocks, m, me[CLOCK])
         # A thread keeps to its own packets, one after the other.
         _stamped(program, memory, state, clocks, m, 2 * b + 1, me[PACKETS], known)
-        if program.moves[m, 1] < program.moves[m, 2]:
+        if program.moves[m, INCOMING] < program.moves[m, TARGETS]:
             learn(state, clocks, b, -1, known)
         else:
             dropped(clocks, known)
@@ -268,13 +284,13 @@ def _packets(program, memory, state, clocks, b, o):
 @njit(cache=True, nogil=True)
 def _told_by(program, memory, state, clocks, m, known):
     """Return what is known at a clock, which is taken, and by the packets that a move reads."""
-    if program.moves[m, 1] == program.moves[m, 2]:
+    if program.moves[m, INCOMING] == program.moves[m, TARGETS]:
         return known
     new = copied(clocks, known)
     dropped(clocks, known)
     launch = state.block[state.counts[CURRENT], LAUNCH]
-    for n in range(program.moves[m, 1], program.moves[m, 2]):
-        begin, size = _cells(program, state, n, launch)
+    for n in range(program.moves[m, INCOMING], program.moves[m, TARGETS]):
+        begin, size = cells_of(program, state, n, launch)
         for k in range(size):
             raise_to(clocks, new, memory.cell[begin + k * program.apart[n], TOLD])
     return new
@@ -283,23 +299,13 @@ def _told_by(program, memory, state, clocks, m, known):
 @njit(cache=True, nogil=True)
 def _stamped(program, memory, state, clocks, m, component, tick, known):
     """Move data; packets that are sent tell that it happened."""
-    if program.moves[m, 3] == program.moves[m + 1, 0]:
+    if program.moves[m, OUTGOING] == program.moves[m + 1, SOURCES]:
         _move(program, memory, state, clocks, m, component, tick, known, -1)
         return
     told = copied(clocks, known)
     clocks.data[told, component] = tick
     _move(program, memory, state, clocks, m, component, tick, known, told)
     dropped(clocks, told)
-
-
-@njit(cache=True, nogil=True)
-def _cells(program, state, n, launch):
-    """Return the first cell of an operand, and how many it has."""
-    turn, size = program.items[state.counts[ITEM], 1], program.items[state.counts[ITEM], 2]
-    if program.wrap[n]:
-        turn %= program.wrap[n]
-    start = program.start[launch % program.start.shape[0], n]
-    return start + turn * program.apart[n], program.length[n] if size < 0 else size
 
 
 @njit(cache=True, nogil=True)
@@ -311,21 +317,21 @@ def _move(program, memory, state, clocks, m, component, tick, known, told):
     row, cell = clocks.data[known], memory.cell
     launch = state.block[state.counts[CURRENT], LAUNCH]
     sources, packets, targets, sent = program.moves[m]
-    last = program.moves[m + 1, 0]
-    _, size = _cells(program, state, sources, launch)
+    last = program.moves[m + 1, SOURCES]
+    _, size = cells_of(program, state, sources, launch)
     for k in range(size):
         value = NOTHING
         for n in range(sources, targets):
-            at = _cells(program, state, n, launch)[0] + k * program.apart[n]
+            at = cells_of(program, state, n, launch)[0] + k * program.apart[n]
             value = read(memory, at, value, component, tick, row)
         for n in range(packets, targets):
-            at = _cells(program, state, n, launch)[0] + k * program.apart[n]
+            at = cells_of(program, state, n, launch)[0] + k * program.apart[n]
             read(memory, at + 1, UNDEFINED, component, tick, row)
         for n in range(targets, sent):
-            at = _cells(program, state, n, launch)[0] + k * program.apart[n]
+            at = cells_of(program, state, n, launch)[0] + k * program.apart[n]
             write(memory, at, value, component, tick, row)
         for n in range(sent, last):
-            at = _cells(program, state, n, launch)[0] + k * program.apart[n]
+            at = cells_of(program, state, n, launch)[0] + k * program.apart[n]
             write(memory, at, value, component, tick, row)
             write(memory, at + 1, value, component, tick, row)
             cell[at, FLAG] = launch

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from colsynth.kernels.cells import ITEM
 from colsynth.kernels.clocks import copied, dropped, raise_to
 from colsynth.kernels.compiled import njit
 
@@ -18,6 +19,20 @@ KIND, THREADS, MOVES, MEETS, WITH, RETURNS = range(6)
 """Columns of an operation: kind, its first thread and move, the number of its barrier and how many
 come there, and whether it waits until its source was read."""
 OPERATION = 6
+WHICH, TURN, SIZE = range(3)
+"""Columns of an item: its operation, the iteration of its pipeline, and the cells that it moves in
+that, -1 outside pipelines."""
+SOURCES, INCOMING, TARGETS, OUTGOING = range(4)
+"""Columns of a move: its first source, packet that is read, target, and packet that is sent."""
+QUEUE, CHANNEL = range(2)
+"""Columns of a thread: its queue and its port channel, -1 for none."""
+LAUNCHES, STAMPS, FIRST_PORT, FIRST_HOST = range(4)
+"""Where `sizes` has the number of launches, components of a threadblock, and the components of the
+first port channel and the first host."""
+TAKEN, PUT = range(2)
+"""Columns of a queue: how many messages were taken and put."""
+FIRST, LAST, COUNT = range(3)
+"""Columns of a list of threadblocks that wait: its ends, and at a barrier how many they are."""
 FIRST_READY, READY = 6, 7
 """Where `counts` has the place of the threadblock that runs next, and how many can run."""
 COUNTS = 8
@@ -112,7 +127,7 @@ def joined(program, state, clocks, b, number):
             raise_to(clocks, number, learned[thread])
             dropped(clocks, learned[thread])
             learned[thread] = -1
-    stamps = program.sizes[1]
+    stamps = program.sizes[STAMPS]
     row[stamps * b + stamps - 1] = me[PACKETS]
     row[stamps * b] = me[TICK]
 
@@ -121,7 +136,7 @@ def joined(program, state, clocks, b, number):
 def join(program, state, clocks, b):
     """Let all that threads did and learned have happened before what follows."""
     me, row = state.block[b], clocks.data[state.block[b, CLOCK]]
-    stamps, changed = program.sizes[1], False
+    stamps, changed = program.sizes[STAMPS], False
     for thread in range(state.learned.shape[1]):
         changed = changed or state.learned[b, thread] >= 0
     if changed or row[stamps * b] != me[TICK] or (stamps > 1 and row[2 * b + 1] != me[PACKETS]):
@@ -158,29 +173,41 @@ def known_by(state, clocks, b, thread):
 
 
 @njit(cache=True, nogil=True)
-def spoken(program, state, clocks, b, thread, lane):
+def spoken(program, state, clocks, b, thread, port):
     """Return what a signal of a thread tells, with the puts before it on its port channel."""
     told = known_by(state, clocks, b, thread)
-    if lane < 0:
+    if port < 0:
         return told
     new = copied(clocks, told)
     dropped(clocks, told)
-    clocks.data[new, program.sizes[2] + lane] = state.ticks[program.sizes[2] + lane]
+    component = program.sizes[FIRST_PORT] + port
+    clocks.data[new, component] = state.ticks[component]
     return new
+
+
+@njit(cache=True, nogil=True)
+def cells_of(program, state, n, launch):
+    """Return the first cell of an operand, and how many it has."""
+    item = program.items[state.counts[ITEM]]
+    turn, size = item[TURN], item[SIZE]
+    if program.wrap[n]:
+        turn %= program.wrap[n]
+    start = program.start[launch % program.start.shape[0], n]
+    return start + turn * program.apart[n], program.length[n] if size < 0 else size
 
 
 @njit(cache=True, nogil=True)
 def put(state, queue, number):
     """Put a clock into a queue, and wake who waits there."""
-    state.messages[state.room[queue] + state.queue[queue, 1]] = number
-    state.queue[queue, 1] += 1
+    state.messages[state.room[queue] + state.queue[queue, PUT]] = number
+    state.queue[queue, PUT] += 1
     wake(state, queue)
 
 
 @njit(cache=True, nogil=True)
 def wake(state, what):
     """Let those run that wait for something."""
-    b = state.waiting[what, 0]
+    b = state.waiting[what, FIRST]
     state.waiting[what] = -1
     while b >= 0:
         ready(state, b)
@@ -199,8 +226,8 @@ def ready(state, b):
 def follow(table, block, what, b):
     """Append a threadblock to a list of those that wait."""
     block[b, NEXT] = -1
-    if table[what, 0] < 0:
-        table[what, 0] = b
+    if table[what, FIRST] < 0:
+        table[what, FIRST] = b
     else:
-        block[table[what, 1], NEXT] = b
-    table[what, 1] = b
+        block[table[what, LAST], NEXT] = b
+    table[what, LAST] = b
