@@ -455,8 +455,8 @@ def test_bytes_of_a_file_may_be_of_any_type_that_holds_bytes():
             lambda: api.compare(PLAIN, [2**20, 2**21], algorithms=["ring"]),
             "Comparison(allgather on ring:8, msccl, ring at 1 MiB, ring at 2 MiB)",
         ),
-        (_tuned, "Bundle(allgather on ring:8, msccl, "),
-        (lambda: _tuned().files[0], "TunedFile(ring-8-allgather-msccl-"),
+        (lambda: _tuned(budget=4), "Bundle(allgather on ring:8, msccl, "),
+        (lambda: _tuned(budget=4).files[0], "TunedFile(ring-8-allgather-msccl-"),
         (
             lambda: api.survey(PLAIN),
             "Survey(allgather on ring:8, msccl, 8 failures of links, gpu0-gpu1 costs 50 % of the b",

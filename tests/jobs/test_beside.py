@@ -108,16 +108,17 @@ def test_notices_of_the_copy_appear_here_once_its_result_is_taken(caplog):
 
 
 @pytest.mark.parametrize(
-    ("machine", "nodes", "collective", "runtime"),
+    ("machine", "collective", "runtime", "size", "wins"),
     [
-        ("mi250", 1, "allgather", "rccl"),  # a ring wins
-        ("dgx-a100", 1, "allgather", "msccl"),  # near the bound: nothing else is needed
-        ("dgx-a100", 1, "alltoall", "mscclpp"),
+        ("mesh:2x3", "allgather", "rccl", 2**16, "allpairs"),  # which the copy tried
+        ("dgx-a100", "allgather", "msccl", None, "forest"),  # near the bound: nothing else is tried
+        ("dgx-a100", "alltoall", "mscclpp", None, "ten"),
     ],
 )
-def test_copies_change_nothing(machine, nodes, collective, runtime):
-    problem = api.make_problem(api.load_topology(machine, nodes=nodes), collective)
-    alone, shared = (api.compile(problem, runtime, jobs=jobs) for jobs in (1, 2))
+def test_copies_change_nothing(machine, collective, runtime, size, wins):
+    problem = api.make_problem(api.load_topology(machine), collective)
+    alone, shared = (api.compile(problem, runtime, size=size, jobs=jobs) for jobs in (1, 2))
+    assert alone.summary()["algorithm"] == wins
     assert [file.data for file in alone.artefacts] == [file.data for file in shared.artefacts]
     assert alone.pipeline == shared.pipeline
     assert alone.notes == shared.notes
