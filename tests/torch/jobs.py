@@ -14,6 +14,7 @@ import os
 import sys
 import traceback
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -23,6 +24,8 @@ from torch.nn.parallel import DistributedDataParallel
 import colsynth.torch
 from tests.torch.gpu_jobs import LENGTH, graph, share_gpu, streams
 
+LATE = ("torch._dynamo", "torch.distributed.fsdp", "torch.distributed._functional_collectives")
+"""Modules that every rank would import by itself otherwise, a second each."""
 DEVICE = os.environ.get("COLSYNTH_TEST_DEVICE", "cpu")
 LIBRARY = "gloo" if DEVICE == "cpu" else "nccl"
 """What results are compared with."""
@@ -333,6 +336,8 @@ def _run(job, rank, size, folder, write):
 
 
 def main(folder, *jobs):
+    for module in LATE:
+        import_module(module)
     for job, count in zip(jobs[::2], jobs[1::2], strict=True):
         size, children = int(count), []
         read, write = os.pipe()
