@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from colsynth.execute.refusals import refusal
 from colsynth.model import Severity
 from colsynth.runtimes.catalog import profile
-from colsynth.runtimes.kinds import foreign
-from colsynth.runtimes.readers import readers
+from colsynth.runtimes.readers import readers, require_schedule
 from colsynth.runtimes.schedules import read
 from colsynth.runtimes.selection import TakenSizes, taken_sizes
 
@@ -76,15 +75,14 @@ def choose(data: bytes, name: str, runtime: str | None) -> Choice:
     Raises
     ------
     InputError
-        CS501: there is no such runtime.
+        CS501: there is no such runtime. CS605: no runtime reads such a file.
     """
-    kind = foreign(data)
+    require_schedule(data, name)
     candidates = readers(data) if runtime is None else (profile(runtime),)
     found = []
     for candidate in candidates:
         reading = read(data, candidate, file=name)
-        reason = refusal(reading, candidate) if kind is None else f"it is {kind}"
-        found.append(Choice(candidate, reading, reason))
+        found.append(Choice(candidate, reading, refusal(reading, candidate)))
     return min(
         found,
         key=lambda one: (one.refused is not None, one.reading.header is None, len(one.faults)),

@@ -320,6 +320,18 @@ def test_wrong_options_are_refused_before_anything_starts(files, capsys, options
     assert code in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "data", [b"garbage", b"", b"<html></html>", b'{"format": "colsynth bundle"}']
+)
+def test_what_is_no_schedule_file_is_wrong_input_as_for_verify(files, tmp_path, capsys, data):
+    path = tmp_path / "other.xml"
+    path.write_bytes(data)
+    for command in ("run", "verify"):
+        assert run([command, str(files[0][0]), str(path), "-r", "msccl"]) == 2
+        told = capsys.readouterr().err
+        assert f"{path}: error[CS605]" in told
+
+
 @pytest.mark.parametrize("end", ["kill -9 $$", "exit 9", "exit 137"])
 def test_a_rank_that_the_system_kills_is_told_from_one_that_fails(
     files, tmp_path, monkeypatch, capsys, end
