@@ -12,6 +12,7 @@ import typer
 
 from colsynth.cli import complete
 from colsynth.cli._common import JsonOption, answer_console, emit_json
+from colsynth.cli._options import read_size
 from colsynth.cli.progress import progress
 from colsynth.cli.run_answer import show_run
 from colsynth.cli.simulate import AnyRuntimeOption
@@ -143,7 +144,7 @@ def run(
     contents = [read_schedule(path) for path in files]
     choices = [choose(data, name, runtime) for name, data in contents]
     _require_ranks(contents, choices, ranks)
-    span = None if tile is None else read_sizes("--tile", tile)[0]
+    span = _span(tile)
     with tempfile.TemporaryDirectory(prefix="colsynth-files-") as folder:
         entries = []
         for number, ((name, data), choice) in enumerate(zip(contents, choices, strict=True)):
@@ -184,6 +185,15 @@ def _require_calls(check: bool, calls: int, hold: int, repeat: int, timeout: flo
     if not check and not repeat:
         phrase = "--no-check and --repeat 0 leave no call to execute"
         raise InputError(Diagnostic("CS217", phrase, help="leave one of them out"))
+
+
+def _span(tile: str | None) -> int | None:
+    """Return the bytes of a tile; refuse what is no single size above zero (CS212)."""
+    span = read_size("--tile", tile)
+    if span == 0:
+        note = "a tile has one byte or more"
+        raise InputError(Diagnostic("CS212", f"--tile cannot be {tile!r}", notes=(note,)))
+    return span
 
 
 def _require_ranks(

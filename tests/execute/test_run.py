@@ -312,6 +312,8 @@ def test_files_of_others_run_and_their_known_faults_show(capsys):
         (["-r", "msccl", "--in-place"], "CS666"),
         (["--timeout", "0"], "CS210"),
         (["--no-check", "--repeat", "0"], "CS217"),
+        (["--tile", "0"], "a tile has one byte or more"),
+        (["--tile", "4KiB,8KiB"], "CS212"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_starts(files, capsys, options, code):
