@@ -28,9 +28,16 @@ _LAUNCHER = re.compile(r"\b(?:mpirun|mpiexec|orterun|srun)\b")
 _PROCESSES = re.compile(r"\s(?:-np?|--np?|--ntasks)[ =]*(\d{1,9})(?=\s)")
 _THREADS = re.compile(r"\s(?:-t|--nthreads|-g|--ngpus)[ =]*(\d{1,9})(?=\s|$)")
 _NUMBER = re.compile(r"[0-9]{1,18}")
-LABEL = re.compile(r"^\s*(?:\[\d+,\d+\]<\w+>:?|(?:\[\d+\]|\([\w.-]+\)|[\w.-]+:)(?=\s))")
-"""What launchers put before every line: ``[1,0]<stdout>:`` mpirun of Open MPI, ``[0]`` that of
-MPICH, ``0:`` srun, ``node1:`` pdsh, ``(node1)`` others."""
+_STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_LABELS = (
+    r"(?:\[[\w.:@,-]+\])+<\w+>:?",
+    rf"\[?{_STAMP}\]?(?=\s)",
+    r"(?:\[[\w./:-]+\]|\([\w.-]+\)|[\w.-]+:|[\w.-]+ +\|)(?=\s)",
+)
+LABEL = re.compile(rf"^(?:\s*(?:{'|'.join(_LABELS)}))+")
+"""What is put before every line: ``[1,0]<stdout>:`` by mpirun of Open MPI, ``[0]`` by that of
+MPICH, ``0:`` by srun, ``node1:`` by pdsh, ``[pod/worker/main]`` by kubectl, ``worker-1 |`` by
+docker, ``(node1)`` and times by others."""
 
 _WRONG_BEFORE = 0.01
 """Old versions print the largest error of a sum instead of a count; roundoff is far below."""

@@ -15,7 +15,7 @@ from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.logs import documents
 from colsynth.logs.contradictions import contradictions
 from colsynth.logs.log import TESTS, Log, Pinned, Row, Wire
-from colsynth.logs.nccl_tests import LABEL, Found, read_text
+from colsynth.logs.nccl_tests import Found, read_text
 from colsynth.reading import FileKind, parse_json, read_whole
 from colsynth.text import listed
 from colsynth.units import plural
@@ -59,7 +59,7 @@ def read_log(path: Path, pinned: Pinned | None = None) -> Log:
     digest = hashlib.sha256(data).hexdigest()
     text = _ESCAPE.sub("", data.decode("utf-8", "replace"))
     log = Log(path.name, digest, "nccl-tests", path=str(path))
-    if text.lstrip()[:1] in ("{", "[") and LABEL.match(text) is None:
+    if text.lstrip()[:1] == "{":
         found = _of_json(data, path)
         if isinstance(found, tuple):
             return replace(log, tool="nvbandwidth", wires=_wires(found, path))
@@ -150,7 +150,8 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
     if early:
         notes.append(f"{plural(early, 'size')} at the start left out as warm-up")
     if not rows:
-        raise _unknown(path, "its table has no right result")
+        state = "right result" if found.measured else "row that can be read"
+        raise _unknown(path, f"its table has no {state}")
     ours = found.pinned()
     known = {name: getattr(given, name) or getattr(ours, name) for name in Pinned.__slots__}
     if known["collective"] is None:

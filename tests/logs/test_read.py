@@ -42,7 +42,21 @@ def test_an_old_table_under_the_labels_of_srun():
 
 
 @pytest.mark.parametrize(
-    "label", ["[1,0]<stdout>:", "[1,0]<stdout> ", "[0] ", "node1: ", "(node-1.a) ", "0: "]
+    "label",
+    [
+        "[1,0]<stdout>:",
+        "[1,0]<stdout> ",
+        "[prterun-node1-77@1,0][node1:7]<stdout>: ",
+        "[0] ",
+        "node1: ",
+        "(node-1.a) ",
+        "0: ",
+        "[pod/worker-0/main] ",
+        "worker-1  | ",
+        "2026-11-28T20:25:13.123456789Z ",
+        "[2026-11-28 20:25:13] ",
+        "2026-11-28 20:25:13,123 node1: ",
+    ],
 )
 def test_labels_of_launchers_do_not_count(tmp_path, label):
     bare, labelled = tmp_path / "bare", tmp_path / "labelled"
@@ -150,20 +164,28 @@ def test_a_number_of_any_length_is_read_or_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "code"),
+    ("name", "text", "code", "why"),
     [
-        ("a.txt", "nothing here\n", "CS620"),
-        ("a.json", '{"results": [{"size": 1}]}', "CS620"),
-        ("a.json", "[1, 2]", "CS620"),
-        ("all_reduce.txt", "# size count type redop time algbw busbw error\n", "CS620"),
-        ("log.txt", "1024 256 float sum -1 34.2 0.01 0.01 0 33.6 0.01 0.01 N/A\n", "CS622"),
+        ("a.txt", "nothing here\n", "CS620", "no table"),
+        ("a.json", '{"results": [{"size": 1}]}', "CS620", "no row that can be read"),
+        ("a.json", "[1, 2]", "CS620", "no table"),
+        ("a.txt", "[node1] mpirun: command not found\n", "CS620", "no table"),
+        ("all_reduce.txt", "# size count type redop time algbw busbw error\n", "CS620", "no row"),
+        ("all_reduce.txt", f"{HEADER}\n{ROW[:-12]}3\n", "CS620", "no right result"),
+        (
+            "log.txt",
+            "1024 256 float sum -1 34.2 0.01 0.01 0 33.6 0.01 0.01 N/A\n",
+            "CS622",
+            "of allreduce",
+        ),
     ],
 )
-def test_what_is_no_log_is_refused(tmp_path, name, text, code):
+def test_what_is_no_log_is_refused(tmp_path, name, text, code, why):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as refusal:
         read_log(tmp_path / name)
     assert refusal.value.diagnostic.code == code
+    assert why in str(refusal.value.diagnostic)
 
 
 def test_two_tables_of_processes_that_did_not_meet_are_refused():
