@@ -29,6 +29,28 @@ def onward(told: Progress | None) -> Progress | None:
     return tell
 
 
+def in_turn(told: Progress | None, parts: int) -> tuple[Progress | None, ...]:
+    """Return what tells the progress of each of several searches as a part of one work.
+
+    Every part counts as much as the first one, so the whole has one size from the beginning.
+    """
+    if told is None:
+        return (None,) * parts
+    whole, unit = onward(told), 0
+
+    def part(place: int) -> Progress:
+        def tell(what: str, done: int, most: int) -> None:
+            nonlocal unit
+            unit = unit or most
+            share = done * unit // most if most else 0
+            if whole is not None:
+                whole(what, place * unit + share, parts * unit)
+
+        return tell
+
+    return tuple(map(part, range(parts)))
+
+
 @dataclass(frozen=True)
 class Means:
     """The resources of a search.

@@ -18,7 +18,7 @@ from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.levels import LEVELS
 from colsynth.search.library import Library, library_algorithms, library_case
-from colsynth.search.means import Means
+from colsynth.search.means import Means, in_turn
 from colsynth.search.measured import Measured
 from colsynth.search.plan import Plan
 from colsynth.search.run import find_each
@@ -148,7 +148,8 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     require_least("--budget", budget, len(cases))
     share = replace(means, budget=budget // len(cases))
     names = algorithm_names(cases[0].problem, algorithms, cases[0].profile)
-    explored = [find_each(case, names, share) for case in cases]
+    turns = zip(cases, in_turn(means.progress, len(cases)), strict=True)
+    explored = [find_each(case, names, replace(share, progress=turn)) for case, turn in turns]
     found = [item.measured for item in explored]
     for case, measured in zip(cases, found, strict=True):
         if all(m.refusal is not None for m in measured):
@@ -184,7 +185,8 @@ def _library(case: Case, found: tuple[Measured, ...], means: Means) -> tuple[Mea
     """Return what the library does by itself: its algorithms, on the runtime that has them."""
     own = library_algorithms(case.profile, case.problem.collective)
     if case.profile.library is not None and own:
-        explored = find_each(library_case(case), own, replace(means, budget=_LIBRARY))
+        quiet = replace(means, budget=_LIBRARY, progress=None)  # a little behind the end
+        explored = find_each(library_case(case), own, quiet)
         found = explored.measured
     return tuple(m for m in found if m.plan.algorithm in own)
 

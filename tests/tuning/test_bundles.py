@@ -257,3 +257,21 @@ def test_the_checker_itself_refuses_what_a_runtime_would_choke_on(tmp_path):
     twin.write_text("<algo/>")
     with pytest.raises(AssertionError, match="lacks"):
         Directory(place, 8)
+
+
+def test_progress_goes_on_from_one_collective_to_the_next():
+    told = []
+    api.tune(
+        topology.load("ring:4"),
+        ["allgather", "allreduce"],
+        "torch",
+        SIZES[:2],
+        algorithms=("ring",),
+        budget=4,
+        progress=lambda *row: told.append(row),
+    )
+    assert {what.split()[1].rstrip(",") for what, _, _ in told} == {"allgather", "allreduce"}
+    assert len({most for _, _, most in told}) == 1
+    counts = [done for _, done, _ in told]
+    assert counts == sorted(counts)
+    assert counts[-1] <= told[-1][2]
