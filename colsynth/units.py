@@ -153,6 +153,11 @@ def format_size(size: int) -> str:
     return min(fitting, key=len) if size else "0 B"
 
 
+def format_most(size: int) -> str:
+    """Return a largest size for people, exactly: ``"up to 1 KiB"``, or ``"below 2 GiB"``."""
+    return min(f"up to {format_size(size)}", f"below {format_size(size + 1)}", key=len)
+
+
 def _terminating(value: Fraction) -> str | None:
     """Return a short decimal for `value`, or None when it does not terminate."""
     for digits in range(7):

@@ -106,3 +106,11 @@ def test_percentages_without_meaning_are_refused(text):
 def test_sizes_for_people(size, text):
     assert units.format_size(size) == text
     assert units.parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(1024, "up to 1 KiB"), (2**31 - 1, "below 2 GiB"), (1001, "up to 1001 B")],
+)
+def test_largest_sizes_for_people(size, text):
+    assert units.format_most(size) == text

@@ -15,7 +15,7 @@ from colsynth.pipeline.manager import Pipeline, findings
 from colsynth.runtimes.limits import usage
 from colsynth.runtimes.selection import taken_sizes
 from colsynth.runtimes.target import Target
-from colsynth.units import plural
+from colsynth.units import format_most, format_size, plural
 
 Watch = Callable[[str, int, str, Any], None]
 """Called with (mode, empty if there is only one; place; name; value) for every value."""
@@ -132,7 +132,8 @@ def _require_served(program: Program, target: Target) -> None:
     law = taken_sizes(program.header, target.profile)
     least = -(-max(law.min_bytes, 1) // law.multiple) * law.multiple
     if law.max_bytes is not None and least > law.max_bytes:
-        phrase = f"no message from {law.min_bytes} to {law.max_bytes} bytes uses the file"
+        span = f"from {format_size(law.min_bytes)}, {format_most(law.max_bytes)}"
+        phrase = f"no message {span} uses the file"
         notes = (f"its chunks need multiples of {plural(law.multiple, 'byte')}",)
         advice = "change --min-bytes or --max-bytes"
         raise InputError(Diagnostic("CS212", phrase, notes=notes, help=advice))

@@ -42,6 +42,7 @@ from colsynth.search.objective import TIE, Objective, usual
 from colsynth.search.plan import Plan
 from colsynth.search.run import find_plan
 from colsynth.simulate.passed import passed_notes
+from colsynth.units import format_most, format_size
 
 
 def compile_problem(
@@ -92,14 +93,14 @@ def compile_problem(
 def _require_within(size: int, target: Target) -> None:
     """Refuse a size for which no call may use the file (CS212)."""
     limit = target.profile.default_max_bytes
-    told = f"--size {size} is not among the messages that the file serves"
+    told = f"--size {format_size(size)} is not among the messages that the file serves"
     if target.max_bytes is None and limit is not None and size > limit:
-        note = f"{target.profile.name} serves messages of at most {limit} bytes"
+        note = f"{target.profile.name} serves messages {format_most(limit)}"
         raise InputError(Diagnostic("CS212", told, notes=(note,), help="give a smaller --size"))
     if size < target.min_bytes:
-        note, option = f"they have {target.min_bytes} bytes or more", "--min-bytes"
+        note, option = f"they have {format_size(target.min_bytes)} or more", "--min-bytes"
     elif target.max_bytes is not None and size > target.max_bytes:
-        note, option = f"they have at most {target.max_bytes} bytes", "--max-bytes"
+        note, option = f"they have at most {format_size(target.max_bytes)}", "--max-bytes"
     else:
         return
     raise InputError(Diagnostic("CS212", told, notes=(note,), help=f"change --size or {option}"))

@@ -27,7 +27,7 @@ from colsynth.model import (
 from colsynth.model.step_table import NONE, OPS
 from colsynth.runtimes.target import Target
 from colsynth.runtimes.titles import title
-from colsynth.units import plural
+from colsynth.units import format_size, plural
 
 _S, _R, _RCS, _RRS, _RRC, _RRCS, _CPY, _RE = map(
     OPS.index, ("s", "r", "rcs", "rrs", "rrc", "rrcs", "cpy", "re")
@@ -223,8 +223,10 @@ def _largest_message(chunks: int, target: Target) -> int:
     most = profile.largest_message(target.protocol, chunks)
     option, least = ("min", target.min_bytes) if asked is None else ("max", asked)
     if least > most:
-        phrase = f"--{option}-bytes {least} is too large for {target.protocol}"
-        note = f"{plural(chunks, 'chunk')} of at most {profile.max_tiles} tiles: {most} bytes"
+        phrase = f"--{option}-bytes {format_size(least)} is too large for {target.protocol}"
+        note = (
+            f"{plural(chunks, 'chunk')} of at most {profile.max_tiles} tiles: {format_size(most)}"
+        )
         advice = f"give a smaller --{option}-bytes, or more chunks with --instances or --trees"
         raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help=advice))
     return most if asked is None else asked

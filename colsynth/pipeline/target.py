@@ -9,6 +9,7 @@ from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, re
 from colsynth.model import Problem
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
+from colsynth.units import format_most, format_size, plural
 
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total) by long work."""
@@ -111,20 +112,21 @@ def _check_sizes(profile: Profile, least: int, most: int | None) -> None:
         require_whole("--max-bytes", most)
     if least < profile.least_min_bytes:
         raise _wrong_size(
-            f"--min-bytes {least} is too small for {profile.name}",
-            f"calls of fewer than {profile.least_min_bytes} bytes fail there",
+            f"--min-bytes {format_size(least)} is too small for {profile.name}",
+            f"calls of fewer than {plural(profile.least_min_bytes, 'byte')} fail there",
         )
     if max(least, most or 0) > _MOST_BYTES:
-        raise _wrong_size(f"message sizes reach to {_MOST_BYTES} bytes")
+        raise _wrong_size(f"message sizes reach to {format_size(_MOST_BYTES)}")
     limit = profile.default_max_bytes
     if most is not None and limit is not None and most > limit:
         raise _wrong_size(
-            f"--max-bytes {most} is too large for {profile.name}",
-            f"it serves messages of at most {limit} bytes",
+            f"--max-bytes {format_size(most)} is too large for {profile.name}",
+            f"it serves messages {format_most(limit)}",
         )
     most = limit if most is None else most
     if most is not None and most < max(least, 1):
-        raise _wrong_size(f"no message size lies between {least} and {most} bytes")
+        span = f"from {format_size(least)}, {format_most(most)}"
+        raise _wrong_size(f"the range of message sizes is empty: {span}")
 
 
 def _wrong_size(phrase: str, *notes: str) -> InputError:

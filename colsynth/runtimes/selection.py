@@ -19,7 +19,7 @@ from math import isqrt, lcm
 
 from colsynth.model import Collective, Header, Problem
 from colsynth.runtimes.profile import Profile
-from colsynth.units import format_size, plural
+from colsynth.units import format_most, format_size, plural
 
 ELEMENT_BYTES = 4
 """Bytes of an element where nothing else is said: nccl-tests sends 32-bit floats."""
@@ -107,8 +107,7 @@ class TakenSizes:
         if self.min_bytes > self.multiple:
             text += f", from {format_size(self.min_bytes)}"
         if self.max_bytes is not None:
-            most = self.max_bytes
-            text += min(f", up to {format_size(most)}", f", below {format_size(most + 1)}", key=len)
+            text += f", {format_most(self.max_bytes)}"
         return text
 
     def as_object(self) -> dict[str, int | None]:

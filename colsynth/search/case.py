@@ -19,6 +19,7 @@ from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 from colsynth.search.levels import CLOSE, PROTOCOLS
 from colsynth.search.plan import Plan
+from colsynth.units import format_most, format_size
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ def usable_sizes(runtime: str, sizes: Iterable[int]) -> tuple[int, ...]:
     usable = tuple(sorted(set(fit)))
     if not usable:
         phrase = f"{runtime} serves none of the sizes"
-        notes = (f"files serve messages from {least} to {most or 'any number of'} bytes",)
+        end = "" if most is None else f", {format_most(most)}"
+        notes = (f"files serve messages from {format_size(least)}{end}",)
         raise InputError(Diagnostic("CS212", phrase, notes=notes))
     return usable
 

@@ -34,6 +34,19 @@ def test_sizes_that_cannot_be_served_are_refused(runtime, least, most):
     assert caught.value.diagnostic.code == "CS212"
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "told"),
+    [
+        (2**32, None, "the range of message sizes is empty: from 4 GiB, below 2 GiB"),
+        (2**20, 1024, "the range of message sizes is empty: from 1 MiB, up to 1 KiB"),
+        (None, 2**32, "--max-bytes 4 GiB is too large for msccl"),
+    ],
+)
+def test_sizes_are_told_in_units(least, most, told):
+    with pytest.raises(InputError, match=told):
+        aim(BOX, profile("msccl"), min_bytes=least, max_bytes=most)
+
+
 @pytest.mark.parametrize("runtime", ["msccl", "msccl-executor", "rccl"])
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_simple_rooted_collectives_stay_within_a_box(runtime, collective):
