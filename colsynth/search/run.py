@@ -9,7 +9,7 @@ from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.target import usual_protocol
-from colsynth.search.case import Case, usable_protocols
+from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.found import Found, found_by
 from colsynth.search.kinds import gains_by_free_roots
 from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
@@ -91,7 +91,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     Every size is searched for as if it were the only one, so its best plan does not depend on
     the other sizes. What a search finds is not made again by the next one, but counts as if.
     Where all algorithms are tried and no budget is given, what the default level finds for the
-    size is among the results.
+    size is among the results. No search is made for a size that no file can serve.
 
     Parameters
     ----------
@@ -104,29 +104,31 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     Raises
     ------
     InputError
-        CS210: the budget is below 1.
+        CS210: the budget is below 1. CS212: no file can serve any of the sizes.
     LimitError
         The runtime serves no such problem.
     """
     budget = LEVELS[-1].evaluations if means.budget is None else means.budget
     require_least("--budget", budget, 1)
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
-    workshop, found, spent = Workshop(case), dict[Plan, Measured](), list[bool]()
+    served = usable_sizes(case.runtime, case.sizes)
+    workshop, found, spent = Workshop(case), dict[Plan, Measured](), [False] * len(case.sizes)
     usual = usual_protocol(case.problem, case.profile)
     wish = Wish(usual=usual, rounds=case.profile.rounds)
     every = algorithm_names(case.problem, profile=case.profile)
     outlook = _outlook(case) if means.budget is None and set(algorithms) >= set(every) else None
     span = budget if outlook is None else 2 * budget
-    total = span * len(case.sizes)
+    total = span * len(served)
     told = onward(means.progress)
-    for place, objective in enumerate(Objective.each(case.sizes)):
-        begun = place * span
+    objectives = Objective.each(case.sizes)
+    for turn, place in enumerate(i for i, size in enumerate(case.sizes) if size in served):
+        begun, objective = turn * span, objectives[place]
         own = replace(means, budget=budget, progress=_part(told, begun, budget, total))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
         searcher = Searcher(workshop, objective, own, protocols, known=found, shows_all=True)
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
-        spent.append(searcher.is_spent())
+        spent[place] = searcher.is_spent()
         if outlook is not None and usual in protocols:
             floors, free_roots = outlook
             # No number limits this one, so its part is not full before it ends.

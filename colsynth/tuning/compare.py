@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.pipeline.registry import ALGORITHMS
-from colsynth.search.case import Case
+from colsynth.search.case import Case, usable_sizes
 from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.levels import HEAVY
 from colsynth.search.library import Fastest, Library, library_algorithms
@@ -138,11 +138,12 @@ def compare(
     Raises
     ------
     InputError
-        CS210 and CS213 for a wrong budget or algorithm.
+        CS210 and CS213 for a wrong budget or algorithm; CS212: no file can serve any of the sizes.
     LimitError
         CS611 where no algorithm gives a program.
     """
     tried = algorithm_names(case.problem, algorithms, case.profile)
+    served = usable_sizes(case.runtime, case.sizes)
     explored = find_each(case, tried, means)
     found = explored.measured
     left_out = refusals(found)
@@ -153,7 +154,10 @@ def compare(
     winners, unselected = {}, {}
     for name, row in best.items():
         winners[name] = tuple(m if m and m.exact[i] else None for i, m in enumerate(row))
-        unselected[name] = tuple(m is not None and not m.exact[i] for i, m in enumerate(row))
+        unselected[name] = tuple(
+            size not in served or (m is not None and not m.exact[i])
+            for i, (size, m) in enumerate(zip(case.sizes, row, strict=True))
+        )
     others = () if algorithms else tuple(name for name in ALGORITHMS if name not in tried)
     unfit = tuple(name for name in others if name != HEAVY and name not in left_out)
     untried = tuple(name for name in others if name == HEAVY)

@@ -60,12 +60,26 @@ def test_equal_runs_show_equal_answers(capsys):
     assert answers[0] == answers[1]
 
 
+def test_no_search_is_made_for_a_size_that_no_file_can_serve(capsys):
+    small = ["compare", "ring:4", *CASE[2:], *ONLY, "--json"]
+    answers = []
+    for sizes in ("1KiB", "1KiB,99TiB"):
+        assert run([*small, "--sizes", sizes]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    one, both = answers
+    assert both["budget_spent"] == [*one["budget_spent"], False]
+    assert {name: row[:1] for name, row in both["settings"].items()} == one["settings"]
+    assert both["not_selected"] == {name: [False, True] for name in both["settings"]}
+    assert both["best"][1] is None
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [
         (["--sizes", "1XB"], "CS212"),
         (["--sizes", "0"], "CS212"),
         (["--sizes", "1GB..1KB"], "CS212"),
+        (["--sizes", "4GiB,99TiB"], "CS212"),
         ([*SIZES, "--algorithms", "rings"], "CS213"),
         ([*SIZES, "--algorithms", ","], "CS213"),
         ([*SIZES, "-c", "custom"], "CS217"),
