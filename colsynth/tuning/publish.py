@@ -140,12 +140,22 @@ if [ -z "$COLSYNTH_HERE" ]; then
   unset COLSYNTH_HERE
   return 1 2>/dev/null || exit 1
 fi
-# A job uses one bundle: that of the last env.sh. What an earlier one has set is unset.
+{check}# A job uses one bundle: that of the last env.sh. What an earlier one has set is unset.
 if [ -n "${COLSYNTH_IN_USE:-}" ] && [ "$COLSYNTH_IN_USE" != "$COLSYNTH_HERE" ]; then
   echo "env.sh: $COLSYNTH_HERE replaces $COLSYNTH_IN_USE" >&2
 fi
 eval "unset COLSYNTH_IN_USE ${COLSYNTH_IN_USE_NAMES:-}"
 """
+_UNLISTABLE = """\
+case "$COLSYNTH_HERE" in *:*)
+  echo "env.sh: {runtime} splits its list at ':', which is part of $COLSYNTH_HERE" >&2
+  echo "env.sh: move the folder to another place" >&2
+  unset COLSYNTH_HERE
+  return 1 2>/dev/null || exit 1
+esac
+"""
+"""As `require_listable` says it where a bundle is written; this one may have been moved."""
+
 _TAIL = """\
 export COLSYNTH_IN_USE="$COLSYNTH_HERE" COLSYNTH_IN_USE_NAMES="{names}"
 unset COLSYNTH_HERE
@@ -166,7 +176,10 @@ def _env(bundle: Bundle, whole: Path, identity: str) -> str:
     if not values:
         lines = "# The library serves all sizes itself: there is nothing to set.\n"
     about = _about_config(bundle) if paths else ""
+    listed = values and not bundle.profile.directory
+    check = _UNLISTABLE.replace("{runtime}", bundle.profile.name) if listed else ""
     head = _HEAD.replace("{identity}", identity).replace("{manifest}", MANIFEST)
+    head = head.replace("{check}", check)
     return head + lines + about + _TAIL.format(names=" ".join(name for name, _ in values))
 
 

@@ -1,5 +1,6 @@
 """Where commands write: streams, names, folders in each other's way; and how they end early."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -296,6 +297,23 @@ def test_a_copy_outside_its_bundle_ends_a_job(shell, lies, bundles, tmp_path):
         assert (shown.returncode, shown.stdout) == (1, "")
         assert "cannot find its bundle" in shown.stderr
         assert "only" not in shown.stderr
+
+
+def test_a_bundle_that_was_moved_to_where_no_list_can_name_it_says_so(bundles, tmp_path):
+    """The runtime would split the path; a directory it would take."""
+    found = []
+    for bundle in bundles:
+        place = tmp_path / f"12:30 {bundle.name}"
+        shutil.copytree(bundle, place)
+        script = f'. "{place}/env.sh" || exit 1; env'
+        command = ["bash", "-c", script]
+        shown = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={"PATH": "/bin:/usr/bin"}
+        )
+        found.append(
+            (shown.returncode, "MSCCL_" in shown.stdout, "splits its list" in shown.stderr)
+        )
+    assert found == [(0, True, False), (1, False, True)]
 
 
 @pytest.mark.parametrize(
