@@ -6,6 +6,7 @@ reader takes more than one byte beyond its limit, and each limit is far above wh
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from dataclasses import dataclass
@@ -104,6 +105,13 @@ def read_stream(stream: BinaryIO, kind: FileKind, name: str) -> bytes:
     note = f"the limit is {kind.most} bytes ({kind.most // _MIB} MiB); {found}"
     advice = f"check that this is a {kind.name}"
     raise InputError(Diagnostic("CS125", phrase, Span(name), (note,), advice))
+
+
+def as_utf8(data: bytes) -> bytes:
+    """Return a text as UTF-8 without a mark in front; some shells and tables write others."""
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return data.decode("utf-16", "replace").encode("utf-8", "replace")
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def _size(stream: BinaryIO) -> int:

@@ -16,7 +16,7 @@ from colsynth.logs import documents
 from colsynth.logs.contradictions import contradictions
 from colsynth.logs.log import TESTS, Log, Pinned, Row, Wire
 from colsynth.logs.nccl_tests import Found, read_text
-from colsynth.reading import FileKind, parse_json, read_whole
+from colsynth.reading import FileKind, as_utf8, parse_json, read_whole
 from colsynth.text import listed
 from colsynth.units import plural
 
@@ -57,6 +57,7 @@ def read_log(path: Path, pinned: Pinned | None = None) -> Log:
     """
     data = read_whole(path, LOG, "CS620")
     digest = hashlib.sha256(data).hexdigest()
+    data = as_utf8(data)
     text = _ESCAPE.sub("", data.decode("utf-8", "replace"))
     log = Log(path.name, digest, "nccl-tests", path=str(path))
     if text.lstrip()[:1] == "{":

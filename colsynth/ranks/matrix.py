@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.logs import Log
-from colsynth.reading import FileKind, parse_json, read_whole
+from colsynth.reading import FileKind, as_utf8, parse_json, read_whole
 from colsynth.text import listed
 
 MATRIX = FileKind("matrix", 256 * 2**20)
@@ -103,7 +103,7 @@ def read_matrices(paths: Sequence[Path], hosts: Sequence[str]) -> Network:
     """
     found: dict[str, Floats] = {}
     for path in paths:
-        data = read_whole(path, MATRIX, "CS634")
+        data = as_utf8(read_whole(path, MATRIX, "CS634"))
         try:
             reader = _of_json if data.lstrip()[:1] == b"{" else _of_csv
             named, parts = reader(data, str(path))

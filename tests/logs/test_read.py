@@ -67,6 +67,15 @@ def test_labels_of_launchers_do_not_count(tmp_path, label):
     assert (one.rows, one.devices, one.pinned) == (other.rows, other.devices, other.pinned)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", ["new_layout.txt", "report.json", "ib_write_bw.txt"])
+def test_a_log_that_a_shell_of_windows_redirected_is_read(tmp_path, name, encoding):
+    copy = tmp_path / name
+    copy.write_bytes((CORPUS / name).read_text().encode(encoding))
+    one, other = read_log(CORPUS / name), read_log(copy)
+    assert (one.rows, one.pinned, one.wires) == (other.rows, other.pinned, other.wires)
+
+
 def test_a_json_report_and_what_the_user_knows_better():
     log = read_log(CORPUS / "report.json")
     assert (log.pinned, times(log)) == (Pinned("sendrecv", None, "LL"), {1024: 21})

@@ -296,6 +296,19 @@ def test_a_wrong_matrix_is_refused_with_the_place(tmp_path, text, line, why):
     assert why in diagnostic.notes[0]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize(
+    "text",
+    ["us,n1,n2\r\nn1,,5\r\nn2,7,\r\n", '{"hosts": ["n1", "n2"], "latency_us": [[1, 5], [7, 1]]}'],
+)
+def test_a_matrix_in_the_encodings_of_spreadsheets_is_read(tmp_path, text, encoding):
+    path = tmp_path / "matrix"
+    path.write_bytes(text.encode(encoding))
+    found = read_matrices([path], ["n1", "n2"])
+    assert found.latency[0, 1] == pytest.approx(5e-6)
+    assert found.latency[1, 0] == pytest.approx(7e-6)
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [

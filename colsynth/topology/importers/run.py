@@ -11,6 +11,7 @@ from typing import Any
 
 from colsynth.errors import ColsynthError, Diagnostic, InputError
 from colsynth.model import Topology
+from colsynth.reading import as_utf8
 from colsynth.text import listed
 from colsynth.topology.importers.cluster import repeated
 from colsynth.topology.importers.existing import Ready, box_of
@@ -84,10 +85,9 @@ _FIGURES = re.compile(r"[0-9.]+")
 
 def decoded(data: bytes, file: str) -> Source:
     """Return the text of a file; raise CS150 where it is none."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        data = data.decode("utf-16", "replace").encode()  # how some shells of Windows redirect
+    data = as_utf8(data)
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode()
     except UnicodeDecodeError as fault:
         line = data[: fault.start].count(b"\n") + 1
         note = f"byte 0x{data[fault.start]:02X} is no UTF-8"
