@@ -296,6 +296,16 @@ def test_a_wrong_matrix_is_refused_with_the_place(tmp_path, text, line, why):
     assert why in diagnostic.notes[0]
 
 
+def test_what_two_files_tell_of_the_same_is_refused(tmp_path):
+    """Which of them counts would be a guess."""
+    path, other = tmp_path / "idle.csv", tmp_path / "busy.csv"
+    path.write_text("us,n1,n2\nn1,,5\nn2,5,\n")
+    other.write_text("us,n1,n2\nn1,,50\nn2,50,\n")
+    with pytest.raises(InputError, match="another file has the latency already") as refusal:
+        read_matrices([path, other], ["n1", "n2"])
+    assert str(refusal.value.diagnostic.span) == str(other)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 @pytest.mark.parametrize(
     "text",
