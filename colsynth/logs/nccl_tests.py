@@ -15,6 +15,8 @@ from typing import NamedTuple
 from colsynth.logs.log import TESTS, Device, Pinned, Row, Started, number_of
 
 _TYPE = re.compile(r"u?int\d+|half|float|double|bfloat16|f8e\dm\d|fp8_e\dm\d|u?char|int|float\d+")
+_WITHIN = re.compile(rf"\s[0-9]{{1,18}}\s+[0-9]{{1,18}}\s+(?:{_TYPE.pattern})\s")
+"""The beginning of a row behind something else, such as a line of NCCL that was not ended."""
 _DEVICE = re.compile(
     r"\bRank\s+(\d{1,9})\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d{1,9})\s+\[[^]]*\]\s*(.*)"
 )
@@ -107,7 +109,7 @@ def read_text(text: str) -> Found:
             found.devices[rank] = Device(device[2], int(device[3]), device[4].strip(), number)
         elif _is_row(words):
             found.measured += _halves(found, words, columns, number)
-        elif columns and words and number == len(lines) and all(map(str.isdigit, words[:2])):
+        elif columns and (_WITHIN.search(line) or (number == len(lines) and _begins_row(words))):
             found.cut.append(number)
     return found
 
@@ -158,6 +160,11 @@ def _is_row(words: Sequence[str]) -> bool:
         and all(_NUMBER.fullmatch(word) for word in words[:2])
         and _TYPE.fullmatch(words[2]) is not None
     )
+
+
+def _begins_row(words: Sequence[str]) -> bool:
+    """Whether the words of the last line may be a row that was cut off."""
+    return bool(words) and all(map(str.isdigit, words[:2]))
 
 
 def _halves(

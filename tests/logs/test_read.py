@@ -104,6 +104,7 @@ ROW = "4096 1024 float sum -1 40.0 0 0 0 42.0 0 0 0"
         (ROW[:25], "1 incomplete measurement left out (line 3)", None),
         (ROW[:13], "1 incomplete measurement left out (line 3)", None),
         (ROW[:2], "1 incomplete measurement left out (line 3)", None),
+        (f"n1:7:9 [0] NCCL INFO {ROW}", "1 incomplete measurement left out (line 3)", None),
         ("4096 1024 float sum -1 40.0 0 0 0", None, 40),
     ],
 )
