@@ -108,7 +108,7 @@ def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, lis
     source.require_executable()
     header = source.program.header
     if size % header.chunks:
-        phrase = f"{header.chunks} chunks do not divide {size} bytes"
+        phrase = f"{header.chunks} chunks do not divide {format_size(size)}"
         advice = f"use a multiple of {header.chunks} bytes"
         raise InputError(Diagnostic("CS672", phrase, help=advice))
     return header.collective, of_program(source.threadblocks, size)

@@ -20,7 +20,7 @@ from colsynth.cli.sizes import read_sizes
 from colsynth.cli.streams import require_one_stdin
 from colsynth.cli.verify import FilesOrStdinArgument, read_schedule
 from colsynth.errors import EXIT_NEGATIVE, Diagnostic, InputError, did_you_mean, require_least
-from colsynth.units import plural
+from colsynth.units import format_size, plural
 
 if TYPE_CHECKING:
     from colsynth.execute.choose import Choice
@@ -219,7 +219,7 @@ def _entry(
     sizes = (choice.usual_size(width),) if size is None else read_sizes("--size", size)
     for one in sizes:
         if one % taken.multiple:
-            phrase = f"the chunks of {name} do not divide {one} bytes"
+            phrase = f"the chunks of {name} do not divide {format_size(one)}"
             raise InputError(Diagnostic("CS665", phrase, help=f"it is for {taken}"))
     modes = choice.modes()
     if in_place is not None:

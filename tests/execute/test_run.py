@@ -309,6 +309,7 @@ def test_files_of_others_run_and_their_known_faults_show(capsys):
         (["--type", "bfloat16"], "CS663"),
         (["--ranks", "16"], "CS664"),
         (["--size", "1000001"], "CS665"),
+        (["--size", "1KB"], "do not divide 1 KB"),
         (["-r", "msccl", "--in-place"], "CS666"),
         (["--timeout", "0"], "CS210"),
         (["--no-check", "--repeat", "0"], "CS217"),
