@@ -173,7 +173,10 @@ def _show(bundle: Bundle, output: Path) -> None:
     if any(map(any, bundle.spent)):
         console.print("budget: it ended the search at some sizes; --budget N sets another")
     evaluated = plural(sum(bundle.evaluations), "evaluation")
-    console.print(f"{plural(len(bundle.files), 'file')} after {evaluated}, all verified")
+    if bundle.files:
+        console.print(f"{plural(len(bundle.files), 'file')} after {evaluated}, all verified")
+    else:
+        console.print(f"no file after {evaluated}: nothing that was tried beats the library")
     console.print(f"use: . {shlex.quote(str(output / 'env.sh'))}", soft_wrap=True)
 
 

@@ -47,6 +47,15 @@ def test_the_table_says_who_serves_what(tmp_path, capsys):
     assert "env.sh" in shown
 
 
+def test_a_bundle_without_files_says_why(tmp_path, capsys):
+    case = ["tune", "ring:4", "-c", "allreduce", "-r", "msccl", "--algorithms", "ring"]
+    options = ["--sizes", "1MiB", "--budget", "1", "--jobs", "1"]
+    assert run([*case, *options, "-o", str(tmp_path / "bundle")]) == 0
+    shown = capsys.readouterr().out
+    assert "no file after 1 evaluation: nothing that was tried beats the library" in shown
+    assert "verified" not in shown
+
+
 def test_what_stands_in_the_place_is_kept(tmp_path, capsys):
     place = tmp_path / "bundle"
     assert run([*FAST, "-o", str(place)]) == 0
