@@ -66,9 +66,9 @@ def read_copy_text(lines: list[str]) -> Iterator[Wire]:
     """Yield the copies of what nvbandwidth prints."""
     inside, rows = False, []
     for line in lines:
-        if line.startswith("Running "):
-            inside = _COPY in line
         words = line.split()
+        if words[:1] == ["Running"]:
+            inside = _COPY in line
         is_cells = len(words) > 1 and words[0].isdigit() and not all(map(str.isdigit, words))
         if inside and is_cells:
             rows.append(list(words[1:]))

@@ -36,7 +36,7 @@ _LABELS = (
     rf"\[?{_STAMP}\]?(?=\s)",
     r"(?:\[[\w./:-]+\]|\([\w.-]+\)|[\w.-]+:|[\w.-]+ +\|)(?=\s)",
 )
-LABEL = re.compile(rf"^(?:\s*(?:{'|'.join(_LABELS)}))+")
+_LABEL = re.compile(rf"^(?:\s*(?:{'|'.join(_LABELS)}))+")
 """What is put before every line: ``[1,0]<stdout>:`` by mpirun of Open MPI, ``[0]`` by that of
 MPICH, ``0:`` by srun, ``node1:`` by pdsh, ``[pod/worker/main]`` by kubectl, ``worker-1 |`` by
 docker, ``(node1)`` and times by others."""
@@ -95,9 +95,8 @@ def read_text(text: str) -> Found:
     """Return what the text of a run says."""
     found = Found()
     columns: tuple[str, ...] = ()
-    lines = text.splitlines()
-    for number, raw in enumerate(lines, 1):
-        line = LABEL.sub("", raw)
+    lines = bare_lines(text)
+    for number, line in enumerate(lines, 1):
         note_settings(found, line, number)
         words = line.replace("#wrong", "wrong").replace("#", " ").split()
         if "time" in words and "algbw" in words:
@@ -112,6 +111,11 @@ def read_text(text: str) -> Found:
         elif columns and (_WITHIN.search(line) or (number == len(lines) and _begins_row(words))):
             found.cut.append(number)
     return found
+
+
+def bare_lines(text: str) -> list[str]:
+    """Return the lines of a text without what launchers put before each."""
+    return [_LABEL.sub("", line) for line in text.splitlines()]
 
 
 def note_settings(found: Found, line: str, number: int = 0) -> None:

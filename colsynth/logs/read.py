@@ -15,7 +15,7 @@ from colsynth.errors import Diagnostic, InputError, Span
 from colsynth.logs import documents
 from colsynth.logs.contradictions import contradictions
 from colsynth.logs.log import TESTS, Log, Pinned, Row, Wire
-from colsynth.logs.nccl_tests import Found, read_text
+from colsynth.logs.nccl_tests import Found, bare_lines, read_text
 from colsynth.reading import FileKind, as_utf8, parse_json, read_whole
 from colsynth.text import listed
 from colsynth.units import plural
@@ -66,7 +66,7 @@ def read_log(path: Path, pinned: Pinned | None = None) -> Log:
             return replace(log, tool="nvbandwidth", wires=_wires(found, path))
         return _collected(log, found, pinned or Pinned(), path)
     if "nvbandwidth" in text[:4096] or "memcpy CE GPU(row) <- GPU(column)" in text:
-        wires = tuple(documents.read_copy_text(text.splitlines()))
+        wires = tuple(documents.read_copy_text(bare_lines(text)))
         return replace(log, tool="nvbandwidth", wires=_wires(wires, path))
     if _PERFTEST.search(text) or "t_typical[usec]" in text:
         return _of_perftest(log, text, path)
@@ -90,7 +90,7 @@ def _of_perftest(log: Log, text: str, path: Path) -> Log:
     unit = _PERFTEST.search(text)
     rows = [
         [float(word) for word in words]
-        for line in text.splitlines()
+        for line in bare_lines(text)
         if len(words := line.split()) >= 4 and all(map(_PLAIN.fullmatch, words))
     ]
     rows = [row for row in rows if min(row[3], row[min(4, len(row) - 1)]) > 0]

@@ -59,12 +59,14 @@ def test_an_old_table_under_the_labels_of_srun():
     ],
 )
 def test_labels_of_launchers_do_not_count(tmp_path, label):
-    bare, labelled = tmp_path / "bare", tmp_path / "labelled"
-    lines = (CORPUS / "new_layout.txt").read_text().splitlines()
-    bare.write_text("\n".join(lines))
-    labelled.write_text("\n".join(label + line for line in lines))
-    one, other = read_log(bare), read_log(labelled)
-    assert (one.rows, one.devices, one.pinned) == (other.rows, other.devices, other.pinned)
+    for name in ("new_layout.txt", "nvbandwidth.txt", "ib_write_bw.txt", "ib_send_lat.txt"):
+        bare, labelled = tmp_path / "bare", tmp_path / "labelled"
+        lines = (CORPUS / name).read_text().splitlines()
+        bare.write_text("\n".join(lines))
+        labelled.write_text("\n".join(label + line for line in lines))
+        one, other = read_log(bare), read_log(labelled)
+        assert (one.rows, one.devices, one.pinned) == (other.rows, other.devices, other.pinned)
+        assert (one.tool, one.wires) == (other.tool, other.wires)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
