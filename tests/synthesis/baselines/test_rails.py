@@ -58,7 +58,7 @@ def test_threadblocks_with_peers_may_add_up_as_well(runtime, boxes, collective):
 
 def test_shared_sums_gain_where_pairs_have_too_few_pieces():
     """A threadblock of a pair sends the shards of all boxes before it receives."""
-    problem, asked = problem_of(4, 8, "reduce-scatter"), {"size": 1 << 20, "several": False}
+    problem, asked = problem_of(4, 4, "reduce-scatter"), {"size": 1 << 20, "several": False}
     plain = api.compile(problem, "msccl", algorithm="rails", **asked)
     passes = plain.pipeline.replace("build-rails", "build-rails{strategy=shared}")
     passes = passes.replace("strategy=paired", "strategy=shared")
@@ -117,8 +117,8 @@ def test_it_is_the_search_that_finds_it():
 def test_more_arrivals_than_a_runtime_adds_in_one_go_take_several_chains(boxes, collective):
     """A box of 18 GPUs has 17 for each sum; MSCCL adds 15."""
     problem = problem_of(boxes, 18, collective)
-    done = api.compile(problem, "msccl", algorithm="rails", level=0, protocol="LL", several=False)
-    assert done.verified
+    given = {"algorithm": "rails", "instances": 1, "level": 0, "protocol": "LL", "several": False}
+    assert api.compile(problem, "msccl", **given).verified
 
 
 def test_small_messages_among_many_gpus_are_added_up_at_once():
@@ -158,17 +158,17 @@ def test_no_sum_waits_for_what_another_channel_sends_on():
 def test_where_the_number_of_channels_is_open_one_that_fits_is_found(runtime, gpus, collective):
     """Two GPUs have threadblocks for more channels than there are, 13 for fewer."""
     problem = problem_of(1, gpus, collective)
-    done = api.compile(problem, runtime, algorithm="rails", level=0, mode="in-place")
-    assert done.verified
+    given = {"algorithm": "rails", "level": 0, "mode": "in-place", "protocol": "LL"}
+    assert api.compile(problem, runtime, **given).verified
     if gpus == 13:
         with pytest.raises(LimitError, match="does not fit the threadblocks"):
-            api.compile(problem, runtime, algorithm="rails", level=0, instances=8)
+            api.compile(problem, runtime, **given, instances=8)
 
 
 @pytest.mark.parametrize(("runtime", "boxes"), [("msccl", 16), ("mscclpp@0.8", 17), ("rccl", 17)])
 def test_sums_of_many_boxes_are_added_in_one_chain(runtime, boxes):
     """A chain of its own for some of them would add to a sum that still travels."""
-    given = {"algorithm": "rails", "level": 0, "mode": "in-place"}
+    given = {"algorithm": "rails", "instances": 1, "level": 0, "mode": "in-place"}
     assert api.compile(problem_of(boxes, 2), runtime, **given).verified
 
 
