@@ -70,7 +70,8 @@ def test_other_refusals_keep_their_own_advice():
 
 @pytest.mark.parametrize("options", [{}, {"size": 1 << 20}, {"level": 0}, {"algorithm": "tree"}])
 def test_a_broadcast_over_a_network_has_another_protocol_than_simple_by_default(options):
-    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "broadcast")
+    machine = api.load_topology("gb200-nvl72", nodes=2, settings={"gpus": "4"})
+    problem = api.make_problem(machine, "broadcast")
     assert api.compile(problem, "msccl", **options).artefacts[0].program.header.protocol != "Simple"
 
 

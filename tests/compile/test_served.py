@@ -3,6 +3,7 @@
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from math import log
 from random import Random
 
@@ -23,7 +24,7 @@ COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall", "broadcas
 RUNTIMES = ("msccl", "msccl-executor", "rccl", "torch")
 SIZES = (None, 1 << 18, 1 << 22, 1 << 26)
 _RANDOM = Random(7)
-CASES = [tuple(map(_RANDOM.choice, (MACHINES, COLLECTIVES, RUNTIMES, SIZES))) for _ in range(8)]
+CASES = [tuple(map(_RANDOM.choice, (MACHINES, COLLECTIVES, RUNTIMES, SIZES))) for _ in range(7)]
 
 
 def problem_of(machine, boxes, collective):
@@ -86,6 +87,7 @@ def test_a_file_serves_sizes_at_which_the_library_is_not_faster(machine, collect
             assert won < 1e-3
 
 
+@cache
 def compiled(runtime="msccl", **options):
     return api.compile(problem_of("dgx-a100", 1, "allreduce"), runtime, several=False, **options)
 

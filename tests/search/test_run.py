@@ -143,7 +143,7 @@ def test_all_effort_is_possible_where_programs_have_no_threadblocks():
 
 def test_the_fewest_trees_get_a_search_of_their_own():
     """Choices that suit the six trees of a DGX-1 lead its two-tree forests to slower programs."""
-    case = case_of("dgx-1v", 1, "reduce-scatter", "rccl")
+    case = case_of("dgx-1v", 1, "reduce-scatter", "rccl", (2**27,))
     tried = {m.plan.option("trees"): m for m in reversed(found(case).ranking)}
     two = found(case, algorithm="forest", settings={"trees": "2"}).best
     assert tried["2"].seconds[0] <= two.seconds[0] * 1.0001
@@ -161,7 +161,7 @@ def test_grids_behind_a_big_switch_get_a_search_of_their_own():
     """A sweep that begins with all GPUs as neighbours does not get there, one without rivals."""
     topology = api.load_topology("gb200-nvl72", settings={"gpus": "18"})
     problem = api.make_problem(topology, "allgather")
-    size = usual_size(LARGE, problem.collective, 18)
+    size = usual_size(2**25, problem.collective, 18)
     alone, all_of_them = (
         api.compile(problem, "rccl", algorithm=name, size=size, several=False)
         for name in ("forest", None)
@@ -266,8 +266,8 @@ def test_the_highest_level_varies_choices_though_the_one_below_spent_its_budget(
 @pytest.mark.parametrize("runtime", ["msccl", "rccl"])
 def test_a_protocol_that_was_asked_for_is_the_only_one_that_must_serve(runtime):
     """With Simple, a broadcast would hang between boxes."""
-    problem = problem_of("dgx-a100", 2, "broadcast")
-    done = api.compile(problem, runtime, protocol="LL", level=1)
+    problem = problem_of("gb200-nvl72", 2, "broadcast")
+    done = api.compile(problem, runtime, protocol="LL", level=1, several=False)
     assert done.artefacts[0].program.header.protocol == "LL"
 
 

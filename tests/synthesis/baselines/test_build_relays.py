@@ -74,7 +74,8 @@ def test_between_boxes_shares_stay_on_rails(relayed):
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_the_default_of_small_messages_is_no_slower_than_trees_or_timed_schedules(collective):
-    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), collective)
+    machine = api.load_topology("gb200-nvl72", nodes=2, settings={"gpus": "4"})
+    problem = api.make_problem(machine, collective)
     for size in (1024, 1 << 16):
         mine, *others = (
             api.compile(problem, "msccl", algorithm=name, size=size, several=False)

@@ -72,14 +72,17 @@ def test_gpus_behind_a_missing_one_keep_to_their_rail():
     ],
 )
 def test_files_are_right(case, algorithm, runtime, collective):
-    """They are verified, and calls of a power of two bytes use those of an allreduce."""
+    """They are verified, and calls of a power of two bytes use those of an allreduce.
+
+    Every second machine has files for a size, and each machine for every second runtime.
+    """
     problem = api.make_problem(damaged(case), collective)
-    for size in (1 << 20, None):
-        options = {"level": 0, "size": size, "several": False}
-        done = api.compile(problem, runtime, algorithm=algorithm, **options)
-        assert done.verified
-        chunks = done.artefacts[0].program.header.chunks
-        assert collective != "allreduce" or chunks & (chunks - 1) == 0
+    turn = [*MACHINES].index(case) + ("msccl", "rccl", "torch").index(runtime)
+    options = {"level": 0, "size": 1 << 20 if turn % 2 else None, "several": False}
+    done = api.compile(problem, runtime, algorithm=algorithm, **options)
+    assert done.verified
+    chunks = done.artefacts[0].program.header.chunks
+    assert collective != "allreduce" or chunks & (chunks - 1) == 0
 
 
 @pytest.mark.parametrize("lost", [{"gpus": ["gpu0.3"]}, {"gpus": ["gpu0.3", "gpu0.4"]}])
