@@ -106,7 +106,8 @@ def test_gpus_on_no_rail_have_no_shard_of_an_allreduce(build):
 
 
 def test_the_search_finds_them():
-    problem = api.make_problem(damaged("a NIC"), "allreduce")
+    boxes = api.load_topology("gb200-nvl72", nodes=2, settings={"gpus": "4"})
+    problem = api.make_problem(api.damage(boxes, nics=["nic0.3"]).topology, "allreduce")
     assert api.compile(problem, "msccl", size=1 << 16, several=False).algorithm == "rails"
 
 
