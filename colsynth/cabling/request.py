@@ -11,6 +11,7 @@ from colsynth.cabling.figures import Figures
 from colsynth.cabling.finder import Finder, Progress
 from colsynth.cabling.ranking import Job, Ranking, rank
 from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
+from colsynth.units import plural
 
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")
 MOST_GPUS, MOST_PORTS = 4096, 64
@@ -147,7 +148,8 @@ def make_job(
     full = weights or (Fraction(1),) * len(sizes)
     advice = "give one weight above zero for each size, in ascending order"
     if len(full) != len(sizes):
-        raise _wrong(f"{len(weights)} weights for {len(sizes)} sizes", advice)
+        phrase = f"{plural(len(weights), 'weight')} for {plural(len(sizes), 'size')}"
+        raise _wrong(phrase, advice)
     if min(full) <= 0:
         raise _wrong(f"a weight is {min(full)}", advice)
     return Job(collective, sizes, full, bandwidth, latency)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 from colsynth.reading import SCHEDULE, read_whole
 
@@ -19,5 +20,5 @@ def read_file(path: Path) -> bytes:
     if path.is_dir():
         folder = path / "schedules" if (path / "manifest.json").exists() else path  # of tune
         suffix = ".json" if any(folder.glob("*.json")) else ".xml"
-        advice = f"name the files in it, such as {folder / f'*{suffix}'}"
+        advice = f"name the files in it, such as {quote(str(folder))}/*{suffix}"
     return read_whole(path, SCHEDULE, "CS502", advice)

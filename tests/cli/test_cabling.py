@@ -12,7 +12,7 @@ SEARCH = ["topology", "search", "--gpus", "16", "--tries", "0"]
     [
         (["--ports", "0"], "0 ports less 0 reserved leave 0"),
         (["--ports", "2", "--sizes", "1MB,2MB", "--weights", "1,0"], "a weight is 0"),
-        (["--ports", "2", "--sizes", "1MB,2MB", "--weights", "1"], "1 weights for 2 sizes"),
+        (["--ports", "2", "--sizes", "1MB,2MB", "--weights", "1"], "1 weight for 2 sizes"),
         (["--ports", "2", "-o", "a.yaml", "--cables", "./a.yaml"], "two options name this file"),
         (["--ports", "2", "--box", "ring:4"], "CS126]: --box ring:4: this topology has no boxes"),
         (["--ports", "2", "-o", "a.txt"], "CS219"),

@@ -10,8 +10,9 @@ import pytest
 from colsynth import api
 from colsynth.cli.codes import explanations
 from colsynth.cli.main import run
+from colsynth.errors import InputError
 from colsynth.execute.choose import choose
-from colsynth.runtimes.readers import readers
+from colsynth.runtimes.readers import only_reader, readers
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "xml"
 GOOD, BAD = str(CORPUS / "good-allreduce.xml"), str(CORPUS / "b04-race.xml")
@@ -136,13 +137,17 @@ def test_run_and_verify_agree_on_who_reads_a_file(documents):
         assert choose(data, name, None).profile.name in runtimes
     data = Path(GOOD).read_bytes()
     assert choose(data, GOOD, None).profile in readers(data)
-    assert choose(b"", "", None).refused == "it is empty"
+    for read in (choose, only_reader):
+        with pytest.raises(InputError, match=r"CS605.*it is empty"):
+            read(b"", "empty.xml", None)
 
 
 @pytest.mark.parametrize("command", ["verify", "env"])
 def test_a_folder_is_not_a_file(command, tmp_path, capsys):
-    assert run([command, str(tmp_path), "-r", "rccl"]) == 2
-    assert f"name the files in it, such as {tmp_path}/*.xml" in capsys.readouterr().err
+    folder = tmp_path / "for now"
+    folder.mkdir()
+    assert run([command, str(folder), "-r", "rccl"]) == 2
+    assert f"name the files in it, such as '{folder}'/*.xml" in capsys.readouterr().err
     (tmp_path / "plan.json").touch()
     assert run([command, str(tmp_path), "-r", "mscclpp"]) == 2
     assert f"name the files in it, such as {tmp_path}/*.json" in capsys.readouterr().err
