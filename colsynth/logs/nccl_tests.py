@@ -17,6 +17,7 @@ from colsynth.logs.log import TESTS, Device, Pinned, Row, Started, number_of
 _TYPE = re.compile(r"u?int\d+|half|float|double|bfloat16|f8e\dm\d|fp8_e\dm\d|u?char|int|float\d+")
 _WITHIN = re.compile(rf"\s[0-9]{{1,18}}\s+[0-9]{{1,18}}\s+(?:{_TYPE.pattern})\s")
 """The beginning of a row behind something else, such as a line of NCCL that was not ended."""
+_FAILURE = re.compile(r"\bTest (?:NCCL|CUDA) failure\b.*")
 _DEVICE = re.compile(
     r"\bRank\s+(\d{1,9})\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d{1,9})\s+\[[^]]*\]\s*(.*)"
 )
@@ -63,6 +64,8 @@ class Found:
     """Lines with a time that is no number above zero."""
     cut: list[int] = field(default_factory=list)
     """Lines with a row that is not complete."""
+    failure: str = ""
+    """What the run failed with, if it did."""
     twice: int = 0
     least_ranks: int = 1
     started: Started | None = None
@@ -106,6 +109,8 @@ def read_text(text: str) -> Found:
             rank = int(device[1])
             found.twice += rank in found.devices
             found.devices[rank] = Device(device[2], int(device[3]), device[4].strip(), number)
+        elif failure := _FAILURE.search(line):
+            found.failure = found.failure or f"{failure[0].strip()} (line {number})"
         elif _is_row(words):
             found.measured += _halves(found, words, columns, number)
         elif columns and (_WITHIN.search(line) or (number == len(lines) and _begins_row(words))):

@@ -134,12 +134,15 @@ def _wires(found: tuple[Wire, ...], path: Path) -> tuple[Wire, ...]:
 
 def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
     """Return the rows of nccl-tests that may be fitted, with what is known of the run."""
+    notes = [f"the run failed: {found.failure}"] if found.failure else []
     if not found.measured and not found.tables:
-        raise _unknown(path, "it has no table of nccl-tests, rccl-tests, nvbandwidth or perftest")
+        told = "it has no table of nccl-tests, rccl-tests, nvbandwidth or perftest"
+        raise _unknown(path, told, *notes)
     _require_one_run(found, path)
     wrong = sum(item.wrong for item in found.measured)
     right = [item.row for item in found.measured if not item.wrong and item.row.size > 0]
-    notes = [f"{plural(wrong, 'row')} with wrong results left out"] if wrong else []
+    if wrong:
+        notes.append(f"{plural(wrong, 'row')} with wrong results left out")
     if found.timeless:
         times = plural(len(found.timeless), "time")
         notes.append(f"{times} of zero, below zero or no number left out{_lines(found.timeless)}")
@@ -152,7 +155,7 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
         notes.append(f"{plural(early, 'size')} at the start left out as warm-up")
     if not rows:
         state = "right result" if found.measured else "row that can be read"
-        raise _unknown(path, f"its table has no {state}")
+        raise _unknown(path, f"its table has no {state}", *notes)
     ours = found.pinned()
     known = {name: getattr(given, name) or getattr(ours, name) for name in Pinned.__slots__}
     if known["collective"] is None:
@@ -226,7 +229,7 @@ def _guessed(found: Found, path: Path) -> str:
     raise InputError(Diagnostic("CS622", phrase, Span(str(path)), (note,), advice))
 
 
-def _unknown(path: Path, note: str) -> InputError:
+def _unknown(path: Path, *notes: str) -> InputError:
     phrase = "no measurements can be read from the file"
     advice = "give what nccl-tests, rccl-tests, nvbandwidth, ib_write_bw or ib_send_lat print"
-    return InputError(Diagnostic("CS620", phrase, Span(str(path)), (note,), advice))
+    return InputError(Diagnostic("CS620", phrase, Span(str(path)), notes, advice))

@@ -118,6 +118,25 @@ def test_no_row_vanishes_without_a_note(tmp_path, last, note, time):
     assert times(log).get(4096) == time
 
 
+FAILURE = "n1: Test NCCL failure common.cu:958 'unhandled system error / '"
+
+
+@pytest.mark.parametrize("before", ["", f"{HEADER}\n", f"{HEADER}\n{ROW}\n"])
+def test_a_run_that_failed_is_told(tmp_path, before):
+    """What it measured before counts; where that is nothing, this is why."""
+    path = tmp_path / "all_reduce.txt"
+    path.write_text(f"{before}{FAILURE}\n .. n1 pid 7: Test failure common.cu:1100\n")
+    line = before.count("\n") + 1
+    said = f"the run failed: {FAILURE.removeprefix('n1: ')} (line {line})"
+    if ROW in before:
+        log = read_log(path)
+        assert (log.notes, times(log)) == ((said,), {4096: 41})
+    else:
+        with pytest.raises(InputError) as refused:
+            read_log(path)
+        assert said in refused.value.diagnostic.notes
+
+
 START = "mpirun -np 2 -x NCCL_ALGO=Ring ./all_reduce_perf -b 8 -n 20 -g 1"
 LISTED = "".join(f"# Rank {rank} Pid 7 on n1 device {rank} [0x00] A100\n" for rank in (0, 1))
 
