@@ -78,7 +78,8 @@ def _places(function: FunctionType, around: tuple[FunctionType, ...] = ()) -> It
 def _given(function: FunctionType) -> Iterator[object]:
     """Yield the values that a function holds: its defaults, and those of the one around it."""
     yield from function.__defaults__ or ()
-    yield from (function.__kwdefaults__ or {}).items()
+    for item in (function.__kwdefaults__ or {}).items():
+        yield from item
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # not given yet
             yield cell.cell_contents

@@ -298,7 +298,7 @@ def test_a_pass_made_again_from_the_same_functions_is_the_same():
         def scale(number, again=None, *, by=factor):
             return scale(number, again) * by if again else number
 
-        return changed(run=lambda _, problem, call=scale: call(problem))
+        return changed(run=lambda _, problem, call=scale, *, also=scale: also(call(problem)))
 
     keys = []
     for factor in (1, 1, 2):
