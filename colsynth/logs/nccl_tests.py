@@ -99,8 +99,8 @@ def read_text(text: str) -> Found:
     found = Found()
     columns: tuple[str, ...] = ()
     lines = bare_lines(text)
-    for number, line in enumerate(lines, 1):
-        note_settings(found, line, number)
+    for number, (raw, line) in enumerate(zip(text.splitlines(), lines, strict=True), 1):
+        note_settings(found, raw, number)  # what looks like a label may name the test
         words = line.replace("#wrong", "wrong").replace("#", " ").split()
         if "time" in words and "algbw" in words:
             columns = tuple(words)

@@ -69,6 +69,17 @@ def test_labels_of_launchers_do_not_count(tmp_path, label):
         assert (one.tool, one.wires) == (other.tool, other.wires)
 
 
+@pytest.mark.parametrize(
+    "line", ["[all_reduce_perf] 2 nodes", "all_reduce_perf | 2 nodes", "all_reduce_perf: 2 nodes"]
+)
+def test_a_test_that_is_named_where_labels_stand_counts(tmp_path, line):
+    path = tmp_path / "log.txt"
+    path.write_text(f"{line}\n{HEADER}\n{ROW}\n")
+    log = read_log(path)
+    assert log.pinned.collective == "allreduce"
+    assert times(log) == {4096: 41}
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("name", ["new_layout.txt", "report.json", "ib_write_bw.txt"])
 def test_a_log_that_a_shell_of_windows_redirected_is_read(tmp_path, name, encoding):
