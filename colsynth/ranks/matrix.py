@@ -99,7 +99,7 @@ def read_matrices(paths: Sequence[Path], hosts: Sequence[str]) -> Network:
     Raises
     ------
     InputError
-        CS634: a file is no such matrix, or lacks a host.
+        CS634: a file is no such matrix, lacks a host, or has what another one has already.
     """
     found: dict[str, Floats] = {}
     for path in paths:
@@ -113,8 +113,8 @@ def read_matrices(paths: Sequence[Path], hosts: Sequence[str]) -> Network:
         if missing:
             raise _wrong(Span(str(path)), f"it lacks {listed(missing)}")
         order = [named.index(host) for host in hosts]
-        if again := found.keys() & parts.keys():
-            raise _wrong(Span(str(path)), f"another file has the {again.pop()} already")
+        if again := sorted(found.keys() & parts.keys()):
+            raise _wrong(Span(str(path)), f"another file has the {listed(again)} already")
         found |= {what: part[np.ix_(order, order)] for what, part in parts.items()}
     return network_of(found.get("latency"), found.get("bandwidth"))
 

@@ -304,6 +304,13 @@ def test_what_two_files_tell_of_the_same_is_refused(tmp_path):
     with pytest.raises(InputError, match="another file has the latency already") as refusal:
         read_matrices([path, other], ["n1", "n2"])
     assert str(refusal.value.diagnostic.span) == str(other)
+    both = tmp_path / "both.json"
+    rows = [[1, 5], [5, 1]]
+    both.write_text(
+        json.dumps({"hosts": ["n1", "n2"], "latency_us": rows, "bandwidth_gb_per_s": rows})
+    )
+    with pytest.raises(InputError, match="has the bandwidth, latency already"):
+        read_matrices([both, both], ["n1", "n2"])
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
