@@ -176,7 +176,8 @@ def _show(bundle: Bundle, output: Path) -> None:
     if bundle.files:
         console.print(f"{plural(len(bundle.files), 'file')} after {evaluated}, all verified")
     else:
-        console.print(f"no file after {evaluated}: nothing that was tried beats the library")
+        why = "; ".join(dict.fromkeys(left.reason for left in bundle.left_to_library))
+        console.print(f"no file after {evaluated}: {why}", soft_wrap=True)
     console.print(f"use: . {shlex.quote(str(output / 'env.sh'))}", soft_wrap=True)
 
 
