@@ -25,7 +25,7 @@ from colsynth.cli.places import check_plot
 from colsynth.cli.progress import progress
 from colsynth.cli.sizes import read_sizes
 from colsynth.runtimes.selection import ELEMENT_BYTES
-from colsynth.units import format_bandwidth, format_size, gb_per_s, plural
+from colsynth.units import format_bandwidth, format_most, format_size, gb_per_s, plural
 from colsynth.writing import write_files
 
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ def _unselected(found: Comparison) -> Iterator[str]:
     most = case.profile.default_max_bytes
     beyond = [most is not None and size > most for size in case.sizes]
     rows = list(zip(*found.unselected.values(), strict=True))
-    if any(beyond):
-        yield f"not selected: {case.runtime} uses files for messages up to {most} bytes"
+    if most is not None and any(beyond):
+        yield f"not selected: {case.runtime} uses files for messages {format_most(most)}"
     if any(any(row) and not far for row, far in zip(rows, beyond, strict=True)):
         text = f"not selected: {case.runtime} uses none of its files for such a message, since"
         yield f"{text} their chunks do not divide its {ELEMENT_BYTES}-byte elements"

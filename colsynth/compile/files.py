@@ -133,7 +133,7 @@ def _require_served(program: Program, target: Target) -> None:
     least = -(-max(law.min_bytes, 1) // law.multiple) * law.multiple
     if law.max_bytes is not None and least > law.max_bytes:
         span = f"from {format_size(law.min_bytes)}, {format_most(law.max_bytes)}"
-        phrase = f"no message {span} uses the file"
+        phrase = f"no size of the range can use the file: {span}"
         notes = (f"its chunks need multiples of {plural(law.multiple, 'byte')}",)
         advice = "change --min-bytes or --max-bytes"
         raise InputError(Diagnostic("CS212", phrase, notes=notes, help=advice))

@@ -28,6 +28,7 @@ from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.limits import first_exceeded
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
+from colsynth.units import format_most, format_size
 
 LEAST_UNIT = 1 << 10
 """Fewest bytes of an iteration."""
@@ -91,14 +92,15 @@ def fitted_to(program: ThreadblockProgram, target: Target) -> ThreadblockProgram
     found = fitted(program)
     least, most = found.header.min_bytes, found.header.max_bytes
     if target.max_bytes is not None and target.max_bytes < least:
-        phrase = f"--max-bytes {target.max_bytes}: the plan does not serve such small messages"
-        note = (
-            f"it serves {least} bytes or more; others may serve less, but none less than {ALIGNED}"
-        )
+        asked, lowest = format_size(target.max_bytes), format_size(ALIGNED)
+        phrase = f"--max-bytes {asked}: the plan does not serve such small messages"
+        note = f"it serves {format_size(least)} or more"
+        note += f"; others may serve less, but none less than {lowest}"
         raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help="give a larger one"))
     if most is not None and (most < least or most < (target.max_bytes or 0)):
-        phrase = f"messages of {max(least, target.max_bytes or 0)} bytes do not fit the plan"
-        note = f"with {target.protocol} it serves messages up to {most} bytes"
+        asked = format_size(max(least, target.max_bytes or 0))
+        phrase = f"messages of {asked} do not fit the plan"
+        note = f"with {target.protocol} it serves messages {format_most(most)}"
         advice = "give a smaller --max-bytes, or use --protocol Simple"
         raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help=advice))
     return found

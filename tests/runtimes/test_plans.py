@@ -242,7 +242,7 @@ def test_what_is_known_of_a_plan_before_it_is_written(pairs, algorithm, options)
 def test_what_no_plan_can_do_is_refused():
     with pytest.raises(LimitError, match="with packets is not safe"):
         compiled(MESH, "broadcast", root=0, protocol="LL")
-    with pytest.raises(LimitError, match="do not fit the plan"):
+    with pytest.raises(LimitError, match="messages of 1 GiB do not fit the plan"):
         compiled(MESH, "allreduce", protocol="LL", max_bytes=1 << 30)
     program = compiled(MESH, "allgather").artefacts[0].program
     both = replace(program, header=replace(program.header, out_of_place=True))
