@@ -108,7 +108,7 @@ def read_stream(stream: BinaryIO, kind: FileKind, name: str) -> bytes:
 
 
 def as_utf8(data: bytes) -> bytes:
-    """Return a text as UTF-8 without a mark in front; some shells and tables write others."""
+    """Return a text as UTF-8 without a mark in front; shells of Windows write UTF-16 and marks."""
     if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return data.decode("utf-16", "replace").encode("utf-8", "replace")
     return data.removeprefix(codecs.BOM_UTF8)

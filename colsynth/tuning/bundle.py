@@ -185,7 +185,7 @@ def _library(case: Case, found: tuple[Measured, ...], means: Means) -> tuple[Mea
     """Return what the library does by itself: its algorithms, on the runtime that has them."""
     own = library_algorithms(case.profile, case.problem.collective)
     if case.profile.library is not None and own:
-        quiet = replace(means, budget=_LIBRARY, progress=None)  # a little behind the end
+        quiet = replace(means, budget=_LIBRARY, progress=None)  # short, after all others
         explored = find_each(library_case(case), own, quiet)
         found = explored.measured
     return tuple(m for m in found if m.plan.algorithm in own)

@@ -35,7 +35,8 @@ class Comparison:
     left_out : dict
         Why algorithms gave no program.
     unselected : dict
-        By algorithm, at which sizes it has files, of which a call would use none.
+        By algorithm, at which sizes a call would use none of its files. Files are not looked for
+        at a size that the runtime uses none for.
     spent : tuple of bool
         For every size, whether the budget ended the search.
     untried : tuple of str
