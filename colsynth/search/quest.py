@@ -159,7 +159,9 @@ class Quest:
         searcher.try_all(others)
         searcher.vary_protocol({plan.algorithm for row in others for plan in row})
         if not searcher.is_near():
-            searcher.try_all(self.wish.variants_of(searcher.found.values(), searcher.objective))
+            found, objective = searcher.found.values(), searcher.objective
+            least = searcher.floors[objective.main].protocol
+            searcher.try_all(self.wish.variants_of(found, objective, least))
 
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""

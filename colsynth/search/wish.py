@@ -104,20 +104,22 @@ class Wish:
         return tuple(self.start(algorithm, **values) for values in open_)
 
     def variants_of(
-        self, found: Iterable[Measured], objective: Objective
+        self, found: Iterable[Measured], objective: Objective, protocol: str
     ) -> list[tuple[Plan, ...]]:
         """Return the variants of all algorithms with a plan that was not too slow to simulate.
 
-        Each has the protocol of the best plan of its algorithm.
+        Each has the protocol of the best plan of its algorithm, and the one that was given: what
+        the pipeline as it stands does with protocols says little of its variants.
         """
         plans: dict[str, list[Measured]] = {}
         for measured in found:
             if measured.seconds[objective.main] is not None:
                 plans.setdefault(measured.plan.algorithm, []).append(measured)
         return [
-            (replace(variant, protocol=best.plan.protocol),)
+            (replace(variant, protocol=one),)
             for name, own in plans.items()
             if (best := objective.best(own)) is not None
+            for one in dict.fromkeys((best.plan.protocol, protocol))
             for variant in self.variants(name)
         ]
 

@@ -320,3 +320,17 @@ def test_sizes_that_no_file_serves_do_not_decide():
     (ours,), (theirs,) = (x.summary()["predicted"] for x in (done, forest))
     assert ours["size_bytes"] == theirs["size_bytes"] == 2**20
     assert ours["algbw_gb_per_s"] >= theirs["algbw_gb_per_s"]
+
+
+def test_variants_are_tried_with_the_protocol_of_the_floor_too():
+    """Rails as they stand are faster by LL128, but not where their sums are shared."""
+    machine = api.load_topology("gb200-nvl72", settings={"gpus": "12"})
+    problem, size = api.make_problem(machine, "reduce-scatter"), 3 << 22
+    passes = ALGORITHMS["rails"].replace("paired", "shared")
+    passes = passes.replace("build-rails", "build-rails{strategy=shared}")
+    given = {"size": size, "several": False}
+    (mine,), (shared,) = (
+        api.compile(problem, "msccl", **options, **given).predicted
+        for options in ({}, {"passes": passes, "level": 0, "protocol": "Simple"})
+    )
+    assert mine.seconds <= shared.seconds * (1 + 1e-9)
