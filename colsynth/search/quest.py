@@ -160,8 +160,8 @@ class Quest:
         searcher.vary_protocol({plan.algorithm for row in others for plan in row})
         if not searcher.is_near():
             found, objective = searcher.found.values(), searcher.objective
-            least = searcher.floors[objective.main].protocol
-            searcher.try_all(self.wish.variants_of(found, objective, least))
+            least = {searcher.floors[objective.main].protocol}.intersection(searcher.protocols)
+            searcher.try_all(self.wish.variants_of(found, objective, *least))
 
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""

@@ -104,12 +104,12 @@ class Wish:
         return tuple(self.start(algorithm, **values) for values in open_)
 
     def variants_of(
-        self, found: Iterable[Measured], objective: Objective, protocol: str
+        self, found: Iterable[Measured], objective: Objective, *protocols: str
     ) -> list[tuple[Plan, ...]]:
         """Return the variants of all algorithms with a plan that was not too slow to simulate.
 
-        Each has the protocol of the best plan of its algorithm, and the one that was given: what
-        the pipeline as it stands does with protocols says little of its variants.
+        Each has the protocol of the best plan of its algorithm, and once more those given here:
+        what the pipeline as it stands does with protocols says little of its variants.
         """
         plans: dict[str, list[Measured]] = {}
         for measured in found:
@@ -119,7 +119,7 @@ class Wish:
             (replace(variant, protocol=one),)
             for name, own in plans.items()
             if (best := objective.best(own)) is not None
-            for one in dict.fromkeys((best.plan.protocol, protocol))
+            for one in dict.fromkeys((best.plan.protocol, *protocols))
             for variant in self.variants(name)
         ]
 

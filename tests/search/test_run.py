@@ -323,7 +323,10 @@ def test_sizes_that_no_file_serves_do_not_decide():
 
 
 def test_variants_are_tried_with_the_protocol_of_the_floor_too():
-    """Rails as they stand are faster by LL128, but not where their sums are shared."""
+    """Rails as they stand are faster by LL128, but not where their sums are shared.
+
+    Only with the protocol that was asked for, if one was.
+    """
     machine = api.load_topology("gb200-nvl72", settings={"gpus": "12"})
     problem, size = api.make_problem(machine, "reduce-scatter"), 3 << 22
     passes = ALGORITHMS["rails"].replace("paired", "shared")
@@ -334,3 +337,5 @@ def test_variants_are_tried_with_the_protocol_of_the_floor_too():
         for options in ({}, {"passes": passes, "level": 0, "protocol": "Simple"})
     )
     assert mine.seconds <= shared.seconds * (1 + 1e-9)
+    asked = api.compile(problem, "msccl", protocol="LL128", **given)
+    assert asked.summary()["protocol"] == "LL128"
