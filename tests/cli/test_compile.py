@@ -113,7 +113,9 @@ def test_a_plan_that_no_message_of_its_range_would_use_is_refused(least, tmp_pat
     path = tmp_path / "a.json"
     case = ["compile", "ring:5", "-c", "allgather", "-r", "mscclpp", "-a", "ring", "-O0"]
     assert run([*case, "--min-bytes", *least, "-o", str(path)]) == 2
-    assert capsys.readouterr().err.startswith("error[CS212]: no message from")
+    assert capsys.readouterr().err.startswith(
+        "error[CS212]: no size of the range can use the file: from"
+    )
     assert not path.exists()
 
 
