@@ -98,9 +98,10 @@ def read_text(text: str) -> Found:
     """Return what the text of a run says."""
     found = Found()
     columns: tuple[str, ...] = ()
-    lines = bare_lines(text)
-    for number, (raw, line) in enumerate(zip(text.splitlines(), lines, strict=True), 1):
+    lines = text.splitlines()
+    for number, raw in enumerate(lines, 1):
         note_settings(found, raw, number)  # what looks like a label may name the test
+        line = _bare(raw)
         words = line.replace("#wrong", "wrong").replace("#", " ").split()
         if "time" in words and "algbw" in words:
             columns = tuple(words)
@@ -120,7 +121,11 @@ def read_text(text: str) -> Found:
 
 def bare_lines(text: str) -> list[str]:
     """Return the lines of a text without what launchers put before each."""
-    return [_LABEL.sub("", line) for line in text.splitlines()]
+    return [_bare(line) for line in text.splitlines()]
+
+
+def _bare(line: str) -> str:
+    return _LABEL.sub("", line)
 
 
 def note_settings(found: Found, line: str, number: int = 0) -> None:
