@@ -5,13 +5,11 @@ from __future__ import annotations
 from colsynth.runtimes.plans.form import Block, Plan, PlanGpu, operations
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.rules import Findings
-from colsynth.verify.plans.lists import SWITCH_TYPE, TYPES, chunks_in, switch_groups
-from colsynth.verify.plans.operations import Operations
+from colsynth.verify.plans.lists import BUFFERS, SWITCH_TYPE, TYPES, chunks_in, switch_groups
+from colsynth.verify.plans.operations import Operations, lint_limit
 from colsynth.verify.plans.pipelines import lint_pipeline
 from colsynth.verify.plans.ranges import lint_header, lint_pairs, lint_range
 from colsynth.verify.plans.switches import lint_group_pairs, lint_groups
-
-_BUFFERS = ("i", "o", "s")
 
 
 def lint_plan(plan: Plan, profile: Profile, findings: Findings) -> bool:
@@ -51,7 +49,7 @@ class _Gpu:
                 self._add("P02", f"semaphore {number} begins at {semaphore.init_value}")
         if not gpu.threadblocks:
             self._add("P02", "a GPU without threadblocks cannot be launched")
-        for what in _BUFFERS:
+        for what in BUFFERS:
             count = chunks_in(gpu, what) or 0
             self._limit(f"chunks of buffer {what}", count, self.profile.max_offset + 1)
         self._channels()
@@ -73,7 +71,7 @@ class _Gpu:
         self._limit("port channels", len(self.ends["port"]), self.profile.plans["port_channels"])
 
     def _remote(self, owner: int, kind: str, types: tuple[str, ...]) -> None:
-        if not 0 <= owner < len(self.plan.gpus) or kind not in _BUFFERS:
+        if not 0 <= owner < len(self.plan.gpus) or kind not in BUFFERS:
             self._add("P05", f"there is no buffer {kind!r} of rank {owner}")
         if not set(types) <= set(TYPES):
             self._add("P05", f"a remote buffer is reached over {', '.join(types)}")
@@ -106,8 +104,7 @@ class _Gpu:
         return {**known, SWITCH_TYPE: len(switch_groups(self.gpu))}
 
     def _limit(self, what: str, found: int, most: int | None) -> None:
-        if most is not None and found > most:
-            self._add("P03", f"{what}: {found}, but there can be {most}")
+        lint_limit(self.findings, what, found, most, self.rank)
 
     def _add(self, rule: str, text: str, block: int | None = None) -> None:
         self.findings.add(rule, text, self.rank, block)

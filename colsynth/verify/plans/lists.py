@@ -8,6 +8,7 @@ from colsynth.runtimes.plans.form import Block, Op, Plan, PlanGpu, RankGroup
 
 TYPES = ("memory", "port")
 SWITCH_TYPE = "switch"
+BUFFERS = ("i", "o", "s")
 
 
 def every_op(plan: Plan) -> Iterator[Op]:

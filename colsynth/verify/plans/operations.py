@@ -192,9 +192,16 @@ class Operations:
     def limit(self, what: str, found: int, name: str, step: int | None = None) -> None:
         """Check a number against a limit of the runtime (P03)."""
         most = self.profile.plans[name]
-        if most is not None and found > most:
-            self.add("P03", f"{what}: {found}, but there can be {most}", step)
+        lint_limit(self.findings, what, found, most, self.rank, self.place, step)
 
     def add(self, rule: str, text: str, step: int | None = None) -> None:
         """Report a rule that the threadblock, or an operation of it, breaks."""
         self.findings.add(rule, text, self.rank, self.place, step)
+
+
+def lint_limit(
+    findings: Findings, what: str, found: int, most: int | None, *where: int | None
+) -> None:
+    """Check a number against a limit, if any (P03); `where` are rank, threadblock and step."""
+    if most is not None and found > most:
+        findings.add("P03", f"{what}: {found}, but there can be {most}", *where)

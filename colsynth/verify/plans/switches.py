@@ -6,9 +6,7 @@ from collections import Counter
 
 from colsynth.runtimes.plans.form import Block, Op, Plan, PlanGpu
 from colsynth.runtimes.rules import Findings
-from colsynth.verify.plans.lists import block_lists, chunks_in, switch_groups
-
-_BUFFERS = ("i", "o", "s")
+from colsynth.verify.plans.lists import BUFFERS, block_lists, chunks_in, switch_groups
 
 
 def lint_groups(plan: Plan, gpu: PlanGpu, rank: int, findings: Findings) -> None:
@@ -16,7 +14,7 @@ def lint_groups(plan: Plan, gpu: PlanGpu, rank: int, findings: Findings) -> None
     for kind, group in switch_groups(gpu):
         ranks = group.ranks
         known = all(0 <= one < len(plan.gpus) for one in ranks)
-        if kind not in _BUFFERS or not known or group.size != len(ranks):
+        if kind not in BUFFERS or not known or group.size != len(ranks):
             text = f"a switch channel joins buffer {kind!r} of ranks {list(ranks)}"
             findings.add("P05", f"{text}, given as {group.size}", rank)
         elif rank not in ranks or len(set(ranks)) < len(ranks):
