@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from colsynth.jobs import beside
+from colsynth.jobs import process_copy
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 
@@ -14,8 +14,8 @@ settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seeded"))
 
-IS_POSSIBLE = beside.is_possible
-beside.is_possible = lambda: False  # all cores have tests to run
+IS_POSSIBLE = process_copy.is_possible
+process_copy.is_possible = lambda: False  # all cores have tests to run
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -41,7 +41,7 @@ def threads():
 @pytest.fixture
 def copies(monkeypatch):
     """Let this process copy itself, as the command line does."""
-    monkeypatch.setattr(beside, "is_possible", IS_POSSIBLE)
+    monkeypatch.setattr(process_copy, "is_possible", IS_POSSIBLE)
 
 
 def pytest_collection_modifyitems(items):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from colsynth.jobs.journal import Journal
 from colsynth.jobs.workers import Workers
+
+if TYPE_CHECKING:
+    from colsynth.search.sharing import Sharing
 
 Progress = Callable[[str, int, int], None]
 
@@ -65,7 +69,9 @@ class Means:
         Called with (what, evaluations done, largest number of evaluations). That is 0 where only
         the work is limited, since nobody knows then how many there will be.
     beside : bool
-        Whether this process may copy itself, to measure ahead what may be needed.
+        Whether this process may copy itself.
+    sharing : Sharing, optional
+        A copy of this process that measures, too; `workers` do nothing then.
     """
 
     budget: int | None = None
@@ -73,6 +79,7 @@ class Means:
     journal: Journal | None = None
     progress: Progress | None = None
     beside: bool = False
+    sharing: Sharing | None = None
 
     def within(self, before: int, budget: int | None) -> Means:
         """Return those of a search inside one that has made so many evaluations before."""

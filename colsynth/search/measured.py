@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from math import isfinite
+from dataclasses import asdict, dataclass, replace
+from math import inf, isfinite
 from typing import Any
 
 from colsynth.model import Direction, Forest, Program, RoundProgram, ThreadblockProgram
@@ -34,6 +34,8 @@ class Measured:
     crowded : bool
         Whether some GPUs may not hold all its threadblocks at a time, so that it hangs there
         (`Profile.usable_threadblocks`, rule T08).
+    least : float
+        Seconds that the program certainly takes at the size of the search's `Limit`.
     """
 
     plan: Plan
@@ -43,6 +45,7 @@ class Measured:
     exact: tuple[bool, ...] = ()
     shape: Shape | None = None
     crowded: bool = False
+    least: float = 0.0
 
     @property
     def served(self) -> tuple[float | None, ...]:
@@ -84,6 +87,33 @@ class Measured:
         if not len(found.usable) == len(found.exact) == sizes or bool(sizes) != bool(found.shape):
             raise ValueError("figures are missing")
         return cls(plan, **{name: getattr(found, name) for name in _Entry.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The time beyond which a program is not simulated.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the message.
+    seconds : float
+    """
+
+    size: int
+    seconds: float = inf
+
+    def holds(self, measured: Measured) -> bool:
+        """Whether a result has times, unless it has no need of them within this limit."""
+        known = any(measured.seconds) or measured.refusal is not None
+        return known or measured.least > self.seconds
+
+    def judged(self, measured: Measured) -> Measured:
+        """Return a result as it is where this limit was known, without times beyond it."""
+        if measured.least <= self.seconds:
+            return measured
+        nothing = (None,) * len(measured.seconds)
+        return replace(measured, seconds=nothing, usable=(), exact=())
 
 
 @dataclass(frozen=True, slots=True)

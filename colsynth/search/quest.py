@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from colsynth.bounds.runtime import Optimum, runtime_bounds
-from colsynth.jobs.beside import Beside
 from colsynth.model.problem import PHASES
 from colsynth.pipeline.registry import ALGORITHMS
-from colsynth.search.ahead import Seen, learn, seen_by
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
@@ -29,11 +28,13 @@ from colsynth.search.levels import (
     varied,
 )
 from colsynth.search.means import Means
+from colsynth.search.measured import Measured
 from colsynth.search.neighbours import Alternatives
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.rivals import rivals
 from colsynth.search.searcher import Searcher
+from colsynth.search.sharing import Sharing
 from colsynth.search.timed import needless, with_chunks
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
@@ -173,12 +174,9 @@ class Quest:
         if level.sweep:
             if searcher.best(TIMED) is not None:
                 searcher.try_all([(plan,) for plan in self.wish.starts(TIMED)])
-            wanted = anything and searcher.means.beside and not searcher.is_near()
-            with Beside(self._ahead, wanted=wanted) as ahead:
-                self.sweep(ahead, anything=anything)
-                if anything and not searcher.is_near():
-                    self._try_rivals(ahead)
-                elif anything and is_fabric(self._case.problem):
+            with self._shared(wanted=anything and not searcher.is_near()):
+                self.sweep(anything=anything)
+                if anything and (not searcher.is_near() or is_fabric(self._case.problem)):
                     self._try_rivals()
         if level.everything and anything:
             searcher.most_evaluations = searcher.means.budget
@@ -190,28 +188,39 @@ class Quest:
                 self._compare_all(searcher.most_evaluations - searcher.evaluations)
             searcher.climb()
 
-    def _ahead(self) -> Iterator[Seen]:
-        """Yield what `sweep`, then `_try_rivals` will need: the work of a copy of this process."""
-        searcher = self.searcher
-        searcher.means = replace(searcher.means, progress=None, beside=False)
-        yield seen_by(searcher, self._try_others)
-        if searcher.most_evaluations is None:
-            yield seen_by(searcher, self._try_rivals)
+    @contextmanager
+    def _shared(self, *, wanted: bool) -> Iterator[None]:
+        """Have a copy of this process share the work of the block, if that is allowed."""
+        searcher, before = self.searcher, self.searcher.means
+        if not (wanted and before.beside):
+            yield
+            return
+        parts = searcher.workshop, searcher.objective, searcher.best()
+        sharing = Sharing(*parts, self._in_other_order)
+        searcher.means = replace(before, beside=False, sharing=sharing)
+        with sharing:
+            yield
+        searcher.means = before
 
-    def _try_rivals(self, ahead: Beside[Seen] | None = None) -> None:
+    def _in_other_order(self) -> None:
+        """Do the work that `_shared` shares from its end: what the copy of this process does.
+
+        It begins with chains of steps that nobody can share, and goes on with other algorithms.
+        """
+        self.searcher.means = replace(self.searcher.means, progress=None)
+        self._try_others()
+        if self.searcher.most_evaluations is None:
+            self._try_rivals()
+        self.sweep(anything=True)
+
+    def _try_rivals(self) -> None:
         """Search among other trees and timed schedules, each for itself.
 
         Choices that suit many trees mislead few.
         """
         searcher = self.searcher
-        chunked = with_chunks(searcher, self.wish, self.optimum)
-        if chunked and ahead is not None:
-            learn(searcher, ahead.result())
-            ahead = None
-        searcher.try_all(chunked)
+        searcher.try_all(with_chunks(searcher, self.wish, self.optimum))
         starts = tuple(rivals(searcher, self.wish, self.starts, free_roots=self.free_roots))
-        if starts and ahead is not None:
-            learn(searcher, ahead.result())
         for start in starts:
             budget = searcher.most_evaluations
             left = None if budget is None else budget - searcher.evaluations
@@ -225,10 +234,15 @@ class Quest:
             )
             other.most_work = searcher.most_work
             other.try_all([start.plans])
-            found, best = other.best(), searcher.best()
+            found, best = other.best(), self._best_known()
             if found and (best is None or searcher.ratio(found, best) <= start.within):
                 Quest(self.wish, other, free_roots=False).sweep(anything=False)
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
+
+    def _best_known(self) -> Measured | None:
+        """Return the best result; a copy of this process looks at the other's results, too."""
+        best, sharing = self.searcher.best(), self.searcher.means.sharing
+        return best if sharing is None else sharing.best_known(best)
 
     def _compare_all(self, most: int) -> None:
         """Search as `find_each` does, as if nothing were known; what is new counts once.
@@ -277,7 +291,7 @@ class Quest:
             if rival and searcher.ratio(rival, searcher.best() or rival) <= self._case.close:
                 searcher.sweep(names)
 
-    def sweep(self, ahead: Beside[Seen] | None = None, *, anything: bool) -> None:
+    def sweep(self, *, anything: bool) -> None:
         """Vary the first algorithm; try the others too if the best is far from the floor.
 
         The protocol of the floor comes first, since another may lead until trees carry segments:
@@ -289,7 +303,6 @@ class Quest:
         searcher.vary_protocol()
         searcher.sweep(varied(), later)
         if anything and searcher.best() is not None and not searcher.is_near():
-            learn(searcher, None if ahead is None else ahead.result())
             self._try_others()
             searcher.vary_protocol()
             but = needless(searcher.best(), searcher.workshop, self.optimum)

@@ -8,7 +8,7 @@ the clock, so equal inputs try equal plans with any number of processes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.selection import SMALL
 from colsynth.search.levels import CLOSE, NEAR, PROMISING, REPEATED, WORTH, swept
 from colsynth.search.means import Means
-from colsynth.search.measured import Measured
+from colsynth.search.measured import Limit, Measured
 from colsynth.search.neighbours import Alternatives, Neighbours
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -95,19 +95,19 @@ class Searcher:
         seconds, known = measured.seconds[at], bool(self.floors) and measured.exact[at]
         return seconds / self.floors[at].seconds if seconds and known else float("inf")
 
-    def limits(self) -> dict[int, float]:
-        """Return the seconds, by size, beyond which a plan need not be simulated.
+    def limit(self) -> Limit:
+        """Return the time, at the main size, beyond which a plan need not be simulated.
 
         It would not be varied further (`PROMISING`), nor be the best: other sizes weigh too little.
         Where calls do not use the file of the best plan, a slow one that serves them is better.
         """
-        best = self.best()
+        best, place = self.best(), self.objective.main
+        size = self.workshop.case.sizes[place]
         score = None if best is None else self.objective.score(best)
-        if best is None or score is None or score[0] > 0 or self.shows_all:
-            return {}
-        place = self.objective.main
-        seconds = best.seconds[place]
-        return {} if seconds is None else {self.workshop.case.sizes[place]: PROMISING * seconds}
+        seconds = None if best is None else best.seconds[place]
+        if score is None or score[0] > 0 or self.shows_all or seconds is None:
+            return Limit(size)
+        return Limit(size, PROMISING * seconds)
 
     def may_win(self, least: float) -> bool:
         """Whether a program that takes so many seconds at every size, or more, may be the best."""
@@ -145,11 +145,13 @@ class Searcher:
         journal = self.means.journal
         self._tell(len(fresh) - len(waiting), measured)
         best = self.best()
-        measure = partial(self.workshop.measure, limits=self.limits())
-        for found in self.means.workers.run(measure, [x for x in waiting if x]):
-            measured[found[0].plan] = found
+        limit = self.limit()
+        for found in self._measured([x for x in waiting if x], limit):
+            measured[found[0].plan] = [limit.judged(m) for m in found]
             if self.objective.best(m for m in (best, found[-1]) if m is not None) == found[-1]:
                 best = found[-1]
+                if self.means.sharing is not None:
+                    self.means.sharing.adopt(best)
                 self.workshop.pin(best.plan)
             if journal is not None:
                 for m in found:
@@ -160,6 +162,12 @@ class Searcher:
             rest = item[len(known) :]
             more = [] if _ends(known) or not rest else measured[rest[0]]
             self.take([*known, *more])
+
+    def _measured(self, rows: Sequence[Alternatives], limit: Limit) -> Iterator[list[Measured]]:
+        """Yield for every row the results of its plans up to the first that gives a program."""
+        if self.means.sharing is not None:
+            return self.means.sharing.run(rows, limit)
+        return self.means.workers.run(partial(self.workshop.measure, limit=limit), rows)
 
     def take(self, row: Sequence[Measured]) -> None:
         """Keep measurements, whose programs count as work, equal ones once."""

@@ -33,8 +33,9 @@ def needless(
     """
     if best is None or optimum is None:
         return ()
-    timed = [x for x in workshop.made_of(best.plan) if isinstance(x, TimedSchedule)]
-    return LATE if timed and timed[0].link_rate >= optimum else ()
+    if not any(issubclass(item.gives, TimedSchedule) for item in best.plan.pipeline.passes):
+        return ()
+    return LATE if workshop.schedule(best.plan).link_rate >= optimum else ()
 
 
 def with_chunks(searcher: Searcher, wish: Wish, optimum: Fraction | None) -> list[Alternatives]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
 from colsynth.errors import ColsynthError
@@ -24,13 +23,15 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes.selection import TakenSizes, taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
-from colsynth.search.measured import Measured, shape_of
+from colsynth.search.measured import Limit, Measured, shape_of
 from colsynth.search.plan import Plan
 
 _KEPT = 600_000
 """Largest number of transfers and steps in kept values, but the pinned ones: about 200 MB."""
 
 Value = Any
+_Pass = tuple[str, Any]
+"""A pass behind the protocol, where it may see it."""
 _Step = tuple[str, int, Any]
 """A pass on a value: protocol, where the pass may see it; number of the value; pass."""
 
@@ -68,20 +69,35 @@ class Workshop:
         (_, schedule), (_, program) = self._made(plan)
         return schedule, program
 
+    def schedule(self, plan: Plan) -> Value:
+        """Return the schedule of a plan; raise what its passes raise."""
+        steps = _steps(plan)
+        return self._after(plan, steps[: _begun(steps)])[1]
+
     def pin(self, plan: Plan) -> None:
         """Keep the program of a plan until that of another one is pinned."""
         self._pinned = self._numbers_of(plan)[-1]
 
     def made_of(self, plan: Plan) -> tuple[Value, ...]:
-        """Return what the passes of a plan gave, as far as it is kept without a gap."""
-        kept = takewhile(self._kept.__contains__, self._numbers_of(plan)[1:])
-        return tuple(self._kept[number][1] for number in kept)
+        """Return what each pass of a plan gave: only schedule and program, where they are kept.
+
+        Programs of chunks are as soon made again as sent to another process.
+        """
+        steps, numbers = _steps(plan), self._numbers_of(plan)
+        wanted = {_begun(steps), len(steps)}
+        kept = (self._kept.get(number, (0, None))[1] for number in numbers[1:])
+        sent = (not isinstance(value, ChunkProgram) and value for value in kept)
+        return tuple((at in wanted and value) or None for at, value in enumerate(sent, 1))
 
     def adopt(self, measured: Measured, values: Sequence[Value]) -> None:
-        """Keep a result and what the first passes of its plan gave in a copy of this process."""
+        """Keep a result and what `made_of` returned for its plan in a copy of this process."""
         number, numbers = 0, [0]
         for (protocol, item), value in zip(_steps(measured.plan), values, strict=False):
-            number, _ = self._keep((protocol, number, item), value)
+            step = protocol, number, item
+            if value is None:
+                number = self._numbers.setdefault(step, len(self._numbers) + 1)
+            else:
+                number, _ = self._keep(step, value)
             numbers.append(number)
         begun = _begun(_steps(measured.plan))
         if len(numbers) > len(measured.plan.pipeline.passes):
@@ -89,20 +105,18 @@ class Workshop:
 
     def _made(self, plan: Plan) -> tuple[tuple[int, Value], tuple[int, Program]]:
         """Return the schedule and the program of a plan, each behind its number."""
-        steps, numbers = _steps(plan), self._numbers_of(plan)
-        kept = [place for place, number in enumerate(numbers) if number in self._kept]
-        begun = _begun(steps)
-        place = kept[-1]
-        if begun < place and begun not in kept:
-            place = max(i for i in kept if i < begun)
+        steps = _steps(plan)
+        return self._after(plan, steps[: _begun(steps)]), self._after(plan, steps)
+
+    def _after(self, plan: Plan, steps: Sequence[_Pass]) -> tuple[int, Value]:
+        """Return what the first passes of a plan give, behind its number."""
+        numbers = self._numbers_of(plan)[: len(steps) + 1]
+        place = max(place for place, number in enumerate(numbers) if number in self._kept)
         number, value = self._recall(numbers[place])
-        schedule = self._recall(numbers[min(begun, place)])
         for at, (protocol, item) in enumerate(steps[place:], place + 1):
             made = Pipeline((item,), at).run(value, self._target(plan.protocol), self.clock)
             number, value = self._keep((protocol, number, item), made)
-            if at == begun:
-                schedule = number, value
-        return schedule, (number, value)
+        return number, value
 
     def _numbers_of(self, plan: Plan) -> list[int]:
         """Return the numbers of the problem and of a plan's values, as far as they were made."""
@@ -147,9 +161,7 @@ class Workshop:
                 return number
         return None
 
-    def measure(
-        self, plans: Sequence[Plan], limits: Mapping[int, float] | None = None
-    ) -> list[Measured]:
+    def measure(self, plans: Sequence[Plan], limit: Limit | None = None) -> list[Measured]:
         """Return the results of plans, in order, up to the first that gives a program.
 
         A defect of colsynth in one plan counts as a refusal of that plan, so that the others
@@ -158,19 +170,19 @@ class Workshop:
         Parameters
         ----------
         plans : sequence of Plan
-        limits : mapping, optional
-            Seconds by size. A program that certainly takes longer has no times.
+        limit : Limit, optional
+            A program that certainly takes longer has no times.
         """
         found = []
         for plan in plans:
             with gc_paused():  # each pass would be followed by a collection, 2 % in all
-                found.append(self._measured(plan, limits))
+                found.append(self._measured(plan, limit))
             if found[-1].refusal is None:
                 break
         return found
 
-    def _measured(self, plan: Plan, limits: Mapping[int, float] | None) -> Measured:
-        from colsynth.simulate import simulate
+    def _measured(self, plan: Plan, limit: Limit | None) -> Measured:
+        from colsynth.simulate import prepare
 
         case = self.case
         nothing = (None,) * len(case.sizes)
@@ -184,15 +196,17 @@ class Workshop:
             if same in self._results:
                 return replace(self._results[same], plan=plan)
             with self.clock.measure("simulate"):
-                topology, model = case.problem.topology, case.model
-                points = simulate(program, topology, case.profile, tried, model, limits)
+                ready = prepare(program, case.problem.topology, case.profile, case.model)
+                least = 0.0 if limit is None else ready.least(limit.size)
+                is_slow = limit is not None and least > limit.seconds
+                points = () if is_slow else ready.points(tried)
         except ColsynthError as fault:
             told = fault.diagnostic
             return Measured(plan, nothing, f"{told.code}: {told.phrase}")
         shape = shape_of(schedule, program)
         crowded = shape.threadblocks > case.profile.usable_threadblocks
-        if not points:
-            return Measured(plan, nothing, shape=shape, crowded=crowded)
+        if is_slow:
+            return Measured(plan, nothing, shape=shape, crowded=crowded, least=least)
         seconds = {point.size_bytes: float(point.seconds) for point in points}
         law = taken_sizes(program.header, case.profile)
         found = Measured(
@@ -202,6 +216,7 @@ class Workshop:
             exact=tuple(law.takes(size) for size in case.sizes),
             shape=shape,
             crowded=crowded,
+            least=least,
         )
         self._results[same] = found
         return found
@@ -215,7 +230,7 @@ def is_usable(size: int, law: TakenSizes) -> bool:
     return law.takes(law.usual(2 * size - 1))
 
 
-def _steps(plan: Plan) -> list[tuple[str, Any]]:
+def _steps(plan: Plan) -> list[_Pass]:
     """Return the passes of a plan, each behind the protocol, where the pass may see it."""
     shared, steps = True, []
     for item in plan.pipeline.passes:
@@ -224,7 +239,7 @@ def _steps(plan: Plan) -> list[tuple[str, Any]]:
     return steps
 
 
-def _begun(steps: Sequence[tuple[str, Any]]) -> int:
+def _begun(steps: Sequence[_Pass]) -> int:
     """Return how many passes lead to the schedule of a program."""
     return max((place for place, step in enumerate(steps, 1) if _begins(step[1])), default=0)
 

@@ -5,16 +5,18 @@ them slice by slice; `break_down` and `timeline` say more about a trace.
 """
 
 from colsynth.simulate.points import Point, Simulation, bus_factor
-from colsynth.simulate.simulate import simulate
+from colsynth.simulate.simulate import Prepared, prepare, simulate
 from colsynth.simulate.source import Source, find_runtime, find_runtimes, read_source
 
 __all__ = [
     "Point",
+    "Prepared",
     "Simulation",
     "Source",
     "bus_factor",
     "find_runtime",
     "find_runtimes",
+    "prepare",
     "read_source",
     "simulate",
 ]

@@ -17,5 +17,5 @@ def test_an_algorithm_of_ours_that_hangs_says_nothing_of_the_library(monkeypatch
     def hangs(*_):
         raise VerificationError(Diagnostic("CS603", "the program does not finish"))
 
-    monkeypatch.setattr(simulate, "simulate", hangs)
+    monkeypatch.setattr(simulate, "prepare", hangs)
     assert library("ring:4").fastest(1 << 20) is None

@@ -17,7 +17,7 @@ from colsynth.runtimes.choice import Choice
 from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.levels import HEAVY, LAST, OWN, SWEEP
 from colsynth.search.means import Means
-from colsynth.search.measured import Measured
+from colsynth.search.measured import Limit, Measured
 from colsynth.search.objective import CROWDED, Objective
 from colsynth.search.plan import Plan
 from colsynth.search.run import find_each
@@ -286,13 +286,13 @@ def test_slow_plans_are_left_out_only_where_the_best_serves_all_sizes():
     """A plan that takes longer but serves every call is better than one that does not."""
     found = case(sizes=(1024, 2**20))
     searcher = Searcher(Workshop(found), Objective((0.05, 0.95)), Means(), ("Simple",))
-    assert searcher.limits() == {}
+    assert searcher.limit() == Limit(2**20)
     fast = Measured(FOREST, (1.0, 1.0), exact=(True, True))
     searcher.take([fast])
-    assert searcher.limits() == {2**20: 4.0}
+    assert searcher.limit() == Limit(2**20, 4.0)
     searcher = Searcher(Workshop(found), Objective((0.05, 0.95)), Means(), ("Simple",))
     searcher.take([replace(fast, exact=(True, False))])
-    assert searcher.limits() == {}
+    assert searcher.limit() == Limit(2**20)
 
 
 def test_plans_that_need_no_simulation_are_not_varied_where_they_get_one():

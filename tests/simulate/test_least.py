@@ -16,7 +16,7 @@ from colsynth.search.means import Means
 from colsynth.search.objective import Objective
 from colsynth.search.run import find_each, find_plan
 from colsynth.search.wish import Wish
-from colsynth.simulate import simulate
+from colsynth.simulate import prepare, simulate
 from colsynth.simulate.least import least_seconds
 from colsynth.simulate.machine import build
 from tests.simulate.programs import random_program, random_topology
@@ -58,9 +58,8 @@ def test_it_is_close_where_links_carry_all():
     (point,) = simulate(program, topology, runtime, [2**30])
     least = least_seconds(build(program, topology, default_model(runtime)), runtime, 2**30)
     assert least > 0.75 * point.seconds
-    size, most = 2**30, least * 0.99
-    assert simulate(program, topology, runtime, [1000, size], None, {size: most}) == ()
-    assert len(simulate(program, topology, runtime, [1000, size], None, {size: least * 1.01})) == 2
+    ready = prepare(program, topology, runtime)
+    assert (ready.least(2**30), ready.points([2**30])) == (least, (point,))
 
 
 def test_a_search_leaves_out_what_is_far_slower_but_a_comparison_shows_it():

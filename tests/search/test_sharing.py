@@ -1,0 +1,131 @@
+"""A search that a copy of the process shares finds what it finds alone, whoever is faster."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from colsynth import api
+from colsynth.search import run
+from colsynth.search.case import Case
+from colsynth.search.means import Means
+from colsynth.search.measured import Limit, Measured
+from colsynth.search.objective import Objective
+from colsynth.search.searcher import Searcher
+from colsynth.search.sharing import Sharing
+from colsynth.search.wish import Wish
+from colsynth.search.workshop import Workshop
+
+pytestmark = [
+    pytest.mark.usefixtures("copies"),
+    pytest.mark.skipif(sys.platform != "linux", reason="processes copy themselves here"),
+]
+SIZE = 2**20
+FOREST, RING, PAIRS = (Wish().start(name) for name in ("forest", "ring", "allpairs2"))
+
+
+def case(machine="mesh:2x3", collective="allreduce", runtime="msccl", size=SIZE):
+    problem = api.make_problem(api.load_topology(machine), collective)
+    return Case(problem, runtime, (size,))
+
+
+def tried(case, monkeypatch, *, beside, seed=None):
+    """Return all that a search tries.
+
+    With a seed, each measurement waits for a random time, and the copy simulates all or nothing.
+    """
+    measure, limit_of, here = Workshop.measure, Searcher.limit, os.getpid()
+
+    def late(workshop, plans, limit=None):
+        time.sleep(random.Random(f"{seed} {os.getpid()} {plans}").random() ** 4 / 20)
+        return measure(workshop, plans, limit)
+
+    def limit(searcher):
+        own = limit_of(searcher)
+        return own if os.getpid() == here else Limit(own.size, inf if seed % 2 else 0.0)
+
+    def all_of(searcher, _):
+        return list(searcher.found.values()), searcher.evaluations, searcher.work
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "found_by", all_of)
+        if seed is not None:
+            patch.setattr(Workshop, "measure", late)
+            patch.setattr(Searcher, "limit", limit)
+        return run.find_plan(case, Objective(), Wish(), Means(beside=beside))
+
+
+@pytest.mark.parametrize(
+    ("machine", "collective", "runtime", "size"),
+    [
+        ("mesh:2x2", "allreduce", "msccl", 2**24),
+        ("clique:4", "reduce-scatter", "mscclpp", 2**20),
+        ("ring:5", "allgather", "rccl", 2**24),
+    ],
+)
+def test_who_is_faster_changes_nothing(machine, collective, runtime, size, monkeypatch):
+    """All results are the same in the same order, those without times too."""
+    cases = case(machine, collective, runtime, size)
+    alone = tried(cases, monkeypatch, beside=False)
+    assert any(m.shape is not None and not any(m.seconds) for m in alone[0])
+    for seed in range(3):
+        assert tried(cases, monkeypatch, beside=True, seed=seed) == alone
+
+
+def test_a_plan_is_measured_once_and_its_program_comes_along(monkeypatch):
+    """Of the copy's results, the best of both processes brings its program."""
+    shop = Workshop(case())
+    rows = [(FOREST,), (PAIRS,)]
+
+    def work():
+        list(sharing.run(rows, Limit(SIZE)))
+
+    sharing = Sharing(shop, Objective(), None, work)
+    with sharing:
+        alone = Workshop(case())
+        known = {m.plan: m for plan in (FOREST, PAIRS) for m in alone.measure((plan,), Limit(SIZE))}
+        while len(list(sharing._shared.results())) < 2:
+            sharing._shared.wait()
+        monkeypatch.setattr(Workshop, "measure", None)  # nothing is measured here
+        told = {row[0].plan: row[0] for row in sharing.run(rows, Limit(SIZE))}
+        assert told == known
+        best = Objective().best(told.values())
+        sharing.adopt(best)
+        program = shop._kept[shop._numbers_of(best.plan)[-1]][1]
+        assert program == alone.make(best.plan)[1]
+        assert shop.make(best.plan) == alone.make(best.plan)
+
+
+def test_a_result_without_times_is_taken_only_where_none_are_needed():
+    slow = Measured(RING, (None,), shape=object(), least=2.0)
+    fast = replace(slow, seconds=(3.0,), usable=(True,), exact=(True,))
+    refused = Measured(RING, (None,), "CS402: too many")
+    assert [Limit(SIZE, 1.0).holds(m) for m in (slow, fast, refused)] == [True, True, True]
+    assert [Limit(SIZE, 2.0).holds(m) for m in (slow, fast, refused)] == [False, True, True]
+    assert [Limit(SIZE, 1.0).judged(m) for m in (slow, fast)] == [slow, slow]
+    assert [Limit(SIZE, 2.0).judged(m) for m in (slow, fast)] == [slow, fast]
+
+
+def test_what_waits_here_is_measured_by_the_copy_first(monkeypatch):
+    shop = Workshop(case())
+    measure = Workshop.measure
+    others = [(replace(PAIRS, protocol=protocol),) for protocol in ("Simple", "LL")]
+
+    def work():
+        list(sharing.run(others, Limit(SIZE)))
+
+    def late(workshop, plans, limit=None):
+        time.sleep(0.2)
+        return measure(workshop, plans, limit)
+
+    monkeypatch.setattr(Workshop, "measure", late)
+    sharing = Sharing(shop, Objective(), None, work)
+    with sharing:
+        list(sharing.run([(FOREST,), (RING,)], Limit(SIZE)))
+        assert RING in {told[0].plan for told in sharing._shared.results()}
