@@ -155,11 +155,13 @@ class Shared(Generic[Key, Result, Wish]):
         self._read()
         return self._begun == key
 
-    def wait(self) -> None:
-        """Wait until the other process tells something, or ends."""
-        if self._other is not None and not self._other.wait():
-            self._read()
-            self._begun = None
+    def wait(self) -> bool:
+        """Wait until the other process tells something, or ends; return whether it goes on."""
+        if self._other is not None and self._other.wait():
+            return True
+        self._read()
+        self._begun = None
+        return False
 
     def _read(self) -> None:
         """Read what the other process has told."""

@@ -171,43 +171,45 @@ class Quest:
         searcher.most_evaluations = searcher.means.budget  # not what the level below had left
         searcher.most_work = level.work * self._case.problem.topology.size * (1 + several)
         anything = self.wish.algorithm is None
-        if level.sweep:
-            if searcher.best(TIMED) is not None:
-                searcher.try_all([(plan,) for plan in self.wish.starts(TIMED)])
-            with self._shared(wanted=anything and not searcher.is_near()):
+        if level.sweep and searcher.best(TIMED) is not None:
+            searcher.try_all([(plan,) for plan in self.wish.starts(TIMED)])
+        with self._shared(level, wanted=anything and not searcher.is_near()):
+            if level.sweep:
                 self.sweep(anything=anything)
                 if anything and (not searcher.is_near() or is_fabric(self._case.problem)):
                     self._try_rivals()
-        if level.everything and anything:
-            searcher.most_evaluations = searcher.means.budget
-            try_exact(searcher, self.wish)
-        if level.evaluations:
-            limits = searcher.means.budget, searcher.evaluations + level.evaluations
-            searcher.most_evaluations = min(limit for limit in limits if limit is not None)
             if level.everything and anything:
-                self._compare_all(searcher.most_evaluations - searcher.evaluations)
-            searcher.climb()
+                searcher.most_evaluations = searcher.means.budget
+                try_exact(searcher, self.wish)
+            if level.evaluations:
+                limits = searcher.means.budget, searcher.evaluations + level.evaluations
+                searcher.most_evaluations = min(limit for limit in limits if limit is not None)
+                if level.everything and anything:
+                    self._compare_all(searcher.most_evaluations - searcher.evaluations)
+                searcher.climb()
 
     @contextmanager
-    def _shared(self, *, wanted: bool) -> Iterator[None]:
+    def _shared(self, level: Level, *, wanted: bool) -> Iterator[None]:
         """Have a copy of this process share the work of the block, if that is allowed."""
         searcher, before = self.searcher, self.searcher.means
-        if not (wanted and before.beside):
+        if not before.beside or not (wanted or level.evaluations):
             yield
             return
-        parts = searcher.workshop, searcher.objective, searcher.best()
-        sharing = Sharing(*parts, self._in_other_order)
+
+        def work() -> None:
+            searcher.means = replace(searcher.means, progress=None)
+            if level.sweep and wanted:
+                self._in_other_order()
+            sharing.serve()
+
+        sharing = Sharing(searcher.workshop, searcher.objective, searcher.best(), work)
         searcher.means = replace(before, beside=False, sharing=sharing)
         with sharing:
             yield
         searcher.means = before
 
     def _in_other_order(self) -> None:
-        """Do the work that `_shared` shares from its end: what the copy of this process does.
-
-        It begins with chains of steps that nobody can share, and goes on with other algorithms.
-        """
-        self.searcher.means = replace(self.searcher.means, progress=None)
+        """Do the work of `improve` that may be needed in another order, beside its first part."""
         self._try_others()
         if self.searcher.most_evaluations is None:
             self._try_rivals()

@@ -91,6 +91,12 @@ class Sharing:
         known = (own, *(told[0] for told in self._shared.results()))
         return self._objective.best(m for m in known if m is not None)
 
+    def serve(self) -> None:
+        """Measure what the other process has waiting, until it has no more use for this copy."""
+        self._help()
+        while self._shared.wait():
+            self._help()
+
     def _help(self) -> None:
         """Measure what the other process has waiting."""
         while (wish := self._shared.wished()) is not None:

@@ -35,7 +35,7 @@ def case(machine="mesh:2x3", collective="allreduce", runtime="msccl", size=SIZE)
     return Case(problem, runtime, (size,))
 
 
-def tried(case, monkeypatch, *, beside, seed=None):
+def tried(case, monkeypatch, *, beside, level=1, seed=None):
     """Return all that a search tries.
 
     With a seed, each measurement waits for a random time, and the copy simulates all or nothing.
@@ -58,7 +58,7 @@ def tried(case, monkeypatch, *, beside, seed=None):
         if seed is not None:
             patch.setattr(Workshop, "measure", late)
             patch.setattr(Searcher, "limit", limit)
-        return run.find_plan(case, Objective(), Wish(), Means(beside=beside))
+        return run.find_plan(case, Objective(), Wish(level=level), Means(beside=beside))
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,12 @@ def test_who_is_faster_changes_nothing(machine, collective, runtime, size, monke
     assert any(m.shape is not None and not any(m.seconds) for m in alone[0])
     for seed in range(3):
         assert tried(cases, monkeypatch, beside=True, seed=seed) == alone
+
+
+def test_nor_does_it_at_higher_levels(monkeypatch):
+    ring = case("ring:4", "allgather")
+    alone = tried(ring, monkeypatch, beside=False, level=2)
+    assert tried(ring, monkeypatch, beside=True, level=2, seed=1) == alone
 
 
 def test_a_plan_is_measured_once_and_its_program_comes_along(monkeypatch):
