@@ -2,7 +2,8 @@
 
 Every case runs in a process of its own, so that its peak memory is its own. Kernels
 are compiled before the first case; ``start`` is loading Python and the packages, and
-the first use of the compiled kernels, in ``bound``, loads numba.
+the first use of the compiled kernels, in ``bound``, loads numba. ``total`` is one process alone,
+and ``shell`` what ``colsynth compile`` takes, which shares the work with a second one.
 Pass names of presets to run those alone, and ``--json FILE`` to keep the figures.
 """
 
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.bench.harness import in_process_of_its_own, peak_mebibytes, show
+from tests.bench.harness import from_shell, in_process_of_its_own, peak_mebibytes, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -88,6 +89,7 @@ def run(preset: str, boxes: int, collective: str) -> dict[str, Any]:
     return {
         "case": [preset, boxes, collective],
         **in_process_of_its_own("tests.bench.bench", ["--one", *case]),
+        "shell": from_shell([preset, "--nodes", str(boxes), "-c", collective, "-r", RUNTIME]),
     }
 
 
@@ -97,7 +99,8 @@ def table_of(results: list[dict[str, Any]]) -> Table:
 
     table = Table(title=f"{RUNTIME}, one in-place file; seconds, MiB, GB/s", title_justify="left")
     table.add_column("case", no_wrap=True)
-    for name in ("GPUs", "start", *COLUMNS, "total", "peak", "trees", "algbw", "bound", "gap"):
+    figures_of = ("GPUs", "start", *COLUMNS, "total", "shell", "peak", "trees", "algbw", "bound")
+    for name in (*figures_of, "gap"):
         table.add_column(name, justify="right", no_wrap=True)
     for figures in results:
         table.add_row(*row(figures))
@@ -113,7 +116,8 @@ def row(figures: dict[str, Any]) -> list[str]:
     start = figures["wall"] - sum(seconds.values())
     cells = [f"{preset} x{boxes} {collective}", str(figures.get("ranks", "")), f"{start:.2f}"]
     cells += [f"{seconds[stage]:.3f}" for stage in COLUMNS]
-    cells += [f"{figures['wall']:.2f}", f"{figures['peak_mib']:.0f}"]
+    cells += [f"{figures[name]:.2f}" for name in ("wall", "shell")]
+    cells += [f"{figures['peak_mib']:.0f}"]
     if "refused" in figures:
         return [*cells, "", "refused", f"{figures['bound_gb_per_s']:.3f}", ""]
     cells += [str(figures["trees_per_gpu"]), f"{figures['algbw_gb_per_s']:.3f}"]

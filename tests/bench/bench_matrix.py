@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.bench.harness import ROOT
+from tests.bench.harness import from_shell
 
 MACHINES = (
     *("dgx-a100", "dgx-h100", "dgx-b200", "mi300x", "mi250", "ndv2", "dgx2", "dgx-1v"),
@@ -59,20 +56,11 @@ def ratio(machine: str, boxes: int, collective: str, runtime: str, size: int) ->
     return f"{point.seconds / point.least.seconds:.2f} {done.summary()['algorithm']}"
 
 
-def from_shell(machine: str, boxes: int, collective: str, runtime: str) -> float:
-    """Return the least seconds of two runs of the command."""
+def shell_seconds(machine: str, boxes: int, collective: str, runtime: str) -> float:
+    """Return the seconds of the command."""
     preset, settings = parts(machine)
     given = [word for item in settings.items() for word in ("--set", "=".join(item))]
-    with TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "colsynth", "compile", preset, "--nodes", str(boxes)]
-        command += [*given, "-c", collective, "-r", runtime, "-o", f"{folder}/a.xml", "--force"]
-        return min(_seconds(command) for _ in range(2))
-
-
-def _seconds(command: Sequence[str]) -> float:
-    begun = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    return time.perf_counter() - begun
+    return from_shell([preset, "--nodes", str(boxes), *given, "-c", collective, "-r", runtime])
 
 
 def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -90,7 +78,7 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             size: row.get(size) or ratio(*case, parse_size(size)) for size in options.sizes
         }
         if options.shell:
-            cells["shell"] = row.get("shell") or f"{from_shell(*case):.1f}"
+            cells["shell"] = row.get("shell") or f"{shell_seconds(*case):.1f}"
         if options.output and not cells.items() <= row.items():
             with options.output.open("a") as file:
                 file.write(f"{json.dumps(row | cells)}\n")

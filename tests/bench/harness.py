@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from colsynth.pipeline.memory import peak_megabytes
@@ -52,6 +53,20 @@ def in_process_of_its_own(
         return {"failed": lines[-1], "wall": elapsed}
     figures: dict[str, Any] = json.loads(done.stdout)
     return {**figures, "wall": elapsed}
+
+
+def from_shell(words: Sequence[str]) -> float:
+    """Return the least seconds of two runs of ``colsynth compile`` with some words."""
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "colsynth", "compile", *words]
+        command += ["-o", f"{folder}/a.xml", "--force"]
+        return min(_seconds(command) for _ in range(2))
+
+
+def _seconds(command: Sequence[str]) -> float:
+    begun = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    return time.perf_counter() - begun
 
 
 def peak_mebibytes() -> float:
