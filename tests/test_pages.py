@@ -40,6 +40,25 @@ def test_readme_names_every_guide_page_and_stays_short():
     assert text.count("\n") <= 200
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(4))
+def test_the_numbers_that_matter_are_those_of_today(place):
+    """All but the seconds: no test looks at a clock."""
+    rows = re.findall(
+        r"^\| (\S+) x(\d) \| (.*) \|$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) == 4
+    machine, boxes, rest = rows[place]
+    gpus, collective, runtime, algorithm, *rates, _ = rest.split(" | ")
+    problem = api.make_problem(api.load_topology(machine, nodes=int(boxes)), collective)
+    done = api.compile(problem, runtime, several=False)
+    (large,) = (p for p in done.predicted if p.size_bytes == 2**30)
+    summary = done.summary()
+    found = summary["algbw_gb_per_s"], summary["bound_gb_per_s"], large.algbw / 1e9
+    assert [f"{rate:.1f}" for rate in found] == rates
+    assert (problem.topology.size, summary["algorithm"]) == (int(gpus), algorithm)
+
+
 def test_the_files_of_the_guide_load(tmp_path):
     clusters, (collective,) = blocks("topologies.md", "yaml"), blocks("timed.md", "yaml")
     assert len(clusters) > 1
