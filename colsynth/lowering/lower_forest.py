@@ -21,6 +21,8 @@ from colsynth.model import ChunkProgram, Direction, Forest, Ordering, Origin, Ph
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
+_RUN = r"(?:([1-9][0-9]{0,3})x)?([1-9][0-9]{0,4})"
+"""A size of segments, or how many of it."""
 _Move = tuple[int, int, int, int, bool, Sequence[int], Origin]
 """A transfer before its prerequisites are numbered: its first fields, in order."""
 
@@ -48,6 +50,7 @@ class LowerForest:
         in chunks per unit of its weight: ``"1-1-2"`` cuts a shard into four times as many chunks
         and sends a quarter, a quarter, a half. A GPU that passes data on begins when it has the
         first segment and ends soon after the last. Small segments shorten both, and cost steps.
+        ``"6x1-2"`` stands for six segments of 1 and one of 2.
         Where equal shares do not divide the message that the program is for, some roots have a
         chunk less in the largest segment (`uneven`), and ``"1"`` stands for several chunks.
     most : int
@@ -74,9 +77,7 @@ class LowerForest:
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 1)
         require_least("most", self.most, 0)
-        if not re.fullmatch(r"[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})*", self.segments):
-            phrase = f"segments {self.segments}: expected numbers of chunks from 1, joined by '-'"
-            raise InputError(Diagnostic("CS210", phrase, help="for example segments=1-1-2-4"))
+        object.__setattr__(self, "segments", _written_out(self.segments))
 
     def run(self, value: Forest, target: Target) -> ChunkProgram:
         """Return the transfers of a forest, phase by phase, level by level.
@@ -150,6 +151,16 @@ class LowerForest:
                     root: at + weight[root] * size - (part == largest and root in short)
                     for root, at in first.items()
                 }
+
+
+def _written_out(segments: str) -> str:
+    """Return sizes without runs such as ``6x1``, which answers of ``compile`` have (CS210)."""
+    parts = [re.fullmatch(_RUN, part) for part in segments.split("-")]
+    if not all(parts):
+        phrase = f"segments {segments}: expected numbers of chunks from 1, joined by '-'"
+        advice = "for example segments=1-1-2-4, or 2x1-2-4"
+        raise InputError(Diagnostic("CS210", phrase, help=advice))
+    return "-".join("-".join([part[2]] * int(part[1] or 1)) for part in parts if part)
 
 
 def _unspeakable(runtime: str) -> LimitError:

@@ -3,6 +3,7 @@
 import pytest
 
 from colsynth import api
+from colsynth.cli.compile_answer import _in_runs
 from colsynth.errors import InputError, LimitError
 from colsynth.lowering.coalesce_chunks import CoalesceChunks
 from colsynth.lowering.lower_forest import LowerForest
@@ -96,7 +97,14 @@ def test_segments_of_a_tree_hold_its_chunks_in_turn(lowered, collective):
         assert len(set.union(*segments.values())) == 8 * lengths[0]
 
 
-@pytest.mark.parametrize("segments", ["", "0", "1-0", "1,2", "1-", "-1", "x"])
+@pytest.mark.parametrize("segments", ["1", "7-6-5-5", "1-1-2-2-2-1-10-10"])
+def test_segments_may_be_given_as_compile_shows_them(segments):
+    shown = _in_runs(segments)
+    assert LowerForest(segments=shown) == LowerForest(segments=segments)
+    assert LowerForest(segments=shown).segments == segments
+
+
+@pytest.mark.parametrize("segments", ["", "0", "1-0", "1,2", "1-", "-1", "x", "0x1", "2x", "x2"])
 def test_segments_are_numbers_of_chunks(segments):
     with pytest.raises(InputError) as caught:
         LowerForest(segments=segments)
