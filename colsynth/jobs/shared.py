@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -66,7 +67,7 @@ class Shared(Generic[Key, Result, Wish]):
     def __enter__(self) -> Shared[Key, Result, Wish]:
         with suppress(OSError):  # too many files are open: this process then does all the work
             if process_copy.is_possible():
-                self._start(_Journal(), _Journal())
+                self._start(*_journals())
         return self
 
     def _start(self, own: _Journal, other: _Journal) -> None:
@@ -115,6 +116,11 @@ class Shared(Generic[Key, Result, Wish]):
         """Tell that this process begins the work of a key."""
         if self._own is not None:
             self._own.write(b"b", pickle.dumps(key, pickle.HIGHEST_PROTOCOL))
+
+    def leave(self) -> None:
+        """Tell that this process does not do what it has begun: the other one does."""
+        if self._own is not None:
+            self._own.write(b"b", pickle.dumps(None, pickle.HIGHEST_PROTOCOL))
 
     def give(self, key: Key, result: Result, value: Any = None) -> None:
         """Tell the result of a key; a larger value with it is read only where it is asked for."""
@@ -184,8 +190,12 @@ class _Journal:
     """
 
     def __init__(self) -> None:
-        self._memory = os.memfd_create("colsynth")
-        self._ears, self._bell = os.pipe()
+        self._memory = _memory()
+        try:
+            self._ears, self._bell = os.pipe()
+        except OSError:
+            os.close(self._memory)
+            raise
         os.set_blocking(self._bell, False)
         self._at = 0
 
@@ -235,3 +245,21 @@ class _Journal:
     def wait(self) -> bool:
         """Wait for the bell; return whether the writer is still there."""
         return bool(os.read(self._ears, 4096))
+
+
+def _journals() -> tuple[_Journal, _Journal]:
+    """Return a journal for each process; raise OSError, with no file left open, without both."""
+    with ExitStack() as opened:
+        own = _Journal()
+        opened.callback(own.close)
+        other = _Journal()
+        opened.pop_all()
+    return own, other
+
+
+def _memory() -> int:
+    """Return an empty file in memory; on disk where Python was built for an older C library."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("colsynth")
+    with TemporaryFile() as file:
+        return os.dup(file.fileno())

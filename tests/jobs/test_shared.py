@@ -58,6 +58,26 @@ def test_it_is_seen_what_the_other_process_is_at():
         assert not shared.is_begun("long")
 
 
+def test_what_a_process_leaves_is_not_begun():
+    def work(shared):
+        shared.begin("long")
+        shared.leave()
+        shared.wish(["left"])
+        sleep(600)
+
+    with Shared(work) as shared:
+        while shared.wished() is None:
+            shared.wait()
+        assert not shared.is_begun("long")
+
+
+def test_a_python_without_files_in_memory_shares_work_too(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create")  # those of conda, and older ones of uv
+    with Shared(lambda shared: shared.give("large", 1, value=bytes(10**6))) as shared:
+        assert until(shared, "large") == 1
+        assert shared.value("large") == bytes(10**6)
+
+
 @pytest.mark.parametrize("end", [lambda: os._exit(3), lambda: 1 / 0, lambda: None])
 def test_nobody_waits_for_a_process_that_has_ended(end, capfd):
     def work(shared):
@@ -138,6 +158,24 @@ def test_without_a_copy_there_are_no_results(failing, monkeypatch):
         shared.wait()
         assert shared.result("here") is shared.value("here") is shared.wished() is None
         assert not shared.is_begun("here")
+    assert open_files() == before
+
+
+@pytest.mark.parametrize("failing", ["memfd_create", "pipe"])
+def test_nothing_stays_open_where_the_second_file_is_one_too_many(failing, monkeypatch):
+    create, made = getattr(os, failing), []
+
+    def refuse(*names):
+        if made:
+            raise OSError("too many")
+        made.append(create(*names))
+        return made[0]
+
+    monkeypatch.setattr(os, failing, refuse)
+    before = open_files()
+    with Shared(lambda _: None) as shared:
+        assert made
+        assert not shared.wait()
     assert open_files() == before
 
 
