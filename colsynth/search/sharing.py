@@ -120,6 +120,7 @@ class Sharing:
             return self._mine[plan]
         self._shared.begin(plan)
         if self._shared.is_copy and self._shared.is_begun(plan):
+            self._shared.leave()  # or the other process, done with it, would wait for this one
             return None
         return self._own(plan, limit)
 

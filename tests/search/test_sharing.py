@@ -108,6 +108,30 @@ def test_a_plan_is_measured_once_and_its_program_comes_along(monkeypatch):
         assert shop.make(best.plan) == alone.make(best.plan)
 
 
+def test_a_plan_that_both_begin_is_left_to_the_first_process(monkeypatch):
+    """It does not wait for the copy there, should it ask for the plan again."""
+    measure = Workshop.measure
+
+    def work():
+        while not sharing._shared.is_begun(RING):
+            sharing._shared.wait()
+        assert sharing._result(RING, Limit(SIZE)) is None
+        sharing._shared.wish(["left"])
+        sharing.serve()
+
+    def late(workshop, plans, limit=None):
+        while sharing._shared.wished() is None:
+            sharing._shared.wait()
+        return measure(workshop, plans, limit)
+
+    monkeypatch.setattr(Workshop, "measure", late)
+    sharing = Sharing(Workshop(case()), Objective(), None, work)
+    with sharing:
+        once = list(sharing.run([(RING,)], Limit(SIZE)))
+        assert not sharing._shared.is_begun(RING)
+        assert list(sharing.run([(RING,)], Limit(SIZE))) == once
+
+
 def test_a_result_without_times_is_taken_only_where_none_are_needed():
     slow = Measured(RING, (None,), shape=object(), least=2.0)
     fast = replace(slow, seconds=(3.0,), usable=(True,), exact=(True,))
@@ -119,19 +143,21 @@ def test_a_result_without_times_is_taken_only_where_none_are_needed():
 
 
 def test_what_waits_here_is_measured_by_the_copy_first(monkeypatch):
-    shop = Workshop(case())
-    measure = Workshop.measure
+    measure, here = Workshop.measure, os.getpid()
     others = [(replace(PAIRS, protocol=protocol),) for protocol in ("Simple", "LL")]
 
     def work():
+        while not sharing._shared.is_begun(FOREST):
+            sharing._shared.wait()
         list(sharing.run(others, Limit(SIZE)))
 
     def late(workshop, plans, limit=None):
-        time.sleep(0.2)
+        while os.getpid() == here and not list(sharing._shared.results()):
+            assert sharing._shared.wait()
         return measure(workshop, plans, limit)
 
     monkeypatch.setattr(Workshop, "measure", late)
-    sharing = Sharing(shop, Objective(), None, work)
+    sharing = Sharing(Workshop(case()), Objective(), None, work)
     with sharing:
         list(sharing.run([(FOREST,), (RING,)], Limit(SIZE)))
-        assert RING in {told[0].plan for told in sharing._shared.results()}
+        assert next(sharing._shared.results())[0].plan == RING
