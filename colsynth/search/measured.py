@@ -104,9 +104,14 @@ class Limit:
     seconds: float = inf
 
     def holds(self, measured: Measured) -> bool:
-        """Whether a result has times, unless it has no need of them within this limit."""
-        known = any(measured.seconds) or measured.refusal is not None
-        return known or measured.least > self.seconds
+        """Whether a result is all that is asked for within this limit.
+
+        A program beyond it needs no times, and must not be refused because it hangs: it would not
+        have been simulated.
+        """
+        if measured.least > self.seconds:
+            return measured.refusal is None
+        return any(measured.seconds) or measured.refusal is not None
 
     def judged(self, measured: Measured) -> Measured:
         """Return a result as it is where this limit was known, without times beyond it."""

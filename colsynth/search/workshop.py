@@ -190,6 +190,7 @@ class Workshop:
         tried = [size for size, known in pairs if known]
         if not tried:
             return Measured(plan, nothing, f"{plan.protocol} is for smaller messages")
+        least = 0.0
         try:
             (first, schedule), (last, program) = self._made(plan)
             same = plan.protocol, first, last
@@ -197,12 +198,13 @@ class Workshop:
                 return replace(self._results[same], plan=plan)
             with self.clock.measure("simulate"):
                 ready = prepare(program, case.problem.topology, case.profile, case.model)
-                least = 0.0 if limit is None else ready.least(limit.size)
+                if limit is not None:
+                    least = ready.least(limit.size)
                 is_slow = limit is not None and least > limit.seconds
                 points = () if is_slow else ready.points(tried)
         except ColsynthError as fault:
             told = fault.diagnostic
-            return Measured(plan, nothing, f"{told.code}: {told.phrase}")
+            return Measured(plan, nothing, f"{told.code}: {told.phrase}", least=least)
         shape = shape_of(schedule, program)
         crowded = shape.threadblocks > case.profile.usable_threadblocks
         if is_slow:

@@ -67,7 +67,7 @@ def test_what_a_process_leaves_is_not_begun():
 
     with Shared(work) as shared:
         while shared.wished() is None:
-            shared.wait()
+            assert shared.wait()
         assert not shared.is_begun("long")
 
 

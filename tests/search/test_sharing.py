@@ -12,6 +12,7 @@ from math import inf
 import pytest
 
 from colsynth import api
+from colsynth.errors import Diagnostic, VerificationError
 from colsynth.search import run
 from colsynth.search.case import Case
 from colsynth.search.means import Means
@@ -21,6 +22,7 @@ from colsynth.search.searcher import Searcher
 from colsynth.search.sharing import Sharing
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
+from colsynth.simulate import Prepared
 
 pytestmark = [
     pytest.mark.usefixtures("copies"),
@@ -78,6 +80,23 @@ def test_who_is_faster_changes_nothing(machine, collective, runtime, size, monke
         assert tried(cases, monkeypatch, beside=True, seed=seed) == alone
 
 
+def test_nor_does_it_where_slow_programs_hang(monkeypatch):
+    """One that is too slow to be simulated here is not refused because it hangs in the copy."""
+    points, ring = Prepared.points, case("ring:4", "allgather", size=2**24)
+
+    def hang(prepared, sizes):
+        found = points(prepared, sizes)
+        if prepared.least(sizes[0]) > 1e-3:
+            raise VerificationError(Diagnostic("CS603", "the program does not finish"))
+        return found
+
+    monkeypatch.setattr(Prepared, "points", hang)
+    alone = tried(ring, monkeypatch, beside=False)
+    assert any(m.shape is not None and not any(m.seconds) for m in alone[0])
+    for seed in (1, 3):
+        assert tried(ring, monkeypatch, beside=True, seed=seed) == alone
+
+
 def test_nor_does_it_at_higher_levels(monkeypatch):
     ring = case("ring:4", "allgather")
     alone = tried(ring, monkeypatch, beside=False, level=2)
@@ -121,7 +140,7 @@ def test_a_plan_that_both_begin_is_left_to_the_first_process(monkeypatch):
 
     def late(workshop, plans, limit=None):
         while sharing._shared.wished() is None:
-            sharing._shared.wait()
+            assert sharing._shared.wait()
         return measure(workshop, plans, limit)
 
     monkeypatch.setattr(Workshop, "measure", late)
@@ -136,8 +155,10 @@ def test_a_result_without_times_is_taken_only_where_none_are_needed():
     slow = Measured(RING, (None,), shape=object(), least=2.0)
     fast = replace(slow, seconds=(3.0,), usable=(True,), exact=(True,))
     refused = Measured(RING, (None,), "CS402: too many")
-    assert [Limit(SIZE, 1.0).holds(m) for m in (slow, fast, refused)] == [True, True, True]
-    assert [Limit(SIZE, 2.0).holds(m) for m in (slow, fast, refused)] == [False, True, True]
+    hangs = replace(refused, least=2.0)
+    every = (slow, fast, refused, hangs)
+    assert [Limit(SIZE, 1.0).holds(m) for m in every] == [True, True, True, False]
+    assert [Limit(SIZE, 2.0).holds(m) for m in every] == [False, True, True, True]
     assert [Limit(SIZE, 1.0).judged(m) for m in (slow, fast)] == [slow, slow]
     assert [Limit(SIZE, 2.0).judged(m) for m in (slow, fast)] == [slow, fast]
 
