@@ -129,7 +129,9 @@ class Sharing:
         before = clock.seconds()
         (measured,) = self._workshop.measure((plan,), limit)
         self._mine[plan] = measured
-        spent = {name: s - before.get(name, 0.0) for name, s in clock.seconds().items()}
+        more = {name: s - before.get(name, 0.0) for name, s in clock.seconds().items()}
+        passes = {item.name for item in plan.pipeline.passes}
+        spent = {name: s for name, s in more.items() if s or name in passes}
         known = (m for m in (self._best, measured) if m is not None)
         self._best = self.best_known(self._objective.best(known))
         needed = self._shared.is_copy and self._best is measured

@@ -127,6 +127,19 @@ def test_a_plan_is_measured_once_and_its_program_comes_along(monkeypatch):
         assert shop.make(best.plan) == alone.make(best.plan)
 
 
+def test_a_result_brings_the_seconds_of_its_own_passes_alone():
+    def work():
+        list(sharing.run([(RING,), (FOREST,)], Limit(SIZE)))  # from its end
+
+    sharing = Sharing(Workshop(case()), Objective(), None, work)
+    with sharing:
+        while len(told := list(sharing._shared.results())) < 2:
+            assert sharing._shared.wait()
+        names = {measured.plan: set(spent) for measured, spent in told}
+        assert names[FOREST] - names[RING] == {"pack-trees", "round-weights"}
+        assert names[RING] - names[FOREST] == {"build-ring"}
+
+
 def test_a_plan_that_both_begin_is_left_to_the_first_process(monkeypatch):
     """It does not wait for the copy there, should it ask for the plan again."""
     measure = Workshop.measure
