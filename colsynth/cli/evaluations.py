@@ -32,7 +32,7 @@ JobsOption = Annotated[
         "--jobs",
         metavar="N",
         help="Number of worker processes, e.g. 4. compile uses two at most: 1 leaves out the one "
-        "that tries other algorithms.",
+        "that shares the search.",
         rich_help_panel=SEARCH,
         show_default="all cores",
     ),
