@@ -44,7 +44,7 @@ class Shared(Generic[Key, Result, Wish]):
     """Results by key, of work that two processes do at a time.
 
     Use it as a context: a copy of this process begins with some work there, and is killed at the
-    end of the block. Each process tells what it begins and what it has done, and looks what the
+    end of the block. Each process tells what it begins and what it has done, and reads what the
     other tells when it likes. Results must allow pickling.
 
     Parameters
@@ -103,12 +103,12 @@ class Shared(Generic[Key, Result, Wish]):
         self._own = self._other = None
 
     def wish(self, keys: Sequence[Wish]) -> None:
-        """Tell what else this process would have done, the most urgent last, instead of before."""
+        """Tell what this process has waiting, the most urgent last: all of it, each time."""
         if self._own is not None:
             self._own.write(b"w", pickle.dumps(list(keys), pickle.HIGHEST_PROTOCOL))
 
     def wished(self) -> Wish | None:
-        """Return, once, what the other process would have done; None where there is nothing."""
+        """Return what the other process has waiting, each once; None where there is no more."""
         self._read()
         return self._wishes.pop() if self._wishes else None
 
@@ -222,7 +222,7 @@ class _Journal:
         while whole:
             written = os.pwrite(self._memory, whole, self._at)
             self._at, whole = self._at + written, whole[written:]
-        with suppress(BlockingIOError, BrokenPipeError):  # rung often enough; nobody is there
+        with suppress(BlockingIOError, BrokenPipeError):  # it was rung often enough; nobody listens
             os.write(self._bell, b"!")
         return begins
 

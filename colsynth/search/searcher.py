@@ -278,7 +278,7 @@ class Searcher:
         """Return the ratio of the times of two plans; 1 where one has no score.
 
         It is that of the main size where that is far too slow: it must not matter whether such
-        plans were simulated (`limits`).
+        plans were simulated (`limit`).
         """
         mine, theirs = self.objective.score(own), self.objective.score(best)
         if mine is None or theirs is None:

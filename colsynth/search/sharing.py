@@ -58,8 +58,8 @@ class Sharing:
     def run(self, rows: Sequence[Sequence[Plan]], limit: Limit) -> Iterator[list[Measured]]:
         """Yield for every row the results of its plans up to the first that gives a program.
 
-        Each process begins at another end, and leaves what the other is about to measure. The copy
-        first measures what this process has waiting.
+        Each process begins at another end, and leaves out what the other is measuring. The copy
+        first measures what the other process has waiting.
         """
         if not self._shared.is_copy:
             self._shared.wish([(row[0], limit) for row in rows[1:]])
@@ -116,7 +116,7 @@ class Sharing:
             measured, spent = told
             self._workshop.clock.add(spent)
             return measured
-        if plan in self._mine and limit.holds(self._mine[plan]):  # for the other process
+        if plan in self._mine and limit.holds(self._mine[plan]):  # as the other process wished
             return self._mine[plan]
         self._shared.begin(plan)
         if self._shared.is_copy and self._shared.is_begun(plan):

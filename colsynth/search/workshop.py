@@ -85,9 +85,12 @@ class Workshop:
         """
         steps, numbers = _steps(plan), self._numbers_of(plan)
         wanted = {_begun(steps), len(steps)}
-        kept = (self._kept.get(number, (0, None))[1] for number in numbers[1:])
-        sent = (not isinstance(value, ChunkProgram) and value for value in kept)
-        return tuple((at in wanted and value) or None for at, value in enumerate(sent, 1))
+
+        def sent(at: int, number: int) -> Value | None:
+            _, value = self._kept.get(number, (0, None))
+            return value if at in wanted and not isinstance(value, ChunkProgram) else None
+
+        return tuple(sent(at, number) for at, number in enumerate(numbers[1:], 1))
 
     def adopt(self, measured: Measured, values: Sequence[Value]) -> None:
         """Keep a result and what `made_of` returned for its plan in a copy of this process."""
