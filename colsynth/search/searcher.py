@@ -146,8 +146,8 @@ class Searcher:
         self._tell(len(fresh) - len(waiting), measured)
         best = self.best()
         limit = self.limit()
-        for found in self._measured([x for x in waiting if x], limit):
-            measured[found[0].plan] = [limit.judged(m) for m in found]
+        for row in self._measured([x for x in waiting if x], limit):
+            found = measured[row[0].plan] = [limit.judged(m) for m in row]
             if self.objective.best(m for m in (best, found[-1]) if m is not None) == found[-1]:
                 best = found[-1]
                 if self.means.sharing is not None:

@@ -35,7 +35,9 @@ def needless(
         return ()
     if not any(issubclass(item.gives, TimedSchedule) for item in best.plan.pipeline.passes):
         return ()
-    return LATE if workshop.schedule(best.plan).link_rate >= optimum else ()
+    schedule = workshop.schedule(best.plan)
+    is_full = isinstance(schedule, TimedSchedule) and schedule.link_rate >= optimum
+    return LATE if is_full else ()
 
 
 def with_chunks(searcher: Searcher, wish: Wish, optimum: Fraction | None) -> list[Alternatives]:
