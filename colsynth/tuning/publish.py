@@ -155,6 +155,18 @@ case "$COLSYNTH_HERE" in *:*)
 esac
 """
 """As `require_listable` says it where a bundle is written; this one may have been moved."""
+_UNREADABLE = """\
+for COLSYNTH_FILE in {files}; do
+  if [ ! -r "$COLSYNTH_HERE/{folder}/$COLSYNTH_FILE" ]; then
+    echo "env.sh: cannot read $COLSYNTH_HERE/{folder}/$COLSYNTH_FILE" >&2
+    echo "env.sh: the bundle is not whole; copy or make it again" >&2
+    unset COLSYNTH_HERE COLSYNTH_FILE
+    return 1 2>/dev/null || exit 1
+  fi
+done
+unset COLSYNTH_FILE
+"""
+"""Jobs would run without the file, and some runtimes say nothing."""
 
 _TAIL = """\
 export COLSYNTH_IN_USE="$COLSYNTH_HERE" COLSYNTH_IN_USE_NAMES="{names}"
@@ -178,6 +190,9 @@ def _env(bundle: Bundle, whole: Path, identity: str) -> str:
     about = _about_config(bundle) if paths else ""
     listed = values and not bundle.profile.directory
     check = _UNLISTABLE.replace("{runtime}", bundle.profile.name) if listed else ""
+    if bundle.files:
+        files = " ".join(file.name for file in bundle.files)
+        check += _UNREADABLE.replace("{files}", files).replace("{folder}", FOLDER)
     head = _HEAD.replace("{identity}", identity).replace("{manifest}", MANIFEST)
     head = head.replace("{check}", check)
     return head + lines + about + _TAIL.format(names=" ".join(name for name, _ in values))

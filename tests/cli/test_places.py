@@ -299,6 +299,23 @@ def test_a_copy_outside_its_bundle_ends_a_job(shell, lies, bundles, tmp_path):
         assert "only" not in shown.stderr
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_bundle_without_one_of_its_files_changes_nothing(shell, bundles, tmp_path):
+    """Jobs would run without it, and hardly anybody would notice."""
+    place = tmp_path / "copied"
+    shutil.copytree(bundles[0], place)
+    script = f"export COLSYNTH_BUNDLE={place}; . {place}/env.sh; env"
+    command = [shell, "-c", script]
+    assert "MSCCL_" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lost = sorted((place / "schedules").iterdir())[-1]
+    lost.unlink()
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert shown.stderr.startswith(f"env.sh: cannot read {lost}\n")
+    assert "MSCCL_" not in shown.stdout
+    assert "COLSYNTH_FILE" not in shown.stdout
+    assert subprocess.run([shell, "-euc", script], capture_output=True, check=False).returncode == 1
+
+
 def test_a_bundle_that_was_moved_to_where_no_list_can_name_it_says_so(bundles, tmp_path):
     """The runtime would split the path; a directory it would take."""
     found = []
