@@ -20,6 +20,7 @@ from colsynth.writing import write_files
 
 if TYPE_CHECKING:
     from colsynth.model import Collective
+    from colsynth.runtimes.selection import TakenSizes
 
 _WORDS = {
     "allreduce": "all-reduce",
@@ -65,14 +66,17 @@ def export(
     bytes_ = read_size("--size", size) or 0
     require_least("--size", bytes_, 1)
     check_folder("--output", output)
-    collective, traces = _traces(file, runtime, bytes_)
+    collective, traces, law = _traces(file, runtime, bytes_)
     prefix = output / ("schedule" if is_stdin(file) else file.stem)
     files = {Path(f"{prefix}.{rank}.et"): data for rank, data in enumerate(traces)}
     write_files(files, replace=force)
     word = _WORDS.get(collective.value)
     setting = {} if word is None else {f"{word}-implementation-custom": [str(prefix)]}
+    selected = law is None or law.takes(bytes_)
     if json:
-        emit_json({"files": [str(path) for path in files], "size_bytes": bytes_, "system": setting})
+        names = [str(path) for path in files]
+        answer = {"files": names, "size_bytes": bytes_, "selected": selected, "system": setting}
+        emit_json(answer)
         return
     last = len(traces) - 1
     print(f"{prefix}.0.et to {prefix}.{last}.et: {collective.value} of {format_size(bytes_)}")
@@ -81,10 +85,17 @@ def export(
         print(f"  {json_text.dumps(setting)[1:-1]}")
     else:
         print(f"ASTRA-sim takes no custom {collective.value}; the traces can be played alone")
+    if not selected:
+        print(f"note: the runtime does not use the file for this size, but for messages in {law}")
 
 
-def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, list[bytes]]:
-    """Return the collective of a file, and the trace of each rank."""
+def _traces(
+    file: Path, runtime: str | None, size: int
+) -> tuple[Collective, list[bytes], TakenSizes | None]:
+    """Return the collective of a file, the trace of each rank, and which messages use the file.
+
+    A timed schedule is no file of a runtime.
+    """
     from colsynth.export.chakra import of_program, of_timed
 
     if file.suffix == ".npz":
@@ -94,10 +105,10 @@ def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, lis
         from colsynth.store import read_npz
 
         schedule = read_npz(file)
-        return schedule.problem.collective, of_timed(schedule, size)
+        return schedule.problem.collective, of_timed(schedule, size), None
     from colsynth.api.files import refuse_bad
     from colsynth.cli.verify import read_schedule
-    from colsynth.runtimes import profile
+    from colsynth.runtimes import profile, taken_sizes
     from colsynth.simulate import find_runtime, read_source
 
     name, data = read_schedule(file)
@@ -111,4 +122,5 @@ def _traces(file: Path, runtime: str | None, size: int) -> tuple[Collective, lis
         phrase = f"{header.chunks} chunks do not divide {format_size(size)}"
         advice = f"use a multiple of {header.chunks} bytes"
         raise InputError(Diagnostic("CS672", phrase, help=advice))
-    return header.collective, of_program(source.threadblocks, size)
+    law = taken_sizes(header, source.profile)
+    return header.collective, of_program(source.threadblocks, size), law

@@ -113,6 +113,19 @@ def test_traces_of_a_file_move_the_bytes_that_its_steps_move(tmp_path, capsys, c
     assert "CS207" in capsys.readouterr().err
 
 
+def test_a_size_that_does_not_use_the_file_is_told(tmp_path, capsys):
+    path = tmp_path / "x.xml"
+    words = ["compile", "ring:4", "-c", "allreduce", "-r", "msccl", "-a", "ring", "-O0"]
+    assert run([*words, "--min-bytes", "1MiB", "-o", str(path)]) == 0
+    for size, selected in (("64KiB", False), ("1MiB", True)):
+        capsys.readouterr()
+        words = ["export", str(path), "-r", "msccl", "--to", "chakra", "-o", str(tmp_path / "et")]
+        assert run([*words, "--force", "--size", size]) == 0
+        assert ("does not use the file for this size" in capsys.readouterr().out) is not selected
+        assert run([*words, "--force", "--size", size, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["selected"] is selected
+
+
 def test_traces_of_a_timed_schedule_bring_every_chunk_everywhere(tmp_path, capsys):
     words = ["synthesize", "mesh:2x3", "-c", "allreduce", "--size", "6MB"]
     assert run([*words, "--schedule", str(tmp_path / "s.npz")]) == 0
