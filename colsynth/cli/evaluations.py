@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from colsynth.cli._help import SEARCH
 from colsynth.cli._options import SeedOption
 from colsynth.cli.progress import Show
 from colsynth.errors import Diagnostic, InputError
+from colsynth.jobs.cores import usable_cores
 
 SizesOption = Annotated[
     str,
@@ -124,7 +124,4 @@ def split(text: str) -> tuple[str, ...]:
 
 def jobs_or_cores(jobs: int | None) -> int:
     """Return a number of processes; None stands for the cores that this process may use."""
-    if jobs is not None:
-        return jobs
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable is not None else os.cpu_count() or 1
+    return usable_cores() if jobs is None else jobs
