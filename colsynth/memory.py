@@ -8,8 +8,10 @@ from pathlib import Path
 
 from colsynth.errors import Diagnostic, InputError, Span
 
+GROUP = Path("/sys/fs/cgroup")
+"""Where Linux tells the limits of a container."""
 _LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
-"""Files under /sys/fs/cgroup with the memory that a container may take."""
+"""Files there with the memory that it may take."""
 
 
 def refuse_beyond_memory(what: str, need: int, advice: str, span: Span | None = None) -> None:
@@ -28,5 +30,5 @@ def memory_bytes() -> int | None:
         known.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for name in _LIMITS:
         with suppress(OSError, ValueError):
-            known.append(int(Path("/sys/fs/cgroup", name).read_text(encoding="ascii")))
+            known.append(int((GROUP / name).read_text(encoding="ascii")))
     return min(known, default=None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 
-GROUP = Path("/sys/fs/cgroup")
-"""Where Linux tells the limits of a container."""
+from colsynth.memory import GROUP
+
 _VERSION_1 = ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")
 
 
