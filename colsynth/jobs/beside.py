@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import IO, Generic, TypeVar
 
-from colsynth.jobs import process_copy
 from colsynth.jobs.process_copy import Records, end_copy, repeat, start_copy
 
 Result = TypeVar("Result")
@@ -31,7 +29,7 @@ class Beside(Generic[Result]):
     def __init__(self, work: Callable[[], Iterable[Result]], *, wanted: bool = True) -> None:
         self._process = 0
         self._stream: IO[bytes] | None = None
-        if wanted and process_copy.is_possible():
+        if wanted:
             self._start(work)
 
     def _start(self, work: Callable[[], Iterable[Result]]) -> None:
@@ -67,12 +65,7 @@ class Beside(Generic[Result]):
     def __enter__(self) -> Beside[Result]:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         if self._stream is not None:
             self._stream.close()
             self._stream = None

@@ -38,6 +38,8 @@ def start_copy(work: Callable[[Records], None]) -> int:
     work : callable
         Takes a list, which grows by what the copy would log.
     """
+    if not is_possible():
+        return 0
     try:
         process = os.fork()
     except OSError:  # no memory, or too many processes

@@ -8,10 +8,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from colsynth.jobs import process_copy
 from colsynth.jobs.process_copy import Records, end_copy, repeat, start_copy
 
 Key = TypeVar("Key", bound=Hashable)
@@ -66,8 +64,7 @@ class Shared(Generic[Key, Result, Wish]):
 
     def __enter__(self) -> Shared[Key, Result, Wish]:
         with suppress(OSError):  # too many files are open: this process then does all the work
-            if process_copy.is_possible():
-                self._start(*_journals())
+            self._start(*_journals())
         return self
 
     def _start(self, own: _Journal, other: _Journal) -> None:
@@ -88,12 +85,7 @@ class Shared(Generic[Key, Result, Wish]):
         self._process, self._records, self.is_copy = 0, records, True
         self._work(self)
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         if self._process:
             end_copy(self._process)
             self._process = 0
@@ -104,8 +96,7 @@ class Shared(Generic[Key, Result, Wish]):
 
     def wish(self, keys: Sequence[Wish]) -> None:
         """Tell what this process has waiting, the most urgent last: all of it, each time."""
-        if self._own is not None:
-            self._own.write(b"w", pickle.dumps(list(keys), pickle.HIGHEST_PROTOCOL))
+        self._tell(b"w", list(keys))
 
     def wished(self) -> Wish | None:
         """Return what the other process has waiting, each once; None where there is no more."""
@@ -114,25 +105,27 @@ class Shared(Generic[Key, Result, Wish]):
 
     def begin(self, key: Key) -> None:
         """Tell that this process begins the work of a key."""
-        if self._own is not None:
-            self._own.write(b"b", pickle.dumps(key, pickle.HIGHEST_PROTOCOL))
+        self._tell(b"b", key)
 
     def leave(self) -> None:
         """Tell that this process does not do what it has begun: the other one does."""
-        if self._own is not None:
-            self._own.write(b"b", pickle.dumps(None, pickle.HIGHEST_PROTOCOL))
+        self._tell(b"b", None)
 
     def give(self, key: Key, result: Result, value: Any = None) -> None:
         """Tell the result of a key; a larger value with it is read only where it is asked for."""
-        if self._own is None:
-            return
-        begins = size = 0
-        if value is not None:
-            data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-            begins, size = self._own.write(b"v", data), len(data)
-        done = _Done(result, list(self._records), begins, size)
+        begins, size = (0, 0) if value is None else self._tell(b"v", value)
+        self._tell(b"d", (key, _Done(result, list(self._records), begins, size)))
         self._records.clear()
-        self._own.write(b"d", pickle.dumps((key, done), pickle.HIGHEST_PROTOCOL))
+
+    def _tell(self, kind: bytes, told: Any) -> tuple[int, int]:
+        """Write a message, if there is another process; return where its data begins, and how much.
+
+        The kinds are ``b"b"``: begun, ``b"d"``: done, ``b"v"``: a value, ``b"w"``: wishes.
+        """
+        if self._own is None:
+            return 0, 0
+        data = pickle.dumps(told, pickle.HIGHEST_PROTOCOL)
+        return self._own.write(kind, data), len(data)
 
     def result(self, key: Key) -> Result | None:
         """Return what the other process has done for a key; None if it has not."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
 
 from colsynth.jobs.shared import Shared
 from colsynth.search.measured import Limit, Measured
@@ -47,13 +46,8 @@ class Sharing:
         self._shared.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._shared.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self._shared.__exit__(*raised)
 
     def run(self, rows: Sequence[Sequence[Plan]], limit: Limit) -> Iterator[list[Measured]]:
         """Yield for every row the results of its plans up to the first that gives a program.
