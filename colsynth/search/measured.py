@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 from colsynth.model import Direction, Forest, Program, RoundProgram, ThreadblockProgram
@@ -21,8 +21,8 @@ class Measured:
     ----------
     plan : Plan
     seconds : tuple of float or None
-        Predicted time at every size of the case; None where the plan was not simulated, as far
-        slower than another one.
+        Predicted time at every size of the case; None where the plan was not simulated, as slower
+        than another one.
     refusal : str or None
         Why there is no program, such as ``"CS402: ..."``; then all `seconds` are None.
     usable : tuple of bool
@@ -34,8 +34,9 @@ class Measured:
     crowded : bool
         Whether some GPUs may not hold all its threadblocks at a time, so that it hangs there
         (`Profile.usable_threadblocks`, rule T08).
-    least : float
-        Seconds that the program certainly takes at the size of the search's `Limit`.
+    least : tuple of float
+        Seconds that the program certainly takes at every size; 0 where it is not simulated at all.
+        Empty without a program.
     """
 
     plan: Plan
@@ -45,7 +46,7 @@ class Measured:
     exact: tuple[bool, ...] = ()
     shape: Shape | None = None
     crowded: bool = False
-    least: float = 0.0
+    least: tuple[float, ...] = ()
 
     @property
     def served(self) -> tuple[float | None, ...]:
@@ -63,7 +64,15 @@ class Measured:
             "exact": self.exact,
             "shape": None if self.shape is None else asdict(self.shape),
             "crowded": self.crowded,
+            "least": self.least,
         }
+
+    def beside(self, known: Measured | None) -> Measured:
+        """Return the result with the times that are known from another one of the plan."""
+        if known is None or self.refusal is not None:
+            return self
+        pairs = zip(self.seconds, known.seconds, strict=True)
+        return replace(self, seconds=tuple(y if x is None else x for x, y in pairs))
 
     @classmethod
     def of_entry(cls, plan: Plan, tried: Sequence[bool], entry: Any) -> Measured:
@@ -78,30 +87,50 @@ class Measured:
             Plain values as `entry` returns them.
         """
         found = in_form(entry, _Entry)
-        made = [known and found.refusal is None for known in tried]
-        if [x is not None for x in found.seconds] != made:
-            raise ValueError("there is not a time for every size")
+        sizes = len(tried) if any(tried) and found.refusal is None else 0
+        pairs = zip(found.seconds, tried, strict=True)
+        if any(x is not None and not (known and sizes) for x, known in pairs):
+            raise ValueError("there is a time where nothing was simulated")
         if not all(x is None or (isfinite(x) and x > 0) for x in found.seconds):
             raise ValueError("a time is none")
-        sizes = len(tried) if any(made) else 0
-        if not len(found.usable) == len(found.exact) == sizes or bool(sizes) != bool(found.shape):
+        if not all(isfinite(x) and x >= 0 for x in found.least):
+            raise ValueError("a least time is none")
+        figures = found.usable, found.exact, found.least
+        if any(len(row) != sizes for row in figures) or bool(sizes) != bool(found.shape):
             raise ValueError("figures are missing")
         return cls(plan, **{name: getattr(found, name) for name in _Entry.__slots__})
 
 
+NOT_ASKED = -1.0
+"""The limit at a size for which no time is asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The time beyond which a program is not simulated.
+    """The times beyond which a program is not simulated.
 
     Parameters
     ----------
-    size : int
-        Bytes of the message.
-    seconds : float
+    seconds : tuple of float
+        At every size; empty for no limit at any.
+    whole : int or None
+        Place of the size beyond whose limit a program is not simulated at any size.
     """
 
-    size: int
-    seconds: float = inf
+    seconds: tuple[float, ...] = ()
+    whole: int | None = None
+
+    def excludes(self, least: Sequence[float]) -> bool:
+        """Whether a program with these least times is not simulated at any size."""
+        return self.whole is not None and least[self.whole] > self.seconds[self.whole]
+
+    def allows(self, least: Sequence[float]) -> list[bool]:
+        """Return for every size whether a program with these least times is simulated."""
+        if self.excludes(least):
+            return [False] * len(least)
+        if not self.seconds:
+            return [True] * len(least)
+        return [time <= most for time, most in zip(least, self.seconds, strict=True)]
 
     def holds(self, measured: Measured) -> bool:
         """Whether a result is all that is asked for within this limit.
@@ -109,16 +138,17 @@ class Limit:
         A program beyond it needs no times, and must not be refused because it hangs: it would not
         have been simulated.
         """
-        if measured.least > self.seconds:
-            return measured.refusal is None
-        return any(measured.seconds) or measured.refusal is not None
+        if measured.refusal is not None:
+            return not (measured.least and self.excludes(measured.least))
+        pairs = zip(self.allows(measured.least), measured.seconds, strict=True)
+        return not any(wanted and time is None for wanted, time in pairs)
 
     def judged(self, measured: Measured) -> Measured:
         """Return a result as it is where this limit was known, without times beyond it."""
-        if measured.least <= self.seconds:
+        if not measured.least:
             return measured
-        nothing = (None,) * len(measured.seconds)
-        return replace(measured, seconds=nothing, usable=(), exact=())
+        pairs = zip(self.allows(measured.least), measured.seconds, strict=True)
+        return replace(measured, seconds=tuple(x if wanted else None for wanted, x in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +161,7 @@ class _Entry:
     exact: tuple[bool, ...]
     shape: Shape | None
     crowded: bool
+    least: tuple[float, ...]
 
 
 def shape_of(schedule: object, program: Program) -> Shape:

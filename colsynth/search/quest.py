@@ -14,6 +14,7 @@ from colsynth.search.case import Case, usable_protocols
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
 from colsynth.search.kinds import gains_by_free_roots, is_fabric
+from colsynth.search.least_times import Known
 from colsynth.search.levels import (
     BASELINES,
     LAST,
@@ -232,7 +233,7 @@ class Quest:
                 *(searcher.workshop, searcher.objective),
                 *(searcher.means.within(searcher.evaluations, left), searcher.protocols),
                 *(searcher.pinned | start.pinned, searcher.floors),
-                known={**searcher.known, **searcher.found},
+                known=Known({**searcher.known, **searcher.found}),
             )
             other.most_work = searcher.most_work
             other.try_all([start.plans])
@@ -259,7 +260,7 @@ class Quest:
         apart = searcher.means.within(searcher.evaluations, most)
         other = Searcher(
             *(searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned),
-            known=searcher.found,
+            known=Known(searcher.found),
         )
         Quest(replace(self.wish, size=None), other, free_roots=False).explore(names)
         searcher.take([m for plan, m in other.found.items() if plan not in searcher.found])

@@ -12,15 +12,16 @@ from colsynth.pipeline.target import usual_protocol
 from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.found import Found, found_by
 from colsynth.search.kinds import gains_by_free_roots
+from colsynth.search.least_times import Known, LeastTimes
 from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
 from colsynth.search.means import Means, Progress, onward
-from colsynth.search.measured import Measured
+from colsynth.search.measured import NOT_ASKED, Limit, Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.quest import Quest
 from colsynth.search.searcher import Searcher
 from colsynth.search.wish import Wish, algorithm_names
-from colsynth.search.workshop import Workshop
+from colsynth.search.workshop import Asked, Workshop
 
 
 def find_plan(
@@ -116,6 +117,7 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     usual = usual_protocol(case.problem, case.profile)
     wish = Wish(usual=usual, rounds=case.profile.rounds)
     every = algorithm_names(case.problem, profile=case.profile)
+    times = LeastTimes([size in served for size in case.sizes])
     outlook = _outlook(case) if means.budget is None and set(algorithms) >= set(every) else None
     span = budget if outlook is None else 2 * budget
     total = span * len(served)
@@ -125,7 +127,9 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
         begun, objective = turn * span, objectives[place]
         own = replace(means, budget=budget, progress=_part(told, begun, budget, total))
         protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
-        searcher = Searcher(workshop, objective, own, protocols, known=found, shows_all=True)
+        searcher = Searcher(
+            workshop, objective, own, protocols, known=Known(found, times), shows_all=True
+        )
         Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
         found = found | searcher.found
         spent[place] = searcher.is_spent()
@@ -134,13 +138,32 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
             # No number limits this one, so its part is not full before it ends.
             rest = _part(told, begun + budget, budget - 1, total)
             free = replace(means, budget=None, progress=rest)
-            again = Searcher(workshop, objective, free, protocols, floors=floors, known=found)
+            again = Searcher(
+                workshop, objective, free, protocols, floors=floors, known=Known(found, times)
+            )
             quest = Quest(replace(wish, size=case.sizes[place]), again, free_roots)
             quest.begin()
             if again.best() is not None:
                 quest.improve(LEVELS[DEFAULT_LEVEL])
             found = found | again.found
+    if case.profile.max_files is not None:
+        found = _completed(workshop, times, found, means)
     return Explored(tuple(found.values()), tuple(spent))
+
+
+def _completed(
+    workshop: Workshop, times: LeastTimes, found: dict[Plan, Measured], means: Means
+) -> dict[Plan, Measured]:
+    """Return the results with the times of winners at other sizes that they may serve."""
+    limits, asked = times.compromises(), list[tuple[Asked]]()
+    for winner in times.winners(found.values()):
+        tried = workshop.case.tried(winner.plan.protocol)
+        rows = zip(limits, winner.seconds, tried, strict=True)
+        limit = Limit(tuple(x if t is None and may else NOT_ASKED for x, t, may in rows))
+        if not limit.holds(winner):
+            asked.append(((winner.plan, limit),))
+    more = {m.plan: m.beside(found[m.plan]) for (m,) in means.workers.run(workshop.measure, asked)}
+    return found | more
 
 
 def _outlook(case: Case) -> tuple[tuple[RuntimeBound, ...], bool]:

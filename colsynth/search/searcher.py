@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain, zip_longest
-from math import exp, log
+from math import exp, inf, log
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes.selection import SMALL
+from colsynth.search.least_times import Known, LeastTimes
 from colsynth.search.levels import CLOSE, NEAR, PROMISING, REPEATED, WORTH, swept
 from colsynth.search.means import Means
-from colsynth.search.measured import Limit, Measured
+from colsynth.search.measured import NOT_ASKED, Limit, Measured
 from colsynth.search.neighbours import Alternatives, Neighbours
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -47,10 +47,11 @@ class Searcher:
         Options, by field, that the user gave; they are not varied.
     floors : tuple of RuntimeBound
         The least time of any file, at every size. The sweep ends near it.
-    known : mapping of Plan to Measured, optional
-        Results of another search of the case. They are not measured again, but count as if.
+    known : Known, optional
+        Results of other searches of the case. They are not measured again, but count as if.
     shows_all : bool
-        Whether plans that are far too slow are simulated too, for somebody to see their times.
+        Whether plans that are far too slow are simulated too, for somebody to see their times:
+        those that may be the best of their algorithm.
     """
 
     def __init__(
@@ -61,13 +62,15 @@ class Searcher:
         protocols: tuple[str, ...],
         pinned: frozenset[str] = frozenset(),
         floors: tuple[RuntimeBound, ...] = (),
-        known: Mapping[Plan, Measured] | None = None,
+        known: Known | None = None,
         *,
         shows_all: bool = False,
     ) -> None:
         self.workshop, self.objective, self.means = workshop, objective, means
         self.protocols, self.pinned, self.floors = protocols, pinned, floors
-        self.known, self.shows_all = known or {}, shows_all
+        told = known or Known()
+        self.known, self.shows_all = told.results, shows_all
+        self._times, self._own_times = told.times, LeastTimes([True] * len(workshop.case.sizes))
         self.found: dict[Plan, Measured] = {}
         size = workshop.case.sizes[objective.main]
         self._neighbours = Neighbours(workshop.case, size, protocols, pinned, self.found)
@@ -95,19 +98,30 @@ class Searcher:
         seconds, known = measured.seconds[at], bool(self.floors) and measured.exact[at]
         return seconds / self.floors[at].seconds if seconds and known else float("inf")
 
-    def limit(self) -> Limit:
+    def slowest(self) -> float:
         """Return the time, at the main size, beyond which a plan need not be simulated.
 
         It would not be varied further (`PROMISING`), nor be the best: other sizes weigh too little.
         Where calls do not use the file of the best plan, a slow one that serves them is better.
         """
         best, place = self.best(), self.objective.main
-        size = self.workshop.case.sizes[place]
         score = None if best is None else self.objective.score(best)
         seconds = None if best is None else best.seconds[place]
-        if score is None or score[0] > 0 or self.shows_all or seconds is None:
-            return Limit(size)
-        return Limit(size, PROMISING * seconds)
+        unlimited = score is None or score[0] > 0 or seconds is None
+        return inf if unlimited or seconds is None else PROMISING * seconds
+
+    def limit(self, plan: Plan, slowest: float) -> Limit:
+        """Return the times that are asked for of a plan, given what `slowest` returns."""
+        place, case = self.objective.main, self.workshop.case
+        whole = None if self.shows_all else place
+        most = [inf] * len(case.sizes) if self._times is None else self._times.limits(plan)
+        own = self._own_times.limits(plan)[place] if self.shows_all else slowest
+        seconds = [*most[:place], own, *most[place + 1 :]]
+        known = self.known.get(plan)
+        times = [None] * len(seconds) if known is None else known.seconds
+        rows = zip(seconds, times, case.tried(plan.protocol), strict=True)
+        limits = tuple(x if time is None and may else NOT_ASKED for x, time, may in rows)
+        return Limit(limits, None if limits[place] == NOT_ASKED else whole)
 
     def may_win(self, least: float) -> bool:
         """Whether a program that takes so many seconds at every size, or more, may be the best."""
@@ -139,15 +153,16 @@ class Searcher:
         fresh = [x for x in dict.fromkeys(batch) if x and not self._is_known(x)]
         if self.most_evaluations is not None:
             fresh = fresh[: max(0, self.most_evaluations - self.evaluations)]
-        recalled = {item: self._recalled(item) for item in fresh}
+        slowest = self.slowest()
+        asked = {plan: self.limit(plan, slowest) for item in fresh for plan in item}
+        recalled = {item: self._recalled(item, asked) for item in fresh}
         waiting = [item[len(recalled[item]) :] for item in fresh if not _ends(recalled[item])]
         measured: dict[Plan, list[Measured]] = {}
         journal = self.means.journal
         self._tell(len(fresh) - len(waiting), measured)
         best = self.best()
-        limit = self.limit()
-        for row in self._measured([x for x in waiting if x], limit):
-            found = measured[row[0].plan] = [limit.judged(m) for m in row]
+        for row in self._measured([x for x in waiting if x], asked):
+            found = measured[row[0].plan] = [self._judged(m, asked) for m in row]
             if self.objective.best(m for m in (best, found[-1]) if m is not None) == found[-1]:
                 best = found[-1]
                 if self.means.sharing is not None:
@@ -163,21 +178,35 @@ class Searcher:
             more = [] if _ends(known) or not rest else measured[rest[0]]
             self.take([*known, *more])
 
-    def _measured(self, rows: Sequence[Alternatives], limit: Limit) -> Iterator[list[Measured]]:
+    def _measured(
+        self, rows: Sequence[Alternatives], asked: Mapping[Plan, Limit]
+    ) -> Iterator[list[Measured]]:
         """Yield for every row the results of its plans up to the first that gives a program."""
+        pairs = [tuple((plan, asked[plan]) for plan in row) for row in rows]
         if self.means.sharing is not None:
-            return self.means.sharing.run(rows, limit)
-        return self.means.workers.run(partial(self.workshop.measure, limit=limit), rows)
+            return self.means.sharing.run(pairs)
+        return self.means.workers.run(self.workshop.measure, pairs)
+
+    def _judged(self, measured: Measured, asked: Mapping[Plan, Limit]) -> Measured:
+        """Return a result with the times that were asked for, and those that were known."""
+        judged = asked[measured.plan].judged(measured)
+        return judged.beside(self.known.get(measured.plan))
 
     def take(self, row: Sequence[Measured]) -> None:
         """Keep measurements, whose programs count as work, equal ones once."""
         for measured in row:
             self.found[measured.plan] = measured
             self.evaluations += 1
-            program = measured.plan.protocol, measured.shape, measured.seconds
+            if self.shows_all:
+                self._own_times.note(measured)
+            if self._times is not None:
+                self._times.note(measured)
+            weighed = zip(measured.seconds, self.objective.weights, strict=True)
+            seconds = tuple(time for time, weight in weighed if weight)
+            program = measured.plan.protocol, measured.shape, seconds
             if measured.shape is not None and program not in self._programs:
                 self.work += measured.shape.steps
-                if any(measured.seconds):
+                if any(seconds):
                     self._programs.add(program)
 
     def _is_known(self, item: Alternatives) -> bool:
@@ -189,17 +218,22 @@ class Searcher:
                 return True
         return True
 
-    def _recalled(self, item: Alternatives) -> list[Measured]:
+    def _recalled(self, item: Alternatives, asked: Mapping[Plan, Limit]) -> list[Measured]:
         """Return the results of alternatives that are known, from the first on."""
         rows: list[Measured] = []
         for plan in item:
             measured = self.found.get(plan) or self.known.get(plan) or self._noted(plan)
-            if measured is None:
+            if measured is None or not self._suffices(measured, asked[plan]):
                 break
             rows.append(measured)
             if measured.refusal is None:
                 break
         return rows
+
+    def _suffices(self, measured: Measured, limit: Limit) -> bool:
+        """Whether a result has all times that are asked for; what is known to others has, too."""
+        whole = self._times is None and measured.plan in self.known
+        return whole or limit.holds(measured)
 
     def _noted(self, plan: Plan) -> Measured | None:
         """Return the result of a plan in the journal; a key takes a hash of all sources."""

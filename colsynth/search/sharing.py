@@ -9,7 +9,7 @@ from colsynth.jobs.shared import Shared
 from colsynth.search.measured import Limit, Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-from colsynth.search.workshop import Workshop
+from colsynth.search.workshop import Asked, Workshop
 
 _Told = tuple[Measured, dict[str, float]]
 """A result, and the seconds that it took by name."""
@@ -39,7 +39,7 @@ class Sharing:
         work: Callable[[], None],
     ) -> None:
         self._workshop, self._objective, self._best = workshop, objective, best
-        self._shared = Shared[Plan, _Told, tuple[Plan, Limit]](lambda _: work())
+        self._shared = Shared[Plan, _Told, Asked](lambda _: work())
         self._mine: dict[Plan, Measured] = {}
 
     def __enter__(self) -> Sharing:
@@ -49,21 +49,21 @@ class Sharing:
     def __exit__(self, *raised: object) -> None:
         self._shared.__exit__(*raised)
 
-    def run(self, rows: Sequence[Sequence[Plan]], limit: Limit) -> Iterator[list[Measured]]:
+    def run(self, rows: Sequence[Sequence[Asked]]) -> Iterator[list[Measured]]:
         """Yield for every row the results of its plans up to the first that gives a program.
 
         Each process begins at another end, and leaves out what the other is measuring. The copy
         first measures what the other process has waiting.
         """
         if not self._shared.is_copy:
-            self._shared.wish([(row[0], limit) for row in rows[1:]])
+            self._shared.wish([row[0] for row in rows[1:]])
         order = reversed(rows) if self._shared.is_copy else rows
         waiting = deque((list[Measured](), row) for row in order)
         while waiting:
             self._help()
-            free = (i for i, (_, row) in enumerate(waiting) if not self._shared.is_begun(row[0]))
+            free = (i for i, (_, row) in enumerate(waiting) if not self._shared.is_begun(row[0][0]))
             place = next(free, None)
-            measured = None if place is None else self._result(waiting[place][1][0], limit)
+            measured = None if place is None else self._result(*waiting[place][1][0])
             if place is None or measured is None:
                 self._shared.wait()
                 continue
@@ -121,7 +121,7 @@ class Sharing:
     def _own(self, plan: Plan, limit: Limit) -> Measured:
         clock = self._workshop.clock
         before = clock.seconds()
-        (measured,) = self._workshop.measure((plan,), limit)
+        (measured,) = self._workshop.measure([(plan, limit)])
         self._mine[plan] = measured
         more = {name: s - before.get(name, 0.0) for name, s in clock.seconds().items()}
         passes = {item.name for item in plan.pipeline.passes}

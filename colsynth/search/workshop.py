@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colsynth.errors import ColsynthError
 from colsynth.gc_pause import gc_paused
@@ -26,9 +26,14 @@ from colsynth.search.case import Case
 from colsynth.search.measured import Limit, Measured, shape_of
 from colsynth.search.plan import Plan
 
+if TYPE_CHECKING:
+    from colsynth.simulate import Point, Prepared
+
 _KEPT = 600_000
 """Largest number of transfers and steps in kept values, but the pinned ones: about 200 MB."""
 
+Asked = tuple[Plan, Limit]
+"""A plan that is to be measured, and the times that are asked for."""
 Value = Any
 _Pass = tuple[str, Any]
 """A pass behind the protocol, where it may see it."""
@@ -164,7 +169,7 @@ class Workshop:
                 return number
         return None
 
-    def measure(self, plans: Sequence[Plan], limit: Limit | None = None) -> list[Measured]:
+    def measure(self, asked: Sequence[Asked]) -> list[Measured]:
         """Return the results of plans, in order, up to the first that gives a program.
 
         A defect of colsynth in one plan counts as a refusal of that plan, so that the others
@@ -172,59 +177,82 @@ class Workshop:
 
         Parameters
         ----------
-        plans : sequence of Plan
-        limit : Limit, optional
-            A program that certainly takes longer has no times.
+        asked : sequence of (Plan, Limit)
+            A program that certainly takes longer than its limit has no times.
         """
         found = []
-        for plan in plans:
+        for plan, limit in asked:
             with gc_paused():  # each pass would be followed by a collection, 2 % in all
                 found.append(self._measured(plan, limit))
             if found[-1].refusal is None:
                 break
         return found
 
-    def _measured(self, plan: Plan, limit: Limit | None) -> Measured:
-        from colsynth.simulate import prepare
-
-        case = self.case
-        nothing = (None,) * len(case.sizes)
-        pairs = zip(case.sizes, case.tried(plan.protocol), strict=True)
-        tried = [size for size, known in pairs if known]
-        if not tried:
+    def _measured(self, plan: Plan, limit: Limit) -> Measured:
+        nothing, tried = (None,) * len(self.case.sizes), self.case.tried(plan.protocol)
+        if not any(tried):
             return Measured(plan, nothing, f"{plan.protocol} is for smaller messages")
-        least = 0.0
+        least: tuple[float, ...] = ()
         try:
             (first, schedule), (last, program) = self._made(plan)
             same = plan.protocol, first, last
-            if same in self._results:
-                return replace(self._results[same], plan=plan)
+            found = self._results.get(same)
+            if found is not None and limit.holds(found):
+                return replace(found, plan=plan)
             with self.clock.measure("simulate"):
-                ready = prepare(program, case.problem.topology, case.profile, case.model)
-                if limit is not None:
-                    least = ready.least(limit.size)
-                is_slow = limit is not None and least > limit.seconds
-                points = () if is_slow else ready.points(tried)
+                ready = self._prepared(program)
+                least = self._least(ready, tried)
+                points = ready.points(self._wanted(limit, least, tried, found))
         except ColsynthError as fault:
             told = fault.diagnostic
             return Measured(plan, nothing, f"{told.code}: {told.phrase}", least=least)
-        shape = shape_of(schedule, program)
-        crowded = shape.threadblocks > case.profile.usable_threadblocks
-        if is_slow:
-            return Measured(plan, nothing, shape=shape, crowded=crowded, least=least)
+        new = self._described(plan, schedule, program, least, points).beside(found)
+        self._results[same] = new
+        return new
+
+    def _prepared(self, program: Program) -> Prepared:
+        from colsynth.simulate import prepare
+
+        return prepare(program, self.case.problem.topology, self.case.profile, self.case.model)
+
+    def _least(self, ready: Prepared, tried: Sequence[bool]) -> tuple[float, ...]:
+        """Return the seconds that a program certainly takes at every size."""
+        pairs = zip(self.case.sizes, tried, strict=True)
+        return tuple(ready.least(size) if known else 0.0 for size, known in pairs)
+
+    def _wanted(
+        self,
+        limit: Limit,
+        least: Sequence[float],
+        tried: Sequence[bool],
+        found: Measured | None,
+    ) -> list[int]:
+        """Return the sizes at which a program is simulated: those that are not known."""
+        known = (None,) * len(tried) if found is None else found.seconds
+        rows = zip(self.case.sizes, tried, limit.allows(least), known, strict=True)
+        return [size for size, may, wanted, time in rows if may and wanted and time is None]
+
+    def _described(
+        self,
+        plan: Plan,
+        schedule: Value,
+        program: Program,
+        least: tuple[float, ...],
+        points: Sequence[Point],
+    ) -> Measured:
+        """Return the result of a plan that gives a program."""
+        case, shape = self.case, shape_of(schedule, program)
         seconds = {point.size_bytes: float(point.seconds) for point in points}
         law = taken_sizes(program.header, case.profile)
-        found = Measured(
+        return Measured(
             plan,
             tuple(seconds.get(size) for size in case.sizes),
             usable=tuple(is_usable(size, law) for size in case.sizes),
             exact=tuple(law.takes(size) for size in case.sizes),
             shape=shape,
-            crowded=crowded,
+            crowded=shape.threadblocks > case.profile.usable_threadblocks,
             least=least,
         )
-        self._results[same] = found
-        return found
 
 
 def is_usable(size: int, law: TakenSizes) -> bool:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from math import log
 
+from colsynth.search.least_times import TOLERANCE
 from colsynth.search.measured import Measured
 
-TOLERANCE = Fraction(2, 100)
-"""A file within this share of the fastest counts as a winner: fewer files at no real cost."""
 _UNSERVED = 10**15
 """The loss of leaving a size to a library of which nothing is known."""
 _UNIT = 10**9

@@ -14,6 +14,7 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis
 from colsynth.search.case import Case
+from colsynth.search.measured import Limit
 from colsynth.search.plan import Plan
 from colsynth.search.workshop import Workshop
 from colsynth.topology import load
@@ -103,6 +104,6 @@ def test_sums_that_are_joined_already_are_not_folded_too():
         passes = pipeline.replace("place-slots", f"place-slots{{sums={sums}}}")
         problem = api.make_problem(api.load_topology("clique:4"), "reduce-scatter")
         plan = Plan("passes", "Simple", passes)
-        (made,) = Workshop(Case(problem, "mscclpp", (2**20,))).measure((plan,))
+        (made,) = Workshop(Case(problem, "mscclpp", (2**20,))).measure([(plan, Limit())])
         seen = Basis(problem, profile("mscclpp"), "Simple", 2**20, made.shape, plan.values())
         assert any(folds(seen)) == (sums == "running")

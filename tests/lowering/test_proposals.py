@@ -27,6 +27,7 @@ from colsynth.runtimes import profile
 from colsynth.runtimes.choice import Basis, Shape
 from colsynth.runtimes.selection import usual_size
 from colsynth.search.case import Case
+from colsynth.search.measured import Limit
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
 
@@ -38,7 +39,7 @@ def basis(collective, runtime, boxes, size=2**30):
     """Return what proposals see of a forest in round-robin order."""
     problem = api.make_problem(api.load_topology("dgx-a100", nodes=boxes), collective)
     plan = Wish().start("forest").changed(BY_LOAD)
-    (made,) = Workshop(Case(problem, runtime, (size,))).measure((plan,))
+    (made,) = Workshop(Case(problem, runtime, (size,))).measure([(plan, Limit())])
     start = Wish().start("forest")
     return Basis(problem, profile(runtime), "Simple", size, made.shape, start.values())
 

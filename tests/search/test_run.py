@@ -232,9 +232,9 @@ def test_choices_are_varied_with_the_protocol_of_the_floor_first(monkeypatch):
     """Another one may lead until trees carry segments, and takes far longer to simulate."""
     tried, measure = [], Workshop.measure
 
-    def note(workshop, plans, limit=None):
-        tried.extend(plan.protocol for plan in plans)
-        return measure(workshop, plans, limit)
+    def note(workshop, asked):
+        tried.extend(plan.protocol for plan, _ in asked)
+        return measure(workshop, asked)
 
     monkeypatch.setattr(Workshop, "measure", note)
     for size, first in ((2**30, "Simple"), (2**12, "LL")):

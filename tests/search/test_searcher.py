@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import pickle
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -15,6 +16,7 @@ from colsynth.pipeline.options import options_of
 from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.runtimes.choice import Choice
 from colsynth.search.case import Case, usable_protocols, usable_sizes
+from colsynth.search.least_times import TOLERANCE, LeastTimes
 from colsynth.search.levels import HEAVY, LAST, OWN, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Limit, Measured
@@ -35,7 +37,7 @@ def case(name="ring:4", collective="allgather", runtime="msccl", sizes=SIZES):
 
 
 def measured(found, plan):
-    (one,) = Workshop(found).measure((plan,))
+    (one,) = Workshop(found).measure([(plan, Limit())])
     return one
 
 
@@ -68,10 +70,38 @@ def test_no_size_is_slower_beside_others_than_alone():
     for row, size in enumerate(SIZES):
         alone = find_each(case(sizes=(size,)), names, budget).measured
         for name in names:
-            times = [m.seconds[0] for m in alone if m.plan.algorithm == name and m.shape]
-            beside = [m.seconds[row] for m in together if m.plan.algorithm == name and m.shape]
-            assert min(t for t in beside if t) <= min(times)
+            times = [m.seconds[0] for m in alone if m.plan.algorithm == name]
+            beside = [m.seconds[row] for m in together if m.plan.algorithm == name]
+            assert min(filter(None, beside)) <= min(filter(None, times))
         assert {m.plan for m in alone} <= {m.plan for m in together}
+
+
+@pytest.mark.parametrize(
+    ("machine", "runtime"), [("dgx-a100", "msccl"), ("mi250", "rccl"), ("mesh:2x3", "msccl")]
+)
+def test_times_that_are_left_out_are_none_of_the_best(machine, runtime, monkeypatch):
+    """Each algorithm keeps its best time at every size, and every plan that wins is timed there."""
+    sizes = (2**14, 2**20, 2**26, 2**31)
+    found = case(machine, runtime=runtime, sizes=sizes)
+    names = ("forest", "ring", "allpairs")
+    short = find_each(found, names, Means(24)).measured
+    monkeypatch.setattr(LeastTimes, "limits", lambda *_: (inf,) * len(sizes))
+    whole = find_each(found, names, Means(24)).measured
+    assert [m.plan for m in short] == [m.plan for m in whole]
+    assert sum(x is None for m in short for x in m.seconds) > 9
+    for one, other in zip(short, whole, strict=True):
+        assert all(x is None or x == y for x, y in zip(one.seconds, other.seconds, strict=True))
+    for place, size in enumerate(sizes[: 3 if runtime == "msccl" else 4]):
+        least = {}
+        for m in whole:
+            if m.seconds[place] is not None and m.exact[place]:
+                own = least.get(m.plan.algorithm, inf)
+                least[m.plan.algorithm] = min(own, m.seconds[place])
+        winning = min(least.values()) * float(1 + TOLERANCE)
+        for one, other in zip(short, whole, strict=True):
+            time = other.seconds[place]
+            if time is not None and time <= max(winning, least[one.plan.algorithm]):
+                assert one.seconds[place] == time, (size, one.plan)
 
 
 def test_more_evaluations_never_find_less():
@@ -92,22 +122,22 @@ def test_the_time_of_a_size_does_not_depend_on_the_others():
 def test_what_plans_have_in_common_is_made_once_and_changes_nothing():
     shop = Workshop(case("mi250"))
     plans = [FOREST, FOREST.changed({"coalesce-chunks.merge": 1}), FOREST]
-    together = [shop.measure((plan,))[0] for plan in plans]
+    together = [shop.measure([(plan, Limit())])[0] for plan in plans]
     assert together == [measured(case("mi250"), plan) for plan in plans]
     assert together[0] == together[2]
     assert shop.clock.seconds()["pack-trees"] > 0
     simulated = shop.clock.seconds()["simulate"]
     few = FOREST.changed({"order-transfers.order": "copy-chains"})  # the same order here
-    assert shop.measure((few,)) == [replace(together[0], plan=few)]
+    assert shop.measure([(few, Limit())]) == [replace(together[0], plan=few)]
     assert shop.clock.seconds()["simulate"] == simulated
     other = pickle.loads(pickle.dumps(shop))
-    assert other.measure((FOREST,)) == [together[0]]
+    assert other.measure([(FOREST, Limit())]) == [together[0]]
 
 
 def test_the_pinned_program_and_forests_are_kept_whatever_else_is_made(monkeypatch):
     monkeypatch.setattr("colsynth.search.workshop._KEPT", 1)
     shop, other = Workshop(case("mi250")), FOREST.changed({"lower-forest.instances": 2})
-    shop.measure((FOREST,))
+    shop.measure([(FOREST, Limit())])
     shop.pin(FOREST)
     first = shop.make(FOREST)
     forest, program = shop.make(other)
@@ -186,7 +216,8 @@ def test_a_measurement_is_read_back_from_plain_values():
     "change",
     [
         {"seconds": [1e-5, 2e-5]},
-        {"seconds": [None, 2e-5, 3e-5]},
+        {"least": [0.0]},
+        {"least": [float("nan"), 0.0, 0.0]},
         {"seconds": [float("inf"), 2e-5, 3e-5]},
         {"seconds": [float("nan"), 2e-5, 3e-5]},
         {"seconds": [0.0, 2e-5, 3e-5]},
@@ -286,13 +317,13 @@ def test_slow_plans_are_left_out_only_where_the_best_serves_all_sizes():
     """A plan that takes longer but serves every call is better than one that does not."""
     found = case(sizes=(1024, 2**20))
     searcher = Searcher(Workshop(found), Objective((0.05, 0.95)), Means(), ("Simple",))
-    assert searcher.limit() == Limit(2**20)
+    assert searcher.limit(FOREST, searcher.slowest()) == Limit((inf, inf), 1)
     fast = Measured(FOREST, (1.0, 1.0), exact=(True, True))
     searcher.take([fast])
-    assert searcher.limit() == Limit(2**20, 4.0)
+    assert searcher.limit(FOREST, searcher.slowest()) == Limit((inf, 4.0), 1)
     searcher = Searcher(Workshop(found), Objective((0.05, 0.95)), Means(), ("Simple",))
     searcher.take([replace(fast, exact=(True, False))])
-    assert searcher.limit() == Limit(2**20)
+    assert searcher.limit(FOREST, searcher.slowest()) == Limit((inf, inf), 1)
 
 
 def test_plans_that_need_no_simulation_are_not_varied_where_they_get_one():

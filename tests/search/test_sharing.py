@@ -37,6 +37,10 @@ def case(machine="mesh:2x3", collective="allreduce", runtime="msccl", size=SIZE)
     return Case(problem, runtime, (size,))
 
 
+def asked(*plans):
+    return [((plan, Limit()),) for plan in plans]
+
+
 def tried(case, monkeypatch, *, beside, level=1, seed=None):
     """Return all that a search tries.
 
@@ -44,13 +48,14 @@ def tried(case, monkeypatch, *, beside, level=1, seed=None):
     """
     measure, limit_of, here = Workshop.measure, Searcher.limit, os.getpid()
 
-    def late(workshop, plans, limit=None):
+    def late(workshop, asked):
+        plans = [plan for plan, _ in asked]
         time.sleep(random.Random(f"{seed} {os.getpid()} {plans}").random() ** 4 / 20)
-        return measure(workshop, plans, limit)
+        return measure(workshop, asked)
 
-    def limit(searcher):
-        own = limit_of(searcher)
-        return own if os.getpid() == here else Limit(own.size, inf if seed % 2 else 0.0)
+    def limit(searcher, plan, slowest):
+        own = limit_of(searcher, plan, slowest)
+        return own if os.getpid() == here else Limit((inf if seed % 2 else 0.0,), 0)
 
     def all_of(searcher, _):
         return list(searcher.found.values()), searcher.evaluations, searcher.work
@@ -86,7 +91,7 @@ def test_nor_does_it_where_slow_programs_hang(monkeypatch):
 
     def hang(prepared, sizes):
         found = points(prepared, sizes)
-        if prepared.least(sizes[0]) > 1e-3:
+        if sizes and prepared.least(sizes[0]) > 1e-3:
             raise VerificationError(Diagnostic("CS603", "the program does not finish"))
         return found
 
@@ -106,19 +111,19 @@ def test_nor_does_it_at_higher_levels(monkeypatch):
 def test_a_plan_is_measured_once_and_its_program_comes_along(monkeypatch):
     """Of the copy's results, the best of both processes brings its program."""
     shop = Workshop(case())
-    rows = [(FOREST,), (PAIRS,)]
+    rows = asked(FOREST, PAIRS)
 
     def work():
-        list(sharing.run(rows, Limit(SIZE)))
+        list(sharing.run(rows))
 
     sharing = Sharing(shop, Objective(), None, work)
     with sharing:
         alone = Workshop(case())
-        known = {m.plan: m for plan in (FOREST, PAIRS) for m in alone.measure((plan,), Limit(SIZE))}
+        known = {m.plan: m for plan in (FOREST, PAIRS) for m in alone.measure([(plan, Limit())])}
         while len(list(sharing._shared.results())) < 2:
             sharing._shared.wait()
         monkeypatch.setattr(Workshop, "measure", None)  # nothing is measured here
-        told = {row[0].plan: row[0] for row in sharing.run(rows, Limit(SIZE))}
+        told = {row[0].plan: row[0] for row in sharing.run(rows)}
         assert told == known
         best = Objective().best(told.values())
         sharing.adopt(best)
@@ -129,7 +134,7 @@ def test_a_plan_is_measured_once_and_its_program_comes_along(monkeypatch):
 
 def test_a_result_brings_the_seconds_of_its_own_passes_alone():
     def work():
-        list(sharing.run([(RING,), (FOREST,)], Limit(SIZE)))  # from its end
+        list(sharing.run(asked(RING, FOREST)))  # from its end
 
     sharing = Sharing(Workshop(case()), Objective(), None, work)
     with sharing:
@@ -147,51 +152,51 @@ def test_a_plan_that_both_begin_is_left_to_the_first_process(monkeypatch):
     def work():
         while not sharing._shared.is_begun(RING):
             sharing._shared.wait()
-        assert sharing._result(RING, Limit(SIZE)) is None
+        assert sharing._result(RING, Limit()) is None
         sharing._shared.wish(["left"])
         sharing.serve()
 
-    def late(workshop, plans, limit=None):
+    def late(workshop, asked):
         while sharing._shared.wished() is None:
             assert sharing._shared.wait()
-        return measure(workshop, plans, limit)
+        return measure(workshop, asked)
 
     monkeypatch.setattr(Workshop, "measure", late)
     sharing = Sharing(Workshop(case()), Objective(), None, work)
     with sharing:
-        once = list(sharing.run([(RING,)], Limit(SIZE)))
+        once = list(sharing.run(asked(RING)))
         assert not sharing._shared.is_begun(RING)
-        assert list(sharing.run([(RING,)], Limit(SIZE))) == once
+        assert list(sharing.run(asked(RING))) == once
 
 
 def test_a_result_without_times_is_taken_only_where_none_are_needed():
-    slow = Measured(RING, (None,), shape=object(), least=2.0)
-    fast = replace(slow, seconds=(3.0,), usable=(True,), exact=(True,))
+    slow = Measured(RING, (None,), shape=object(), least=(2.0,))
+    fast = replace(slow, seconds=(3.0,))
     refused = Measured(RING, (None,), "CS402: too many")
-    hangs = replace(refused, least=2.0)
+    hangs = replace(refused, least=(2.0,))
     every = (slow, fast, refused, hangs)
-    assert [Limit(SIZE, 1.0).holds(m) for m in every] == [True, True, True, False]
-    assert [Limit(SIZE, 2.0).holds(m) for m in every] == [False, True, True, True]
-    assert [Limit(SIZE, 1.0).judged(m) for m in (slow, fast)] == [slow, slow]
-    assert [Limit(SIZE, 2.0).judged(m) for m in (slow, fast)] == [slow, fast]
+    assert [Limit((1.0,), 0).holds(m) for m in every] == [True, True, True, False]
+    assert [Limit((2.0,), 0).holds(m) for m in every] == [False, True, True, True]
+    assert [Limit((1.0,), 0).judged(m) for m in (slow, fast)] == [slow, slow]
+    assert [Limit((2.0,), 0).judged(m) for m in (slow, fast)] == [slow, fast]
 
 
 def test_what_waits_here_is_measured_by_the_copy_first(monkeypatch):
     measure, here = Workshop.measure, os.getpid()
-    others = [(replace(PAIRS, protocol=protocol),) for protocol in ("Simple", "LL")]
+    others = asked(*(replace(PAIRS, protocol=protocol) for protocol in ("Simple", "LL")))
 
     def work():
         while not sharing._shared.is_begun(FOREST):
             sharing._shared.wait()
-        list(sharing.run(others, Limit(SIZE)))
+        list(sharing.run(others))
 
-    def late(workshop, plans, limit=None):
+    def late(workshop, asked):
         while os.getpid() == here and not list(sharing._shared.results()):
             assert sharing._shared.wait()
-        return measure(workshop, plans, limit)
+        return measure(workshop, asked)
 
     monkeypatch.setattr(Workshop, "measure", late)
     sharing = Sharing(Workshop(case()), Objective(), None, work)
     with sharing:
-        list(sharing.run([(FOREST,), (RING,)], Limit(SIZE)))
+        list(sharing.run(asked(FOREST, RING)))
         assert next(sharing._shared.results())[0].plan == RING

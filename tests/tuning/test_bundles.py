@@ -164,9 +164,9 @@ def test_work_that_was_interrupted_goes_on(tmp_path, monkeypatch):
 def counted(done):
     measure = Workshop.measure
 
-    def counting(workshop, plans, limit):
-        done.append(plans)
-        return measure(workshop, plans, limit)
+    def counting(workshop, asked):
+        done.append(asked)
+        return measure(workshop, asked)
 
     return counting
 
