@@ -104,11 +104,12 @@ class Searcher:
         It would not be varied further (`PROMISING`), nor be the best: other sizes weigh too little.
         Where calls do not use the file of the best plan, a slow one that serves them is better.
         """
-        best, place = self.best(), self.objective.main
+        best = self.best()
         score = None if best is None else self.objective.score(best)
-        seconds = None if best is None else best.seconds[place]
-        unlimited = score is None or score[0] > 0 or seconds is None
-        return inf if unlimited or seconds is None else PROMISING * seconds
+        seconds = None if best is None else best.seconds[self.objective.main]
+        if score is None or score[0] > 0 or seconds is None:
+            return inf
+        return PROMISING * seconds
 
     def limit(self, plan: Plan, slowest: float) -> Limit:
         """Return the times that are asked for of a plan, given what `slowest` returns."""
