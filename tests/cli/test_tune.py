@@ -70,11 +70,11 @@ def test_what_stands_in_the_place_is_kept(tmp_path, capsys):
 def test_an_interrupt_leaves_no_bundle_and_what_was_measured(tmp_path, monkeypatch, capsys):
     measure, done = Workshop.measure, []
 
-    def stopping(workshop, plans, limit):
+    def stopping(workshop, asked):
         if len(done) == 2:
             raise KeyboardInterrupt
-        done.append(plans)
-        return measure(workshop, plans, limit)
+        done.append(asked)
+        return measure(workshop, asked)
 
     place = tmp_path / "bundle"
     monkeypatch.setattr(Workshop, "measure", stopping)
