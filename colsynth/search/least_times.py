@@ -47,19 +47,23 @@ class LeastTimes:
 
     def limits(self, plan: Plan) -> tuple[float, ...]:
         """Return the times beyond which a plan neither wins nor is the best of its algorithm."""
-        own, most = self._own.get(plan.algorithm, self._unknown()), float(1 + TOLERANCE)
-        return tuple(max(x, most * least) for x, least in zip(own, self._all, strict=True))
+        own = self._own.get(plan.algorithm, self._unknown())
+        return tuple(map(max, own, self._within(TOLERANCE)))
+
+    def _within(self, share: Fraction) -> tuple[float, ...]:
+        """Return times that are so much longer than the least of all."""
+        return tuple(float(1 + share) * least for least in self._all)
 
     def _unknown(self) -> list[float]:
         return [NOT_ASKED if least == NOT_ASKED else inf for least in self._all]
 
     def compromises(self) -> tuple[float, ...]:
         """Return the times beyond which no winner at another size is of use."""
-        return tuple(float(1 + COMPROMISE) * least for least in self._all)
+        return self._within(COMPROMISE)
 
     def winners(self, found: Iterable[Measured]) -> tuple[Measured, ...]:
         """Return the results that win at some size."""
-        most = [float(1 + TOLERANCE) * least for least in self._all]
+        most = self._within(TOLERANCE)
         return tuple(
             m
             for m in found

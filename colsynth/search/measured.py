@@ -68,7 +68,7 @@ class Measured:
         }
 
     def beside(self, known: Measured | None) -> Measured:
-        """Return the result with the times that are known from another one of the plan."""
+        """Return the result with the times that another one of the plan has besides."""
         if known is None or self.refusal is not None:
             return self
         pairs = zip(self.seconds, known.seconds, strict=True)
@@ -132,6 +132,18 @@ class Limit:
             return [True] * len(least)
         return [time <= most for time, most in zip(least, self.seconds, strict=True)]
 
+    def lacks(self, measured: Measured) -> list[bool]:
+        """Return for every size whether a program is to be simulated that has this result."""
+        pairs = zip(self.allows(measured.least), measured.seconds, strict=True)
+        return [wanted and time is None for wanted, time in pairs]
+
+    def without(self, known: Sequence[float | None], tried: Sequence[bool]) -> Limit:
+        """Return a limit that asks neither for known times nor at sizes where nothing is tried."""
+        rows = zip(self.seconds, known, tried, strict=True)
+        seconds = tuple(x if time is None and may else NOT_ASKED for x, time, may in rows)
+        asks = self.whole is not None and seconds[self.whole] != NOT_ASKED
+        return Limit(seconds, self.whole if asks else None)
+
     def holds(self, measured: Measured) -> bool:
         """Whether a result is all that is asked for within this limit.
 
@@ -140,8 +152,7 @@ class Limit:
         """
         if measured.refusal is not None:
             return not (measured.least and self.excludes(measured.least))
-        pairs = zip(self.allows(measured.least), measured.seconds, strict=True)
-        return not any(wanted and time is None for wanted, time in pairs)
+        return not any(self.lacks(measured))
 
     def judged(self, measured: Measured) -> Measured:
         """Return a result as it is where this limit was known, without times beyond it."""

@@ -15,7 +15,7 @@ from colsynth.search.kinds import gains_by_free_roots
 from colsynth.search.least_times import Known, LeastTimes
 from colsynth.search.levels import DEFAULT_LEVEL, LEVELS, check_level
 from colsynth.search.means import Means, Progress, onward
-from colsynth.search.measured import NOT_ASKED, Limit, Measured
+from colsynth.search.measured import Limit, Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 from colsynth.search.quest import Quest
@@ -155,11 +155,9 @@ def _completed(
     workshop: Workshop, times: LeastTimes, found: dict[Plan, Measured], means: Means
 ) -> dict[Plan, Measured]:
     """Return the results with the times of winners at other sizes that they may serve."""
-    limits, asked = times.compromises(), list[tuple[Asked]]()
+    most, asked = Limit(times.compromises()), list[tuple[Asked]]()
     for winner in times.winners(found.values()):
-        tried = workshop.case.tried(winner.plan.protocol)
-        rows = zip(limits, winner.seconds, tried, strict=True)
-        limit = Limit(tuple(x if t is None and may else NOT_ASKED for x, t, may in rows))
+        limit = most.without(winner.seconds, workshop.case.tried(winner.plan.protocol))
         if not limit.holds(winner):
             asked.append(((winner.plan, limit),))
     more = {m.plan: m.beside(found[m.plan]) for (m,) in means.workers.run(workshop.measure, asked)}

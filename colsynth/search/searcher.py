@@ -20,7 +20,7 @@ from colsynth.runtimes.selection import SMALL
 from colsynth.search.least_times import Known, LeastTimes
 from colsynth.search.levels import CLOSE, NEAR, PROMISING, REPEATED, WORTH, swept
 from colsynth.search.means import Means
-from colsynth.search.measured import NOT_ASKED, Limit, Measured
+from colsynth.search.measured import Limit, Measured
 from colsynth.search.neighbours import Alternatives, Neighbours
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -98,13 +98,12 @@ class Searcher:
         seconds, known = measured.seconds[at], bool(self.floors) and measured.exact[at]
         return seconds / self.floors[at].seconds if seconds and known else float("inf")
 
-    def slowest(self) -> float:
+    def slowest(self, best: Measured | None) -> float:
         """Return the time, at the main size, beyond which a plan need not be simulated.
 
         It would not be varied further (`PROMISING`), nor be the best: other sizes weigh too little.
         Where calls do not use the file of the best plan, a slow one that serves them is better.
         """
-        best = self.best()
         score = None if best is None else self.objective.score(best)
         seconds = None if best is None else best.seconds[self.objective.main]
         if score is None or score[0] > 0 or seconds is None:
@@ -114,15 +113,12 @@ class Searcher:
     def limit(self, plan: Plan, slowest: float) -> Limit:
         """Return the times that are asked for of a plan, given what `slowest` returns."""
         place, case = self.objective.main, self.workshop.case
-        whole = None if self.shows_all else place
-        most = [inf] * len(case.sizes) if self._times is None else self._times.limits(plan)
+        most = (inf,) * len(case.sizes) if self._times is None else self._times.limits(plan)
         own = self._own_times.limits(plan)[place] if self.shows_all else slowest
-        seconds = [*most[:place], own, *most[place + 1 :]]
+        limit = Limit((*most[:place], own, *most[place + 1 :]), None if self.shows_all else place)
         known = self.known.get(plan)
-        times = [None] * len(seconds) if known is None else known.seconds
-        rows = zip(seconds, times, case.tried(plan.protocol), strict=True)
-        limits = tuple(x if time is None and may else NOT_ASKED for x, time, may in rows)
-        return Limit(limits, None if limits[place] == NOT_ASKED else whole)
+        times = (None,) * len(case.sizes) if known is None else known.seconds
+        return limit.without(times, case.tried(plan.protocol))
 
     def may_win(self, least: float) -> bool:
         """Whether a program that takes so many seconds at every size, or more, may be the best."""
@@ -154,14 +150,14 @@ class Searcher:
         fresh = [x for x in dict.fromkeys(batch) if x and not self._is_known(x)]
         if self.most_evaluations is not None:
             fresh = fresh[: max(0, self.most_evaluations - self.evaluations)]
-        slowest = self.slowest()
+        best = self.best()
+        slowest = self.slowest(best)
         asked = {plan: self.limit(plan, slowest) for item in fresh for plan in item}
         recalled = {item: self._recalled(item, asked) for item in fresh}
         waiting = [item[len(recalled[item]) :] for item in fresh if not _ends(recalled[item])]
         measured: dict[Plan, list[Measured]] = {}
         journal = self.means.journal
         self._tell(len(fresh) - len(waiting), measured)
-        best = self.best()
         for row in self._measured([x for x in waiting if x], asked):
             found = measured[row[0].plan] = [self._judged(m, asked) for m in row]
             if self.objective.best(m for m in (best, found[-1]) if m is not None) == found[-1]:

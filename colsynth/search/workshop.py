@@ -27,7 +27,7 @@ from colsynth.search.measured import Limit, Measured, shape_of
 from colsynth.search.plan import Plan
 
 if TYPE_CHECKING:
-    from colsynth.simulate import Point, Prepared
+    from colsynth.simulate import Prepared
 
 _KEPT = 600_000
 """Largest number of transfers and steps in kept values, but the pinned ones: about 200 MB."""
@@ -189,7 +189,10 @@ class Workshop:
         return found
 
     def _measured(self, plan: Plan, limit: Limit) -> Measured:
-        nothing, tried = (None,) * len(self.case.sizes), self.case.tried(plan.protocol)
+        from colsynth.simulate import prepare
+
+        case = self.case
+        nothing, tried = (None,) * len(case.sizes), case.tried(plan.protocol)
         if not any(tried):
             return Measured(plan, nothing, f"{plan.protocol} is for smaller messages")
         least: tuple[float, ...] = ()
@@ -197,61 +200,35 @@ class Workshop:
             (first, schedule), (last, program) = self._made(plan)
             same = plan.protocol, first, last
             found = self._results.get(same)
-            if found is not None and limit.holds(found):
-                return replace(found, plan=plan)
-            with self.clock.measure("simulate"):
-                ready = self._prepared(program)
-                least = self._least(ready, tried)
-                points = ready.points(self._wanted(limit, least, tried, found))
+            if found is None or not limit.holds(found):
+                with self.clock.measure("simulate"):
+                    ready = prepare(program, case.problem.topology, case.profile, case.model)
+                    found = found or self._untimed(plan, schedule, program, ready)
+                    least = found.least
+                    rows = zip(case.sizes, tried, limit.lacks(found), strict=True)
+                    points = ready.points([size for size, may, lacks in rows if may and lacks])
+                new = {point.size_bytes: float(point.seconds) for point in points}
+                seconds = zip(case.sizes, found.seconds, strict=True)
+                found = replace(found, seconds=tuple(new.get(size, old) for size, old in seconds))
+                self._results[same] = found
         except ColsynthError as fault:
             told = fault.diagnostic
             return Measured(plan, nothing, f"{told.code}: {told.phrase}", least=least)
-        new = self._described(plan, schedule, program, least, points).beside(found)
-        self._results[same] = new
-        return new
+        return replace(found, plan=plan)
 
-    def _prepared(self, program: Program) -> Prepared:
-        from colsynth.simulate import prepare
-
-        return prepare(program, self.case.problem.topology, self.case.profile, self.case.model)
-
-    def _least(self, ready: Prepared, tried: Sequence[bool]) -> tuple[float, ...]:
-        """Return the seconds that a program certainly takes at every size."""
-        pairs = zip(self.case.sizes, tried, strict=True)
-        return tuple(ready.least(size) if known else 0.0 for size, known in pairs)
-
-    def _wanted(
-        self,
-        limit: Limit,
-        least: Sequence[float],
-        tried: Sequence[bool],
-        found: Measured | None,
-    ) -> list[int]:
-        """Return the sizes at which a program is simulated: those that are not known."""
-        known = (None,) * len(tried) if found is None else found.seconds
-        rows = zip(self.case.sizes, tried, limit.allows(least), known, strict=True)
-        return [size for size, may, wanted, time in rows if may and wanted and time is None]
-
-    def _described(
-        self,
-        plan: Plan,
-        schedule: Value,
-        program: Program,
-        least: tuple[float, ...],
-        points: Sequence[Point],
-    ) -> Measured:
-        """Return the result of a plan that gives a program."""
+    def _untimed(self, plan: Plan, schedule: Value, program: Program, ready: Prepared) -> Measured:
+        """Return the result of a plan that gives a program, without times."""
         case, shape = self.case, shape_of(schedule, program)
-        seconds = {point.size_bytes: float(point.seconds) for point in points}
         law = taken_sizes(program.header, case.profile)
+        pairs = zip(case.sizes, case.tried(plan.protocol), strict=True)
         return Measured(
             plan,
-            tuple(seconds.get(size) for size in case.sizes),
+            (None,) * len(case.sizes),
             usable=tuple(is_usable(size, law) for size in case.sizes),
             exact=tuple(law.takes(size) for size in case.sizes),
             shape=shape,
             crowded=shape.threadblocks > case.profile.usable_threadblocks,
-            least=least,
+            least=tuple(ready.least(size) if may else 0.0 for size, may in pairs),
         )
 
 
