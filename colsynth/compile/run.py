@@ -20,7 +20,7 @@ from colsynth.compile.notes import given_up, search_notes, selection_notes, warn
 from colsynth.compile.predicted import limited_by, predictions
 from colsynth.compile.request import Request
 from colsynth.compile.result import Artefact, Compilation, Prediction
-from colsynth.compile.served import Served, compared, served
+from colsynth.compile.served import Served, served
 from colsynth.errors import DefectError, Diagnostic, InputError, NegativeFinding
 from colsynth.jobs.beside import Beside
 from colsynth.model import (
@@ -193,16 +193,19 @@ class _Compiler:
         """Return the files of the best plan in the mode of a case; `also` as for `find_plan`."""
         wish = self.request.wish(self.target.protocol, rounds=self.target.profile.rounds)
         failure: NegativeFinding | DefectError | None = None
-        library = Library(case)
-        ahead = partial(library.ahead, compared(case))
-        with Beside(ahead, wanted=means.beside and self.compares) as others:
-            library.follow(others)
-            found = find_plan(case, objective, wish, means, self.clock, also)
-            for measured in found.ranking:
-                try:
-                    return self.make(found, measured, library if self.compares else None, watch)
-                except (NegativeFinding, DefectError) as fault:
-                    failure = failure or fault  # verification refuses this one: take the next best
+        library = Library(case, self.target.protocol)
+        # A search among all algorithms makes those of the library, too, if the runtime has them.
+        makes = wish.is_open and case.profile.library is None
+        with Beside(library.make, wanted=means.beside and self.compares and not makes) as others:
+            held = library.plans if self.compares and makes else ()
+            found = find_plan(case, objective, wish, means, self.clock, also, held)
+            library.take(found.workshop.programs_held())
+            library.take(iter(others.result, None))
+        for measured in found.ranking:
+            try:
+                return self.make(found, measured, library if self.compares else None, watch)
+            except (NegativeFinding, DefectError) as fault:
+                failure = failure or fault  # verification refuses this one: take the next best
         raise failure or TypeError("a search without a program ends with an error")
 
     def for_slower(self, mode: Mode, made: _Made, objective: Objective, means: Means) -> _Made:

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from colsynth.bounds.runtime import RuntimeBound
 from colsynth.model import Program
 from colsynth.runtimes.selection import LARGE, called_size, taken_sizes, usual_size
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
-from colsynth.search.library import Library
+from colsynth.search.library import Fastest, Library
 from colsynth.units import format_size
+
+if TYPE_CHECKING:
+    from colsynth.simulate import Prepared
 
 SLOWER = 1.1
 """A file that takes so many times as long as the library at a size does not serve it.
@@ -84,15 +88,6 @@ def _larger(case: Case) -> tuple[int, ...]:
     return tuple(found)
 
 
-def compared(case: Case) -> tuple[int, ...]:
-    """Return the sizes at which a file is compared with the library, as far as there is need.
-
-    The one that the file is for comes behind the smaller ones: it takes longest, and there is no
-    need where the file is near the floor.
-    """
-    return *_smaller(case), case.sizes[-1], *_larger(case)
-
-
 def served(
     program: Program,
     case: Case,
@@ -128,14 +123,12 @@ def served(
     """
     duel, size = _Duel(program, case, library, times), case.sizes[-1]
     found, lost = Served(), False
-    if not duel.is_safe(size, floor):
-        lead = duel.lead(size)
-        if lead is None:
+    if not library.fits:
+        return found
+    if not duel.is_safe(size, floor) and (fastest := duel.faster(size)):
+        lost, found = True, Served(notes=(duel.lost(size, fastest),))
+        if not (asked and taken_sizes(program.header, case.profile).takes(size)):
             return found
-        if lost := lead < -log(SLOWER):
-            found = Served(notes=(duel.lost(size, lead),))
-            if not (asked and taken_sizes(program.header, case.profile).takes(size)):
-                return found
     if below:
         found = duel.down(found, (size, *_smaller(case)), lost=lost)
     if above:
@@ -174,12 +167,12 @@ class _Duel:
 
         Where the first is `lost`, so are those up to the next one.
         """
-        held = self._held(sizes)
+        held, name = self._held(sizes)
         if lost and not held:
             return replace(found, min_bytes=self._called(sizes[0]))
-        if not self._is_left(sizes, held):
+        if name is None:
             return found
-        note = self._left(f"below {format_size(sizes[held])}", sizes[held + 1])
+        note = _left(f"below {format_size(sizes[held])}", name)
         return replace(found, min_bytes=self._called(sizes[held]), notes=(*found.notes, note))
 
     def up(self, found: Served, sizes: Sequence[int], *, lost: bool) -> Served:
@@ -187,13 +180,13 @@ class _Duel:
 
         Where the first is `lost`, so are those up to the next one.
         """
-        held = self._held(sizes)
+        held, name = self._held(sizes)
         if lost and not held:
             return replace(found, max_bytes=self._called(sizes[0]))
-        if not self._is_left(sizes, held):
+        if name is None:
             return found
         end = sizes[held + 1]
-        note = self._left(f"from {format_size(end)} on", end)
+        note = _left(f"from {format_size(end)} on", name)
         return replace(found, max_bytes=self._called(end) - 1, notes=(*found.notes, note))
 
     def _called(self, size: int) -> int:
@@ -204,51 +197,53 @@ class _Duel:
         problem = self.case.problem
         return called_size(size, problem.collective, problem.topology.size) or size
 
-    def _held(self, sizes: Sequence[int]) -> int:
-        """Return the place of the last size that is served, if the first one is."""
-        held, lead = 0, 0.0
-        for place, size in enumerate(sizes[1:], 1):
-            more = self.lead(size)
-            if more is None or more < -log(SLOWER):
-                break
-            lead += more
-            if lead >= 0:
-                held, lead = place, 0.0
-        return held
+    def _held(self, sizes: Sequence[int]) -> tuple[int, str | None]:
+        """Return the place of the last size that is served, if the first one is.
 
-    def _is_left(self, sizes: Sequence[int], held: int) -> bool:
-        """Whether there is a size behind the last that is served, and the library can serve it."""
-        return held + 1 < len(sizes) and self.library.fastest(sizes[held + 1]) is not None
-
-    def lead(self, size: int) -> float | None:
-        """Return the logarithm of the library's time over that of the program.
-
-        None where the library's algorithms are not modelled, or do not fit the machine.
+        Behind it, the library's algorithm that is faster at the next one; None where there is none.
         """
-        fastest = self.library.fastest(size)
-        return None if fastest is None else log(fastest[0] / self._seconds(size))
+        held, behind = 0, 1.0
+        next_one: str | None = None
+        for place, size in enumerate(sizes[1:], 1):
+            ours = self._seconds(size)
+            fastest = self.library.fastest(size, below=ours * behind)
+            if fastest is None:  # what was lost since the last size held is won here
+                held, behind, next_one = place, 1.0, None
+                continue
+            seconds, name = fastest
+            next_one = next_one or name
+            if ours > SLOWER * seconds:
+                break
+            behind *= ours / seconds
+        return held, next_one
+
+    def faster(self, size: int) -> Fastest | None:
+        """Return what of the library is so much faster that the program does not serve a size."""
+        return self.library.fastest(size, below=self._seconds(size) / SLOWER)
 
     def _seconds(self, size: int) -> float:
         """Return the predicted time of the program."""
-        from colsynth.simulate import simulate
+        known = self.times.get(size)
+        if known is None:
+            (point,) = self._ready.points((size,))
+            known = float(point.seconds)
+        return known
 
-        known, case = self.times.get(size), self.case
-        if known is not None:
-            return known
-        topology = case.problem.topology
-        (point,) = simulate(self.program, topology, case.profile, (size,), case.model)
-        return float(point.seconds)
+    @cached_property
+    def _ready(self) -> Prepared:
+        from colsynth.simulate import prepare
 
-    def lost(self, size: int, lead: float) -> str:
+        case = self.case
+        return prepare(self.program, case.problem.topology, case.profile, case.model)
+
+    def lost(self, size: int, fastest: Fastest) -> str:
         """Return a note that the library is faster at the size that the file is for."""
-        told = f"the library's own {self._name(size)} is predicted to be"
-        return f"{told} {exp(-lead):.2f} times as fast at {format_size(size)}"
+        seconds, name = fastest
+        told = f"the library's own {name} is predicted to be"
+        return f"{told} {self._seconds(size) / seconds:.2f} times as fast at {format_size(size)}"
 
-    def _left(self, where: str, size: int) -> str:
-        """Return a note that messages are left to the library, `size` among them."""
-        told = f"{where} the library's own {self._name(size)} is predicted to be faster and serves"
-        return f"{told} the call; 'colsynth tune' makes files for all sizes"
 
-    def _name(self, size: int) -> str:
-        fastest = self.library.fastest(size)
-        return "algorithm" if fastest is None else fastest[1]
+def _left(where: str, name: str) -> str:
+    """Return a note that messages are left to an algorithm of the library."""
+    told = f"{where} the library's own {name} is predicted to be faster and serves"
+    return f"{told} the call; 'colsynth tune' makes files for all sizes"

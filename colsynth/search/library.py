@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from math import inf
+from typing import TYPE_CHECKING
 
 from colsynth.errors import ColsynthError, VerificationError
-from colsynth.jobs.beside import Beside
 from colsynth.model import Collective, Program
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.profile import Profile
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.wish import Wish
 from colsynth.search.workshop import Workshop
+
+if TYPE_CHECKING:
+    from colsynth.search.plan import Plan
+    from colsynth.simulate import Prepared
 
 Fastest = tuple[float, str]
 """Seconds, and the algorithm that takes them."""
@@ -43,67 +47,88 @@ class Library:
     ----------
     case : Case
         Of the file that is compared. Its sizes do not matter.
+    protocol : str
+        The protocol that programs are made for, if it may be.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, protocol: str = "Simple") -> None:
+        self._protocol = protocol
         self._case = replace(library_case(case), min_bytes=None, max_bytes=None, limited=True)
-        self._known: dict[int, Fastest | None] = {}
-        self._ahead: Beside[tuple[int, Fastest | None]] | None = None
+        self._programs: dict[Plan, Program] = {}
+        self._known: dict[int, tuple[float, Fastest | None]] = {}
 
-    def ahead(self, sizes: Sequence[int]) -> Iterator[tuple[int, Fastest | None]]:
-        """Yield sizes with the least time at each: the work of a copy of this process."""
-        for size in sizes:
-            yield size, self.fastest(size)
+    def make(self) -> Iterator[tuple[Plan, Program]]:
+        """Yield the programs of the plans that fit the machine."""
+        workshop = Workshop(self._case)
+        for plan in self.plans:
+            with suppress(ColsynthError):
+                yield plan, self._programs.get(plan) or workshop.make(plan)[1]
 
-    def follow(self, beside: Beside[tuple[int, Fastest | None]]) -> None:
-        """Take the results of `ahead` from a copy of this process."""
-        self._ahead = beside
+    def take(self, programs: Iterable[tuple[Plan, Program]]) -> None:
+        """Keep programs of plans that were made elsewhere."""
+        self._programs.update(programs)
 
-    def fastest(self, size: int) -> Fastest | None:
-        """Return the least time at a message size; None where no algorithm fits the machine."""
-        while size not in self._known and self._ahead is not None:
-            found = self._ahead.result()
-            if found is None:
-                self._ahead = None
-            else:
-                self._known[found[0]] = found[1]
-        if size not in self._known:
-            self._known[size] = min(self._times(size), default=None)
-        return self._known[size]
-
-    def _times(self, size: int) -> Iterator[Fastest]:
-        """Yield times, each less than those before."""
-        from colsynth.simulate import prepare
-
-        case, least = self._case, inf
-        topology, model = case.problem.topology, case.model
-        tried = [p for p in self._protocols if (limit := case.limit(p)) is None or size <= limit]
-        for name, program in self._programs:
-            for protocol in tried:
-                other = program.headed(replace(program.header, protocol=protocol))
-                try:
-                    ready = prepare(other, topology, case.profile, model)
-                    points = ready.points((size,)) if ready.least(size) <= least else ()
-                except VerificationError:  # ours hangs so, which the library does not
-                    continue
-                for point in points:
-                    if point.seconds < least:
-                        least = float(point.seconds)
-                        yield least, name
+    @cached_property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of the algorithms."""
+        case, fit = self._case, self._protocols
+        wish = Wish(usual=self._protocol, rounds=case.profile.rounds)
+        names = library_algorithms(case.profile, case.problem.collective) if fit else ()
+        plans = map(wish.start, names)
+        return tuple(p if p.protocol in fit else replace(p, protocol=fit[0]) for p in plans)
 
     @cached_property
     def _protocols(self) -> tuple[str, ...]:
         return usable_protocols(replace(self._case, sizes=(1,)))
 
+    @property
+    def fits(self) -> bool:
+        """Whether any algorithm fits the machine."""
+        return bool(self._candidates)
+
+    def fastest(self, size: int, below: float = inf) -> Fastest | None:
+        """Return the least time at a message size; None where it is not below a limit.
+
+        A program whose loads alone take longer is not simulated (`Prepared.least`).
+
+        Parameters
+        ----------
+        size : int
+            Bytes.
+        below : float
+            Seconds.
+        """
+        limit, found = self._known.get(size, (0.0, None))
+        if found is None and below > limit:
+            found = min(self._times(size, below), default=None)
+            self._known[size] = below, found
+        return found if found is not None and found[0] < below else None
+
+    def _times(self, size: int, below: float) -> Iterator[Fastest]:
+        """Yield times, each less than those before and all less than `below`."""
+        for name, protocol, ready in self._candidates:
+            limit = self._case.limit(protocol)
+            if (limit is not None and size > limit) or ready.least(size) >= below:
+                continue
+            try:
+                (point,) = ready.points((size,))
+            except VerificationError:  # ours hangs so, which the library does not
+                continue
+            if point.seconds < below:
+                below = float(point.seconds)
+                yield below, name
+
     @cached_property
-    def _programs(self) -> tuple[tuple[str, Program], ...]:
-        """The programs of the algorithms that fit the machine."""
-        found: list[tuple[str, Program]] = []
-        workshop, wish = Workshop(self._case), Wish(rounds=self._case.profile.rounds)
+    def _candidates(self) -> tuple[tuple[str, str, Prepared], ...]:
+        """The algorithms that fit the machine, with each protocol."""
+        from colsynth.simulate import prepare
+
         case = self._case
-        names = library_algorithms(case.profile, case.problem.collective)
-        for name in names if self._protocols else ():
-            plan = replace(wish.start(name), protocol=self._protocols[0])
-            with suppress(ColsynthError):
-                found.append((name, workshop.make(plan)[1]))
+        found: list[tuple[str, str, Prepared]] = []
+        for plan, program in self.make():
+            for protocol in self._protocols:
+                other = program.headed(replace(program.header, protocol=protocol))
+                with suppress(VerificationError):
+                    ready = prepare(other, case.problem.topology, case.profile, case.model)
+                    found.append((plan.algorithm, protocol, ready))
         return tuple(found)

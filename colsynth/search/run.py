@@ -31,6 +31,7 @@ def find_plan(
     means: Means,
     clock: Clock | None = None,
     also: tuple[Plan, ...] = (),
+    held: tuple[Plan, ...] = (),
 ) -> Found:
     """Return the best plan of a request.
 
@@ -43,6 +44,8 @@ def find_plan(
     clock : Clock, optional
     also : tuple of Plan
         Plans that are tried at the end, so that the best is none that is slower.
+    held : tuple of Plan
+        Plans whose programs are kept if they are tried (`Workshop.programs_held`).
 
     Raises
     ------
@@ -54,7 +57,7 @@ def find_plan(
     from colsynth.bounds.optimum import best_optimum
 
     check_level(wish.level)
-    workshop = Workshop(case, clock)
+    workshop = Workshop(case, clock, held)
     with workshop.clock.measure("bound"):
         optimum = best_optimum(case.problem)
     quest = Quest.of(workshop, objective, wish, means, optimum)

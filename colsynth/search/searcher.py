@@ -160,10 +160,12 @@ class Searcher:
         self._tell(len(fresh) - len(waiting), measured)
         for row in self._measured([x for x in waiting if x], asked):
             found = measured[row[0].plan] = [self._judged(m, asked) for m in row]
-            if self.objective.best(m for m in (best, found[-1]) if m is not None) == found[-1]:
-                best = found[-1]
-                if self.means.sharing is not None:
-                    self.means.sharing.adopt(best)
+            last = found[-1]
+            better = self.objective.best(m for m in (best, last) if m is not None) == last
+            if self.means.sharing is not None and (better or last.plan in self.workshop.held):
+                self.means.sharing.adopt(last)
+            if better:
+                best = last
                 self.workshop.pin(best.plan)
             if journal is not None:
                 for m in found:

@@ -68,6 +68,12 @@ class Wish:
         return Plan(algorithm, self.protocol or self.usual, str(pipeline))
 
     @property
+    def is_open(self) -> bool:
+        """Whether all algorithms are tried, each as it stands."""
+        fixed = self.algorithm is not None or self.passes is not None or bool(self.settings)
+        return not fixed and self.level > 0
+
+    @property
     def pinned(self) -> frozenset[str]:
         """The options that are not varied: trees that reach the optimum do so at one bandwidth."""
         implied = {"bandwidth"} if self.settings.get("trees") == "optimal" else set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from colsynth.compile.files import Maker
 from colsynth.compile.modes import Mode, plan_modes
@@ -199,7 +200,7 @@ def _offer(
     library = Library(case)  # as it stands: a small budget may have left its protocols out
     times = [[t for m in inside if (t := m.seconds[i]) is not None] for i in range(len(case.sizes))]
     for size, known in zip(case.sizes, times, strict=True):
-        if (fastest := library.fastest(size)) is not None:
+        if (fastest := library.fastest(size, below=min(known, default=inf))) is not None:
             known.append(fastest[0])
     return Offer(written, tuple(min(row, default=None) for row in times), files)
 
