@@ -53,11 +53,12 @@ class Sharing:
         """Yield for every row the results of its plans up to the first that gives a program.
 
         Each process begins at another end, and leaves out what the other is measuring. The copy
-        first measures what the other process has waiting.
+        has the first: it meets rings, which take longest, before the other process does. It
+        measures what that has waiting before its own.
         """
+        order = rows if self._shared.is_copy else rows[::-1]
         if not self._shared.is_copy:
-            self._shared.wish([row[0] for row in rows[1:]])
-        order = reversed(rows) if self._shared.is_copy else rows
+            self._shared.wish([row[0] for row in order[1:]])
         waiting = deque((list[Measured](), row) for row in order)
         while waiting:
             self._help()

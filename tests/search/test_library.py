@@ -1,9 +1,18 @@
 """The library by itself, as far as our baselines tell."""
 
+from random import Random
+
+import pytest
+
 from colsynth import api, simulate
 from colsynth.errors import Diagnostic, VerificationError
 from colsynth.search.case import Case
 from colsynth.search.library import Library
+from colsynth.search.means import Means
+from colsynth.search.objective import Objective
+from colsynth.search.run import find_plan
+from colsynth.search.wish import Wish
+from colsynth.simulate import Prepared
 
 
 def library(machine):
@@ -19,3 +28,34 @@ def test_an_algorithm_of_ours_that_hangs_says_nothing_of_the_library(monkeypatch
 
     monkeypatch.setattr(simulate, "prepare", hangs)
     assert library("ring:4").fastest(1 << 20) is None
+
+
+def test_a_limit_decides_only_whether_the_fastest_is_told():
+    drawn, sizes = Random(5), [1 << shift for shift in range(10, 31, 4)]
+    exact = {size: library("ring:6").fastest(size) for size in sizes}
+    asked = library("ring:6")
+    for _ in range(60):
+        size = drawn.choice(sizes)
+        seconds, name = exact[size]
+        below = seconds * drawn.choice((0.01, 0.5, 0.999, 1, 1.001, 3))
+        assert asked.fastest(size, below) == ((seconds, name) if seconds < below else None)
+
+
+def test_what_loads_alone_make_too_slow_is_not_simulated(monkeypatch):
+    asked = library("ring:6")
+    assert asked.fits
+    monkeypatch.setattr(Prepared, "points", None)
+    assert asked.fastest(1 << 30, below=1e-6) is None
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+def test_a_search_makes_the_programs_of_the_library(runtime):
+    """Its own are made for the sizes of the file, which the library has no limits of."""
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "allreduce")
+    case = Case(problem, runtime, (1 << 26, 1 << 30), min_bytes=1 << 20)
+    asked = Library(case)
+    found = find_plan(case, Objective((0.1, 0.9)), Wish(), Means(), held=asked.plans)
+    held = dict(found.workshop.programs_held())
+    assert list(held) == [plan for plan, _ in asked.make()]
+    for plan, program in asked.make():
+        assert held[plan].headed(program.header) == program

@@ -198,5 +198,5 @@ def test_what_waits_here_is_measured_by_the_copy_first(monkeypatch):
     monkeypatch.setattr(Workshop, "measure", late)
     sharing = Sharing(Workshop(case()), Objective(), None, work)
     with sharing:
-        list(sharing.run(asked(FOREST, RING)))
+        list(sharing.run(asked(RING, FOREST)))
         assert next(sharing._shared.results())[0].plan == RING
