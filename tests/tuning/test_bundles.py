@@ -175,7 +175,7 @@ def test_a_protocol_for_small_messages_hands_over_to_the_next_file(monkeypatch):
     """It serves the largest message it is for; the next file begins right behind."""
     monkeypatch.delitem(PROTOCOLS, "LL")
     monkeypatch.setitem(PROTOCOLS, "LL128", 3 * 2**17)
-    monkeypatch.setattr(Library, "fastest", lambda *_: None)
+    monkeypatch.setattr(Library, "fastest", lambda *_, **__: None)
     value = topology.load("mi300x")
     options = {"algorithms": ("forest",), "budget": 2}
     bundle = api.tune(value, ["allgather"], "rccl", (2**10, 2**18, 2**30), **options)
