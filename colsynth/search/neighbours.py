@@ -62,10 +62,11 @@ class Neighbours:
         self, parent: Measured, owner: str, choice: Choice, *, thorough: bool
     ) -> Iterator[Alternatives]:
         plan = parent.plan
-        if plan.algorithm not in varied() and choice.option not in LIBRARY:
+        name = f"{owner}.{choice.option}"
+        if plan.algorithm not in varied() and not {choice.option, name}.intersection(LIBRARY):
             return
         basis = self._basis(parent, choice.anchor, thorough)
-        for proposal in choice.proposals(f"{owner}.{choice.option}", basis):
+        for proposal in choice.proposals(name, basis):
             allowed = (c for c in proposal if not self._is_pinned(c))
             plans = [(plan.changed(changes), PROTOCOL in changes) for changes in allowed]
             known = [(x, y) for x, y in plans if x is not None and x.protocol in self.protocols]

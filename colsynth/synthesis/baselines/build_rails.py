@@ -17,7 +17,7 @@ from colsynth.synthesis.baselines.rails_writer import RailsWriter
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.unequal import Cells, spread
 
-_INSTANCES = "build-rails.instances"
+_INSTANCES, _SEGMENTS = "build-rails.instances", "build-rails.segments"
 _FINER = 8
 """Times as many pieces in rounds, where shards are unequal. A message still carries all of a shard.
 
@@ -30,6 +30,13 @@ def _instances(basis: Basis) -> Iterator[Proposal]:
     for number in (1, 4, 16) if basis.profile.rounds else (0, 1, 2, 4):
         if number != basis.values[_INSTANCES]:
             yield ({_INSTANCES: number},)
+
+
+def _segments(basis: Basis) -> Iterator[Proposal]:
+    """Yield twice and half as many segments, where threadblocks do one thing each."""
+    now = basis.values[_SEGMENTS]
+    if basis.values["build-rails.strategy"] == "spread" and not basis.profile.rounds:
+        yield from (({_SEGMENTS: number},) for number in (2 * now, now // 2) if number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,10 @@ class BuildRails:
         Channels, each with its own part of every shard. 0: as many as there are, and
         threadblocks suffice for; in rounds, one.
     pieces : int
-        Pieces in which a channel's part is added up. 0: as many as there are threadblocks for.
+        Pieces in which a segment of it is added up. 0: as many as there are threadblocks for.
+    segments : int
+        Segments of a channel's part, one after the other: while one is exchanged between boxes, the
+        next is added up.
     strategy : str
         The strategy of `assign-threadblocks` that channels and pieces are counted for. With
         ``"paired"``, a threadblock serves a peer in each direction, so there may be the most
@@ -63,15 +73,20 @@ class BuildRails:
 
     instances: int = 0
     pieces: int = 0
+    segments: int = 1
     strategy: str = "paired"
 
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", propose=_instances),)
+    choices: ClassVar[tuple[Choice, ...]] = (
+        Choice("instances", propose=_instances),
+        Choice("segments", propose=_segments),
+    )
 
     def __post_init__(self) -> None:
         require_least("instances", self.instances, 0)
+        require_least("segments", self.segments, 1)
         require_least("pieces", self.pieces, 0)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
@@ -91,12 +106,12 @@ class BuildRails:
             _require_one_go(topology, rails, profile)
         pieces = self._pieces(value, rails, target)
         cells = Cells(tuple(pieces))
-        writer = RailsWriter(rails, cells, profile)
+        writer = RailsWriter(rails, cells, -(-len(pieces) // self.segments), profile)
         if scatters:
-            for channel in range(len(pieces)):
-                writer.scatter(channel)
+            for part in range(len(pieces)):
+                writer.scatter(part)
         else:
-            writer.add_channels()
+            writer.add_all()
         count = len(rails.boxes)
         rooms = rails.places + count
         if scatters:
@@ -108,7 +123,7 @@ class BuildRails:
         )
 
     def _pieces(self, problem: Problem, rails: Rails, target: Target) -> list[tuple[int, ...]]:
-        """Return the pieces of each rail in each channel.
+        """Return the pieces of each rail in each channel, once for each segment.
 
         By default, they divide messages; where equal shards do not, they differ by one.
         """
@@ -117,8 +132,9 @@ class BuildRails:
         loose = target.loose_parts(problem, shards)
         if target.profile.rounds:
             channels, pieces = self.instances or 1, self.pieces or 1
-            most = _FINER * channels * shards * pieces
-            return _spread(loose, most, channels, shards) or [(pieces,) * shards] * channels
+            parts = channels * self.segments
+            most = _FINER * parts * shards * pieces
+            return _spread(loose, most, parts, shards) or [(pieces,) * shards] * parts
         blocks = target.profile.usable_threadblocks
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else shards)
@@ -134,13 +150,12 @@ class BuildRails:
             most = blocks // (2 * channels * shares)
         else:
             most = min(rails.places, (blocks - channels * ends) // (channels * sums))
-        unequal = _spread(
-            loose, channels * shards * (self.pieces or max(1, most)), channels, shards
-        )
+        each = channels * self.segments
+        unequal = _spread(loose, each * shards * (self.pieces or max(1, most)), each, shards)
         if unequal:
             return unequal
-        pieces = self.pieces or max(1, dividing(parts // channels, max(0, most)))
-        return [(pieces,) * shards] * channels
+        pieces = self.pieces or max(1, dividing(parts // each, max(0, most)))
+        return [(pieces,) * shards] * each
 
 
 def _require_one_go(topology: Topology, rails: Rails, profile: Profile) -> None:
@@ -154,7 +169,7 @@ def _require_one_go(topology: Topology, rails: Rails, profile: Profile) -> None:
         raise unfit("rails", topology, reason)
 
 
-def _spread(loose: int, most: int, channels: int, shards: int) -> list[tuple[int, ...]]:
-    """Return unequal pieces of each shard by channel, `most` in all; none where equal ones do."""
+def _spread(loose: int, most: int, parts: int, shards: int) -> list[tuple[int, ...]]:
+    """Return unequal pieces of each shard by part, `most` in all; none where equal ones do."""
     whole = dividing(loose, most, shards) if loose else 0
-    return spread(whole, min(channels, whole // shards), shards) if whole >= shards else []
+    return spread(whole, min(parts, whole // shards), shards) if whole >= shards else []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, product, zip_longest
+from itertools import chain, islice, product, zip_longest
 
 from colsynth.model import Direction, Origin, Slot, Transfer
 from colsynth.runtimes.long_sums import additions
@@ -33,12 +33,15 @@ class RailsWriter:
     ----------
     rails : Rails
     cells : Cells
-        By channel, the pieces of each rail.
+        By part, the pieces of each rail: those of all channels for the first segment come first.
+    channels : int
+        Channels; each carries the same number of segments.
     profile : Profile
     """
 
     rails: Rails
     cells: Cells
+    channels: int
     profile: Profile
     transfers: list[Transfer] = field(default_factory=list)
 
@@ -47,23 +50,32 @@ class RailsWriter:
         """The ranks of each box, by their places."""
         return self.rails.boxes
 
-    def add_channels(self) -> None:
+    def add_all(self) -> None:
         """Write down an allreduce.
 
         In one box, all channels send before any adds up, and so on: threadblocks also add up for
         other channels, which must not wait for what they send on themselves. Between boxes, the
-        exchange of a channel takes so long that the sums of the next come in between.
+        exchange of a channel takes so long that the sums of the next come in between. Segments
+        are added up and exchanged one after the other, before threadblocks spread any: so they
+        wait for no exchange while there is something to add up.
         """
-        parts = [self._add_channel(*numbered) for numbered in enumerate(self.cells.ranges)]
-        order = zip_longest(*parts) if len(self.boxes) == 1 else chain.from_iterable(parts)
+        order: Iterable[object]
+        parts = [self._add_part(*numbered) for numbered in enumerate(self.cells.ranges)]
+        begins = range(0, len(parts), self.channels)
+        segments = [zip_longest(*parts[begin : begin + self.channels]) for begin in begins]
+        if len(segments) > 1:
+            order = chain(*(islice(segment, 2) for segment in segments), *segments)
+        else:
+            order = chain(*(parts if len(self.boxes) > 1 else segments))
         for _ in order:
             pass
 
-    def _add_channel(self, channel: int, shards: Sequence[range]) -> Iterator[None]:
-        """Write down a channel with the chunks of each rail, a part at a time."""
+    def _add_part(self, part: int, shards: Sequence[range]) -> Iterator[None]:
+        """Write down a segment of a channel with the chunks of each rail, a phase at a time."""
+        channel = part % self.channels
         places, count = self.rails.places, len(self.boxes)
-        landing = [self.cells.slot(place, channel) for place in range(places)]
-        sums = [self.cells.slot(places + box, channel) for box in range(count)]
+        landing = [self.cells.slot(place, part) for place in range(places)]
+        sums = [self.cells.slot(places + box, part) for box in range(count)]
         arrived: dict[int, dict[Slot, Ends]] = {rank: {} for box in self.boxes for rank in box}
         for home, a, b in self._within(places, self.rails.count):
             box = self.boxes[home]
@@ -90,21 +102,21 @@ class RailsWriter:
             ways = total[box[a]], Slot("o", shards[a].start)
             self._send(box[a], box[b], shards[a], origin, *ways, ends[box[a]])
 
-    def scatter(self, channel: int) -> None:
-        """Write down a channel of a reduce-scatter.
+    def scatter(self, part: int) -> None:
+        """Write down a segment of a channel of a reduce-scatter.
 
         In every other box, the shard of a GPU is added up in the same place, or if that is on no
         rail, by a GPU of one, beside the shard of its own place. Such sums have one more hop.
         """
-        begin, pieces = self.cells.begins[channel], self.cells.counts[channel][0]
+        begin, pieces = self.cells.begins[part], self.cells.counts[part][0]
         shards = {
             rank: range(rank * self.cells.room + begin, rank * self.cells.room + begin + pieces)
             for box in self.boxes
             for rank in box
         }
-        ends = self._add_shards(channel, shards)
+        ends = self._add_shards(part, shards)
         for place, index in self._targets() if len(self.boxes) > 1 else ():
-            self._deliver(place, index, channel, shards, ends)
+            self._deliver(place, index, part, shards, ends)
 
     def _targets(self) -> Iterator[tuple[int, int]]:
         """Yield the place and the box of every shard."""
@@ -118,19 +130,17 @@ class RailsWriter:
         elif place < self.rails.count:
             yield from enumerate(range(place, len(self.boxes[index]), self.rails.count))
 
-    def _room(self, turn: int, index: int, place: int, channel: int) -> Slot:
+    def _room(self, turn: int, index: int, place: int, part: int) -> Slot:
         """Return where shards of a box from a place land; sums of a GPU are in its own place."""
-        return self.cells.slot(
-            (turn * len(self.boxes) + index) * self.rails.places + place, channel
-        )
+        return self.cells.slot((turn * len(self.boxes) + index) * self.rails.places + place, part)
 
-    def _far_room(self, turn: int, far: int, channel: int) -> Slot:
+    def _far_room(self, turn: int, far: int, part: int) -> Slot:
         """Return where the sum of another box lands: of the own shard, or one to pass on."""
         before = self.rails.turns * self.rails.places + turn
-        return self.cells.slot(before * len(self.boxes) + far, channel)
+        return self.cells.slot(before * len(self.boxes) + far, part)
 
     def _add_shards(
-        self, channel: int, shards: dict[int, range]
+        self, part: int, shards: dict[int, range]
     ) -> dict[tuple[int, int], tuple[Slot, Ends]]:
         """Add up all shards in every box; return where and when, by GPU and the shard's rank."""
         arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
@@ -138,8 +148,8 @@ class RailsWriter:
             for home, a, b in self._within(self.rails.places, self.rails.places):
                 box = self.boxes[home]
                 for turn, place in self._served(home, b, index):
-                    chunks, landing = shards[other[place]], self._room(turn, index, a, channel)
-                    origin = Origin(0, Direction.IN, other[place], channel)
+                    chunks, landing = shards[other[place]], self._room(turn, index, a, part)
+                    origin = Origin(0, Direction.IN, other[place], part % self.channels)
                     read = Slot("i", chunks.start)
                     number = self._send(box[a], box[b], chunks, origin, read, landing)
                     landed = arrived.setdefault((box[b], other[place]), {})
@@ -153,10 +163,10 @@ class RailsWriter:
                         Slot("i", shards[shard].start): (),
                         **arrived.get((rank, shard), {}),
                     }
-                    into = self._room(turn, index, b, channel)
+                    into = self._room(turn, index, b, part)
                     if len(self.boxes) == 1:
-                        into = Slot("o", self.cells.begins[channel])
-                    origin = Origin(0, Direction.IN, shard, channel)
+                        into = Slot("o", self.cells.begins[part])
+                    origin = Origin(0, Direction.IN, shard, part % self.channels)
                     ends = self._sum(rank, shards[shard], origin, parts, into)
                     found[rank, shard] = into, ends
         return found
@@ -165,15 +175,15 @@ class RailsWriter:
         self,
         place: int,
         index: int,
-        channel: int,
+        part: int,
         shards: dict[int, range],
         sums: dict[tuple[int, int], tuple[Slot, Ends]],
     ) -> None:
         """Bring the sums of all boxes for a shard to its GPU, and add them."""
         turn, on_rail = divmod(place, self.rails.count)
         rank, home = self.boxes[index][place], self.boxes[index][on_rail]
-        chunks, origin = shards[rank], Origin(1, Direction.IN, rank, channel)
-        into = Slot("o", self.cells.begins[channel])
+        chunks, origin = shards[rank], Origin(1, Direction.IN, rank, part % self.channels)
+        into = Slot("o", self.cells.begins[part])
         adds = self.profile.fuses and len(self.boxes) == 2
         own, own_ends = sums[rank, rank]
         landed = {own: own_ends}
@@ -182,10 +192,10 @@ class RailsWriter:
             source = self.boxes[far][on_rail]
             read, needed = sums[source, rank]
             if home != rank:
-                passing = self._far_room(turn, far, channel)
+                passing = self._far_room(turn, far, part)
                 last = self._send(source, home, chunks, origin, read, passing, needed)
                 source, read, needed = home, passing, (last,)
-            lands = into if adds else self._far_room(0, far, channel)
+            lands = into if adds else self._far_room(0, far, part)
             operand = own if adds else None
             number = self._send(source, rank, chunks, origin, read, lands, needed, operand)
             if not adds:

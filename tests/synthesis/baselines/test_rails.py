@@ -20,10 +20,11 @@ def problem_of(boxes, gpus=4, collective="allreduce"):
 
 @pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
 @pytest.mark.parametrize(("runtime", "boxes"), [("msccl", 1), ("rccl", 2), ("msccl", 3)])
-def test_every_shard_changes_boxes_once(runtime, boxes, collective):
+@pytest.mark.parametrize("segments", [1, 3])
+def test_every_shard_changes_boxes_once(runtime, boxes, segments, collective):
     """From each box to each that needs it, and threadblocks suffice by default."""
     problem = problem_of(boxes, collective=collective)
-    program = BuildRails().run(problem, Target(profile(runtime)))
+    program = BuildRails(segments=segments).run(problem, Target(profile(runtime)))
     box = [problem.topology.nodes[node].box for node in problem.topology.ranks]
     crossing: Counter[tuple[int, ...]] = Counter()
     for one in program.transfers:
@@ -34,7 +35,8 @@ def test_every_shard_changes_boxes_once(runtime, boxes, collective):
     targets = boxes if collective == "allreduce" else 1
     assert len(crossing) == targets * (boxes - 1) * program.chunks
     assert set(crossing.values()) <= {1}
-    done = api.compile(problem, runtime, algorithm="rails", level=0, protocol="LL")
+    passes = f"build-rails{{segments={segments}}},assign-threadblocks{{strategy=paired}}"
+    done = api.compile(problem, runtime, passes=f"{passes},spell-dependencies", protocol="LL")
     assert done.verified
     blocks = max(len(gpu.threadblocks) for gpu in done.artefacts[0].program.gpus)
     assert blocks <= profile(runtime).resident_threadblocks
@@ -68,6 +70,33 @@ def test_shared_sums_gain_where_pairs_have_too_few_pieces():
     times = [done.predicted[-1].seconds for done in (found, shared, plain)]
     assert times == sorted(times)
     assert times[1] < times[2]
+
+
+@pytest.mark.parametrize("boxes", [1, 2])
+def test_threadblocks_have_all_shards_on_the_way_before_they_spread_sums(boxes):
+    problem = problem_of(boxes)
+    program = BuildRails(segments=4, strategy="spread").run(problem, Target(profile("msccl")))
+    phases: dict[tuple[int, ...], list[int]] = {}
+    for one in program.transfers:
+        if one.origin.phase != 1 and not one.is_local:
+            way = one.source, one.target, one.origin.instance
+            phases.setdefault(way, []).append(one.origin.phase)
+    assert set(map(tuple, phases.values())) == {(0,) * 4 + (2,) * 4}
+
+
+def test_segments_gain_while_data_crosses_between_boxes():
+    """The best of some numbers of them at hand is what the search finds, or that is faster."""
+    problem, asked = problem_of(2, 8), {"size": 1 << 24, "several": False}
+    times = {}
+    for segments in (1, 2, 8):
+        passes = f"build-rails{{strategy=spread,segments={segments}}}"
+        passes += ",assign-threadblocks{strategy=spread},spell-dependencies"
+        times[segments] = (
+            api.compile(problem, "msccl", passes=passes, **asked).predicted[-1].seconds
+        )
+    assert times[2] < times[1] / 1.2
+    assert times[8] < times[2]
+    assert api.compile(problem, "msccl", **asked).predicted[-1].seconds <= min(times.values())
 
 
 def test_a_pair_sends_no_more_pieces_than_a_fifo_holds_calls():
