@@ -193,13 +193,13 @@ class _Compiler:
         """Return the files of the best plan in the mode of a case; `also` as for `find_plan`."""
         wish = self.request.wish(self.target.protocol, rounds=self.target.profile.rounds)
         failure: NegativeFinding | DefectError | None = None
-        library = Library(case, self.target.protocol)
-        # A search among all algorithms makes those of the library, too, if the runtime has them.
-        makes = wish.is_open and case.profile.library is None
+        library = Library(case)
+        # A search that tries the library's algorithms, too, makes its programs on the way.
+        makes = wish.is_open and library.is_made_for(case, wish.usual)
         with Beside(library.make, wanted=means.beside and self.compares and not makes) as others:
             held = library.plans if self.compares and makes else ()
             found = find_plan(case, objective, wish, means, self.clock, also, held)
-            library.take(found.workshop.programs_held())
+            library.take(found.workshop.programs_held.items())
             library.take(iter(others.result, None))
         for measured in found.ranking:
             try:

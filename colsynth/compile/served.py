@@ -207,7 +207,7 @@ class _Duel:
         for place, size in enumerate(sizes[1:], 1):
             ours = self._seconds(size)
             fastest = self.library.fastest(size, below=ours * behind)
-            if fastest is None:  # what was lost since the last size held is won here
+            if fastest is None:  # here is won what was lost since the last size held
                 held, behind, next_one = place, 1.0, None
                 continue
             seconds, name = fastest
@@ -218,7 +218,7 @@ class _Duel:
         return held, next_one
 
     def faster(self, size: int) -> Fastest | None:
-        """Return what of the library is so much faster that the program does not serve a size."""
+        """Return the library's time, if the program is too slow beside it to serve a size."""
         return self.library.fastest(size, below=self._seconds(size) / SLOWER)
 
     def _seconds(self, size: int) -> float:

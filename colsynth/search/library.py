@@ -47,12 +47,9 @@ class Library:
     ----------
     case : Case
         Of the file that is compared. Its sizes do not matter.
-    protocol : str
-        The protocol that programs are made for, if it may be.
     """
 
-    def __init__(self, case: Case, protocol: str = "Simple") -> None:
-        self._protocol = protocol
+    def __init__(self, case: Case) -> None:
         self._case = replace(library_case(case), min_bytes=None, max_bytes=None, limited=True)
         self._programs: dict[Plan, Program] = {}
         self._known: dict[int, tuple[float, Fastest | None]] = {}
@@ -70,12 +67,15 @@ class Library:
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:
-        """The plans of the algorithms."""
+        """The plans of the algorithms, all with one protocol."""
         case, fit = self._case, self._protocols
-        wish = Wish(usual=self._protocol, rounds=case.profile.rounds)
+        wish = Wish(rounds=case.profile.rounds)
         names = library_algorithms(case.profile, case.problem.collective) if fit else ()
-        plans = map(wish.start, names)
-        return tuple(p if p.protocol in fit else replace(p, protocol=fit[0]) for p in plans)
+        return tuple(replace(wish.start(name), protocol=fit[0]) for name in names)
+
+    def is_made_for(self, case: Case, protocol: str) -> bool:
+        """Whether the plans are for the runtime of a case and a protocol."""
+        return self._case.runtime == case.runtime and self._protocols[:1] == (protocol,)
 
     @cached_property
     def _protocols(self) -> tuple[str, ...]:

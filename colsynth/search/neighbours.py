@@ -63,7 +63,7 @@ class Neighbours:
     ) -> Iterator[Alternatives]:
         plan = parent.plan
         name = f"{owner}.{choice.option}"
-        if plan.algorithm not in varied() and not {choice.option, name}.intersection(LIBRARY):
+        if plan.algorithm not in varied() and choice.option not in LIBRARY and name not in LIBRARY:
             return
         basis = self._basis(parent, choice.anchor, thorough)
         for proposal in choice.proposals(name, basis):

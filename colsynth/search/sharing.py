@@ -129,7 +129,8 @@ class Sharing:
         spent = {name: s for name, s in more.items() if s or name in passes}
         known = (m for m in (self._best, measured) if m is not None)
         self._best = self.best_known(self._objective.best(known))
-        needed = self._shared.is_copy and (self._best is measured or plan in self._workshop.held)
+        wanted = self._best is measured or plan in self._workshop.held
+        needed = self._shared.is_copy and wanted and measured.refusal is None
         made = self._workshop.made_of(plan) if needed else None
         self._shared.give(plan, (measured, spent), made)
         return measured

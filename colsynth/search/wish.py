@@ -69,7 +69,7 @@ class Wish:
 
     @property
     def is_open(self) -> bool:
-        """Whether all algorithms are tried, each as it stands."""
+        """Whether other algorithms are tried than the first, each as it stands."""
         fixed = self.algorithm is not None or self.passes is not None or bool(self.settings)
         return not fixed and self.level > 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ class Workshop:
     """Makes and simulates the programs of one case.
 
     Values between passes are kept for later plans that lead to them; the least recently used
-    are dropped first, but neither forests nor what is pinned or held. Plans often lead to equal
+    are dropped first, but neither forests nor what is pinned. Plans often lead to equal
     values by different options: these count as one, so what follows is done once. A worker process
     receives an empty workshop.
 
@@ -55,12 +55,13 @@ class Workshop:
     clock : Clock, optional
         Adds up the seconds of passes and of the simulator.
     held : iterable of Plan
-        Plans whose programs are needed later, if they are made.
+        Plans whose programs are needed later, if they are made: all of these are kept apart.
     """
 
     def __init__(self, case: Case, clock: Clock | None = None, held: Iterable[Plan] = ()) -> None:
         self.case = case
-        self.held = dict.fromkeys(held, 0)
+        self.held = frozenset(held)
+        self.programs_held: dict[Plan, Program] = {}
         self.clock = clock or Clock()
         self._numbers: dict[_Step, int] = {}
         self._kept = OrderedDict[int, tuple[int, Value]]({0: (0, case.problem)})
@@ -76,12 +77,6 @@ class Workshop:
         """Return the schedule and the program of a plan; raise what its passes raise."""
         (_, schedule), (_, program) = self._made(plan)
         return schedule, program
-
-    def programs_held(self) -> Iterator[tuple[Plan, Program]]:
-        """Yield the plans that are held, each with its program, as far as they were made."""
-        for plan, number in self.held.items():
-            if number in self._kept and number:
-                yield plan, self._kept[number][1]
 
     def schedule(self, plan: Plan) -> Value:
         """Return the schedule of a plan; raise what its passes raise."""
@@ -118,20 +113,20 @@ class Workshop:
             numbers.append(number)
         begun = _begun(_steps(measured.plan))
         if len(numbers) > len(measured.plan.pipeline.passes):
-            self._hold(measured.plan, number)
+            self._hold(measured.plan, values[-1])
             self._results[measured.plan.protocol, numbers[begun], number] = measured
 
     def _made(self, plan: Plan) -> tuple[tuple[int, Value], tuple[int, Program]]:
         """Return the schedule and the program of a plan, each behind its number."""
         steps = _steps(plan)
         found = self._after(plan, steps[: _begun(steps)]), self._after(plan, steps)
-        self._hold(plan, found[1][0])
+        self._hold(plan, found[1][1])
         return found
 
-    def _hold(self, plan: Plan, number: int) -> None:
-        """Keep the program with this number if that of the plan is to be held."""
-        if plan in self.held:
-            self.held[plan] = number
+    def _hold(self, plan: Plan, program: Program | None) -> None:
+        """Keep a program, if there is one and that of its plan is to be held."""
+        if plan in self.held and program is not None:
+            self.programs_held[plan] = program
 
     def _after(self, plan: Plan, steps: Sequence[_Pass]) -> tuple[int, Value]:
         """Return what the first passes of a plan give, behind its number."""
@@ -171,9 +166,8 @@ class Workshop:
             return number, self._kept[number][1]
         self._kept[number] = weight, value
         self._weight += weight
-        needed = {number, self._pinned, *self.held.values()}
         for other, (lost, _) in list(self._kept.items()):
-            if self._weight > _KEPT and lost and other not in needed:
+            if self._weight > _KEPT and lost and other not in (number, self._pinned):
                 del self._kept[other]
                 self._weight -= lost
         return number, value

@@ -48,14 +48,27 @@ def test_what_loads_alone_make_too_slow_is_not_simulated(monkeypatch):
     assert asked.fastest(1 << 30, below=1e-6) is None
 
 
-@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
-def test_a_search_makes_the_programs_of_the_library(runtime):
+@pytest.mark.parametrize(("runtime", "nodes"), [("msccl", 2), ("rccl", 2), ("rccl", 3)])
+def test_a_search_makes_the_programs_of_the_library(runtime, nodes):
     """Its own are made for the sizes of the file, which the library has no limits of."""
-    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "allreduce")
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=nodes), "allreduce")
     case = Case(problem, runtime, (1 << 26, 1 << 30), min_bytes=1 << 20)
     asked = Library(case)
+    assert asked.is_made_for(case, "Simple")
+    assert not asked.is_made_for(case, "LL")
     found = find_plan(case, Objective((0.1, 0.9)), Wish(), Means(), held=asked.plans)
-    held = dict(found.workshop.programs_held())
-    assert list(held) == [plan for plan, _ in asked.make()]
-    for plan, program in asked.make():
-        assert held[plan].headed(program.header) == program
+    made = dict(asked.make())
+    assert found.workshop.programs_held.keys() == made.keys()
+    for plan, held in found.workshop.programs_held.items():
+        assert held.headed(made[plan].header) == made[plan]
+
+
+def test_only_an_open_search_tries_the_algorithms_of_the_library():
+    fixed = (
+        {"algorithm": "forest"},
+        {"passes": "build-ring"},
+        {"settings": {"trees": 1}},
+        {"level": 0},
+    )
+    assert Wish().is_open
+    assert not any(Wish(**one).is_open for one in fixed)

@@ -59,10 +59,11 @@ class BuildRails:
         Channels, each with its own part of every shard. 0: as many as there are, and
         threadblocks suffice for; in rounds, one.
     pieces : int
-        Pieces in which a segment of it is added up. 0: as many as there are threadblocks for.
+        Pieces in which a segment of a channel is added up. 0: as many as there are threadblocks
+        for.
     segments : int
-        Segments of a channel's part, one after the other: while one is exchanged between boxes, the
-        next is added up.
+        Segments of a channel's part, one after the other: while one is on its way, another is
+        added up. The message has to be divided by so many more.
     strategy : str
         The strategy of `assign-threadblocks` that channels and pieces are counted for. With
         ``"paired"``, a threadblock serves a peer in each direction, so there may be the most
@@ -143,7 +144,9 @@ class BuildRails:
         ends = (1 if self.strategy == "paired" else 2) * (rails.places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
         room = min(blocks // (ends + sums), target.profile.max_channels)
-        channels = self.instances or max(1, room if loose else dividing(parts, room))
+        channels = self.instances or max(
+            1, room if loose else dividing(parts // self.segments, room)
+        )
         if self.strategy == "paired":
             most = min(rails.places, target.profile.fifo_calls[target.protocol] // shares)
         elif self.strategy == "shared":  # sums of a phase for half of them: more take many steps

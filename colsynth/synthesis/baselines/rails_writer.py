@@ -1,4 +1,4 @@
-"""The transfers and sums of `build-rails`, channel by channel, with their slots."""
+"""The transfers and sums of `build-rails`, part by part, with their slots."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RailsWriter:
     cells : Cells
         By part, the pieces of each rail: those of all channels for the first segment come first.
     channels : int
-        Channels; each carries the same number of segments.
+        Channels of a segment; the last one may have fewer.
     profile : Profile
     """
 
@@ -55,16 +55,18 @@ class RailsWriter:
 
         In one box, all channels send before any adds up, and so on: threadblocks also add up for
         other channels, which must not wait for what they send on themselves. Between boxes, the
-        exchange of a channel takes so long that the sums of the next come in between. Segments
-        are added up and exchanged one after the other, before threadblocks spread any: so they
-        wait for no exchange while there is something to add up.
+        exchange of a channel takes so long that the sums of the next come in between.
+
+        With several segments, all channels send one before any adds it up. All segments are added
+        up and exchanged before any is spread: nobody waits for an exchange with sums to do.
         """
         order: Iterable[object]
         parts = [self._add_part(*numbered) for numbered in enumerate(self.cells.ranges)]
         begins = range(0, len(parts), self.channels)
         segments = [zip_longest(*parts[begin : begin + self.channels]) for begin in begins]
         if len(segments) > 1:
-            order = chain(*(islice(segment, 2) for segment in segments), *segments)
+            added = (islice(segment, 2) for segment in segments)  # without the last phase
+            order = chain(*added, *segments)
         else:
             order = chain(*(parts if len(self.boxes) > 1 else segments))
         for _ in order:
