@@ -102,6 +102,14 @@ def test_what_the_user_says_stays():
     assert given.taken().max_bytes == 1 << 30
 
 
+def test_one_file_serves_small_and_large_messages_where_its_segments_suit_both():
+    assert compiled().taken().takes(1 << 20)
+    large, small = (compiled(size=size).predicted[-1] for size in (1 << 30, 1 << 20))
+    both = {point.size_bytes: point.seconds for point in compiled().predicted}
+    assert both[1 << 30] < 1.02 * large.seconds
+    assert both[1 << 20] < 1.5 * small.seconds
+
+
 @pytest.mark.parametrize(
     ("runtime", "options"),
     [

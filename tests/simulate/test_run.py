@@ -56,7 +56,7 @@ def test_tiles_left_out_hardly_change_the_time():
         for channels, protocol in ((1, "Simple"), (2, "LL128"), (5, "Simple"))
     ]
     problem = api.make_problem(topology, "allreduce")
-    done = api.compile(problem, "msccl", mode="in-place").artefacts[0].program
+    done = api.compile(problem, "msccl", algorithm="forest", mode="in-place").artefacts[0].program
     machines.append(build(done, topology, default_model(MSCCL)))
     whole = [run.run(machine, MSCCL, size, most=10**9) for machine in machines]
     assert all(found.tiling.simulated == found.tiling.tiles for found in whole)

@@ -126,7 +126,7 @@ def test_random_lopsided_graphs_compile(seed):
 
 def test_equal_roots_stay_where_they_are_as_good():
     problem = api.make_problem(api.load_topology("dgx-a100"), "allreduce")
-    done = api.compile(problem, "msccl", mode="in-place")
+    done = api.compile(problem, "msccl", algorithm="forest", mode="in-place")
     assert done.pipeline.startswith("pack-trees")
     mesh = api.make_problem(api.load_topology("mesh:3x3"), "allreduce")
     assert api.compile(mesh, "msccl", mode="in-place", trees="1").schedule.trees_per_root == 1
