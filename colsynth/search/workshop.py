@@ -45,9 +45,9 @@ class Workshop:
     """Makes and simulates the programs of one case.
 
     Values between passes are kept for later plans that lead to them; the least recently used
-    are dropped first, but neither forests nor what is pinned. Plans often lead to equal
-    values by different options: these count as one, so what follows is done once. A worker process
-    receives an empty workshop.
+    are dropped first, but neither forests nor what is pinned. Plans often lead to equal values by
+    different options: these count as one, so what follows is done once. A worker process receives
+    an empty workshop.
 
     Parameters
     ----------

@@ -133,9 +133,9 @@ class BuildRails:
         loose = target.loose_parts(problem, shards)
         if target.profile.rounds:
             channels, pieces = self.instances or 1, self.pieces or 1
-            parts = channels * self.segments
-            most = _FINER * parts * shards * pieces
-            return _spread(loose, most, parts, shards) or [(pieces,) * shards] * parts
+            each = channels * self.segments
+            most = _FINER * each * shards * pieces
+            return _spread(loose, most, each, shards) or [(pieces,) * shards] * each
         blocks = target.profile.usable_threadblocks
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else shards)

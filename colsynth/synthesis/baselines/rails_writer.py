@@ -74,7 +74,7 @@ class RailsWriter:
 
     def _add_part(self, part: int, shards: Sequence[range]) -> Iterator[None]:
         """Write down a segment of a channel with the chunks of each rail, a phase at a time."""
-        channel = part % self.channels
+        channel = self._channel(part)
         places, count = self.rails.places, len(self.boxes)
         landing = [self.cells.slot(place, part) for place in range(places)]
         sums = [self.cells.slot(places + box, part) for box in range(count)]
@@ -103,6 +103,10 @@ class RailsWriter:
             origin = Origin(2, Direction.OUT, box[a], channel)
             ways = total[box[a]], Slot("o", shards[a].start)
             self._send(box[a], box[b], shards[a], origin, *ways, ends[box[a]])
+
+    def _channel(self, part: int) -> int:
+        """Return the channel of a part; those of a segment lie side by side."""
+        return part % self.channels
 
     def scatter(self, part: int) -> None:
         """Write down a segment of a channel of a reduce-scatter.
@@ -151,7 +155,7 @@ class RailsWriter:
                 box = self.boxes[home]
                 for turn, place in self._served(home, b, index):
                     chunks, landing = shards[other[place]], self._room(turn, index, a, part)
-                    origin = Origin(0, Direction.IN, other[place], part % self.channels)
+                    origin = Origin(0, Direction.IN, other[place], self._channel(part))
                     read = Slot("i", chunks.start)
                     number = self._send(box[a], box[b], chunks, origin, read, landing)
                     landed = arrived.setdefault((box[b], other[place]), {})
@@ -168,7 +172,7 @@ class RailsWriter:
                     into = self._room(turn, index, b, part)
                     if len(self.boxes) == 1:
                         into = Slot("o", self.cells.begins[part])
-                    origin = Origin(0, Direction.IN, shard, part % self.channels)
+                    origin = Origin(0, Direction.IN, shard, self._channel(part))
                     ends = self._sum(rank, shards[shard], origin, parts, into)
                     found[rank, shard] = into, ends
         return found
@@ -184,7 +188,7 @@ class RailsWriter:
         """Bring the sums of all boxes for a shard to its GPU, and add them."""
         turn, on_rail = divmod(place, self.rails.count)
         rank, home = self.boxes[index][place], self.boxes[index][on_rail]
-        chunks, origin = shards[rank], Origin(1, Direction.IN, rank, part % self.channels)
+        chunks, origin = shards[rank], Origin(1, Direction.IN, rank, self._channel(part))
         into = Slot("o", self.cells.begins[part])
         adds = self.profile.fuses and len(self.boxes) == 2
         own, own_ends = sums[rank, rank]
