@@ -109,8 +109,7 @@ class BuildRails:
         cells = Cells(tuple(pieces))
         writer = RailsWriter(rails, cells, -(-len(pieces) // self.segments), profile)
         if scatters:
-            for part in range(len(pieces)):
-                writer.scatter(part)
+            writer.scatter()
         else:
             writer.add_all()
         count = len(rails.boxes)

@@ -15,6 +15,9 @@ from colsynth.synthesis.baselines.unequal import Cells
 Ends = tuple[int, ...]
 """The last step of each piece of a sum, by its number."""
 
+Sums = dict[tuple[int, int], tuple[Slot, Ends]]
+"""Where the sum of a box is, and its last steps, by the GPU that has it and the shard's rank."""
+
 
 @dataclass(slots=True)
 class RailsWriter:
@@ -108,21 +111,28 @@ class RailsWriter:
         """Return the channel of a part; those of a segment lie side by side."""
         return part % self.channels
 
-    def scatter(self, part: int) -> None:
-        """Write down a segment of a channel of a reduce-scatter.
+    def scatter(self) -> None:
+        """Write down a reduce-scatter.
 
         In every other box, the shard of a GPU is added up in the same place, or if that is on no
         rail, by a GPU of one, beside the shard of its own place. Such sums have one more hop.
+
+        Shards of other boxes are added up first, in all segments and channels: while their sums are
+        on their way, boxes add up their own.
         """
-        begin, pieces = self.cells.begins[part], self.cells.counts[part][0]
-        shards = {
-            rank: range(rank * self.cells.room + begin, rank * self.cells.room + begin + pieces)
-            for box in self.boxes
-            for rank in box
-        }
-        ends = self._add_shards(part, shards)
-        for place, index in self._targets() if len(self.boxes) > 1 else ():
-            self._deliver(place, index, part, shards, ends)
+        parts = range(len(self.cells.counts))
+        sums: list[Sums] = [{} for _ in parts]
+        for own in (False, True):
+            for part in parts:
+                sums[part] |= self._add_shards(part, own=own)
+        for part in parts if len(self.boxes) > 1 else ():
+            for place, index in self._targets():
+                self._deliver(place, index, part, sums[part])
+
+    def _shard(self, rank: int, part: int) -> range:
+        """Return the chunks of a GPU's shard of a reduce-scatter that a part has."""
+        first = rank * self.cells.room + self.cells.begins[part]
+        return range(first, first + self.cells.counts[part][0])
 
     def _targets(self) -> Iterator[tuple[int, int]]:
         """Yield the place and the box of every shard."""
@@ -145,36 +155,42 @@ class RailsWriter:
         before = self.rails.turns * self.rails.places + turn
         return self.cells.slot(before * len(self.boxes) + far, part)
 
-    def _add_shards(
-        self, part: int, shards: dict[int, range]
-    ) -> dict[tuple[int, int], tuple[Slot, Ends]]:
-        """Add up all shards in every box; return where and when, by GPU and the shard's rank."""
+    def _add_shards(self, part: int, *, own: bool) -> Sums:
+        """Add up in every box the shards of its GPUs, or those of all others."""
+        targets = [
+            (home, index)
+            for home, index in product(range(len(self.boxes)), repeat=2)
+            if (home == index) == own
+        ]
         arrived: dict[tuple[int, int], dict[Slot, Ends]] = {}
         for index, other in enumerate(self.boxes):
             for home, a, b in self._within(self.rails.places, self.rails.places):
+                if (home, index) not in targets:
+                    continue
                 box = self.boxes[home]
                 for turn, place in self._served(home, b, index):
-                    chunks, landing = shards[other[place]], self._room(turn, index, a, part)
+                    chunks, landing = (
+                        self._shard(other[place], part),
+                        self._room(turn, index, a, part),
+                    )
                     origin = Origin(0, Direction.IN, other[place], self._channel(part))
                     read = Slot("i", chunks.start)
                     number = self._send(box[a], box[b], chunks, origin, read, landing)
                     landed = arrived.setdefault((box[b], other[place]), {})
                     landed[landing] = (number,) * len(chunks)
-        found: dict[tuple[int, int], tuple[Slot, Ends]] = {}
-        for number, box in enumerate(self.boxes):
-            for b, index in product(range(len(box)), range(len(self.boxes))):
-                for turn, place in self._served(number, b, index):
-                    rank, shard = box[b], self.boxes[index][place]
-                    parts = {
-                        Slot("i", shards[shard].start): (),
-                        **arrived.get((rank, shard), {}),
-                    }
+        found: Sums = {}
+        for home, index in targets:
+            box = self.boxes[home]
+            for b, rank in enumerate(box):
+                for turn, place in self._served(home, b, index):
+                    shard = self.boxes[index][place]
+                    chunks = self._shard(shard, part)
+                    parts = {Slot("i", chunks.start): (), **arrived.get((rank, shard), {})}
                     into = self._room(turn, index, b, part)
                     if len(self.boxes) == 1:
                         into = Slot("o", self.cells.begins[part])
                     origin = Origin(0, Direction.IN, shard, self._channel(part))
-                    ends = self._sum(rank, shards[shard], origin, parts, into)
-                    found[rank, shard] = into, ends
+                    found[rank, shard] = into, self._sum(rank, chunks, origin, parts, into)
         return found
 
     def _deliver(
@@ -182,13 +198,12 @@ class RailsWriter:
         place: int,
         index: int,
         part: int,
-        shards: dict[int, range],
-        sums: dict[tuple[int, int], tuple[Slot, Ends]],
+        sums: Sums,
     ) -> None:
         """Bring the sums of all boxes for a shard to its GPU, and add them."""
         turn, on_rail = divmod(place, self.rails.count)
         rank, home = self.boxes[index][place], self.boxes[index][on_rail]
-        chunks, origin = shards[rank], Origin(1, Direction.IN, rank, self._channel(part))
+        chunks, origin = self._shard(rank, part), Origin(1, Direction.IN, rank, self._channel(part))
         into = Slot("o", self.cells.begins[part])
         adds = self.profile.fuses and len(self.boxes) == 2
         own, own_ends = sums[rank, rank]
