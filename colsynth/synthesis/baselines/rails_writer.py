@@ -85,16 +85,15 @@ class RailsWriter:
         for home, a, b in self._within(places, self.rails.count):
             box = self.boxes[home]
             origin = Origin(0, Direction.IN, box[b], channel)
-            ways = Slot("i", shards[b].start), landing[a]
-            number = self._send(box[a], box[b], shards[b], origin, *ways)
-            arrived[box[b]][landing[a]] = (number,) * len(shards[b])
+            into = sums[home] if count > 1 else Slot("o", shards[b].start)
+            self._arrive(box[a], box[b], shards[b], origin, landing[a], into, arrived[box[b]])
         yield
         ends: dict[int, Ends] = {}
         total: dict[int, Slot] = {}
         for index, box in enumerate(self.boxes):
             for place, rank in enumerate(box[: self.rails.count]):
                 first = shards[place].start
-                parts = {Slot("i", first): (), **dict(sorted(arrived[rank].items()))}
+                parts = self._parts(first, arrived[rank])
                 total[rank] = sums[index] if count > 1 else Slot("o", first)
                 origin = Origin(0, Direction.IN, rank, channel)
                 ends[rank] = self._sum(rank, shards[place], origin, parts, total[rank])
@@ -150,6 +149,34 @@ class RailsWriter:
         """Return where shards of a box from a place land; sums of a GPU are in its own place."""
         return self.cells.slot((turn * len(self.boxes) + index) * self.rails.places + place, part)
 
+    def _into(self, turn: int, index: int, place: int, part: int) -> Slot:
+        """Return where shards of a box are added up."""
+        if len(self.boxes) == 1:
+            return Slot("o", self.cells.begins[part])
+        return self._room(turn, index, place, part)
+
+    def _arrive(
+        self,
+        source: int,
+        target: int,
+        chunks: range,
+        origin: Origin,
+        landing: Slot,
+        into: Slot,
+        landed: dict[Slot, Ends],
+    ) -> None:
+        """Send a shard within a box; where sends add, the first is added to the GPU's own."""
+        own = Slot("i", chunks.start)
+        adds = self.profile.fuses and not landed
+        where = into if adds else landing
+        number = self._send(source, target, chunks, origin, own, where, (), own if adds else None)
+        landed[where] = (number,) * len(chunks)
+
+    def _parts(self, first: int, landed: dict[Slot, Ends]) -> dict[Slot, Ends]:
+        """Return what a GPU adds up: its own, unless the first arrival has it already."""
+        own: dict[Slot, Ends] = {} if self.profile.fuses and landed else {Slot("i", first): ()}
+        return own | landed
+
     def _far_room(self, turn: int, far: int, part: int) -> Slot:
         """Return where the sum of another box lands: of the own shard, or one to pass on."""
         before = self.rails.turns * self.rails.places + turn
@@ -174,10 +201,9 @@ class RailsWriter:
                         self._room(turn, index, a, part),
                     )
                     origin = Origin(0, Direction.IN, other[place], self._channel(part))
-                    read = Slot("i", chunks.start)
-                    number = self._send(box[a], box[b], chunks, origin, read, landing)
+                    into = self._into(turn, index, b, part)
                     landed = arrived.setdefault((box[b], other[place]), {})
-                    landed[landing] = (number,) * len(chunks)
+                    self._arrive(box[a], box[b], chunks, origin, landing, into, landed)
         found: Sums = {}
         for home, index in targets:
             box = self.boxes[home]
@@ -185,10 +211,8 @@ class RailsWriter:
                 for turn, place in self._served(home, b, index):
                     shard = self.boxes[index][place]
                     chunks = self._shard(shard, part)
-                    parts = {Slot("i", chunks.start): (), **arrived.get((rank, shard), {})}
-                    into = self._room(turn, index, b, part)
-                    if len(self.boxes) == 1:
-                        into = Slot("o", self.cells.begins[part])
+                    parts = self._parts(chunks.start, arrived.get((rank, shard), {}))
+                    into = self._into(turn, index, b, part)
                     origin = Origin(0, Direction.IN, shard, self._channel(part))
                     found[rank, shard] = into, self._sum(rank, chunks, origin, parts, into)
         return found
