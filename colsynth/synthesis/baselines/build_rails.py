@@ -13,7 +13,8 @@ from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails, rails_of
-from colsynth.synthesis.baselines.rails_writer import RailsWriter
+from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
+from colsynth.synthesis.baselines.rails_scatter import ScatterWriter
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.unequal import Cells, spread
 
@@ -33,9 +34,15 @@ def _instances(basis: Basis) -> Iterator[Proposal]:
 
 
 def _segments(basis: Basis) -> Iterator[Proposal]:
-    """Yield twice and half as many segments, where threadblocks do one thing each."""
-    now = basis.values[_SEGMENTS]
-    if basis.values["build-rails.strategy"] == "spread" and not basis.profile.rounds:
+    """Yield twice and half as many segments, where something can be done meanwhile.
+
+    A reduce-scatter between boxes has own shards to send while sums are on their way. Otherwise,
+    threadblocks have to do one thing each.
+    """
+    now, problem = basis.values[_SEGMENTS], basis.problem
+    between = len(problem.topology.ranks_by_box) > 1
+    apart = basis.values["build-rails.strategy"] == "spread" and not basis.profile.rounds
+    if apart or (between and problem.collective is Collective.REDUCE_SCATTER):
         yield from (({_SEGMENTS: number},) for number in (2 * now, now // 2) if number)
 
 
@@ -46,8 +53,10 @@ class BuildRails:
     Every GPU adds up its shard of what its box sends it straight away. GPUs in the same place of
     their boxes then send each other these sums, all to all, so a message takes one hop between
     boxes instead of two. In a reduce-scatter, it adds up the shards of all GPUs in its place and
-    sends each its own. Arrivals land in scratch and are added in one go, in pieces for which
-    threadblocks work side by side. With one box, it is two-shot all-pairs.
+    sends each its own; the shards of other boxes come first, so that their sums are on their way
+    while boxes add up their own. Arrivals land in scratch and are added in one go, in pieces for
+    which threadblocks work side by side; where a send can add, the first is added to the GPU's own
+    as it arrives. With one box, it is two-shot all-pairs.
 
     Pairs without a way through no third GPU take connections that pass others, as far as the
     runtime has them (`Profile.passes_on`). Where a NIC or a GPU is missing, GPUs without a partner
@@ -107,16 +116,16 @@ class BuildRails:
             _require_one_go(topology, rails, profile)
         pieces = self._pieces(value, rails, target)
         cells = Cells(tuple(pieces))
-        writer = RailsWriter(rails, cells, -(-len(pieces) // self.segments), profile)
+        writer: ScatterWriter | AllreduceWriter
+        where = rails, cells, -(-len(pieces) // self.segments), profile
         if scatters:
-            writer.scatter()
+            # A threadblock that only receives may well wait for the sum that it adds to.
+            adds = profile.fuses and len(rails.boxes) == 2 and self.strategy == "spread"
+            writer = ScatterWriter(*where, adds=adds)
         else:
-            writer.add_all()
-        count = len(rails.boxes)
-        rooms = rails.places + count
-        if scatters:
-            rooms = rails.turns * count * (rails.places + 1)
-        scratch = (rooms * cells.room,) * topology.size
+            writer = AllreduceWriter(*where)
+        writer.write()
+        scratch = (writer.rooms * cells.room,) * topology.size
         chunks = topology.size * cells.room if scatters else cells.chunks
         return ChunkProgram(
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
@@ -138,8 +147,8 @@ class BuildRails:
         blocks = target.profile.usable_threadblocks
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else shards)
-        # What a GPU sends to another of its box.
-        shares = (count - 1) * rails.turns + 1 if scatters else 1
+        # What a GPU sends to another of its box before it receives.
+        shares = rails.turns if scatters else 1
         ends = (1 if self.strategy == "paired" else 2) * (rails.places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
         room = min(blocks // (ends + sums), target.profile.max_channels)
