@@ -163,7 +163,7 @@ class Quest:
         if not searcher.is_near():
             found, objective = searcher.found.values(), searcher.objective
             least = {searcher.floors[objective.main].protocol}.intersection(searcher.protocols)
-            searcher.try_all(self.wish.variants_of(found, objective, *least))
+            searcher.try_all(self.wish.variants_of(self._case.problem, found, objective, *least))
 
     def improve(self, level: Level) -> None:
         """Do the additional work of a level."""
@@ -271,7 +271,9 @@ class Quest:
         searcher.most_work = LEVELS[-1].work * self._case.problem.topology.size
         for protocol in searcher.protocols:
             starts = [tuple(self.starts(name)) for name in serving]
-            starts += [(plan,) for name in serving for plan in self.wish.variants(name)]
+            starts += [
+                (plan,) for name in serving for plan in self.wish.variants(name, self._case.problem)
+            ]
             searcher.try_all([tuple(replace(x, protocol=protocol) for x in row) for row in starts])
             left_out = refusals(searcher.found.values())
             serving = tuple(name for name in serving if name not in left_out)

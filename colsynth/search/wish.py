@@ -12,7 +12,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.profile import Profile
-from colsynth.search.levels import BASELINES, DEFAULT_LEVEL, FEWER, HEAVY, OWN, VARIANTS
+from colsynth.search.levels import BASELINES, DEFAULT_LEVEL, FEWER, HEAVY, MEETING, OWN, VARIANTS
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -89,12 +89,14 @@ class Wish:
             return (plan,)
         return tuple(dict.fromkeys((plan, replace(self, size=None).start(algorithm))))
 
-    def variants(self, algorithm: str) -> tuple[Plan, ...]:
+    def variants(self, algorithm: str, problem: Problem) -> tuple[Plan, ...]:
         """Return further plans of an algorithm to start from (`VARIANTS`), where they are open.
 
         They differ in their threadblocks, which rounds do not have.
         """
-        return self._with(VARIANTS, algorithm)
+        between = len(problem.topology.ranks_by_box) > 1
+        meets = between and problem.collective is Collective.REDUCE_SCATTER
+        return self._with(VARIANTS, algorithm) + (self._with(MEETING, algorithm) if meets else ())
 
     def fewer(self, algorithm: str) -> tuple[Plan, ...]:
         """Return plans for where that of an algorithm is refused (`FEWER`), where they are open."""
@@ -110,7 +112,11 @@ class Wish:
         return tuple(self.start(algorithm, **values) for values in open_)
 
     def variants_of(
-        self, found: Iterable[Measured], objective: Objective, *protocols: str
+        self,
+        problem: Problem,
+        found: Iterable[Measured],
+        objective: Objective,
+        *protocols: str,
     ) -> list[tuple[Plan, ...]]:
         """Return the variants of all algorithms with a plan that was not too slow to simulate.
 
@@ -126,7 +132,7 @@ class Wish:
             for name, own in plans.items()
             if (best := objective.best(own)) is not None
             for one in dict.fromkeys((best.plan.protocol, *protocols))
-            for variant in self.variants(name)
+            for variant in self.variants(name, problem)
         ]
 
     def check(self) -> None:

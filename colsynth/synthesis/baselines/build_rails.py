@@ -147,8 +147,8 @@ class BuildRails:
         blocks = target.profile.usable_threadblocks
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else shards)
-        # What a GPU sends to another of its box before it receives.
-        shares = rails.turns if scatters else 1
+        meets = scatters and count > 1
+        shares = rails.turns if meets else 1  # what a GPU sends to another before it receives
         ends = (1 if self.strategy == "paired" else 2) * (rails.places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
         room = min(blocks // (ends + sums), target.profile.max_channels)
@@ -156,7 +156,9 @@ class BuildRails:
             1, room if loose else dividing(parts // self.segments, room)
         )
         if self.strategy == "paired":
-            most = min(rails.places, target.profile.fifo_calls[target.protocol] // shares)
+            calls = target.profile.fifo_calls[target.protocol] // shares
+            # Between boxes, sends of large messages wait for receives in any case.
+            most = rails.places if meets and target.profile.xml else min(rails.places, calls)
         elif self.strategy == "shared":  # sums of a phase for half of them: more take many steps
             most = blocks // (2 * channels * shares)
         else:
