@@ -56,18 +56,45 @@ def test_threadblocks_with_peers_may_add_up_as_well(runtime, boxes, collective):
         assert any(step.op == "re" for block in peers for step in block.steps)
 
 
-def test_shared_sums_gain_where_pairs_have_too_few_pieces():
-    """A threadblock of a pair sends the shards of all boxes before it receives."""
-    problem, asked = problem_of(4, 4, "reduce-scatter"), {"size": 1 << 20, "several": False}
+def test_shared_sums_in_segments_gain_between_boxes():
+    """Threadblocks of pairs would wait for one thing with the other in front."""
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "reduce-scatter")
+    asked = {"size": 16 << 20, "several": False}
     plain = api.compile(problem, "msccl", algorithm="rails", **asked)
-    passes = plain.pipeline.replace("build-rails", "build-rails{strategy=shared}")
+    passes = plain.pipeline.replace("build-rails", "build-rails{segments=2,strategy=shared}")
     passes = passes.replace("strategy=paired", "strategy=shared")
-    protocol = plain.summary()["protocol"]
-    shared = api.compile(problem, "msccl", passes=passes, protocol=protocol, **asked)
+    shared = api.compile(problem, "msccl", passes=passes, protocol="LL128", **asked)
     found = api.compile(problem, "msccl", **asked)
     times = [done.predicted[-1].seconds for done in (found, shared, plain)]
     assert times == sorted(times)
     assert times[1] < times[2]
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+def test_boxes_begin_with_each_others_shards(runtime, segments):
+    """While these are on their way, each adds up its own, and all land before they are needed."""
+    problem = problem_of(2, collective="reduce-scatter")
+    program = BuildRails(segments=segments).run(problem, Target(profile(runtime)))
+    box = [problem.topology.nodes[node].box for node in problem.topology.ranks]
+    each = program.chunks // problem.topology.size
+    for rank in range(problem.topology.size):
+        sent = [one for one in program.transfers if one.source == rank != one.target]
+        within = [box[one.chunk // each] for one in sent if box[one.target] == box[rank]]
+        assert within == sorted(within, key=box[rank].__eq__)
+        assert {*within} == {*box}
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
+def test_own_shards_are_added_to_what_arrives_where_steps_can(collective):
+    """A copy that begins a sum is one step more, and one more buffer to read."""
+    problem = problem_of(1, collective=collective)
+    for runtime, least in (("msccl", 0), ("rccl", problem.topology.size)):
+        program = BuildRails().run(problem, Target(profile(runtime)))
+        local = [one for one in program.transfers if one.source == one.target]
+        assert local
+        assert sum(not one.reduces for one in local) >= least
+        assert least or all(one.reduces for one in local)
 
 
 @pytest.mark.parametrize("boxes", [1, 2])
