@@ -15,6 +15,7 @@ from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails, rails_of
 from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
 from colsynth.synthesis.baselines.rails_scatter import ScatterWriter
+from colsynth.synthesis.baselines.rails_writer import RailsWriter
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.unequal import Cells, spread
 
@@ -50,13 +51,13 @@ def _segments(basis: Basis) -> Iterator[Proposal]:
 class BuildRails:
     """Reduce shards among all pairs of a box, exchange the sums on rails, and spread them.
 
-    Every GPU adds up its shard of what its box sends it straight away. GPUs in the same place of
-    their boxes then send each other these sums, all to all, so a message takes one hop between
-    boxes instead of two. In a reduce-scatter, it adds up the shards of all GPUs in its place and
-    sends each its own; the shards of other boxes come first, so that their sums are on their way
-    while boxes add up their own. Arrivals land in scratch and are added in one go, in pieces for
-    which threadblocks work side by side; where a send can add, the first is added to the GPU's own
-    as it arrives. With one box, it is two-shot all-pairs.
+    Every GPU adds up its shard of what its box sends it. GPUs in the same place of their boxes
+    then send each other these sums, all to all, so a message takes one hop between boxes instead
+    of two. In a reduce-scatter, it adds up the shards of all GPUs in its place and sends each its
+    own; the shards of other boxes come first, so that their sums are on their way while boxes add
+    up their own. Arrivals land in scratch and are added in one go, in pieces for which threadblocks
+    work side by side; where steps can add to what arrives, the first is added to the GPU's own on
+    its way. With one box, it is two-shot all-pairs.
 
     Pairs without a way through no third GPU take connections that pass others, as far as the
     runtime has them (`Profile.passes_on`). Where a NIC or a GPU is missing, GPUs without a partner
@@ -116,7 +117,7 @@ class BuildRails:
             _require_one_go(topology, rails, profile)
         pieces = self._pieces(value, rails, target)
         cells = Cells(tuple(pieces))
-        writer: ScatterWriter | AllreduceWriter
+        writer: RailsWriter
         where = rails, cells, -(-len(pieces) // self.segments), profile
         if scatters:
             # A threadblock that only receives may well wait for the sum that it adds to.
@@ -147,8 +148,7 @@ class BuildRails:
         blocks = target.profile.usable_threadblocks
         scatters = problem.collective is Collective.REDUCE_SCATTER
         parts = target.parts(problem, len(problem.topology.ranks) if scatters else shards)
-        meets = scatters and count > 1
-        shares = rails.turns if meets else 1  # what a GPU sends to another before it receives
+        shares = rails.turns if scatters else 1  # what a GPU sends to another before it receives
         ends = (1 if self.strategy == "paired" else 2) * (rails.places + count - 2)
         sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
         room = min(blocks // (ends + sums), target.profile.max_channels)
@@ -156,9 +156,7 @@ class BuildRails:
             1, room if loose else dividing(parts // self.segments, room)
         )
         if self.strategy == "paired":
-            calls = target.profile.fifo_calls[target.protocol] // shares
-            # Between boxes, sends of large messages wait for receives in any case.
-            most = rails.places if meets and target.profile.xml else min(rails.places, calls)
+            most = min(rails.places, target.profile.fifo_calls[target.protocol] // shares)
         elif self.strategy == "shared":  # sums of a phase for half of them: more take many steps
             most = blocks // (2 * channels * shares)
         else:

@@ -22,7 +22,8 @@ class ScatterWriter(RailsWriter):
 
     In its scratch, a GPU has room for the shards of each box from each place of its own, once for
     each turn: those of its own place, and of GPUs on no rail for which it adds up. Behind them is
-    room for what arrives from each box, for itself and to be passed on.
+    room for what arrives from each box, for itself and to be passed on. The sum of a GPU's own
+    shard is in its output from the start.
 
     Parameters
     ----------

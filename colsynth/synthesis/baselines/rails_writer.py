@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ Ends = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class RailsWriter:
+class RailsWriter(ABC):
     """Transfers of `build-rails` so far.
 
     Parameters
@@ -34,6 +35,15 @@ class RailsWriter:
     channels: int
     profile: Profile
     transfers: list[Transfer] = field(default_factory=list)
+
+    @property
+    @abstractmethod
+    def rooms(self) -> int:
+        """Places in scratch with room for a shard."""
+
+    @abstractmethod
+    def write(self) -> None:
+        """Write down the collective."""
 
     @property
     def boxes(self) -> tuple[tuple[int, ...], ...]:

@@ -85,6 +85,17 @@ def test_files_are_right(case, algorithm, runtime, collective):
     assert collective != "allreduce" or chunks & (chunks - 1) == 0
 
 
+@pytest.mark.parametrize("strategy", ["shared", "spread"])
+@pytest.mark.parametrize("case", ["a NIC", "most GPUs"])
+def test_shards_of_gpus_on_no_rail_may_come_in_segments(case, strategy):
+    """With the first strategy they meet a GPU's own in one sum, with the second in the last step."""
+    problem = api.make_problem(damaged(case), "reduce-scatter")
+    lowering = f"assign-threadblocks{{strategy={strategy}}},spell-dependencies"
+    passes = f"build-rails{{segments=2,strategy={strategy}}},{lowering}"
+    done = api.compile(problem, "msccl", passes=passes, protocol="LL", several=False)
+    assert done.verified
+
+
 @pytest.mark.parametrize("lost", [{"gpus": ["gpu0.3"]}, {"gpus": ["gpu0.3", "gpu0.4"]}])
 def test_shards_of_a_reduce_scatter_keep_to_powers_of_two(lost):
     """Each rank has one, so calls that divide among the ranks use the file."""

@@ -70,12 +70,13 @@ def test_shared_sums_in_segments_gain_between_boxes():
     assert times[1] < times[2]
 
 
-@pytest.mark.parametrize("segments", [1, 3])
-@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
-def test_boxes_begin_with_each_others_shards(runtime, segments):
-    """While these are on their way, each adds up its own, and all land before they are needed."""
-    problem = problem_of(2, collective="reduce-scatter")
-    program = BuildRails(segments=segments).run(problem, Target(profile(runtime)))
+@pytest.mark.parametrize("strategy", ["paired", "spread"])
+@pytest.mark.parametrize(("runtime", "boxes", "segments"), [("msccl", 2, 3), ("rccl", 3, 1)])
+def test_boxes_begin_with_each_others_shards(runtime, boxes, segments, strategy):
+    """One that only receives adds a sum of two boxes on its way, the others beside their own."""
+    problem = problem_of(boxes, collective="reduce-scatter")
+    form = BuildRails(segments=segments, strategy=strategy)
+    program = form.run(problem, Target(profile(runtime)))
     box = [problem.topology.nodes[node].box for node in problem.topology.ranks]
     each = program.chunks // problem.topology.size
     for rank in range(problem.topology.size):
@@ -83,18 +84,22 @@ def test_boxes_begin_with_each_others_shards(runtime, segments):
         within = [box[one.chunk // each] for one in sent if box[one.target] == box[rank]]
         assert within == sorted(within, key=box[rank].__eq__)
         assert {*within} == {*box}
+        across = {one.reduces for one in sent if box[one.target] != box[rank]}
+        assert across == {strategy == "spread" and boxes == 2}
 
 
 @pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])
 def test_own_shards_are_added_to_what_arrives_where_steps_can(collective):
     """A copy that begins a sum is one step more, and one more buffer to read."""
     problem = problem_of(1, collective=collective)
-    for runtime, least in (("msccl", 0), ("rccl", problem.topology.size)):
-        program = BuildRails().run(problem, Target(profile(runtime)))
-        local = [one for one in program.transfers if one.source == one.target]
-        assert local
-        assert sum(not one.reduces for one in local) >= least
-        assert least or all(one.reduces for one in local)
+    fused, plain = (BuildRails().run(problem, Target(profile(x))) for x in ("msccl", "rccl"))
+    local = [one for one in fused.transfers if one.source == one.target]
+    assert local
+    assert all(one.reduces for one in local)
+    added = [one for one in fused.transfers if one.source != one.target and one.reduces]
+    assert {one.operand.buffer for one in added} == {"i"}
+    assert {one.target for one in added} == {*range(problem.topology.size)}
+    assert any(not one.reduces for one in plain.transfers if one.source == one.target)
 
 
 @pytest.mark.parametrize("boxes", [1, 2])
