@@ -88,7 +88,7 @@ def test_files_are_right(case, algorithm, runtime, collective):
 @pytest.mark.parametrize("strategy", ["shared", "spread"])
 @pytest.mark.parametrize("case", ["a NIC", "most GPUs"])
 def test_shards_of_gpus_on_no_rail_may_come_in_segments(case, strategy):
-    """With the first strategy they meet a GPU's own in one sum, with the second in the last step."""
+    """Far sums meet a GPU's own shard in one sum with the first strategy, or in the last step."""
     problem = api.make_problem(damaged(case), "reduce-scatter")
     lowering = f"assign-threadblocks{{strategy={strategy}}},spell-dependencies"
     passes = f"build-rails{{segments=2,strategy={strategy}}},{lowering}"
