@@ -18,6 +18,12 @@ from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
 
 
+def meets(problem: Problem) -> bool:
+    """Return whether a GPU has shards of its own to send while sums of others change boxes."""
+    between = len(problem.topology.ranks_by_box) > 1
+    return between and problem.collective is Collective.REDUCE_SCATTER
+
+
 @dataclass(frozen=True)
 class Wish:
     """The choices that are fixed before a search.
@@ -94,9 +100,8 @@ class Wish:
 
         They differ in their threadblocks, which rounds do not have.
         """
-        between = len(problem.topology.ranks_by_box) > 1
-        meets = between and problem.collective is Collective.REDUCE_SCATTER
-        return self._with(VARIANTS, algorithm) + (self._with(MEETING, algorithm) if meets else ())
+        further = self._with(MEETING, algorithm) if meets(problem) else ()
+        return self._with(VARIANTS, algorithm) + further
 
     def fewer(self, algorithm: str) -> tuple[Plan, ...]:
         """Return plans for where that of an algorithm is refused (`FEWER`), where they are open."""
