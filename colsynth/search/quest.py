@@ -37,10 +37,11 @@ from colsynth.search.rivals import rivals
 from colsynth.search.searcher import Searcher
 from colsynth.search.sharing import Sharing
 from colsynth.search.timed import needless, with_chunks
-from colsynth.search.wish import Wish, algorithm_names, meets
+from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 from colsynth.synthesis.baselines.build_relays import fewer_peers
 from colsynth.synthesis.baselines.pipelined_numbers import least_seconds
+from colsynth.synthesis.baselines.rails import meets
 
 _PATTERNS_SHARE = 8
 """Part of the budget that is left for fixed patterns."""

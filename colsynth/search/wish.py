@@ -16,12 +16,7 @@ from colsynth.search.levels import BASELINES, DEFAULT_LEVEL, FEWER, HEAVY, MEETI
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-
-
-def meets(problem: Problem) -> bool:
-    """Return whether a GPU has shards of its own to send while sums of others change boxes."""
-    between = len(problem.topology.ranks_by_box) > 1
-    return between and problem.collective is Collective.REDUCE_SCATTER
+from colsynth.synthesis.baselines.rails import meets
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from colsynth.runtimes.choice import Basis, Choice, Proposal
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.rails import Rails, rails_of
+from colsynth.synthesis.baselines.rails import Rails, meets, rails_of
 from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
 from colsynth.synthesis.baselines.rails_scatter import ScatterWriter
 from colsynth.synthesis.baselines.rails_writer import RailsWriter
@@ -40,10 +40,9 @@ def _segments(basis: Basis) -> Iterator[Proposal]:
     A reduce-scatter between boxes has own shards to send while sums are on their way. Otherwise,
     threadblocks have to do one thing each.
     """
-    now, problem = basis.values[_SEGMENTS], basis.problem
-    between = len(problem.topology.ranks_by_box) > 1
+    now = basis.values[_SEGMENTS]
     apart = basis.values["build-rails.strategy"] == "spread" and not basis.profile.rounds
-    if apart or (between and problem.collective is Collective.REDUCE_SCATTER):
+    if apart or meets(basis.problem):
         yield from (({_SEGMENTS: number},) for number in (2 * now, now // 2) if number)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 
-from colsynth.model import Problem, Topology
+from colsynth.model import Collective, Problem, Topology
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import LARGE, power_of_two, shares_may_differ
 from colsynth.runtimes.target import Target
@@ -89,6 +89,12 @@ def rails_of(name: str, topology: Topology, profile: Profile) -> Rails:
         ),
         len(rails),
     )
+
+
+def meets(problem: Problem) -> bool:
+    """Return whether a GPU has shards of its own to send while sums of others change boxes."""
+    between = len(problem.topology.ranks_by_box) > 1
+    return between and problem.collective is Collective.REDUCE_SCATTER
 
 
 def require_whole(name: str, topology: Topology, rails: Rails) -> None:
