@@ -122,14 +122,15 @@ def test_segments_gain_while_data_crosses_between_boxes(collective):
     """The best of some numbers of them at hand is what the search finds, or that is faster."""
     problem, asked = problem_of(2, 8, collective), {"size": 1 << 24, "several": False}
     times = {}
-    for segments in (1, 2, 4):
+    for segments in (1, 2, 4, 8):
         passes = f"build-rails{{strategy=spread,segments={segments}}}"
         passes += ",assign-threadblocks{strategy=spread},spell-dependencies"
         times[segments] = (
             api.compile(problem, "msccl", passes=passes, **asked).predicted[-1].seconds
         )
-    assert times[2] < times[1] / 1.15
+    assert times[2] < times[1] / 1.2
     assert times[4] < times[2]
+    assert times[8] < times[2] or collective == "reduce-scatter"
     assert api.compile(problem, "msccl", **asked).predicted[-1].seconds <= min(times.values())
 
 
