@@ -234,9 +234,9 @@ class _Compiler:
         schedule, program = found.workshop.make(plan)
         with clock.measure("library"):
             serves = _served(program, measured, found, library, request, target)
-        most = case.target(plan.protocol).max_bytes
-        target = replace(target, protocol=plan.protocol, size=case.size, max_bytes=most)
-        target = serves.limit(target)
+        aimed = case.target(plan.protocol)
+        target = replace(target, protocol=plan.protocol, size=case.size)
+        target = serves.limit(replace(target, max_bytes=aimed.max_bytes, needed=aimed.needed))
         ours = request.passes is None
         maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)
         lead = next(mode for mode in modes if mode.in_place == case.in_place)

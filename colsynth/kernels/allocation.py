@@ -147,10 +147,10 @@ def _follow(chain, work, first):
 def _place_local(blocks, rules, work, step):
     """Put a local step behind the arrival it follows, else on a threadblock without peers.
 
-    Behind its arrival it need not wait for it.
+    Behind its arrival it need not wait for it. It may follow a chain that has no threadblock yet.
     """
     op = step[FIRST]
-    if work.follows[op]:
+    if work.follows[op] and blocks.holder[op - 1] != NONE:
         weight = step[WEIGHT]
         step[WEIGHT] = max(1, weight - 1)
         if put_behind(blocks, rules, step, blocks.holder[op - 1]):

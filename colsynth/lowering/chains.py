@@ -194,7 +194,7 @@ class Operations:
     def chained(self) -> Ints:
         """The length of the chain of sums that begins with each operation; -1 inside of one.
 
-        It begins with the copy of the rank's own input (`colsynth.lowering.joined_sums`). A copy
+        It begins with a copy, as of the rank's own input (`colsynth.lowering.joined_sums`). A copy
         alone is a chain too, so that threadblocks share copies as they share sums.
         """
         columns = self.columns
@@ -204,6 +204,7 @@ class Operations:
         inside[1:] &= local[:-1]
         inside[:1] = False
         begins = local & ~self._follows
+        begins[:-1] |= (local & ~adds)[:-1] & inside[1:]
         found = np.where(begins & ~adds, self._weight, 0)
         for head in np.flatnonzero(begins[:-1] & inside[1:]).tolist():
             end = head + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 
 from colsynth.lowering.chunk_ranges import ChunkRanges
@@ -78,3 +78,43 @@ class Forwarded:
                 giver = self.givers.get(arrival, transfers[arrival].source)
                 self.givers[number] = giver
                 self.kept.setdefault(transfer.source, set()).add(giver)
+
+
+def begins(
+    transfers: Sequence[Transfer],
+    ranges: ChunkRanges,
+    forwarded: Forwarded,
+    alone: Collection[Place],
+    *,
+    overwrites: bool,
+) -> dict[Place, int]:
+    """Return the transfers that may arrive where a sum belongs, before it is added up.
+
+    Each brings the contribution of the last rank that gives one, and that rank is not the one that
+    adds up. Nobody passes it on from there.
+
+    Parameters
+    ----------
+    transfers : sequence of Transfer
+    ranges : ChunkRanges
+    forwarded : Forwarded
+    alone : collection of (int, int)
+        As of `Forwarded`.
+    overwrites : bool
+        Whether the arrival overwrites what the rank sends, which must have left before.
+    """
+    left: dict[Place, int] = {}
+    arrived: defaultdict[Place, list[tuple[int, int]]] = defaultdict(list)
+    for number, transfer in enumerate(transfers) if alone else ():
+        for chunk in ranges.within(transfer.chunk, transfer.count) if transfer.reduces else ():
+            giver = forwarded.givers.get(number, transfer.source)
+            arrived[transfer.target, chunk].append((giver, number))
+            if giver == transfer.source:
+                left[giver, chunk] = number
+    found: dict[Place, int] = {}
+    for rank, chunk in alone:
+        giver, number = max(arrived[rank, chunk])
+        stays = giver in forwarded.kept.get(rank, ())
+        if giver > rank and not stays and not (overwrites and number < left[rank, chunk]):
+            found[rank, chunk] = number
+    return found

@@ -5,14 +5,16 @@ waits once and pays the overhead of one step. So arrivals land in scratch side b
 chain of reductions adds them up: first the rank's own input, then arrivals by rank. Some runtimes
 join only so many (`Profile.longest_sum`); there, several chains add up parts.
 
-Where ranks add up each other's contributions and send their own by themselves, all of them add
-by rank, their own among the others, so that all get the same bits.
+Where ranks add up each other's contributions and send their own by themselves, all of them add in
+the same order, their own among the others, so that all get the same bits. A sum begins with the
+contribution of the last rank that gives one, and goes on with the first. Where it arrives when the
+rank's own contribution has left, it arrives where the sum belongs, and no copy follows the sum.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from msgspec import structs
@@ -22,9 +24,6 @@ from colsynth.lowering.layout import Layout
 from colsynth.lowering.parts import Part, behind
 from colsynth.model import Slot, Transfer
 from colsynth.runtimes.long_sums import additions
-
-_SUM = -1
-"""In place of the rank that gives a contribution: a sum that has a place of its own."""
 
 
 class LandedSums:
@@ -47,6 +46,7 @@ class LandedSums:
         self._reserve = reserve
         self._areas: dict[tuple[int, int], int] = {}
         self._landed: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        self._begun: dict[tuple[int, int], int] = {}
 
     def landing(self, part: Part, giver: int, firsts: Sequence[int], number: int) -> Slot:
         """Return where a contribution lands that is to be the placed transfer of a number.
@@ -64,10 +64,26 @@ class LandedSums:
             self._landed[part.target, chunk].append((giver, number))
         return self.slot(part.target, giver, part.chunk)
 
+    def begin(self, part: Part, firsts: Sequence[int], number: int) -> Transfer:
+        """Return the step that keeps a rank's own contribution, for one arrives where sums belong.
+
+        Parameters
+        ----------
+        part : Part
+            As the next contribution brings it.
+        firsts : sequence of int
+            First chunks of its ranges.
+        number : int
+            That the step gets; the next is that of the contribution.
+        """
+        kept = self.landing(part, part.target, firsts, number)
+        self._begun.update({(part.target, chunk): number + 1 for chunk in firsts})
+        return self._own(part, number, kept)
+
     def chain(
-        self, piece: Part, first: int, total: Slot | None, number: int, sent: Container[int] = ()
-    ) -> tuple[Slot, list[Transfer]]:
-        """Return where all contributions to a piece are added up, and the local steps for it.
+        self, piece: Part, first: int, into: Slot, number: int, *, alike: bool = False
+    ) -> list[Transfer]:
+        """Return the local steps that add up all contributions to a piece.
 
         Parameters
         ----------
@@ -75,35 +91,44 @@ class LandedSums:
             Chunks of one range, as the last contribution brings them.
         first : int
             First chunk of the range.
-        total : Slot or None
-            Where the sum belongs. None: in scratch, added by rank.
+        into : Slot
+            Where the sum belongs.
         number : int
             That the first of the steps gets.
-        sent : container of int
-            Ranks whose contributions are passed on from where they landed, so they must stay.
+        alike : bool
+            Whether other ranks add up the same contributions, and must get the same bits.
         """
         rank = piece.target
-        own = self._layout.input(rank, piece.chunk)
         landed = [
-            (source, self.slot(rank, source, piece.chunk), arrival)
-            for source, arrival in sorted(self._landed[rank, first])
+            (giver, self.slot(rank, giver, piece.chunk), arrival)
+            for giver, arrival in sorted(self._landed[rank, first])
         ]
-        into = total or self.slot(rank, rank, piece.chunk)
-        steps = [structs.replace(behind(piece, number, own, into), after=())]
-        if total is None:
-            landed = sorted([*landed, (rank, into, number)])
-            lowest, into, arrival = landed.pop(0)
-            if lowest in sent:
-                kept, into = into, self.slot(rank, _SUM, piece.chunk)
-                steps.append(behind(piece, arrival, kept, into))
-        last = number + len(steps) - 1
+        steps: list[Transfer] = []
+        last = self._begun.get((rank, first))
+        if last is None:
+            steps = [self._own(piece, number, into)]
+            if alike and landed[-1][0] > rank:
+                steps, landed = self._in_order(piece, into, number, landed)
+            last = number + len(steps) - 1
         arrived = [(slot, arrival) for _, slot, arrival in landed]
-        added = additions(arrived, (into, last), self._longest)
-        for place, ((slot, arrival), (sums, _)) in enumerate(added, last):
-            step = behind(piece, place, slot, sums, sums)
-            after = tuple(sorted({arrival, place}))
-            steps.append(structs.replace(step, after=after))
-        return into, steps
+        for (slot, arrival), (sums, _) in additions(arrived, (into, last), self._longest):
+            step = behind(piece, last, slot, sums, sums)
+            last = number + len(steps)
+            steps.append(structs.replace(step, after=tuple(sorted({arrival, *step.after}))))
+        return steps
+
+    def _own(self, piece: Part, number: int, into: Slot) -> Transfer:
+        own = self._layout.input(piece.target, piece.chunk)
+        return structs.replace(behind(piece, number, own, into), after=())
+
+    def _in_order(
+        self, piece: Part, into: Slot, number: int, landed: list[tuple[int, Slot, int]]
+    ) -> tuple[list[Transfer], list[tuple[int, Slot, int]]]:
+        """Return the steps that begin a sum with the last of the contributions, and the others."""
+        *others, (_, slot, arrival) = landed
+        kept = self.slot(piece.target, piece.target, piece.chunk)
+        steps = [self._own(piece, number, kept), behind(piece, arrival, slot, into)]
+        return steps, sorted([*others, (piece.target, kept, number)])
 
     def slot(self, rank: int, giver: int, chunk: int) -> Slot:
         """Return where a rank keeps the contribution of another to a chunk."""

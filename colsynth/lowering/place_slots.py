@@ -31,7 +31,8 @@ class PlaceSlots:
     sum is kept in scratch and copied to the output when all contributions have left. Its
     own is added after those of lower ranks, so that where these come in order, all ranks add
     in the same order and get the same bits. What such a rank sends behind an arrival is the
-    contribution that arrived, not a sum; all contributions are then added in one go.
+    contribution that arrived, not a sum; all contributions are then added in one go, in the
+    output (`colsynth.lowering.joined_sums`).
 
     Chunks of an alltoall pass through scratch. In place, what a rank gets from another
     overwrites what it sends there, so input that leaves later is copied to scratch first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from colsynth.lowering.chunk_ranges import ChunkRanges, uniform
-from colsynth.lowering.contributions import Forwarded, Place, contributions
+from colsynth.lowering.contributions import Forwarded, Place, begins, contributions
 from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.joined_sums import LandedSums, pieces
 from colsynth.lowering.layout import Layout
@@ -42,7 +42,9 @@ class Placer:
     rests: dict[Place, Slot] = field(default_factory=dict)
     passed: set[Place] = field(default_factory=set)
     own_after: dict[Place, int] = field(default_factory=dict)
+    begin: dict[Place, int] = field(default_factory=dict)
     unpublished: list[tuple[Part, Slot, int]] = field(default_factory=list)
+    unadded: list[tuple[Part, int]] = field(default_factory=list)
     forwarded: Forwarded = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,10 +58,16 @@ class Placer:
         self.scratch = [0] * self.layout.problem.topology.size
         self.arrivals, self.passed, self.own_after = contributions(self.transfers, self.ranges)
         self.forwarded = Forwarded(self.transfers, self.own_after)
+        alone = [key for key in self.own_after if self._joins(*key)]
+        overwrites = self.target.in_place and not self._weak
+        self.begin = begins(
+            self.transfers, self.ranges, self.forwarded, alone, overwrites=overwrites
+        )
         for rank, chunk in sorted(self.arrivals):
             in_output = self.layout.sums_in_output(rank, chunk)
             at_once = self.fuses or self._joins(rank, chunk)
-            if at_once and in_output and (rank, chunk) not in self.own_after:
+            alike = (rank, chunk) in self.own_after and not self._joins(rank, chunk)
+            if at_once and in_output and not alike:
                 self.sums[rank, chunk] = self.layout.output(rank, chunk)
             else:
                 place = self._reserve(rank, self.ranges.length(chunk))
@@ -159,7 +167,8 @@ class Placer:
         for chunk, count in self._uniform_parts(number):
             read = self._read(number, chunk)
             part = Part(source, target, chunk, count, after, transfer.origin, read)
-            parts += self._reduce(part, giver) if transfer.reduces else self._copy(part)
+            begins = self.begin.get((target, chunk)) == number
+            parts += self._reduce(part, giver, begins) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
     def _after(self, transfer: Transfer) -> tuple[int, ...]:
@@ -201,7 +210,8 @@ class Placer:
         where, place = self.sums[key]
         own = self.own_after.get(key, 0)
         if self._joins(*key):
-            return buffer, offset - chunk, where, place - chunk, own > 0, done + 1 == total
+            begins = self.begin.get(key) == number
+            return buffer, offset - chunk, where, place - chunk, own > 0, done + 1 == total, begins
         published = own > 0 or (key not in self.passed and not self.fuses)
         ends = done == 0, done + 1 == own, done + 1 == total and published
         return buffer, offset - chunk, where, place - chunk, *ends
@@ -232,7 +242,7 @@ class Placer:
     def _copy(self, part: Part) -> list[int]:
         return [self._append(arriving(part, self._lands(part, part.chunk)))]
 
-    def _reduce(self, part: Part, giver: int) -> list[int]:
+    def _reduce(self, part: Part, giver: int, begins: bool) -> list[int]:
         for chunk in self.ranges.within(part.chunk, part.count):
             self.arrivals[part.target, chunk][0] += 1
         key = part.target, part.chunk
@@ -240,7 +250,7 @@ class Placer:
         done = number - 1
         total = self.sums[key]
         if self._joins(*key):
-            return self._join(part, giver, total, number == expected)
+            return self._join(part, total, number == expected, None if begins else giver)
         if key in self.own_after:
             return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
@@ -269,29 +279,39 @@ class Placer:
             self.unpublished.append((part, total, added))
         return [added]
 
-    def _join(self, part: Part, giver: int, total: Slot, last: bool) -> list[int]:
-        """Let a contribution land, and add all up behind the last of them."""
+    def _join(self, part: Part, total: Slot, last: bool, giver: int | None) -> list[int]:
+        """Let a contribution land, and add all up behind the last of them.
+
+        Without a giver it begins the sum, and arrives where that belongs.
+        """
         firsts = self.ranges.within(part.chunk, part.count)
-        landing = self.landed.landing(part, giver, firsts, len(self.placed))
+        landing = total
+        if giver is None:
+            self._append(self.landed.begin(part, firsts, len(self.placed)))
+        else:
+            landing = self.landed.landing(part, giver, firsts, len(self.placed))
         arrival = self._append(arriving(part, landing))
         if not last:
             return [arrival]
-        added = []
         lengths = [(first, self.ranges.length(first)) for first in firsts]
-        for first, piece in pieces(part, lengths, self.sums_as == "by-chunk"):
-            mixed = (part.target, first) in self.own_after
-            into = Slot(total.buffer, total.offset + piece.chunk - part.chunk)
-            where, steps = self.landed.chain(
-                *(piece, first, None if mixed else into, len(self.placed)),
-                self.forwarded.kept.get(part.target, ()),
-            )
-            added += [self._append(step) for step in steps][-1:]
-            if mixed:
-                self.unpublished.append((piece, where, added[-1]))
-        return added
+        found = list(pieces(part, lengths, self.sums_as == "by-chunk"))
+        if (part.target, part.chunk) in self.own_after:
+            self.unadded += [(piece, first) for first, piece in found]
+            return [arrival]
+        return [self._add_up(piece, first) for first, piece in found]
+
+    def _add_up(self, piece: Part, first: int, *, alike: bool = False) -> int:
+        """Add up all contributions to some chunks of one range."""
+        buffer, place = self.sums[piece.target, first]
+        into = Slot(buffer, place + piece.chunk - first)
+        for step in self.landed.chain(piece, first, into, len(self.placed), alike=alike):
+            self._append(step)
+        return len(self.placed) - 1
 
     def _publish_sums(self) -> None:
-        """Copy the sums that had to wait until all contributions had left."""
+        """Add up, or copy to the output, what had to wait until all contributions had left."""
+        for piece, first in self.unadded:
+            self._add_up(piece, first, alike=True)
         for part, total, added in self.unpublished:
             self._publish_sum(part, total, added)
 

@@ -97,8 +97,9 @@ def fitted_to(program: ThreadblockProgram, target: Target) -> ThreadblockProgram
         note = f"it serves {format_size(least)} or more"
         note += f"; others may serve less, but none less than {lowest}"
         raise LimitError(Diagnostic("CS222", phrase, notes=(note,), help="give a larger one"))
-    if most is not None and (most < least or most < (target.max_bytes or 0)):
-        asked = format_size(max(least, target.max_bytes or 0))
+    needed = max(least, target.max_bytes or 0 if target.needed is None else target.needed)
+    if most is not None and most < needed:
+        asked = format_size(needed)
         phrase = f"messages of {asked} do not fit the plan"
         note = f"with {target.protocol} it serves messages {format_most(most)}"
         advice = "give a smaller --max-bytes, or use --protocol Simple"

@@ -53,7 +53,7 @@ _SPREAD = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy
 _BALANCED = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=balanced}")
 _DUPLEX = _LOWERING.replace("assign-threadblocks", "assign-threadblocks{strategy=duplex}")
 _MERGED = _LOWERING.replace("coalesce-chunks", "coalesce-chunks{merge=4096}")
-_JOINED = _LOWERING.replace("place-slots", "place-slots{sums=joined}")
+_JOINED = _SPREAD.replace("place-slots", "place-slots{sums=joined}")
 
 ALGORITHMS = {
     "forest": f"pack-trees,round-weights,lower-forest,{_SPREAD}",

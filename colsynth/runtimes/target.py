@@ -65,6 +65,9 @@ class Target(Context):
         Inclusive.
     max_bytes : int or None
         Inclusive; None is as large as the runtime can count (`Profile.largest_message`).
+    needed : int or None
+        The largest message that a program must be able to serve, where that is less than
+        `max_bytes`; None: that one.
     size : int or None
         Bytes of the message that the program is for; None: of several, usual ones.
     model : Model, optional
@@ -79,6 +82,7 @@ class Target(Context):
     out_of_place: bool = True
     min_bytes: int = 0
     max_bytes: int | None = None
+    needed: int | None = None
     size: int | None = None
     model: Any = None
 

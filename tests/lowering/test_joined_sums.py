@@ -74,6 +74,25 @@ def test_a_sum_waits_once_and_adds_all_arrivals_by_rank():
         assert not any(step.signals for step in (first, *rest[:-1]))
 
 
+@pytest.mark.parametrize("mode", [(True, False), (False, True)], ids=["in-place", "out-of-place"])
+def test_sums_that_all_ranks_add_up_alike_end_where_they_belong(mode):
+    """No copy follows: the last rank's contribution arrives there, or is the rank's own."""
+    target = Target(runtimes.profile("msccl"), "LL", *mode)
+    case = "dgx-a100", 1, Collective.ALLREDUCE, target, "build-all-pairs{instances=2}"
+    program = compiled(*case, "joined", "spread")
+    assert verify_program(program, target.profile, subject="test").ok
+    ranks = len(program.gpus)
+    for gpu in program.gpus:
+        steps = [step for block in gpu.threadblocks for step in block.steps]
+        added = [step for step in steps if step.op == "re"]
+        assert {step.target.buffer for step in added} == {"o"}
+        assert len(added) == 2 * (ranks - 1)
+        copies = [step for step in steps if step.op == "cpy" and step.target.buffer == "o"]
+        assert all(step.source.buffer == "i" and gpu.rank == ranks - 1 for step in copies)
+        landed = [b.recv for b in gpu.threadblocks for s in b.steps if s.target == ("o", 0)]
+        assert landed.count(ranks - 1) == (gpu.rank < ranks - 1)
+
+
 def test_threadblocks_of_a_channel_share_its_sums():
     """Seven peers and one threadblock of its own for each of eight channels, one sum for each."""
     target = Target(runtimes.profile("rccl"), "Simple", in_place=True, out_of_place=True)

@@ -339,3 +339,25 @@ def test_variants_are_tried_with_the_protocol_of_the_floor_too():
     assert mine.seconds <= shared.seconds * (1 + 1e-9)
     asked = api.compile(problem, "msccl", protocol="LL128", **given)
     assert asked.summary()["protocol"] == "LL128"
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "mscclpp", "rccl"])
+def test_small_sums_are_sent_straight_by_as_many_copies_as_fit(runtime):
+    """Each copy has threadblocks of its own; one copy is slower than trees at this size."""
+    case = case_of("dgx-a100", 1, "allreduce", runtime, (1 << 13,))
+    best = found(case).best
+    assert (best.plan.algorithm, best.plan.values()["build-all-pairs.instances"]) == ("allpairs", 8)
+    others = [found(case, algorithm=name).best for name in ("forest", "rails")]
+    assert best.seconds[0] < 0.95 * min(other.seconds[0] for other in others)
+
+
+def test_plans_need_not_serve_larger_messages_than_were_asked_for():
+    """Copies of all pairs with LL hold less than 4 MiB, up to which LL is tried."""
+    problem = problem_of("dgx-a100", 1, "allreduce")
+    small, large = (
+        api.compile(problem, "mscclpp", size=1 << 13, max_bytes=most) for most in (None, 1 << 22)
+    )
+    served = [one.artefacts[0].program.header.max_bytes for one in (small, large)]
+    assert small.predicted[0].seconds < large.predicted[0].seconds
+    assert 1 << 13 <= served[0] < 1 << 22 == served[1]
+    assert len(small.artefacts) == 2  # of each call mode
