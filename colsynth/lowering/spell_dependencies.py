@@ -9,6 +9,7 @@ import numpy as np
 
 from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.lowering.columns import Ints, spread
+from colsynth.lowering.joined_copies import joined_copies
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.segmentations import units
 from colsynth.model import StepTable, Threadblock, ThreadblockProgram
@@ -68,7 +69,7 @@ class SpellDependencies:
         LimitError
             CS402: a limit of the runtime is exceeded; the limit is named.
         """
-        program = _spelt(value)
+        program = _spelt(value, target.profile.max_count)
         if target.profile.plans:
             program = fitted_to(program, target)
         if target.profile.plans and self.unit:
@@ -107,12 +108,14 @@ def fitted_to(program: ThreadblockProgram, target: Target) -> ThreadblockProgram
     return found
 
 
-def _spelt(program: ThreadblockProgram) -> ThreadblockProgram:
+def _spelt(program: ThreadblockProgram, most: int) -> ThreadblockProgram:
     """Return a program with its waits spelt, and its operands in scratch where they lie now."""
     lengths = program.lengths
     numbers, scratch = _without_gaps(program, lengths)
     whole = replace(program.steps, numbers=numbers)
-    steps, lengths = _with_nops(whole, lengths, program.first_blocks)
+    home = program.first_blocks
+    whole, lengths = joined_copies(whole, lengths, home, most)
+    steps, lengths = _with_nops(whole, lengths, home)
     parts = steps.parts(lengths.tolist())
     gpus = tuple(
         replace(
