@@ -43,7 +43,6 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"strategy": "spread"},
         {"strategy": "spread", "segments": 4},
     ),
-    "allpairs": ({"instances": 8}, {"instances": 4}),
 }
 """Options with which an algorithm is tried once more, beside its pipeline as it stands.
 
@@ -52,9 +51,6 @@ Shared ones are from 16 MiB: an allreduce by rccl on 24 GPUs on a switch takes 1
 223. Spread ones are in a few reduce-scatters: 1 GiB on one DGX H100 3.0 ms instead of 3.5. In
 segments, they are in many allreduces of 1 to 64 MiB: by msccl on two DGX H100 up to 10 % faster, by
 rccl on one MI300X 16 %. None of 98 (eight machines, three runtimes) is slower with this variant.
-
-Copies of all pairs have threadblocks of their own, for sums too: an allreduce of 8 KiB by msccl on
-one DGX A100 takes 10.3 us with eight, 13.8 with one, and 12.4 by rails.
 """
 
 MEETING: dict[str, tuple[dict[str, Any], ...]] = {
@@ -66,6 +62,22 @@ A GPU has its own shards to send there while sums of others are on their way. By
 two DGX A100 take 93 us with the first, and 103 without. With pieces for as many threadblocks as
 most boxes have GPUs, sums of large messages take less time, and their sends wait for receives in
 any case: by rccl, 1 GiB on two MI300X takes 3.9 ms, and 4.3 without.
+"""
+
+COPIES = "allpairs", 8
+"""An algorithm that is tried once more with as many copies as threadblocks suffice for, at most 8.
+
+Copies have threadblocks of their own, for sums too: an allreduce of 8 KiB by msccl on one DGX A100
+takes 10.3 us with eight, 13.8 with one, and 12.4 by rails.
+"""
+
+STRAIGHT: dict[str, tuple[dict[str, Any], ...]] = {
+    "rails": ({"shots": 1, "strategy": "spread"}, {"shots": 1, "pieces": 1})
+}
+"""Further `VARIANTS` of an allreduce between boxes, where hops take most of the least time.
+
+By msccl, 4 KiB on two DGX A100 take 16 us with the first, 19 without; by mscclpp, on four DGX H100,
+16 with the second, 18 without.
 """
 
 FEWER: dict[str, tuple[dict[str, Any], ...]] = {

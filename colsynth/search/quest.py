@@ -17,6 +17,7 @@ from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.least_times import Known
 from colsynth.search.levels import (
     BASELINES,
+    CLOSE,
     LAST,
     LATE,
     LEVELS,
@@ -163,9 +164,13 @@ class Quest:
         searcher.vary_protocol({plan.algorithm for row in others for plan in row})
         if not searcher.is_near():
             found, objective = searcher.found.values(), searcher.objective
-            least = {searcher.floors[objective.main].protocol}.intersection(searcher.protocols)
+            floor = searcher.floors[objective.main]
+            least = {floor.protocol}.intersection(searcher.protocols)
+            brief = floor.latency * CLOSE >= floor.seconds
             before, problem = searcher.work, self._case.problem
-            searcher.try_all(self.wish.variants_of(problem, found, objective, *least))
+            searcher.try_all(
+                self.wish.variants_of(self._case, found, objective, *least, brief=brief)
+            )
             if searcher.most_work is not None and meets(problem):
                 # The further ones take no work from others: by msccl, a ring of 1 GiB on four DGX
                 # H100 would be left without a second copy, 1.6 % slower.
@@ -278,7 +283,9 @@ class Quest:
         for protocol in searcher.protocols:
             starts = [tuple(self.starts(name)) for name in serving]
             starts += [
-                (plan,) for name in serving for plan in self.wish.variants(name, self._case.problem)
+                (plan,)
+                for name in serving
+                for plan in self.wish.variants(name, self._case, brief=True)
             ]
             searcher.try_all([tuple(replace(x, protocol=protocol) for x in row) for row in starts])
             left_out = refusals(searcher.found.values())

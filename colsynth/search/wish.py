@@ -12,11 +12,23 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.pipeline.options import options_of, spelt
 from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.profile import Profile
-from colsynth.search.levels import BASELINES, DEFAULT_LEVEL, FEWER, HEAVY, MEETING, OWN, VARIANTS
+from colsynth.runtimes.selection import power_of_two
+from colsynth.search.case import Case
+from colsynth.search.levels import (
+    BASELINES,
+    COPIES,
+    DEFAULT_LEVEL,
+    FEWER,
+    HEAVY,
+    MEETING,
+    OWN,
+    STRAIGHT,
+    VARIANTS,
+)
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-from colsynth.synthesis.baselines.rails import meets
+from colsynth.synthesis.baselines.rails import is_between, meets
 
 
 @dataclass(frozen=True)
@@ -90,12 +102,25 @@ class Wish:
             return (plan,)
         return tuple(dict.fromkeys((plan, replace(self, size=None).start(algorithm))))
 
-    def variants(self, algorithm: str, problem: Problem) -> tuple[Plan, ...]:
+    def variants(self, algorithm: str, case: Case, *, brief: bool) -> tuple[Plan, ...]:
         """Return further plans of an algorithm to start from (`VARIANTS`), where they are open.
 
         They differ in their threadblocks, which rounds do not have.
+
+        Parameters
+        ----------
+        algorithm : str
+        case : Case
+        brief : bool
+            Whether hops may take most of the time (`STRAIGHT`).
         """
-        further = self._with(MEETING, algorithm) if meets(problem) else ()
+        further = self._with(MEETING, algorithm) if meets(case.problem) else ()
+        if brief and is_between(case.problem, Collective.ALLREDUCE):
+            further = self._with(STRAIGHT, algorithm)
+        if algorithm == COPIES[0]:
+            peers = max(1, case.problem.topology.size - 1)
+            copies = min(COPIES[1], power_of_two(case.profile.usable_threadblocks // peers))
+            further = self._with({algorithm: ({"instances": copies},)}, algorithm)
         return self._with(VARIANTS, algorithm) + further
 
     def fewer(self, algorithm: str) -> tuple[Plan, ...]:
@@ -113,10 +138,11 @@ class Wish:
 
     def variants_of(
         self,
-        problem: Problem,
+        case: Case,
         found: Iterable[Measured],
         objective: Objective,
         *protocols: str,
+        brief: bool,
     ) -> list[tuple[Plan, ...]]:
         """Return the variants of all algorithms with a plan that was not too slow to simulate.
 
@@ -132,7 +158,7 @@ class Wish:
             for name, own in plans.items()
             if (best := objective.best(own)) is not None
             for one in dict.fromkeys((best.plan.protocol, *protocols))
-            for variant in self.variants(name, problem)
+            for variant in self.variants(name, case, brief=brief)
         ]
 
     def check(self) -> None:

@@ -22,7 +22,7 @@ from tests.reference.sums import Sums
 
 RUNTIMES = ("msccl", "msccl-executor", "rccl", "mscclpp", "torch")
 STRATEGIES = ("fewest", "spread", "balanced", "paired", "pooled", "duplex")
-SHARED = ("allpairs", "allpairs2")
+SHARED = ("allpairs", "allpairs2", "rails")
 """Algorithms in which ranks add up what others add up too, and most sums are joined."""
 MACHINES = ("clique:4", "clique:6", "torus:2x3", "hypercube:3", "dgx-1v")
 REFUSALS = InputError, NegativeFinding, LimitError, InfeasibleError
@@ -45,6 +45,7 @@ def lowered(seed):
     problem = Problem(machine(draw, seed // 5), Collective.ALLREDUCE)
     names = [name for name in ALGORITHMS if name != "exact"]
     text = pipeline_of(draw.choice((*names, *SHARED * 4)), rounds=runtime.rounds)
+    text = text.replace("build-rails", draw.choice(("build-rails", "build-rails{shots=1}")))
     sums = draw.choice(("running", "joined", "by-chunk"))
     text = re.sub(r"place-slots({.*?})?", f"place-slots{{sums={sums}}}", text)
     if runtime.rounds:

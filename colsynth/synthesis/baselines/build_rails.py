@@ -12,9 +12,10 @@ from colsynth.runtimes.choice import Basis, Choice, Proposal
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import dividing
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.rails import Rails, meets, rails_of
+from colsynth.synthesis.baselines.rails import Rails, meets, rails_of, require_whole
 from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
 from colsynth.synthesis.baselines.rails_scatter import ScatterWriter
+from colsynth.synthesis.baselines.rails_straight import StraightWriter
 from colsynth.synthesis.baselines.rails_writer import RailsWriter
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.unequal import Cells, spread
@@ -79,12 +80,17 @@ class BuildRails:
         channels, and as many pieces as a FIFO holds calls: no send then waits for a receive.
         ``"paired"`` and ``"shared"`` have threadblocks with peers share the sums; any other
         leaves some for sums alone.
+    shots : int
+        Of an allreduce, the hops at each level. 2: shards are added up, and then spread. 1: every
+        GPU adds up the whole message of its box, and GPUs in the same place exchange these sums:
+        two hops in all instead of three, for more data.
     """
 
     instances: int = 0
     pieces: int = 0
     segments: int = 1
     strategy: str = "paired"
+    shots: int = 2
 
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
@@ -98,6 +104,7 @@ class BuildRails:
         require_least("instances", self.instances, 0)
         require_least("segments", self.segments, 1)
         require_least("pieces", self.pieces, 0)
+        require_least("shots", self.shots, 1, 2)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the transfers and sums, with their slots.
@@ -106,7 +113,8 @@ class BuildRails:
         ------
         InputError
             CS311: it sums up nothing for all. CS312: GPUs of a box are not joined, or boxes have no
-            rail; an allreduce of more boxes than the runtime adds up in one go.
+            rail; an allreduce of more boxes than the runtime adds up in one go; one shot in one
+            box, or without a rail for every GPU.
         """
         require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
         topology, profile = value.topology, target.profile
@@ -118,7 +126,11 @@ class BuildRails:
         cells = Cells(tuple(pieces))
         writer: RailsWriter
         where = rails, cells, -(-len(pieces) // self.segments), profile
-        if scatters:
+        if self._straight(value):
+            _require_several(topology, rails)
+            aside = target.in_place and target.sends_read_late
+            writer = StraightWriter(*where, aside=aside)
+        elif scatters:
             # A threadblock that only receives may well wait for the sum that it adds to.
             adds = profile.fuses and len(rails.boxes) == 2 and self.strategy == "spread"
             writer = ScatterWriter(*where, adds=adds)
@@ -131,13 +143,16 @@ class BuildRails:
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )
 
+    def _straight(self, problem: Problem) -> bool:
+        return self.shots == 1 and problem.collective is Collective.ALLREDUCE
+
     def _pieces(self, problem: Problem, rails: Rails, target: Target) -> list[tuple[int, ...]]:
         """Return the pieces of each rail in each channel, once for each segment.
 
         By default, they divide messages; where equal shards do not, they differ by one.
         """
         target = rails.aimed(problem, target)
-        shards, count = rails.count, len(rails.boxes)
+        shards, count = 1 if self._straight(problem) else rails.count, len(rails.boxes)
         loose = target.loose_parts(problem, shards)
         if target.profile.rounds:
             channels, pieces = self.instances or 1, self.pieces or 1
@@ -177,6 +192,14 @@ def _require_one_go(topology: Topology, rails: Rails, profile: Profile) -> None:
     if longest is not None and len(rails.boxes) - 1 > longest:
         reason = f"{profile.name} adds up the sums of {longest + 1} boxes at most in one go"
         raise unfit("rails", topology, reason)
+
+
+def _require_several(topology: Topology, rails: Rails) -> None:
+    """Refuse one shot at each level of one box, or of GPUs that are on no rail (CS312)."""
+    if len(rails.boxes) == 1:
+        advice = "use '-a allpairs'"
+        raise unfit("rails", topology, "one shot at each level needs several boxes", advice=advice)
+    require_whole("rails", topology, rails)
 
 
 def _spread(loose: int, most: int, parts: int, shards: int) -> list[tuple[int, ...]]:

@@ -93,8 +93,12 @@ def rails_of(name: str, topology: Topology, profile: Profile) -> Rails:
 
 def meets(problem: Problem) -> bool:
     """Return whether a GPU has shards of its own to send while sums of others change boxes."""
-    between = len(problem.topology.ranks_by_box) > 1
-    return between and problem.collective is Collective.REDUCE_SCATTER
+    return is_between(problem, Collective.REDUCE_SCATTER)
+
+
+def is_between(problem: Problem, collective: Collective) -> bool:
+    """Return whether a problem is a collective between several boxes."""
+    return problem.collective is collective and len(problem.topology.ranks_by_box) > 1
 
 
 def require_whole(name: str, topology: Topology, rails: Rails) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import permutations
 
 import pytest
 
@@ -242,3 +243,37 @@ def test_sums_of_many_boxes_are_added_in_one_chain(runtime, boxes):
 def test_more_boxes_than_a_chain_adds_up_are_refused():
     with pytest.raises(InputError, match="sums of 16 boxes at most"):
         api.compile(problem_of(17, 2), "msccl", algorithm="rails", level=0)
+
+
+@pytest.mark.parametrize("strategy", ["paired", "spread"])
+@pytest.mark.parametrize(
+    ("runtime", "boxes"), [("msccl", 2), ("rccl", 2), ("msccl", 3), ("mscclpp", 3)]
+)
+def test_one_shot_sends_whole_messages_in_two_hops(runtime, boxes, strategy):
+    problem, target = problem_of(boxes), Target(profile(runtime), "LL", out_of_place=False)
+    made = BuildRails(strategy=strategy, instances=2, shots=1).run(problem, target)
+    sent = Counter()
+    for transfer in made.transfers:
+        if not transfer.is_local:
+            sent[transfer.source, transfer.target] += transfer.count
+    for source, sink in permutations(range(4 * boxes), 2):
+        joined = source // 4 == sink // 4 or source % 4 == sink % 4
+        assert sent[source, sink] == made.chunks * joined
+    passes = f"build-rails{{strategy={strategy},instances=2,shots=1}}"
+    passes += f",assign-threadblocks{{strategy={strategy}}},spell-dependencies"
+    api.compile(problem, runtime, passes=passes, protocol="LL")  # verified
+
+
+def test_one_shot_is_found_where_hops_take_most_of_the_time():
+    problem = api.make_problem(api.load_topology("dgx-a100", nodes=2), "allreduce")
+    given = {"size": 1 << 12, "several": False}
+    one = api.compile(problem, "msccl", **given)
+    two = api.compile(problem, "msccl", **given, algorithm="rails", level=0, protocol="LL")
+    assert one.summary()["settings"]["shots"] == 1
+    assert one.predicted[0].seconds < 0.9 * two.predicted[0].seconds
+
+
+def test_one_shot_needs_several_boxes():
+    with pytest.raises(InputError, match="CS312") as refused:
+        BuildRails(shots=1).run(problem_of(1), Target(profile("msccl")))
+    assert "allpairs" in refused.value.diagnostic.help
