@@ -80,7 +80,7 @@ class Forwarded:
                 self.kept.setdefault(transfer.source, set()).add(giver)
 
 
-def begins(
+def beginnings(
     transfers: Sequence[Transfer],
     ranges: ChunkRanges,
     forwarded: Forwarded,

@@ -27,12 +27,12 @@ class PlaceSlots:
     must be copied to the output. A program for both modes sends it from the input, which
     is the output in place, so nobody waits for that copy.
 
-    Where a rank sends its own contribution by itself and also adds up those of others, the
-    sum is kept in scratch and copied to the output when all contributions have left. Its
-    own is added after those of lower ranks, so that where these come in order, all ranks add
-    in the same order and get the same bits. What such a rank sends behind an arrival is the
-    contribution that arrived, not a sum; all contributions are then added in one go, in the
-    output (`colsynth.lowering.joined_sums`).
+    Where a rank sends its own contribution by itself and also adds up those of others, a
+    running sum is kept in scratch and copied to the output when all contributions have left.
+    Its own is added after those of lower ranks, so that where these come in order, all ranks
+    add in the same order and get the same bits. Sums in one go are added in the output
+    (`colsynth.lowering.joined_sums`). What such a rank sends behind an arrival is the
+    contribution that arrived, not a sum; all contributions are then added in one go.
 
     Chunks of an alltoall pass through scratch. In place, what a rank gets from another
     overwrites what it sends there, so input that leaves later is copied to scratch first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from colsynth.lowering.chunk_ranges import ChunkRanges, uniform
-from colsynth.lowering.contributions import Forwarded, Place, begins, contributions
+from colsynth.lowering.contributions import Forwarded, Place, beginnings, contributions
 from colsynth.lowering.exchange import overwritten, passing
 from colsynth.lowering.joined_sums import LandedSums, pieces
 from colsynth.lowering.layout import Layout
@@ -42,7 +42,7 @@ class Placer:
     rests: dict[Place, Slot] = field(default_factory=dict)
     passed: set[Place] = field(default_factory=set)
     own_after: dict[Place, int] = field(default_factory=dict)
-    begin: dict[Place, int] = field(default_factory=dict)
+    beginnings: dict[Place, int] = field(default_factory=dict)
     unpublished: list[tuple[Part, Slot, int]] = field(default_factory=list)
     unadded: list[tuple[Part, int]] = field(default_factory=list)
     forwarded: Forwarded = field(init=False)
@@ -60,7 +60,7 @@ class Placer:
         self.forwarded = Forwarded(self.transfers, self.own_after)
         alone = [key for key in self.own_after if self._joins(*key)]
         overwrites = self.target.in_place and not self._weak
-        self.begin = begins(
+        self.beginnings = beginnings(
             self.transfers, self.ranges, self.forwarded, alone, overwrites=overwrites
         )
         for rank, chunk in sorted(self.arrivals):
@@ -167,7 +167,7 @@ class Placer:
         for chunk, count in self._uniform_parts(number):
             read = self._read(number, chunk)
             part = Part(source, target, chunk, count, after, transfer.origin, read)
-            begins = self.begin.get((target, chunk)) == number
+            begins = self.beginnings.get((target, chunk)) == number
             parts += self._reduce(part, giver, begins) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
@@ -210,7 +210,7 @@ class Placer:
         where, place = self.sums[key]
         own = self.own_after.get(key, 0)
         if self._joins(*key):
-            begins = self.begin.get(key) == number
+            begins = self.beginnings.get(key) == number
             return buffer, offset - chunk, where, place - chunk, own > 0, done + 1 == total, begins
         published = own > 0 or (key not in self.passed and not self.fuses)
         ends = done == 0, done + 1 == own, done + 1 == total and published

@@ -75,8 +75,8 @@ class Case:
         most = min((limit for limit in limits if limit is not None), default=None)
         found = aim(self.problem, self.profile, protocol, self.min_bytes, most, seed=self.seed)
         found = replace(found, in_place=self.in_place, out_of_place=self.out_of_place)
-        needed = self.max_bytes
-        if needed is None and most is not None:  # of ours, not asked for
+        needed = None
+        if self.max_bytes is None and most is not None:  # of ours, not asked for
             needed = max((size for size in self.sizes if size <= most), default=None)
         return replace(found, needed=needed, size=self.size, model=self.model)
 

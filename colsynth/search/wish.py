@@ -114,14 +114,20 @@ class Wish:
         brief : bool
             Whether hops may take most of the time (`STRAIGHT`).
         """
-        further = self._with(MEETING, algorithm) if meets(case.problem) else ()
+        found = self._with(VARIANTS, algorithm) + self._copies(algorithm, case)
+        if meets(case.problem):
+            found += self._with(MEETING, algorithm)
         if brief and is_between(case.problem, Collective.ALLREDUCE):
-            further = self._with(STRAIGHT, algorithm)
-        if algorithm == COPIES[0]:
-            peers = max(1, case.problem.topology.size - 1)
-            copies = min(COPIES[1], power_of_two(case.profile.usable_threadblocks // peers))
-            further = self._with({algorithm: ({"instances": copies},)}, algorithm)
-        return self._with(VARIANTS, algorithm) + further
+            found += self._with(STRAIGHT, algorithm)
+        return found
+
+    def _copies(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
+        """Return the plans of an algorithm in copies (`COPIES`)."""
+        peers = max(1, case.problem.topology.size - 1)
+        most = min(COPIES[1], power_of_two(case.profile.usable_threadblocks // peers))
+        numbers = (number for number in (most, most // 2) if number > 1)
+        options = {COPIES[0]: tuple({"instances": number} for number in numbers)}
+        return self._with(options, algorithm)
 
     def fewer(self, algorithm: str) -> tuple[Plan, ...]:
         """Return plans for where that of an algorithm is refused (`FEWER`), where they are open."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.reference.sums import Sums
 
 RUNTIMES = ("msccl", "msccl-executor", "rccl", "mscclpp", "torch")
 STRATEGIES = ("fewest", "spread", "balanced", "paired", "pooled", "duplex")
-SHARED = ("allpairs", "allpairs2", "rails")
+SHARED = ("allpairs", "allpairs2")
 """Algorithms in which ranks add up what others add up too, and most sums are joined."""
 MACHINES = ("clique:4", "clique:6", "torus:2x3", "hypercube:3", "dgx-1v")
 REFUSALS = InputError, NegativeFinding, LimitError, InfeasibleError
@@ -45,7 +46,6 @@ def lowered(seed):
     problem = Problem(machine(draw, seed // 5), Collective.ALLREDUCE)
     names = [name for name in ALGORITHMS if name != "exact"]
     text = pipeline_of(draw.choice((*names, *SHARED * 4)), rounds=runtime.rounds)
-    text = text.replace("build-rails", draw.choice(("build-rails", "build-rails{shots=1}")))
     sums = draw.choice(("running", "joined", "by-chunk"))
     text = re.sub(r"place-slots({.*?})?", f"place-slots{{sums={sums}}}", text)
     if runtime.rounds:
@@ -74,10 +74,32 @@ def test_all_ranks_get_the_same_bits(runtime):
         program, target, text = found
         report = verify_bytes(write(program, target), target, subject="random")
         assert report.ok, (seed, text, report.errors[:2])
-        header = program.header
-        for in_place in [True] * header.in_place + [False] * header.out_of_place:
-            for order in range(2):
-                chunks = Sums(program, in_place).outputs(random.Random(order))
-                assert all(len(set(chunk)) == 1 for chunk in chunks), (seed, text)
+        require_same_bits(program, (seed, text))
         tried += 1
     assert tried >= 9
+
+
+def require_same_bits(program, told):
+    header = program.header
+    for in_place in [True] * header.in_place + [False] * header.out_of_place:
+        for order in range(2):
+            chunks = Sums(program, in_place).outputs(random.Random(order))
+            assert all(len(set(chunk)) == 1 for chunk in chunks), told
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(("boxes", "per_box"), [(2, 3), (3, 2), (4, 1)])
+def test_one_shot_at_each_level_gives_all_ranks_the_same_bits(runtime, boxes, per_box):
+    target = profile(runtime)
+    problem = Problem(clustered_topology(3, boxes=boxes, per_box=per_box), Collective.ALLREDUCE)
+    modes = [(True, False), (False, True)] + [(True, True)] * target.both_modes
+    for options, strategy in (("instances=2,pieces=1", "paired"), ("segments=2", "spread")):
+        text = pipeline_of("rails", rounds=target.rounds).replace("=paired", f"={strategy}")
+        text = text.replace("build-rails", f"build-rails{{{options},strategy={strategy},shots=1}}")
+        for (inside, outside), protocol in product(
+            modes, sorted({"Simple", "LL"} & {*target.fifo_calls})
+        ):
+            aimed = replace(aim(problem, target, protocol), in_place=inside, out_of_place=outside)
+            program = Pipeline.from_text(text).run(problem, aimed)
+            assert verify_bytes(write(program, target), target, subject="one shot").ok
+            require_same_bits(program, (text, protocol, inside, outside))

@@ -351,6 +351,14 @@ def test_small_sums_are_sent_straight_by_as_many_copies_as_fit(runtime):
     assert best.seconds[0] < 0.95 * min(other.seconds[0] for other in others)
 
 
+@pytest.mark.parametrize(("runtime", "gpus", "copies"), [("rccl", 80, []), ("msccl", 10, [8, 4])])
+def test_copies_are_as_many_as_threadblocks_suffice_for(runtime, gpus, copies):
+    """Half as many too, for sums need some; and one is the plan as it stands."""
+    case = case_of(f"clique:{gpus}", None, "allreduce", runtime)
+    plans = Wish().variants("allpairs", case, brief=True)
+    assert [plan.values()["build-all-pairs.instances"] for plan in plans] == copies
+
+
 def test_plans_need_not_serve_larger_messages_than_were_asked_for():
     """Copies of all pairs with LL hold less than 4 MiB, up to which LL is tried."""
     problem = problem_of("dgx-a100", 1, "allreduce")
@@ -361,3 +369,5 @@ def test_plans_need_not_serve_larger_messages_than_were_asked_for():
     assert small.predicted[0].seconds < large.predicted[0].seconds
     assert 1 << 13 <= served[0] < 1 << 22 == served[1]
     assert len(small.artefacts) == 2  # of each call mode
+    larger = api.compile(problem, "mscclpp", size=1 << 13, max_bytes=1 << 23)
+    assert larger.predicted == large.predicted  # LL serves 4 MiB of them

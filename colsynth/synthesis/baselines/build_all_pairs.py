@@ -28,7 +28,7 @@ class BuildAllPairs(Replicated):
     """Send everything straight to whoever needs it: the one-shot all-pairs of libraries.
 
     In an allreduce every rank sends its whole message to all others and adds up what they
-    send, in the order of ranks: one step and no waiting, for N - 1 times the data. Other
+    send, all in the same order: one step and no waiting, for N - 1 times the data. Other
     collectives follow the order of pairwise exchange: in round k each rank sends to the one
     k places on, so that no two send to the same.
 

@@ -151,8 +151,9 @@ class BuildRails:
 
         By default, they divide messages; where equal shards do not, they differ by one.
         """
-        target = rails.aimed(problem, target)
-        shards, count = 1 if self._straight(problem) else rails.count, len(rails.boxes)
+        straight = self._straight(problem)  # nothing is divided by rails
+        target = target if straight else rails.aimed(problem, target)
+        shards, count = 1 if straight else rails.count, len(rails.boxes)
         loose = target.loose_parts(problem, shards)
         if target.profile.rounds:
             channels, pieces = self.instances or 1, self.pieces or 1
