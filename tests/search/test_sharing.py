@@ -71,9 +71,9 @@ def tried(case, monkeypatch, *, beside, level=1, seed=None):
 @pytest.mark.parametrize(
     ("machine", "collective", "runtime", "size"),
     [
-        ("clique:4", "allreduce", "msccl", 2**24),
+        ("clique:4", "allreduce", "msccl", 2**22),
         ("clique:4", "reduce-scatter", "mscclpp", 2**20),
-        ("ring:5", "allgather", "rccl", 2**24),
+        ("ring:5", "allgather", "rccl", 2**22),
     ],
 )
 def test_who_is_faster_changes_nothing(machine, collective, runtime, size, monkeypatch):
