@@ -64,13 +64,16 @@ most boxes have GPUs, sums of large messages take less time, and their sends wai
 any case: by rccl, 1 GiB on two MI300X takes 3.9 ms, and 4.3 without.
 """
 
-COPIES = "allpairs", 8
-"""An algorithm that is tried in as many copies as threadblocks suffice for, or half; at most 8.
+COPIED = "allpairs"
+"""The algorithm that is tried in as many copies as threadblocks suffice for, and in half as many.
 
 Copies have threadblocks of their own for each peer, and some for sums, so half as many are faster
 on 10 GPUs. An allreduce of 8 KiB by msccl on one DGX A100 takes 10.3 us with eight copies, 13.8
 with one, and 12.4 by rails.
 """
+
+MOST_COPIES = 8
+"""Copies of `COPIED` at most: with more, messages of few bytes would not use the file."""
 
 STRAIGHT: dict[str, tuple[dict[str, Any], ...]] = {
     "rails": ({"shots": 1, "strategy": "spread"}, {"shots": 1, "pieces": 1})

@@ -18,6 +18,7 @@ from colsynth.search.least_times import Known
 from colsynth.search.levels import (
     BASELINES,
     CLOSE,
+    COPIED,
     LAST,
     LATE,
     LEVELS,
@@ -294,17 +295,18 @@ class Quest:
         searcher.climb()
 
     def _sweep_patterns(self) -> None:
-        """Vary the best pattern of libraries too, and the best of our own, where they are close.
+        """Vary the best pattern of libraries too, of our own, and all pairs, where they are close.
 
-        One alone may hide the other: a ring gains by copies what rails gain by joined sums. They
-        take little work, for which there is some where trees have spent all: without, a
-        reduce-scatter of 1 GiB by msccl on a DGX-2 is 3 % slower.
+        One alone may hide the other: a ring gains by copies what rails gain by joined sums, and
+        what all pairs have gained already. They take little work, for which there is some where
+        trees have spent all: without, a reduce-scatter of 1 GiB by msccl on a DGX-2 is 3 % slower.
         """
         searcher = self.searcher
         if searcher.most_work is not None:
             left = searcher.work + searcher.most_work // _PATTERNS_SHARE
             searcher.most_work = max(searcher.most_work, left)
-        for names in (BASELINES, OTHER_PATTERNS):
+        libraries = tuple(name for name in BASELINES if name != COPIED)
+        for names in (libraries, OTHER_PATTERNS, (COPIED,)):
             rival = searcher.best(*names)
             if rival and searcher.ratio(rival, searcher.best() or rival) <= self._case.close:
                 searcher.sweep(names)

@@ -16,11 +16,12 @@ from colsynth.runtimes.selection import power_of_two
 from colsynth.search.case import Case
 from colsynth.search.levels import (
     BASELINES,
-    COPIES,
+    COPIED,
     DEFAULT_LEVEL,
     FEWER,
     HEAVY,
     MEETING,
+    MOST_COPIES,
     OWN,
     STRAIGHT,
     VARIANTS,
@@ -122,11 +123,11 @@ class Wish:
         return found
 
     def _copies(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
-        """Return the plans of an algorithm in copies (`COPIES`)."""
+        """Return the plans of an algorithm in copies (`COPIED`)."""
         peers = max(1, case.problem.topology.size - 1)
-        most = min(COPIES[1], power_of_two(case.profile.usable_threadblocks // peers))
+        most = min(MOST_COPIES, power_of_two(case.profile.usable_threadblocks // peers))
         numbers = (number for number in (most, most // 2) if number > 1)
-        options = {COPIES[0]: tuple({"instances": number} for number in numbers)}
+        options = {COPIED: tuple({"instances": number} for number in numbers)}
         return self._with(options, algorithm)
 
     def fewer(self, algorithm: str) -> tuple[Plan, ...]:
