@@ -106,6 +106,10 @@ class Workers:
                 yield future.result()
         except BrokenExecutor:
             raise self._broken() from None
+        except KeyboardInterrupt:
+            if self.pool is not None:  # its thread tells all futures that it ends, and fails where
+                waiting.clear()  # one was cancelled meanwhile (Python 3.11)
+            raise
         finally:
             for future in waiting:
                 future.cancel()

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -150,6 +150,24 @@ def test_ctrl_c_waits_for_no_process(tmp_path):
 
 def blocks_ctrl_c(_item):
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.parametrize(("stops", "cancelled"), [("ctrl-c", False), ("close", True)])
+def test_ctrl_c_cancels_no_work_of_processes_that_are_about_to_end(monkeypatch, stops, cancelled):
+    """Their pool's thread would tell a cancelled future that they end, and print a traceback."""
+    done, waits = Future(), Future()
+    done.set_result(1)
+    workers = Workers(2)
+    workers.pool = object()
+    monkeypatch.setattr(workers, "_submitted", lambda _work, _items: {done, waits})
+    results = workers.run(abs, [1, 2])
+    assert next(results) == 1
+    if stops == "close":
+        results.close()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            results.throw(KeyboardInterrupt)
+    assert waits.cancelled() == cancelled
 
 
 def test_processes_never_hear_of_ctrl_c_not_even_while_they_start():
