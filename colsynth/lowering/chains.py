@@ -204,7 +204,7 @@ class Operations:
         inside[1:] &= local[:-1]
         inside[:1] = False
         begins = local & ~self._follows
-        begins[:-1] |= (local & ~adds)[:-1] & inside[1:]
+        begins[:-1] |= (local & ~adds)[:-1] & inside[1:]  # even where it waits for another copy
         found = np.where(begins & ~adds, self._weight, 0)
         for head in np.flatnonzero(begins[:-1] & inside[1:]).tolist():
             end = head + 1

@@ -33,11 +33,11 @@ def joined_copies(steps: StepTable, lengths: Ints, home: Ints, most: int) -> tup
     most : int
         Chunks of a step, at most.
     """
-    first = np.cumsum(lengths) - lengths
+    copies = steps.op == OPS.index("cpy")
+    if not (copies[1:] & copies[:-1]).any():
+        return steps, lengths
     block = np.repeat(np.arange(len(lengths)), lengths)
-    waiter = np.repeat(np.arange(len(steps)), steps.waits)
-    into = home[block[waiter]] + steps.wait_block
-    awaited = first[into] + steps.wait_step
+    into, awaited = awaited_steps(steps, lengths, home)
     steps = _side_by_side(steps, block, home, awaited)
     rows = np.flatnonzero(_goes_on(steps, block, awaited)).tolist()
     if not rows:
@@ -54,6 +54,21 @@ def joined_copies(steps: StepTable, lengths: Ints, home: Ints, most: int) -> tup
     begin = np.cumsum(left) - left
     found = replace(steps, numbers=numbers, wait_step=place[awaited] - begin[into])
     return found.take(np.flatnonzero(kept)), left
+
+
+def awaited_steps(steps: StepTable, lengths: Ints, home: Ints) -> tuple[Ints, Ints]:
+    """Return the threadblock and the step that each wait is for, among those of all GPUs.
+
+    Parameters
+    ----------
+    steps : StepTable
+    lengths, home : int arrays
+        As for `joined_copies`.
+    """
+    first = np.cumsum(lengths) - lengths
+    waiter = np.repeat(np.repeat(home, lengths), steps.waits)
+    into = waiter + steps.wait_block
+    return into, first[into] + steps.wait_step
 
 
 def _side_by_side(steps: StepTable, block: Ints, home: Ints, awaited: Ints) -> StepTable:

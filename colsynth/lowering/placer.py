@@ -168,7 +168,8 @@ class Placer:
             read = self._read(number, chunk)
             part = Part(source, target, chunk, count, after, transfer.origin, read)
             begins = self.beginnings.get((target, chunk)) == number
-            parts += self._reduce(part, giver, begins) if transfer.reduces else self._copy(part)
+            landing = None if begins else giver
+            parts += self._reduce(part, landing) if transfer.reduces else self._copy(part)
         self.became.append(tuple(parts))
 
     def _after(self, transfer: Transfer) -> tuple[int, ...]:
@@ -242,7 +243,7 @@ class Placer:
     def _copy(self, part: Part) -> list[int]:
         return [self._append(arriving(part, self._lands(part, part.chunk)))]
 
-    def _reduce(self, part: Part, giver: int, begins: bool) -> list[int]:
+    def _reduce(self, part: Part, giver: int | None) -> list[int]:
         for chunk in self.ranges.within(part.chunk, part.count):
             self.arrivals[part.target, chunk][0] += 1
         key = part.target, part.chunk
@@ -250,7 +251,7 @@ class Placer:
         done = number - 1
         total = self.sums[key]
         if self._joins(*key):
-            return self._join(part, total, number == expected, None if begins else giver)
+            return self._join(part, giver, total, number == expected)
         if key in self.own_after:
             return self._collect(part, total, done + 1, expected)
         own = self.layout.input(part.target, part.chunk)
@@ -279,7 +280,7 @@ class Placer:
             self.unpublished.append((part, total, added))
         return [added]
 
-    def _join(self, part: Part, total: Slot, last: bool, giver: int | None) -> list[int]:
+    def _join(self, part: Part, giver: int | None, total: Slot, last: bool) -> list[int]:
         """Let a contribution land, and add all up behind the last of them.
 
         Without a giver it begins the sum, and arrives where that belongs.

@@ -9,7 +9,7 @@ import numpy as np
 
 from colsynth.errors import Diagnostic, LimitError, require_least
 from colsynth.lowering.columns import Ints, spread
-from colsynth.lowering.joined_copies import joined_copies
+from colsynth.lowering.joined_copies import awaited_steps, joined_copies
 from colsynth.lowering.refusals import over_limit
 from colsynth.lowering.segmentations import units
 from colsynth.model import StepTable, Threadblock, ThreadblockProgram
@@ -143,9 +143,7 @@ def _with_nops(steps: StepTable, lengths: Ints, home: Ints) -> tuple[StepTable, 
     begin = np.concatenate([[0], np.cumsum(np.maximum(steps.waits, 1))])
     last = begin[1:] - 1
     first = np.cumsum(lengths) - lengths
-    waiter = np.repeat(np.arange(len(steps)), steps.waits)
-    blocks = home[np.repeat(np.arange(len(lengths)), lengths)[waiter]] + steps.wait_block
-    awaited = first[blocks] + steps.wait_step
+    blocks, awaited = awaited_steps(steps, lengths, home)
     numbers = np.repeat(steps.numbers, np.diff(begin), axis=1)
     nops = np.ones(begin[-1], dtype=np.bool_)
     nops[last] = False

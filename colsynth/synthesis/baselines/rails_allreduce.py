@@ -51,8 +51,7 @@ class AllreduceWriter(RailsWriter):
         """Write down a segment of a channel with the chunks of each rail, a phase at a time."""
         channel = self._channel(part)
         places, count = self.rails.places, len(self.boxes)
-        landing = [self.cells.slot(place, part) for place in range(places)]
-        sums = [self.cells.slot(places + box, part) for box in range(count)]
+        landing, sums = self._rooms_of_places(part), self._rooms_of_boxes(part)
         arrived: dict[int, dict[Slot, Ends]] = {rank: {} for box in self.boxes for rank in box}
         for home, a, b in self._within(places, self.rails.count):
             box = self.boxes[home]

@@ -41,21 +41,17 @@ class StraightWriter(RailsWriter):
                     *(rank, chunks, Origin(0, Direction.IN, rank, self._channel(part))),
                     *(found[rank], total),
                 )
-                for box, total in zip(self.boxes, self._sums(part), strict=True)
+                for box, total in zip(self.boxes, self._rooms_of_boxes(part), strict=True)
                 for rank in box
             }
             for rail in self.rails:
                 self._exchange(part, chunks, rail, within)
 
-    def _sums(self, part: int) -> list[Slot]:
-        """Return where the sum of each box is."""
-        return [self.cells.slot(self.rails.places + box, part) for box in range(len(self.boxes))]
-
     def _spread(self, part: int, chunks: range) -> dict[int, dict[Slot, Ends]]:
         """Send the message to all others of a box; return what each GPU adds up, and when."""
         channel, last = self._channel(part), self.rails.places - 1
-        sums, own = self._sums(part), Slot("i", chunks.start)
-        kept = [self.cells.slot(place, part) for place in range(last + 1)]
+        sums, own = self._rooms_of_boxes(part), Slot("i", chunks.start)
+        kept = self._rooms_of_places(part)
         found: dict[int, dict[Slot, Ends]] = {}
         for box, total in zip(self.boxes, sums, strict=True):
             for place, rank in enumerate(box):
@@ -82,7 +78,7 @@ class StraightWriter(RailsWriter):
     ) -> None:
         """Exchange the sums of boxes, and add them up in the output."""
         channel, last = self._channel(part), len(rail) - 1
-        sums, output = self._sums(part), Slot("o", chunks.start)
+        sums, output = self._rooms_of_boxes(part), Slot("o", chunks.start)
         adds = self.profile.fuses and len(rail) == 2
         parts = {rank: {sums[box]: within[rank]} for box, rank in enumerate(rail)}
         for distance in range(1, len(rail)):

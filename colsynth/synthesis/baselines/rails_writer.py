@@ -50,6 +50,15 @@ class RailsWriter(ABC):
         """The ranks of each box, by their places."""
         return self.rails.boxes
 
+    def _rooms_of_places(self, part: int) -> list[Slot]:
+        """Return where a part lands from each place of the box, in the first rooms."""
+        return [self.cells.slot(place, part) for place in range(self.rails.places)]
+
+    def _rooms_of_boxes(self, part: int) -> list[Slot]:
+        """Return where the sum of each box is, in the rooms behind those of places."""
+        places = self.rails.places
+        return [self.cells.slot(places + box, part) for box in range(len(self.boxes))]
+
     def _channel(self, part: int) -> int:
         """Return the channel of a part; those of a segment lie side by side."""
         return part % self.channels
