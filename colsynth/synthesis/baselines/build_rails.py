@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Ordering, Problem, Topology
 from colsynth.runtimes.choice import Basis, Choice, Proposal
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import dividing
+from colsynth.runtimes.selection import LARGE, dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails, meets, rails_of, require_whole
 from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
+from colsynth.synthesis.baselines.rails_calls import best_calls
 from colsynth.synthesis.baselines.rails_scatter import ScatterWriter
 from colsynth.synthesis.baselines.rails_straight import StraightWriter
 from colsynth.synthesis.baselines.rails_writer import RailsWriter
@@ -74,6 +76,10 @@ class BuildRails:
     segments : int
         Segments of a channel's part, one after the other: while one is on its way, another is
         added up. The message has to be divided by so many more.
+    calls : int
+        Messages in which a part is sent, so that threadblocks of its receiver begin with the first.
+        0: as many as suit the message. Threadblocks that serve a peer in each direction send all
+        before they receive, and take one.
     strategy : str
         The strategy of `assign-threadblocks` that channels and pieces are counted for. With
         ``"paired"``, a threadblock serves a peer in each direction, so there may be the most
@@ -89,6 +95,7 @@ class BuildRails:
     instances: int = 0
     pieces: int = 0
     segments: int = 1
+    calls: int = 0
     strategy: str = "paired"
     shots: int = 2
 
@@ -104,6 +111,7 @@ class BuildRails:
         require_least("instances", self.instances, 0)
         require_least("segments", self.segments, 1)
         require_least("pieces", self.pieces, 0)
+        require_least("calls", self.calls, 0)
         require_least("shots", self.shots, 1, 2)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
@@ -124,8 +132,9 @@ class BuildRails:
             _require_one_go(topology, rails, profile)
         pieces = self._pieces(value, rails, target)
         cells = Cells(tuple(pieces))
+        calls = self.calls or self._calls(value, cells, target)
         writer: RailsWriter
-        where = rails, cells, -(-len(pieces) // self.segments), profile
+        where = rails, cells, -(-len(pieces) // self.segments), profile, calls
         if self._straight(value):
             _require_several(topology, rails)
             aside = target.in_place and target.sends_read_late
@@ -138,13 +147,24 @@ class BuildRails:
             writer = AllreduceWriter(*where)
         writer.write()
         scratch = (writer.rooms * cells.room,) * topology.size
-        chunks = topology.size * cells.room if scatters else cells.chunks
+        chunks = _chunks(value, cells)
         return ChunkProgram(
             value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
         )
 
     def _straight(self, problem: Problem) -> bool:
         return self.shots == 1 and problem.collective is Collective.ALLREDUCE
+
+    def _calls(self, problem: Problem, cells: Cells, target: Target) -> int:
+        """Return in how many calls a part is sent by default."""
+        between = len(problem.topology.ranks_by_box) > 1
+        scatters = problem.collective is Collective.REDUCE_SCATTER
+        suited = scatters and self.strategy == "shared" if between else self.strategy != "paired"
+        if not suited or not target.profile.xml:
+            return 1
+        size = LARGE if target.size is None else target.size
+        most = max(map(max, cells.counts))
+        return best_calls(Fraction(size * most, _chunks(problem, cells)), target)
 
     def _pieces(self, problem: Problem, rails: Rails, target: Target) -> list[tuple[int, ...]]:
         """Return the pieces of each rail in each channel, once for each segment.
@@ -172,8 +192,10 @@ class BuildRails:
         )
         if self.strategy == "paired":
             most = min(rails.places, target.profile.fifo_calls[target.protocol] // shares)
-        elif self.strategy == "shared":  # sums of a phase for half of them: more take many steps
-            most = blocks // (2 * channels * shares)
+        elif self.strategy == "shared":
+            due = max(shares, count - 1) if scatters else 1  # sums at a time, of a piece
+            due = due * self.segments if target.profile.xml else 2 * shares
+            most = blocks // (channels * due)
         else:
             most = min(rails.places, (blocks - channels * ends) // (channels * sums))
         each = channels * self.segments
@@ -182,6 +204,12 @@ class BuildRails:
             return unequal
         pieces = self.pieces or max(1, dividing(parts // each, max(0, most)))
         return [(pieces,) * shards] * each
+
+
+def _chunks(problem: Problem, cells: Cells) -> int:
+    """Return the chunks of a message."""
+    scatters = problem.collective is Collective.REDUCE_SCATTER
+    return problem.topology.size * cells.room if scatters else cells.chunks
 
 
 def _require_one_go(topology: Topology, rails: Rails, profile: Profile) -> None:

@@ -97,8 +97,9 @@ class AllreduceWriter(RailsWriter):
                 box = (index + distance) % count
                 source, ways = rail[box], (sums[box], sums[box])
                 own = sums[index] if adds else None
-                number = self._send(source, rank, chunks, origin, *ways, within[source], own)
-                parts[sums[box]] = (number,) * len(chunks)
+                parts[sums[box]] = self._send(
+                    *(source, rank, chunks, origin, *ways, within[source], own)
+                )
             total[rank] = sums[1 - index] if count == 2 else spare
             first = 0 if count > 2 else 1 - index
             ordered = {slot: parts[slot] for slot in (*sums[first:], *sums[:first])}

@@ -146,9 +146,10 @@ class ScatterWriter(RailsWriter):
             read, needed = sums[source, rank]
             if home != rank:
                 passing = self._far_room(turn, far, part)
-                last = self._send(source, home, chunks, origin, read, passing, needed)
-                source, read, needed = home, passing, (last,)
+                needed = self._send(source, home, chunks, origin, read, passing, needed)
+                source, read = home, passing
             lands, operand = (own, own) if self.adds else (self._far_room(0, far, part), None)
-            number = self._send(source, rank, chunks, origin, read, lands, needed, operand)
-            landed[lands] = (number,) * len(chunks)
+            landed[lands] = self._send(
+                *(source, rank, chunks, origin, read, lands, needed, operand)
+            )
         return landed

@@ -66,8 +66,7 @@ class StraightWriter(RailsWriter):
             origin = Origin(0, Direction.IN, target, channel)
             into = sums[home] if a == last else kept[a]
             read, after = (kept[a], found[source][kept[a]]) if self.aside else (own, ())
-            number = self._send(source, target, chunks, origin, read, into, after)
-            found[target][into] = (number,) * len(chunks)
+            found[target][into] = self._send(source, target, chunks, origin, read, into, after)
         for box, total in zip(self.boxes, sums, strict=True):
             for rank in box:
                 found[rank] = {slot: found[rank][slot] for slot in (total, *kept[:last])}
@@ -88,8 +87,7 @@ class StraightWriter(RailsWriter):
                 begins = other == last or len(rail) == 2
                 into, source = output if begins else sums[other], rail[other]
                 ways = sums[other], into, within[source], sums[box] if adds else None
-                number = self._send(source, rank, chunks, origin, *ways)
-                parts[rank][into] = (number,) * len(chunks)
+                parts[rank][into] = self._send(source, rank, chunks, origin, *ways)
         if adds:
             return
         if len(rail) > 2:
@@ -106,4 +104,4 @@ class StraightWriter(RailsWriter):
     def _copy(
         self, rank: int, chunks: range, origin: Origin, part: dict[Slot, Ends], into: Slot
     ) -> Ends:
-        return self._sum(rank, chunks, origin, part, into, whole=True) * len(chunks)
+        return self._sum(rank, chunks, origin, part, into, whole=True)

@@ -13,7 +13,7 @@ from colsynth.synthesis.baselines.rails import Rails
 from colsynth.synthesis.baselines.unequal import Cells
 
 Ends = tuple[int, ...]
-"""The last step of each piece of a sum, by its number."""
+"""The step behind which each piece is there, by its number; empty where all are from the start."""
 
 
 @dataclass(slots=True)
@@ -28,12 +28,15 @@ class RailsWriter(ABC):
     channels : int
         Channels of a segment; the last one may have fewer.
     profile : Profile
+    calls : int
+        Messages in which a part is sent, each with about as many pieces.
     """
 
     rails: Rails
     cells: Cells
     channels: int
     profile: Profile
+    calls: int = 1
     transfers: list[Transfer] = field(default_factory=list)
 
     @property
@@ -86,8 +89,8 @@ class RailsWriter(ABC):
         own = Slot("i", chunks.start)
         adds = self.profile.fuses and not landed
         where = into if adds else landing
-        number = self._send(source, target, chunks, origin, own, where, (), own if adds else None)
-        landed[where] = (number,) * len(chunks)
+        operand = own if adds else None
+        landed[where] = self._send(source, target, chunks, origin, own, where, (), operand)
 
     def _parts(self, first: int, landed: dict[Slot, Ends], into: Slot) -> dict[Slot, Ends]:
         """Return what a GPU adds up: its own, unless the first arrival has it already."""
@@ -105,15 +108,13 @@ class RailsWriter(ABC):
     ) -> Ends:
         """Add up parts, each there behind some steps; the first is copied unless it is in place.
 
-        Each piece is added up by itself, or if whole, all in one step: sums of few parts take as
-        long as a step does.
+        Each piece is added up by itself, or if whole, those of a call in one step: sums of few
+        parts take as long as a step does.
         """
         found: list[int] = []
-        count = len(chunks) if whole else 1
         (first, _), *others = parts.items()
         added = list(additions(others, (into, ()), self.profile.longest_chain))
-        for piece in range(0, len(chunks), count):
-            own = slice(piece, piece + count)
+        for own in self._slices(len(chunks), self.calls if whole else len(chunks)):
             where = rank, chunks.start, origin, own
             last = parts[first][own]
             if first != into:
@@ -136,12 +137,19 @@ class RailsWriter(ABC):
         *,
         adds: bool,
     ) -> Ends:
-        """Append a copy of some pieces within a GPU, or their addition; return its number."""
-        read, write = (Slot(slot.buffer, slot.offset + own.start) for slot in (part, into))
+        """Append a copy of some pieces within a GPU, or their addition; return its numbers."""
+        read, write = _behind(part, own.start), _behind(into, own.start)
         where = rank, rank, chunk + own.start, own.stop - own.start
         needed, operand = tuple(sorted(set(after))), write if adds else None
         self.transfers.append(Transfer(*where, adds, needed, origin, read, write, operand))
-        return (len(self.transfers) - 1,)
+        return (len(self.transfers) - 1,) * (own.stop - own.start)
+
+    @staticmethod
+    def _slices(count: int, parts: int) -> Iterator[slice]:
+        """Yield pieces in so many parts, the last of which may have fewer."""
+        each = -(-count // parts)
+        for begin in range(0, count, each):
+            yield slice(begin, min(begin + each, count))
 
     def _send(
         self,
@@ -153,14 +161,19 @@ class RailsWriter(ABC):
         write: Slot,
         after: Ends = (),
         operand: Slot | None = None,
-    ) -> int:
-        """Append a transfer of all pieces, which may add to an operand; return its number."""
-        where, adds, needed = (
-            (source, target, chunks.start),
-            operand is not None,
-            tuple(sorted(set(after))),
-        )
-        self.transfers.append(
-            Transfer(*where, len(chunks), adds, needed, origin, read, write, operand)
-        )
-        return len(self.transfers) - 1
+    ) -> Ends:
+        """Append transfers of all pieces, which may add to an operand; return their numbers."""
+        found: list[int] = []
+        for own in self._slices(len(chunks), self.calls):
+            where = source, target, chunks[own.start], own.stop - own.start
+            slots = _behind(read, own.start), _behind(write, own.start)
+            added = None if operand is None else _behind(operand, own.start)
+            needed = tuple(sorted(set(after[own])))
+            self.transfers.append(Transfer(*where, bool(added), needed, origin, *slots, added))
+            found += [len(self.transfers) - 1] * (own.stop - own.start)
+        return tuple(found)
+
+
+def _behind(slot: Slot, chunks: int) -> Slot:
+    """Return the place so many chunks behind another."""
+    return Slot(slot.buffer, slot.offset + chunks)
