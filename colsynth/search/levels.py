@@ -46,11 +46,10 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 """Options with which an algorithm is tried once more, beside its pipeline as it stands.
 
-Rails of paired threadblocks are the fastest up to 1 MiB, but for a reduce-scatter of several boxes.
-Shared ones are from 16 MiB: an allreduce by rccl on 24 GPUs on a switch takes 190 us instead of
-223. Spread ones are in a few reduce-scatters: 1 GiB on one DGX H100 3.0 ms instead of 3.5. In
-segments, they are in many allreduces of 1 to 64 MiB: by msccl on two DGX H100 up to 10 % faster, by
-rccl on one MI300X 16 %. None of 98 (eight machines, three runtimes) is slower with this variant.
+Rails of paired threadblocks are the fastest up to 1 MiB. Shared ones are from 4 MiB: a
+reduce-scatter of 64 MiB by rccl on one MI300X takes 259 us instead of 331. Spread ones are in a few
+reduce-scatters: 1 GiB by rccl on four MI300X take 7.1 ms instead of 7.8. In segments, they are in
+many allreduces of 1 to 64 MiB: 16 MiB by rccl on one MI300X take 138 us instead of 143.
 """
 
 MEETING: dict[str, tuple[dict[str, Any], ...]] = {
@@ -59,9 +58,24 @@ MEETING: dict[str, tuple[dict[str, Any], ...]] = {
 """Further `VARIANTS` of a reduce-scatter between boxes, beside the others.
 
 A GPU has its own shards to send there while sums of others are on their way. By msccl, 16 MiB on
-two DGX A100 take 93 us with the first, and 103 without. With pieces for as many threadblocks as
+two DGX A100 take 93 us with the first, and 105 without. With pieces for as many threadblocks as
 most boxes have GPUs, sums of large messages take less time, and their sends wait for receives in
-any case: by rccl, 1 GiB on two MI300X takes 3.9 ms, and 4.3 without.
+any case: by rccl, 4 MiB on two DGX A100 take 60 us, and 64 without.
+"""
+
+DIVIDED: dict[str, tuple[dict[str, Any], ...]] = {
+    "rails": (
+        {"strategy": "shared", "shards": "gpu"},
+        {"strategy": "shared", "shards": "gpu", "segments": 2},
+        {"shards": "gpu"},
+        {"strategy": "spread", "segments": 4},
+    )
+}
+"""What takes the place of `VARIANTS` in an allreduce between boxes, where files are XML.
+
+With a shard for each GPU, a box adds up and spreads some while others change boxes. By rccl, 16 MiB
+on two MI300X take 171 us with the first, and 234 without; by msccl, 64 MiB on two DGX A100 529 with
+the second, and 548 without; by rccl, 4 MiB on two MI300X 86 with the third, and 92 without.
 """
 
 COPIED = "allpairs"

@@ -18,6 +18,7 @@ from colsynth.search.levels import (
     BASELINES,
     COPIED,
     DEFAULT_LEVEL,
+    DIVIDED,
     FEWER,
     HEAVY,
     MEETING,
@@ -115,10 +116,12 @@ class Wish:
         brief : bool
             Whether hops may take most of the time (`STRAIGHT`).
         """
-        found = self._with(VARIANTS, algorithm) + self._copies(algorithm, case)
+        exchanges = is_between(case.problem, Collective.ALLREDUCE)
+        usual = DIVIDED if exchanges and case.profile.xml else VARIANTS
+        found = self._with(usual, algorithm) + self._copies(algorithm, case)
         if meets(case.problem):
             found += self._with(MEETING, algorithm)
-        if brief and is_between(case.problem, Collective.ALLREDUCE):
+        if brief and exchanges:
             found += self._with(STRAIGHT, algorithm)
         return found
 

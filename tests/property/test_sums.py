@@ -89,17 +89,19 @@ def require_same_bits(program, told):
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize(("boxes", "per_box"), [(2, 3), (3, 2), (4, 1)])
-def test_one_shot_at_each_level_gives_all_ranks_the_same_bits(runtime, boxes, per_box):
+@pytest.mark.parametrize("form", ["shots=1", "shards=gpu,calls=2"])
+def test_rails_in_every_form_give_all_ranks_the_same_bits(runtime, boxes, per_box, form):
+    """One shot at each level, and a reduce-scatter with an allgather behind it."""
     target = profile(runtime)
     problem = Problem(clustered_topology(3, boxes=boxes, per_box=per_box), Collective.ALLREDUCE)
     modes = [(True, False), (False, True)] + [(True, True)] * target.both_modes
     for options, strategy in (("instances=2,pieces=1", "paired"), ("segments=2", "spread")):
         text = pipeline_of("rails", rounds=target.rounds).replace("=paired", f"={strategy}")
-        text = text.replace("build-rails", f"build-rails{{{options},strategy={strategy},shots=1}}")
+        text = text.replace("build-rails", f"build-rails{{{options},strategy={strategy},{form}}}")
         for (inside, outside), protocol in product(
             modes, sorted({"Simple", "LL"} & {*target.fifo_calls})
         ):
             aimed = replace(aim(problem, target, protocol), in_place=inside, out_of_place=outside)
             program = Pipeline.from_text(text).run(problem, aimed)
-            assert verify_bytes(write(program, target), target, subject="one shot").ok
+            assert verify_bytes(write(program, target), target, subject=form).ok
             require_same_bits(program, (text, protocol, inside, outside))

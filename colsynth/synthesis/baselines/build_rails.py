@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from colsynth.errors import require_least
-from colsynth.model import ChunkProgram, Collective, Ordering, Problem, Topology
+from colsynth.model import ChunkProgram, Collective, Ordering, Problem
 from colsynth.runtimes.choice import Basis, Choice, Proposal
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import LARGE, dividing
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails, meets, rails_of, require_whole
 from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
-from colsynth.synthesis.baselines.rails_calls import best_calls
+from colsynth.synthesis.baselines.rails_halves import HalvesWriter
+from colsynth.synthesis.baselines.rails_numbers import Division, Shards
 from colsynth.synthesis.baselines.rails_scatter import ScatterWriter
 from colsynth.synthesis.baselines.rails_straight import StraightWriter
 from colsynth.synthesis.baselines.rails_writer import RailsWriter
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
-from colsynth.synthesis.baselines.unequal import Cells, spread
+from colsynth.synthesis.baselines.unequal import Cells
 
 _INSTANCES, _SEGMENTS = "build-rails.instances", "build-rails.segments"
-_FINER = 8
-"""Times as many pieces in rounds, where shards are unequal. A message still carries all of a shard.
-
-On two DGX H100 with a GPU missing, an allreduce of 16 MiB takes 777 us with 8, 807 with 2.
-"""
 
 
 def _instances(basis: Basis) -> Iterator[Proposal]:
@@ -90,6 +84,11 @@ class BuildRails:
         Of an allreduce, the hops at each level. 2: shards are added up, and then spread. 1: every
         GPU adds up the whole message of its box, and GPUs in the same place exchange these sums:
         two hops in all instead of three, for more data.
+    shards : str
+        Of an allreduce in two shots, who has a shard. ``"rail"``: the GPUs of a rail have one
+        together. ``"gpu"``: each GPU has its own, so that it is a reduce-scatter and then an
+        allgather: four hops between boxes instead of three, but some data changes boxes while other
+        is added up or spread.
     """
 
     instances: int = 0
@@ -98,6 +97,7 @@ class BuildRails:
     calls: int = 0
     strategy: str = "paired"
     shots: int = 2
+    shards: Literal["rail", "gpu"] = "rail"
 
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
@@ -126,112 +126,55 @@ class BuildRails:
         """
         require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
         topology, profile = value.topology, target.profile
-        rails = rails_of("rails", topology, profile)
-        scatters = value.collective is Collective.REDUCE_SCATTER
-        if not scatters:
-            _require_one_go(topology, rails, profile)
-        pieces = self._pieces(value, rails, target)
-        cells = Cells(tuple(pieces))
-        calls = self.calls or self._calls(value, cells, target)
-        writer: RailsWriter
-        where = rails, cells, -(-len(pieces) // self.segments), profile, calls
-        if self._straight(value):
-            _require_several(topology, rails)
-            aside = target.in_place and target.sends_read_late
-            writer = StraightWriter(*where, aside=aside)
-        elif scatters:
-            # A threadblock that only receives may well wait for the sum that it adds to.
-            adds = profile.fuses and len(rails.boxes) == 2 and self.strategy == "spread"
-            writer = ScatterWriter(*where, adds=adds)
-        else:
-            writer = AllreduceWriter(*where)
+        rails, shards = rails_of("rails", topology, profile), self._shards(value)
+        _require_fit(value, rails, shards, profile)
+        division = Division(value, rails, target, shards, self.segments, self.strategy)
+        cells = division.cells(self.instances, self.pieces)
+        writer = self._writer(cells, division)
         writer.write()
-        scratch = (writer.rooms * cells.room,) * topology.size
-        chunks = _chunks(value, cells)
         return ChunkProgram(
-            value, chunks, tuple(writer.transfers), scratch=scratch, ordering=Ordering.FIXED
+            value,
+            division.chunks(cells),
+            tuple(writer.transfers),
+            scratch=(writer.rooms * cells.room,) * topology.size,
+            ordering=Ordering.FIXED,
         )
 
-    def _straight(self, problem: Problem) -> bool:
-        return self.shots == 1 and problem.collective is Collective.ALLREDUCE
+    def _shards(self, problem: Problem) -> Shards:
+        if problem.collective is Collective.REDUCE_SCATTER:
+            return Shards.GPU
+        return Shards.NONE if self.shots == 1 else Shards(self.shards)
 
-    def _calls(self, problem: Problem, cells: Cells, target: Target) -> int:
-        """Return in how many calls a part is sent by default."""
-        between = len(problem.topology.ranks_by_box) > 1
-        scatters = problem.collective is Collective.REDUCE_SCATTER
-        suited = scatters and self.strategy == "shared" if between else self.strategy != "paired"
-        if not suited or not target.profile.xml:
-            return 1
-        size = LARGE if target.size is None else target.size
-        most = max(map(max, cells.counts))
-        return best_calls(Fraction(size * most, _chunks(problem, cells)), target)
-
-    def _pieces(self, problem: Problem, rails: Rails, target: Target) -> list[tuple[int, ...]]:
-        """Return the pieces of each rail in each channel, once for each segment.
-
-        By default, they divide messages; where equal shards do not, they differ by one.
-        """
-        straight = self._straight(problem)  # nothing is divided by rails
-        target = target if straight else rails.aimed(problem, target)
-        shards, count = 1 if straight else rails.count, len(rails.boxes)
-        loose = target.loose_parts(problem, shards)
-        if target.profile.rounds:
-            channels, pieces = self.instances or 1, self.pieces or 1
-            each = channels * self.segments
-            most = _FINER * each * shards * pieces
-            return _spread(loose, most, each, shards) or [(pieces,) * shards] * each
-        blocks = target.profile.usable_threadblocks
-        scatters = problem.collective is Collective.REDUCE_SCATTER
-        parts = target.parts(problem, len(problem.topology.ranks) if scatters else shards)
-        shares = rails.turns if scatters else 1  # what a GPU sends to another before it receives
-        ends = (1 if self.strategy == "paired" else 2) * (rails.places + count - 2)
-        sums = 0 if self.strategy in ("paired", "shared") else min(2, count)
-        room = min(blocks // (ends + sums), target.profile.max_channels)
-        channels = self.instances or max(
-            1, room if loose else dividing(parts // self.segments, room)
-        )
-        if self.strategy == "paired":
-            most = min(rails.places, target.profile.fifo_calls[target.protocol] // shares)
-        elif self.strategy == "shared":
-            due = max(shares, count - 1) if scatters else 1  # sums at a time, of a piece
-            due = due * self.segments if target.profile.xml else 2 * shares
-            most = blocks // (channels * due)
-        else:
-            most = min(rails.places, (blocks - channels * ends) // (channels * sums))
-        each = channels * self.segments
-        unequal = _spread(loose, each * shards * (self.pieces or max(1, most)), each, shards)
-        if unequal:
-            return unequal
-        pieces = self.pieces or max(1, dividing(parts // each, max(0, most)))
-        return [(pieces,) * shards] * each
+    def _writer(self, cells: Cells, division: Division) -> RailsWriter:
+        """Return what writes the transfers down."""
+        rails, target = division.rails, division.target
+        profile, calls = target.profile, self.calls or division.calls(cells)
+        where = rails, cells, -(-len(cells.counts) // self.segments), profile, calls
+        if division.shards is Shards.NONE:
+            return StraightWriter(*where, aside=target.in_place and target.sends_read_late)
+        if division.shards is Shards.RAIL:
+            return AllreduceWriter(*where)
+        # A threadblock that only receives may well wait for the sum that it adds to.
+        adds = profile.fuses and len(rails.boxes) == 2 and self.strategy == "spread"
+        scatters = division.problem.collective is Collective.REDUCE_SCATTER
+        return (ScatterWriter if scatters else HalvesWriter)(*where, adds=adds)
 
 
-def _chunks(problem: Problem, cells: Cells) -> int:
-    """Return the chunks of a message."""
-    scatters = problem.collective is Collective.REDUCE_SCATTER
-    return problem.topology.size * cells.room if scatters else cells.chunks
+def _require_fit(problem: Problem, rails: Rails, shards: Shards, profile: Profile) -> None:
+    """Refuse rails that an allreduce cannot use (CS312).
 
-
-def _require_one_go(topology: Topology, rails: Rails, profile: Profile) -> None:
-    """Refuse more boxes than are added up in one go (CS312).
-
-    Several chains would add to what a GPU still sends. A plan has chains of any length.
+    One shot at each level needs several boxes, and every GPU on a rail, as shards of GPUs do. All
+    other sums of boxes are added up in one go: several chains would add to what a GPU still sends.
+    A plan has chains of any length.
     """
-    longest = profile.longest_chain
-    if longest is not None and len(rails.boxes) - 1 > longest:
-        reason = f"{profile.name} adds up the sums of {longest + 1} boxes at most in one go"
-        raise unfit("rails", topology, reason)
-
-
-def _require_several(topology: Topology, rails: Rails) -> None:
-    """Refuse one shot at each level of one box, or of GPUs that are on no rail (CS312)."""
-    if len(rails.boxes) == 1:
+    topology, longest = problem.topology, profile.longest_chain
+    if problem.collective is Collective.REDUCE_SCATTER:
+        return
+    if shards is Shards.NONE and len(rails.boxes) == 1:
         advice = "use '-a allpairs'"
         raise unfit("rails", topology, "one shot at each level needs several boxes", advice=advice)
-    require_whole("rails", topology, rails)
-
-
-def _spread(loose: int, most: int, parts: int, shards: int) -> list[tuple[int, ...]]:
-    """Return unequal pieces of each shard by part, `most` in all; none where equal ones do."""
-    whole = dividing(loose, most, shards) if loose else 0
-    return spread(whole, min(parts, whole // shards), shards) if whole >= shards else []
+    if shards is not Shards.RAIL:
+        require_whole("rails", topology, rails)
+    if shards is not Shards.GPU and longest is not None and len(rails.boxes) - 1 > longest:
+        reason = f"{profile.name} adds up the sums of {longest + 1} boxes at most in one go"
+        raise unfit("rails", topology, reason)

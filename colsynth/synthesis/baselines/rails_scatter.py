@@ -40,7 +40,11 @@ class ScatterWriter(RailsWriter):
         return self.rails.turns * len(self.boxes) * (self.rails.places + 1)
 
     def write(self) -> None:
-        """Write down a reduce-scatter.
+        """Write down a reduce-scatter."""
+        self._scatter()
+
+    def _scatter(self) -> list[Sums]:
+        """Write down a reduce-scatter; return by part where sums are, those of all boxes last.
 
         In every other box, the shard of a GPU is added up in the same place, or if that is on no
         rail, by a GPU of one, beside the shard of its own place. Such sums have one more hop.
@@ -64,6 +68,10 @@ class ScatterWriter(RailsWriter):
                 sums[part] |= self._add_up(part, 0, arrived)
         if self.adds:
             self._exchange(sums, landed)
+            for part, found in enumerate(landed):
+                for own, far in found.items():
+                    sums[part][own] = sums[part][own][0], far[sums[part][own][0]]
+        return sums
 
     def _collected(self, segment: Sequence[int], distance: int) -> Iterator[tuple[int, Arrivals]]:
         """Send all channels of a segment; yield parts, and what arrives."""
@@ -82,6 +90,10 @@ class ScatterWriter(RailsWriter):
         first = rank * self.cells.room + self.cells.begins[part]
         return range(first, first + self.cells.counts[part][0])
 
+    def _own(self, rank: int, part: int) -> Slot:
+        """Return where a GPU's own shard is added up."""
+        return Slot("o", self.cells.begins[part])
+
     def _shares(self, home: int, place: int, distance: int) -> Iterator[tuple[int, int, int]]:
         """Yield turn, box and rank of the shards of a box that a GPU adds up, so many boxes on."""
         index = (home + distance) % len(self.boxes)
@@ -98,7 +110,7 @@ class ScatterWriter(RailsWriter):
     def _into(self, turn: int, home: int, index: int, place: int, part: int) -> Slot:
         """Return where shards of a box are added up: in the output, those of the GPU itself."""
         if home == index:
-            return Slot("o", self.cells.begins[part])
+            return self._own(self.boxes[home][place], part)
         return self._room(turn, index, place, part)
 
     def _far_room(self, turn: int, far: int, part: int) -> Slot:
@@ -138,7 +150,7 @@ class ScatterWriter(RailsWriter):
         turn, on_rail = divmod(place, self.rails.count)
         rank, home = self.boxes[index][place], self.boxes[index][on_rail]
         chunks, origin = self._shard(rank, part), self._origin(1, rank, part)
-        own = Slot("o", self.cells.begins[part])
+        own = self._own(rank, part)
         landed: dict[Slot, Ends] = {}
         for distance in range(1, len(self.boxes)):
             far = (index + distance) % len(self.boxes)

@@ -139,10 +139,11 @@ class RailsWriter(ABC):
     ) -> Ends:
         """Append a copy of some pieces within a GPU, or their addition; return its numbers."""
         read, write = _behind(part, own.start), _behind(into, own.start)
-        where = rank, rank, chunk + own.start, own.stop - own.start
+        count: int = own.stop - own.start
+        where = rank, rank, chunk + own.start, count
         needed, operand = tuple(sorted(set(after))), write if adds else None
         self.transfers.append(Transfer(*where, adds, needed, origin, read, write, operand))
-        return (len(self.transfers) - 1,) * (own.stop - own.start)
+        return (len(self.transfers) - 1,) * count
 
     @staticmethod
     def _slices(count: int, parts: int) -> Iterator[slice]:

@@ -1,0 +1,121 @@
+"""Rails for large messages: parts sent in several calls, and an allreduce in two halves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+
+from colsynth import api
+from colsynth.cost import default_model
+from colsynth.errors import InputError
+from colsynth.runtimes import profile
+from colsynth.runtimes.target import Target
+from colsynth.synthesis.baselines.build_rails import BuildRails
+from colsynth.synthesis.baselines.rails_numbers import best_calls
+
+RUNTIMES = ("msccl", "rccl")
+
+
+def problem_of(boxes, collective, machine="mi300x"):
+    return api.make_problem(api.load_topology(machine, nodes=boxes), collective)
+
+
+def seconds(problem, runtime, size, options=None, strategy="shared"):
+    """Return what the search finds, or the predicted time of rails with some options."""
+    given = {"size": size, "several": False, "protocol": "Simple"}
+    if options is not None:
+        given |= {"level": 0, "passes": f"build-rails{{strategy={strategy}{options}}}"}
+        given["passes"] += f",assign-threadblocks{{strategy={strategy}}},spell-dependencies"
+    done = api.compile(problem, runtime, **given)
+    assert done.verified
+    return done.predicted[-1].seconds
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("protocol", ["Simple", "LL", "LL128"])
+def test_no_other_number_of_calls_is_much_faster_between_two_threadblocks(runtime, protocol):
+    target = Target(profile(runtime), protocol)
+    model, tile = default_model(target.profile), target.profile.tile_bytes[protocol]
+
+    def alone(size, calls):
+        rate, call = model.rate[protocol] * 1e9, min(size / calls, tile)
+        begins = max(call / model.slices[protocol], model.least_slice[protocol])
+        spent = max(calls, size / tile) * model.step[protocol] / 1e6
+        return spent + (min(call, begins) + size) / rate
+
+    taken = []
+    for power in range(10, 28):
+        calls = best_calls(Fraction(1 << power), target)
+        least = min(alone(1 << power, number) for number in (1, 2, 4, 8, 16, 32))
+        assert alone(1 << power, calls) <= 1.03 * least * (1 + 1e-9)
+        assert calls == 1 or alone(1 << power, calls // 2) > 1.03 * least
+        taken.append(calls)
+    assert taken[0] == 1
+    assert protocol != "Simple" or max(taken) > 4
+
+
+@pytest.mark.parametrize(("boxes", "collective"), [(1, "allreduce"), (2, "reduce-scatter")])
+def test_calls_of_large_messages_gain(boxes, collective):
+    problem, size = problem_of(boxes, collective), 64 << 20
+    one, several = (seconds(problem, "rccl", size, calls) for calls in (",calls=1", ""))
+    assert several < one / 1.15
+    assert seconds(problem, "rccl", size) <= several * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("size", [1 << 24, 1 << 28, 1 << 30])
+@pytest.mark.parametrize("boxes", [2, 4])
+def test_there_are_steps_for_the_calls(boxes, size):
+    """RCCL has 64 for each threadblock, and sums take most of them."""
+    assert seconds(problem_of(boxes, "allreduce"), "rccl", size, ",shards=gpu")
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_part_is_sent_in_calls_of_about_as_many_pieces(calls):
+    problem, target = problem_of(2, "reduce-scatter"), Target(profile("rccl"))
+    form = {"instances": 1, "pieces": 8, "strategy": "shared"}
+    program = BuildRails(**form, calls=calls).run(problem, target)
+    counts = Counter(one.count for one in program.transfers if not one.is_local)
+    assert {*counts} == ({8} if calls == 1 else {3, 2})
+    whole = BuildRails(**form, calls=1).run(problem, target)
+    for local in (False, True):
+        moved = [sum(t.count for t in x.transfers if t.is_local is local) for x in (program, whole)]
+        assert moved[0] == moved[1]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("boxes", [2, 3])
+def test_with_a_shard_for_each_gpu_data_changes_boxes_once_in_each_half(runtime, boxes):
+    problem = problem_of(boxes, "allreduce")
+    program = BuildRails(shards="gpu").run(problem, Target(profile(runtime)))
+    box = problem.topology.gpu_boxes
+    crossing: Counter[tuple[int, ...]] = Counter()
+    each = program.chunks * (boxes - 1)
+    for one in program.transfers:
+        if box[one.source] != box[one.target]:
+            half = one.origin.phase == 2
+            assert one.source % 8 == one.target % 8
+            crossing.update((half, box[one.target], one.chunk + c) for c in range(one.count))
+    for second in (False, True):
+        assert sum(n for (half, *_), n in crossing.items() if half is second) == each
+    assert {n for (half, *_), n in crossing.items() if half} == {1}
+
+
+@pytest.mark.parametrize(("size", "gain"), [(16 << 20, 1.2), (1 << 30, 1.1)])
+def test_halves_are_faster_than_rails_and_than_one_after_the_other(size, gain):
+    whole = problem_of(2, "allreduce")
+    halves = seconds(whole, "rccl", size, ",shards=gpu")
+    assert halves < seconds(whole, "rccl", size, ",shards=rail") / gain
+    assert seconds(whole, "rccl", size) <= halves * (1 + 1e-9)
+    both = [seconds(problem_of(2, x), "rccl", size) for x in ("reduce-scatter", "allgather")]
+    assert halves < sum(both)
+
+
+def test_shards_of_gpus_ask_for_rails_of_all():
+    """A GPU without a NIC has nobody to send its sum to."""
+    machine = api.damage(api.load_topology("mi300x", nodes=2), nics=["nic0.3"]).topology
+    problem = api.make_problem(machine, "allreduce")
+    with pytest.raises(InputError, match="CS312"):
+        BuildRails(shards="gpu").run(problem, Target(profile("rccl")))
+    assert BuildRails().run(problem, Target(profile("rccl"))).transfers
