@@ -20,6 +20,7 @@ from colsynth.search.levels import (
     DEFAULT_LEVEL,
     DIVIDED,
     FEWER,
+    HALVED,
     HEAVY,
     MEETING,
     MOST_COPIES,
@@ -117,8 +118,11 @@ class Wish:
             Whether hops may take most of the time (`STRAIGHT`).
         """
         exchanges = is_between(case.problem, Collective.ALLREDUCE)
-        usual = DIVIDED if exchanges and case.profile.xml else VARIANTS
-        found = self._with(usual, algorithm) + self._copies(algorithm, case)
+        divided = exchanges and case.profile.xml
+        found = self._with(DIVIDED if divided else VARIANTS, algorithm)
+        found += self._copies(algorithm, case)
+        if divided and len(case.problem.topology.ranks_by_box) == 2:
+            found += self._with(HALVED, algorithm)
         if meets(case.problem):
             found += self._with(MEETING, algorithm)
         if brief and exchanges:
