@@ -72,8 +72,8 @@ class BuildRails:
         added up. The message has to be divided by so many more.
     calls : int
         Messages in which a part is sent, so that threadblocks of its receiver begin with the first.
-        0: as many as suit the message. Threadblocks that serve a peer in each direction send all
-        before they receive, and take one.
+        0: as many as suit a message of the size that the program is for, one if it is for several.
+        Threadblocks that serve a peer in each direction send all before they receive, and take one.
     strategy : str
         The strategy of `assign-threadblocks` that channels and pieces are counted for. With
         ``"paired"``, a threadblock serves a peer in each direction, so there may be the most

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from colsynth.cost import model_of
 from colsynth.model import Collective, Problem
-from colsynth.runtimes.selection import LARGE, dividing, power_of_two
+from colsynth.runtimes.selection import dividing, power_of_two
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails
 from colsynth.synthesis.baselines.unequal import Cells, spread
@@ -138,16 +138,17 @@ class Division:
     def calls(self, cells: Cells) -> int:
         """Return in how many calls a part is sent: as many as suit it, and fit the steps.
 
+        A file for messages of several sizes has one, as each is a step for small ones too.
         Threadblocks that serve a peer in each direction send all before they receive, and take one.
         So do an allreduce with shards of rails between boxes, and one task for each threadblock
         there: sums would keep threadblocks waiting.
         """
-        profile, boxes = self.target.profile, len(self.rails.boxes)
-        each_gpu = self.shards is Shards.GPU
+        profile, size = self.target.profile, self.target.size
+        boxes, each_gpu = len(self.rails.boxes), self.shards is Shards.GPU
         between = each_gpu and self.strategy == "shared"
-        if not profile.xml or not (between if boxes > 1 else self.strategy != "paired"):
+        suited = between if boxes > 1 else self.strategy != "paired"
+        if size is None or not profile.xml or not suited:
             return 1
-        size = LARGE if self.target.size is None else self.target.size
         part = Fraction(size * max(map(max, cells.counts)), self.chunks(cells))
         halves = 2 if self.problem.collective is Collective.ALLREDUCE else 1
         chain = 2 * (self.rails.places + boxes) - 3  # with a nop for each arrival but one
