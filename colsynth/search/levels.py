@@ -66,7 +66,7 @@ any case: by rccl, 4 MiB on two DGX A100 take 60 us, and 64 without.
 DIVIDED: dict[str, tuple[dict[str, Any], ...]] = {
     "rails": ({"strategy": "shared", "shards": "gpu"}, {"strategy": "spread", "segments": 4})
 }
-"""What takes the place of `VARIANTS` in an allreduce between boxes, where files are XML.
+"""What takes the place of `VARIANTS` in an allreduce between boxes by XML, if all GPUs have rails.
 
 With a shard for each GPU, a box adds up and spreads some while others change boxes: by rccl, 16 MiB
 on two MI300X take 171 us instead of 234, and 4 MiB on four 139 instead of 155.

@@ -31,7 +31,7 @@ from colsynth.search.levels import (
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
-from colsynth.synthesis.baselines.rails import is_between, meets
+from colsynth.synthesis.baselines.rails import divides, is_between, meets
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,14 @@ class Wish:
         brief : bool
             Whether hops may take most of the time (`STRAIGHT`).
         """
-        exchanges = is_between(case.problem, Collective.ALLREDUCE)
-        divided = exchanges and case.profile.xml
+        divided = case.profile.xml and divides(case.problem, case.profile)
         found = self._with(DIVIDED if divided else VARIANTS, algorithm)
         found += self._copies(algorithm, case)
         if divided and len(case.problem.topology.ranks_by_box) == 2:
             found += self._with(HALVED, algorithm)
         if meets(case.problem):
             found += self._with(MEETING, algorithm)
-        if brief and exchanges:
+        if brief and is_between(case.problem, Collective.ALLREDUCE):
             found += self._with(STRAIGHT, algorithm)
         return found
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from colsynth.errors import require_least
+from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import ChunkProgram, Collective, Ordering, Problem
 from colsynth.runtimes.choice import Basis, Choice, Proposal
 from colsynth.runtimes.profile import Profile
@@ -71,9 +71,9 @@ class BuildRails:
         Segments of a channel's part, one after the other: while one is on its way, another is
         added up. The message has to be divided by so many more.
     calls : int
-        Messages in which a part is sent, so that threadblocks of its receiver begin with the first.
-        0: as many as suit a message of the size that the program is for, one if it is for several.
-        Threadblocks that serve a peer in each direction send all before they receive, and take one.
+        Messages in which a part is sent, at most one for each piece, so that threadblocks of its
+        receiver begin with the first. 0: as many as suit a message of the size that the program is
+        for, and the strategy (`Division.calls`).
     strategy : str
         The strategy of `assign-threadblocks` that channels and pieces are counted for. With
         ``"paired"``, a threadblock serves a peer in each direction, so there may be the most
@@ -113,6 +113,9 @@ class BuildRails:
         require_least("pieces", self.pieces, 0)
         require_least("calls", self.calls, 0)
         require_least("shots", self.shots, 1, 2)
+        if self.shards not in ("rail", "gpu"):
+            phrase = f"shards: {self.shards!r}, but a shard is of a rail or of a gpu"
+            raise InputError(Diagnostic("CS210", phrase, help="valid: rail, gpu"))
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the transfers and sums, with their slots.
@@ -121,8 +124,9 @@ class BuildRails:
         ------
         InputError
             CS311: it sums up nothing for all. CS312: GPUs of a box are not joined, or boxes have no
-            rail; an allreduce of more boxes than the runtime adds up in one go; one shot in one
-            box, or without a rail for every GPU.
+            rail; an allreduce of more boxes than the runtime adds up in one go, but with a shard
+            for each GPU; such shards, or one shot, without a rail for every GPU; one shot in one
+            box.
         """
         require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
         topology, profile = value.topology, target.profile
@@ -163,9 +167,9 @@ class BuildRails:
 def _require_fit(problem: Problem, rails: Rails, shards: Shards, profile: Profile) -> None:
     """Refuse rails that an allreduce cannot use (CS312).
 
-    One shot at each level needs several boxes, and every GPU on a rail, as shards of GPUs do. All
-    other sums of boxes are added up in one go: several chains would add to what a GPU still sends.
-    A plan has chains of any length.
+    One shot at each level needs several boxes. It needs every GPU on a rail, as shards of GPUs do.
+    Without such shards, sums of boxes are added up in one go: several chains would add to what a
+    GPU still sends. A plan has chains of any length.
     """
     topology, longest = problem.topology, profile.longest_chain
     if problem.collective is Collective.REDUCE_SCATTER:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 
+from colsynth.errors import InputError
 from colsynth.model import Collective, Problem, Topology
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import LARGE, power_of_two, shares_may_differ
@@ -99,6 +100,17 @@ def meets(problem: Problem) -> bool:
 def is_between(problem: Problem, collective: Collective) -> bool:
     """Return whether a problem is a collective between several boxes."""
     return problem.collective is collective and len(problem.topology.ranks_by_box) > 1
+
+
+def divides(problem: Problem, profile: Profile) -> bool:
+    """Return whether each GPU may have a shard of its own in an allreduce between boxes."""
+    if not is_between(problem, Collective.ALLREDUCE):
+        return False
+    try:
+        rails = rails_of("rails", problem.topology, profile)
+    except InputError:
+        return False
+    return {len(box) for box in rails.boxes} == {rails.count}
 
 
 def require_whole(name: str, topology: Topology, rails: Rails) -> None:

@@ -60,7 +60,7 @@ class Division:
     strategy: str
 
     @property
-    def _count(self) -> int:
+    def _number(self) -> int:
         """Shards of a message."""
         ranks = self.problem.topology.size
         return {Shards.NONE: 1, Shards.RAIL: self.rails.count, Shards.GPU: ranks}[self.shards]
@@ -84,26 +84,26 @@ class Division:
         target = self.target
         if self.shards is not Shards.NONE:
             target = self.rails.aimed(self.problem, target)
-        loose = target.loose_parts(self.problem, self._count)
+        loose = target.loose_parts(self.problem, self._number)
         if target.profile.rounds:
             each, pieces = (channels or 1) * self.segments, pieces or 1
-            most = _FINER * each * self._count * pieces
+            most = _FINER * each * self._number * pieces
             return self._unequal(loose, most, each) or self._equal(each, pieces)
-        parts = target.parts(self.problem, self._count)
+        parts = target.parts(self.problem, self._number)
         if not channels:
             room = self._most_channels()
             channels = max(1, room if loose else dividing(parts // self.segments, room))
         each, most = channels * self.segments, self._most_pieces(channels)
-        finest = each * self._count * (pieces or max(1, most))
+        finest = each * self._number * (pieces or max(1, most))
         pieces = pieces or max(1, dividing(parts // each, max(0, most)))
         return self._unequal(loose, finest, each) or self._equal(each, pieces)
 
     def _equal(self, each: int, pieces: int) -> Cells:
-        return Cells(((pieces,) * self._count,) * each)
+        return Cells(((pieces,) * self._number,) * each)
 
     def _unequal(self, loose: int, most: int, each: int) -> Cells | None:
         """Return unequal pieces of each shard by part, `most` in all; None where equal ones do."""
-        shards = self._count
+        shards = self._number
         whole = dividing(loose, most, shards) if loose else 0
         if whole < shards:
             return None
@@ -116,13 +116,13 @@ class Division:
         return peers * (1 if self.strategy == "paired" else 2)
 
     @property
-    def _sums(self) -> int:
-        """Sums of a channel that have threadblocks of their own."""
+    def _apart(self) -> int:
+        """Threadblocks for sums alone that a channel has at least."""
         return 0 if self.strategy in ("paired", "shared") else min(2, len(self.rails.boxes))
 
     def _most_channels(self) -> int:
         profile = self.target.profile
-        return min(profile.usable_threadblocks // (self._ends + self._sums), profile.max_channels)
+        return min(profile.usable_threadblocks // (self._ends + self._apart), profile.max_channels)
 
     def _most_pieces(self, channels: int) -> int:
         profile, places = self.target.profile, self.rails.places
@@ -131,30 +131,65 @@ class Division:
             return min(places, profile.fifo_calls[self.target.protocol] // self._turns)
         if self.strategy == "shared":
             far = len(self.rails.boxes) - 1 if self.shards is Shards.GPU else 1
-            due = max(self._turns, far) * self.segments  # sums at a time, of a piece
-            return blocks // (channels * (due if profile.xml else 2 * self._turns))
-        return min(places, (blocks - channels * self._ends) // (channels * self._sums))
+            due = max(self._turns, far) * self.segments  # parts that are added up at a time
+            if not profile.xml:
+                return blocks // (channels * 2 * self._turns)
+            return self._fitting(channels, blocks // (channels * due))
+        return min(places, (blocks - channels * self._ends) // (channels * self._apart))
+
+    @property
+    def _adders(self) -> int:
+        """Sums of each piece in a box, at one GPU."""
+        return len(self.rails.boxes) * self._turns if self.shards is Shards.GPU else 1
+
+    @property
+    def _chain(self) -> int:
+        """Steps of a sum: a wait and an addition for each arrival."""
+        return 2 * (self.rails.places + len(self.rails.boxes)) - 3
+
+    def _fitting(self, channels: int, most: int) -> int:
+        """Return the number of pieces, or half of it and so on, for whose sums there are steps.
+
+        A threadblock that sends sums on waits for each of their pieces, and may add some up.
+        """
+        profile, boxes = self.target.profile, len(self.rails.boxes)
+        blocks, moves = profile.usable_threadblocks, self._halves * boxes * self.segments
+        passed_on = self._halves == 2 or boxes > 1
+        senders = channels * (self._ends // 2) * passed_on
+        each = (profile.max_steps - moves) // self._chain
+        while most > 1:
+            sums = channels * most * self.segments * self._adders
+            apart = sums <= (blocks - senders) * each
+            busiest = -(-sums // blocks) * self._chain + most * passed_on + moves
+            if apart or busiest <= profile.max_steps:
+                break
+            most //= 2
+        return most
+
+    @property
+    def _halves(self) -> int:
+        """Times that a GPU sends to each other one: an allreduce adds up, then spreads."""
+        return 2 if self.problem.collective is Collective.ALLREDUCE else 1
 
     def calls(self, cells: Cells) -> int:
-        """Return in how many calls a part is sent: as many as suit it, and fit the steps.
+        """Return in how many calls a part is sent: a power of two that fits the steps.
 
-        A file for messages of several sizes has one, as each is a step for small ones too.
-        Threadblocks that serve a peer in each direction send all before they receive, and take one.
-        So do an allreduce with shards of rails between boxes, and one task for each threadblock
-        there: sums would keep threadblocks waiting.
+        One where a file is for messages of several sizes, as each call is a step for small ones
+        too. One with strategy ``paired``, whose threadblocks send all before they receive. Between
+        boxes, several are for strategy ``shared`` with a shard for each GPU: with others, sums that
+        wait for one call keep threadblocks from the next.
         """
-        profile, size = self.target.profile, self.target.size
-        boxes, each_gpu = len(self.rails.boxes), self.shards is Shards.GPU
-        between = each_gpu and self.strategy == "shared"
-        suited = between if boxes > 1 else self.strategy != "paired"
+        profile, size, boxes = self.target.profile, self.target.size, len(self.rails.boxes)
+        suited = self.strategy != "paired"
+        if boxes > 1:
+            suited = (self.shards, self.strategy, self._turns) == (Shards.GPU, "shared", 1)
         if size is None or not profile.xml or not suited:
             return 1
         part = Fraction(size * max(map(max, cells.counts)), self.chunks(cells))
-        halves = 2 if self.problem.collective is Collective.ALLREDUCE else 1
-        chain = 2 * (self.rails.places + boxes) - 3  # with a nop for each arrival but one
-        sums = -(-cells.room * (boxes if each_gpu else 1) // profile.usable_threadblocks)
-        room = (profile.max_steps - chain * sums) // (halves * boxes * self.segments)
-        return min(best_calls(part, self.target, relayed=boxes > 1), power_of_two(max(room, 1)))
+        sums = -(-cells.room * self._adders // profile.usable_threadblocks)
+        left = profile.max_steps - self._chain * sums
+        room = max(1, left // (self._halves * boxes * self.segments))
+        return min(best_calls(part, self.target, relayed=boxes > 1), power_of_two(room))
 
     def chunks(self, cells: Cells) -> int:
         """Return the chunks of a message."""

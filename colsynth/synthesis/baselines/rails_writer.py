@@ -29,7 +29,7 @@ class RailsWriter(ABC):
         Channels of a segment; the last one may have fewer.
     profile : Profile
     calls : int
-        Messages in which a part is sent, each with about as many pieces.
+        Messages in which a part is sent, at most one for each piece.
     """
 
     rails: Rails
@@ -147,10 +147,10 @@ class RailsWriter(ABC):
 
     @staticmethod
     def _slices(count: int, parts: int) -> Iterator[slice]:
-        """Yield pieces in so many parts, the last of which may have fewer."""
-        each = -(-count // parts)
-        for begin in range(0, count, each):
-            yield slice(begin, min(begin + each, count))
+        """Yield pieces in so many parts, or one by one; they differ by one piece."""
+        parts = min(parts, count)
+        for part in range(parts):
+            yield slice(part * count // parts, (part + 1) * count // parts)
 
     def _send(
         self,

@@ -12,6 +12,8 @@ from colsynth.cost import default_model
 from colsynth.errors import InputError
 from colsynth.runtimes import profile
 from colsynth.runtimes.target import Target
+from colsynth.search.case import Case
+from colsynth.search.wish import Wish
 from colsynth.synthesis.baselines.build_rails import BuildRails
 from colsynth.synthesis.baselines.rails_numbers import best_calls
 
@@ -69,10 +71,27 @@ def test_calls_of_large_messages_gain(boxes, collective):
 
 
 @pytest.mark.parametrize("size", [1 << 24, 1 << 28, 1 << 30])
-@pytest.mark.parametrize("boxes", [2, 4])
-def test_there_are_steps_for_the_calls(boxes, size):
-    """RCCL has 64 for each threadblock, and sums take most of them."""
-    assert seconds(problem_of(boxes, "allreduce"), "rccl", size, ",shards=gpu")
+@pytest.mark.parametrize(
+    ("machine", "boxes", "form"),
+    [
+        ("mi300x", 2, "shards=gpu"),
+        ("mi300x", 4, "shards=gpu"),
+        ("gb200-nvl72:20", 1, "calls=0"),
+        ("gb200-nvl72:24", 1, "calls=0"),
+        ("gb200-nvl72:12", 2, "shards=gpu"),
+    ],
+)
+def test_there_are_steps_for_all_pieces_and_calls(machine, boxes, form, size):
+    """RCCL has 64 for each threadblock, of which a sum of 24 takes 47: none is refused."""
+    name, _, gpus = machine.partition(":")
+    machine = api.load_topology(name, nodes=boxes, settings={"gpus": gpus} if gpus else {})
+    given = {"size": size, "several": False, "protocol": "Simple", "level": 0}
+    passes = f"build-rails{{strategy=shared,{form}}},assign-threadblocks{{strategy=shared}}"
+    problem = api.make_problem(machine, "allreduce")
+    done = api.compile(problem, "rccl", passes=f"{passes},spell-dependencies", **given)
+    assert done.verified
+    steps = [len(b.steps) for gpu in done.artefacts[0].program.gpus for b in gpu.threadblocks]
+    assert max(steps) <= profile("rccl").max_steps
 
 
 @pytest.mark.parametrize("calls", [1, 3])
@@ -82,6 +101,7 @@ def test_a_part_is_sent_in_calls_of_about_as_many_pieces(calls):
     program = BuildRails(**form, calls=calls).run(problem, target)
     counts = Counter(one.count for one in program.transfers if not one.is_local)
     assert {*counts} == ({8} if calls == 1 else {3, 2})
+    assert max(counts) - min(counts) <= 1
     whole = BuildRails(**form, calls=1).run(problem, target)
     for local in (False, True):
         moved = [sum(t.count for t in x.transfers if t.is_local is local) for x in (program, whole)]
@@ -123,3 +143,17 @@ def test_shards_of_gpus_ask_for_rails_of_all():
     with pytest.raises(InputError, match="CS312"):
         BuildRails(shards="gpu").run(problem, Target(profile("rccl")))
     assert BuildRails().run(problem, Target(profile("rccl"))).transfers
+    tried = [plan.option("shards") for plan in variants(problem)]
+    assert "gpu" not in tried
+    assert "gpu" in [plan.option("shards") for plan in variants(problem_of(2, "allreduce"))]
+
+
+def variants(problem):
+    case = Case(problem, "rccl", (1 << 24,))
+    return Wish().variants("rails", case, brief=False)
+
+
+@pytest.mark.parametrize("shards", ["both", 3])
+def test_shards_are_of_rails_or_of_gpus(shards):
+    with pytest.raises(InputError, match="CS210"):
+        BuildRails(shards=shards)
