@@ -73,12 +73,17 @@ on two MI300X take 171 us instead of 234, and 4 MiB on four 139 instead of 155.
 """
 
 HALVED: dict[str, tuple[dict[str, Any], ...]] = {
-    "rails": ({"strategy": "shared", "shards": "gpu", "segments": 2}, {"shards": "gpu"})
+    "rails": (
+        {"strategy": "shared", "shards": "gpu", "segments": 2},
+        {"shards": "gpu"},
+        {"strategy": "spread", "segments": 8},
+    )
 }
 """Further ones between two boxes.
 
 By msccl, 64 MiB on two DGX A100 take 529 us with the first, and 548 without; by rccl, 4 MiB on two
-MI300X 86 with the second, and 92 without.
+MI300X 86 with the second, and 92 without; by msccl, 16 MiB on two DGX A100 158 with the third, and
+168 without: no sweep comes to it from shards of GPUs.
 """
 
 COPIED = "allpairs"
