@@ -120,7 +120,7 @@ class Wish:
         divided = case.profile.xml and divides(case.problem, case.profile)
         found = self._with(DIVIDED if divided else VARIANTS, algorithm)
         found += self._copies(algorithm, case)
-        if divided and len(case.problem.topology.ranks_by_box) == 2:
+        if divided and self.size and len(case.problem.topology.ranks_by_box) == 2:
             found += self._with(HALVED, algorithm)
         if meets(case.problem):
             found += self._with(MEETING, algorithm)
