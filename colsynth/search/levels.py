@@ -60,7 +60,8 @@ MEETING: dict[str, tuple[dict[str, Any], ...]] = {
 A GPU has its own shards to send there while sums of others are on their way. By msccl, 16 MiB on
 two DGX A100 take 93 us with the first, and 105 without. With pieces for as many threadblocks as
 most boxes have GPUs, sums of large messages take less time, and their sends wait for receives in
-any case: by rccl, 4 MiB on two DGX A100 take 60 us, and 64 without.
+any case: by rccl, 1 GiB on two MI300X takes 3.9 ms by the second, 6.3 by rails as they stand, and
+3.8 by shared ones.
 """
 
 DIVIDED: dict[str, tuple[dict[str, Any], ...]] = {
