@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from colsynth.lowering.renumbered import with_after
-from colsynth.model import Slot, Transfer
+from colsynth.model import Transfer
 
 
 def is_own_copy(transfer: Transfer) -> bool:
@@ -57,12 +57,8 @@ def _chunk_by_chunk(copy: Transfer) -> list[Transfer]:
             copy,
             chunk=copy.chunk + place,
             count=1,
-            read=_moved(copy.read, place),
-            write=_moved(copy.write, place),
+            read=copy.read and copy.read.behind(place),
+            write=copy.write and copy.write.behind(place),
         )
         for place in range(copy.count)
     ]
-
-
-def _moved(slot: Slot | None, places: int) -> Slot | None:
-    return None if slot is None else Slot(slot.buffer, slot.offset + places)

@@ -22,6 +22,10 @@ class Slot(NamedTuple):
     buffer: str
     offset: int
 
+    def behind(self, chunks: int) -> Slot:
+        """Return the place so many chunks behind this one."""
+        return Slot(self.buffer, self.offset + chunks)
+
 
 class Origin(NamedTuple):
     """Where a transfer comes from: a phase of the schedule, a tree of it, a copy of both.

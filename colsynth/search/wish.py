@@ -117,7 +117,8 @@ class Wish:
         brief : bool
             Whether hops may take most of the time (`STRAIGHT`).
         """
-        divided = case.profile.xml and divides(case.problem, case.profile)
+        xml = case.profile.xml and algorithm in DIVIDED
+        divided = xml and divides(case.problem, case.profile)
         found = self._with(DIVIDED if divided else VARIANTS, algorithm)
         found += self._copies(algorithm, case)
         if divided and self.size and len(case.problem.topology.ranks_by_box) == 2:

@@ -87,8 +87,8 @@ class BuildRails:
     shards : str
         Of an allreduce in two shots, who has a shard. ``"rail"``: the GPUs of a rail have one
         together. ``"gpu"``: each GPU has its own, so that it is a reduce-scatter and then an
-        allgather: four hops between boxes instead of three, but some data changes boxes while other
-        is added up or spread.
+        allgather: four hops in all instead of three, but some data changes boxes while other is
+        added up or spread.
     """
 
     instances: int = 0

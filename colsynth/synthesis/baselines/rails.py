@@ -106,11 +106,12 @@ def divides(problem: Problem, profile: Profile) -> bool:
     """Return whether each GPU may have a shard of its own in an allreduce between boxes."""
     if not is_between(problem, Collective.ALLREDUCE):
         return False
+    topology = problem.topology
     try:
-        rails = rails_of("rails", problem.topology, profile)
+        require_whole("rails", topology, rails_of("rails", topology, profile))
     except InputError:
         return False
-    return {len(box) for box in rails.boxes} == {rails.count}
+    return True
 
 
 def require_whole(name: str, topology: Topology, rails: Rails) -> None:

@@ -138,7 +138,7 @@ class RailsWriter(ABC):
         adds: bool,
     ) -> Ends:
         """Append a copy of some pieces within a GPU, or their addition; return its numbers."""
-        read, write = _behind(part, own.start), _behind(into, own.start)
+        read, write = part.behind(own.start), into.behind(own.start)
         count: int = own.stop - own.start
         where = rank, rank, chunk + own.start, count
         needed, operand = tuple(sorted(set(after))), write if adds else None
@@ -167,14 +167,9 @@ class RailsWriter(ABC):
         found: list[int] = []
         for own in self._slices(len(chunks), self.calls):
             where = source, target, chunks[own.start], own.stop - own.start
-            slots = _behind(read, own.start), _behind(write, own.start)
-            added = None if operand is None else _behind(operand, own.start)
+            slots = read.behind(own.start), write.behind(own.start)
+            added = operand and operand.behind(own.start)
             needed = tuple(sorted(set(after[own])))
             self.transfers.append(Transfer(*where, bool(added), needed, origin, *slots, added))
             found += [len(self.transfers) - 1] * (own.stop - own.start)
         return tuple(found)
-
-
-def _behind(slot: Slot, chunks: int) -> Slot:
-    """Return the place so many chunks behind another."""
-    return Slot(slot.buffer, slot.offset + chunks)

@@ -108,8 +108,7 @@ def test_own_shards_are_added_to_what_arrives_where_steps_can(collective):
 @pytest.mark.parametrize("boxes", [1, 2])
 def test_threadblocks_have_all_shards_on_the_way_before_they_spread_sums(boxes):
     problem = problem_of(boxes)
-    form = BuildRails(segments=4, strategy="spread", calls=1)
-    program = form.run(problem, Target(profile("msccl")))
+    program = BuildRails(segments=4, strategy="spread").run(problem, Target(profile("msccl")))
     phases: dict[tuple[int, ...], list[int]] = {}
     for one in program.transfers:
         if one.origin.phase != 1 and not one.is_local:

@@ -20,16 +20,16 @@ from colsynth.synthesis.baselines.rails_numbers import best_calls
 RUNTIMES = ("msccl", "rccl")
 
 
-def problem_of(boxes, collective, machine="mi300x"):
-    return api.make_problem(api.load_topology(machine, nodes=boxes), collective)
+def problem_of(boxes, collective):
+    return api.make_problem(api.load_topology("mi300x", nodes=boxes), collective)
 
 
-def seconds(problem, runtime, size, options=None, strategy="shared"):
+def seconds(problem, runtime, size, options=None):
     """Return what the search finds, or the predicted time of rails with some options."""
     given = {"size": size, "several": False, "protocol": "Simple"}
     if options is not None:
-        given |= {"level": 0, "passes": f"build-rails{{strategy={strategy}{options}}}"}
-        given["passes"] += f",assign-threadblocks{{strategy={strategy}}},spell-dependencies"
+        given |= {"level": 0, "passes": f"build-rails{{strategy=shared{options}}}"}
+        given["passes"] += ",assign-threadblocks{strategy=shared},spell-dependencies"
     done = api.compile(problem, runtime, **given)
     assert done.verified
     return done.predicted[-1].seconds
