@@ -18,7 +18,7 @@ from colsynth.lowering.exchange import passing
 from colsynth.lowering.fold_sums import folded, folds, most_folded
 from colsynth.lowering.hazards import operations, waits
 from colsynth.lowering.layout import Layout
-from colsynth.lowering.local_copies import split_own_copies
+from colsynth.lowering.local_copies import split_own_copies, without_own_copies
 from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.proposals import strategies
 from colsynth.lowering.scheduled import Timetable
@@ -110,12 +110,13 @@ class AssignThreadblocks:
                     help="give the passes in the order that `colsynth passes` lists",
                 )
             )
-        strategy = STRATEGIES[self.strategy]
+        strategy, layout = STRATEGIES[self.strategy], Layout(value.problem, value.chunks)
+        if not target.out_of_place:
+            value = replace(value, transfers=without_own_copies(value.transfers, layout))
         if strategy.shares_local:
             value = replace(value, transfers=split_own_copies(value.transfers))
         columns = Columns.of(value.transfers)
         ops = operations(columns)
-        layout = Layout(value.problem, value.chunks)
         ranges = ChunkRanges(value.transfers, layout.grain)
         needed = waits(columns, ranges, layout, target.in_place)
         if self.nic_window:

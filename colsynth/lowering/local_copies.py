@@ -1,4 +1,4 @@
-"""Local copies chunk by chunk, so that several threadblocks can share them."""
+"""Local copies: chunk by chunk, so that threadblocks can share them, or left out in place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from colsynth.lowering.layout import Layout
 from colsynth.lowering.renumbered import with_after
 from colsynth.model import Transfer
 
@@ -13,6 +14,29 @@ from colsynth.model import Transfer
 def is_own_copy(transfer: Transfer) -> bool:
     """Whether a transfer is a local copy that no schedule asked for (`Origin.tree`)."""
     return transfer.is_local and transfer.origin.tree < 0
+
+
+def without_own_copies(transfers: tuple[Transfer, ...], layout: Layout) -> tuple[Transfer, ...]:
+    """Return the transfers for calls in place, without copies from input to output.
+
+    There, both are one place.
+    """
+    place: list[int | None] = []
+    kept: list[Transfer] = []
+    for transfer in transfers:
+        if is_own_copy(transfer) and _stays(transfer, layout):
+            place.append(None)
+            continue
+        place.append(len(kept))
+        found = [place[number] for number in transfer.after]
+        after = tuple(number for number in found if number is not None)
+        kept.append(transfer if after == transfer.after else with_after(transfer, after))
+    return tuple(kept)
+
+
+def _stays(copy: Transfer, layout: Layout) -> bool:
+    where = copy.target, copy.chunk
+    return (copy.read, copy.write) == (layout.input(*where), layout.output(*where))
 
 
 def split_own_copies(transfers: tuple[Transfer, ...]) -> tuple[Transfer, ...]:

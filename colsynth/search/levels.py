@@ -100,6 +100,15 @@ with one, and 12.4 by rails.
 MOST_COPIES = 8
 """Copies of `COPIED` at most: with more, messages of few bytes would not use the file."""
 
+GATHERED: dict[str, tuple[dict[str, Any], ...]] = {
+    "rails": ({"strategy": "shared"}, {"strategy": "spread"})
+}
+"""What takes the place of `VARIANTS` in an allgather by XML on up to two boxes: no sums.
+
+By rccl, 16 MiB on two MI300X take 81 us with the first, and 109 by trees; 64 MiB on one 213 with
+the second, and 281. With more peers in other boxes, threadblocks suffice for too few channels.
+"""
+
 STRAIGHT: dict[str, tuple[dict[str, Any], ...]] = {
     "rails": ({"shots": 1, "strategy": "spread"}, {"shots": 1, "pieces": 1})
 }

@@ -20,6 +20,7 @@ from colsynth.search.levels import (
     DEFAULT_LEVEL,
     DIVIDED,
     FEWER,
+    GATHERED,
     HALVED,
     HEAVY,
     MEETING,
@@ -119,9 +120,13 @@ class Wish:
         """
         xml = case.profile.xml and algorithm in DIVIDED
         divided = xml and divides(case.problem, case.profile)
-        found = self._with(DIVIDED if divided else VARIANTS, algorithm)
+        boxes = len(case.problem.topology.ranks_by_box)
+        usual = DIVIDED if divided else VARIANTS
+        if case.problem.collective is Collective.ALLGATHER:
+            usual = GATHERED if case.profile.xml and boxes < 3 else {}
+        found = self._with(usual, algorithm)
         found += self._copies(algorithm, case)
-        if divided and self.size and len(case.problem.topology.ranks_by_box) == 2:
+        if divided and self.size and boxes == 2:
             found += self._with(HALVED, algorithm)
         if meets(case.problem):
             found += self._with(MEETING, algorithm)

@@ -1,4 +1,4 @@
-"""Pass build-rails: Problem -> ChunkProgram of sums in boxes, then on rails between them."""
+"""Pass build-rails: Problem -> ChunkProgram of sums or copies in boxes and on rails."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails, meets, rails_of, require_whole
 from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
+from colsynth.synthesis.baselines.rails_gather import GatherWriter
 from colsynth.synthesis.baselines.rails_halves import HalvesWriter
 from colsynth.synthesis.baselines.rails_numbers import Division, Shards
 from colsynth.synthesis.baselines.rails_scatter import ScatterWriter
@@ -20,6 +21,8 @@ from colsynth.synthesis.baselines.rails_straight import StraightWriter
 from colsynth.synthesis.baselines.rails_writer import RailsWriter
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
 from colsynth.synthesis.baselines.unequal import Cells
+
+SERVED = (Collective.ALLREDUCE, Collective.REDUCE_SCATTER, Collective.ALLGATHER)
 
 _INSTANCES, _SEGMENTS = "build-rails.instances", "build-rails.segments"
 
@@ -35,11 +38,11 @@ def _segments(basis: Basis) -> Iterator[Proposal]:
     """Yield twice and half as many segments, where something can be done meanwhile.
 
     A reduce-scatter between boxes has own shards to send while sums are on their way. Otherwise,
-    threadblocks have to do one thing each.
+    threadblocks have to do one thing each. An allgather has no sums.
     """
-    now = basis.values[_SEGMENTS]
+    now, sums = basis.values[_SEGMENTS], basis.problem.collective is not Collective.ALLGATHER
     apart = basis.values["build-rails.strategy"] == "spread" and not basis.profile.rounds
-    if apart or meets(basis.problem):
+    if (apart and sums) or meets(basis.problem):
         yield from (({_SEGMENTS: number},) for number in (2 * now, now // 2) if number)
 
 
@@ -55,9 +58,13 @@ class BuildRails:
     work side by side; where steps can add to what arrives, the first is added to the GPU's own on
     its way. With one box, it is two-shot all-pairs.
 
+    In an allgather, every GPU sends its shard to those in its place of other boxes first. All GPUs
+    then send all others of their box what they have: their own shard, and those that came.
+
     Pairs without a way through no third GPU take connections that pass others, as far as the
     runtime has them (`Profile.passes_on`). Where a NIC or a GPU is missing, GPUs without a partner
-    in each box have no shard of an allreduce, and the others have more (`Rails`).
+    in each box have no shard of an allreduce, and the others have more (`Rails`). An allgather has
+    them refused.
 
     Parameters
     ----------
@@ -66,7 +73,7 @@ class BuildRails:
         threadblocks suffice for; in rounds, one.
     pieces : int
         Pieces in which a segment of a channel is added up. 0: as many as there are threadblocks
-        for.
+        for; in an allgather, as many as calls may need.
     segments : int
         Segments of a channel's part, one after the other: while one is on its way, another is
         added up. The message has to be divided by so many more.
@@ -123,12 +130,12 @@ class BuildRails:
         Raises
         ------
         InputError
-            CS311: it sums up nothing for all. CS312: GPUs of a box are not joined, or boxes have no
-            rail; an allreduce of more boxes than the runtime adds up in one go, but with a shard
-            for each GPU; such shards, or one shot, without a rail for every GPU; one shot in one
-            box.
+            CS311: it neither sums up for all nor gathers. CS312: GPUs of a box are not joined, or
+            boxes have no rail; an allreduce of more boxes than the runtime adds up in one go, but
+            with a shard for each GPU; such shards, an allgather, or one shot, without a rail for
+            every GPU; one shot in one box.
         """
-        require_collective("rails", value, (Collective.ALLREDUCE, Collective.REDUCE_SCATTER))
+        require_collective("rails", value, SERVED)
         topology, profile = value.topology, target.profile
         rails, shards = rails_of("rails", topology, profile), self._shards(value)
         _require_fit(value, rails, shards, profile)
@@ -138,14 +145,14 @@ class BuildRails:
         writer.write()
         return ChunkProgram(
             value,
-            division.chunks(cells),
+            cells.chunks,
             tuple(writer.transfers),
             scratch=(writer.rooms * cells.room,) * topology.size,
             ordering=Ordering.FIXED,
         )
 
     def _shards(self, problem: Problem) -> Shards:
-        if problem.collective is Collective.REDUCE_SCATTER:
+        if problem.collective is not Collective.ALLREDUCE:
             return Shards.GPU
         return Shards.NONE if self.shots == 1 else Shards(self.shards)
 
@@ -154,22 +161,25 @@ class BuildRails:
         rails, target = division.rails, division.target
         profile, calls = target.profile, self.calls or division.calls(cells)
         where = rails, cells, -(-len(cells.counts) // self.segments), profile, calls
+        collective = division.problem.collective
+        if collective is Collective.ALLGATHER:
+            return GatherWriter(*where)
         if division.shards is Shards.NONE:
             return StraightWriter(*where, aside=target.in_place and target.sends_read_late)
         if division.shards is Shards.RAIL:
             return AllreduceWriter(*where)
         # A threadblock that only receives may well wait for the sum that it adds to.
         adds = profile.fuses and len(rails.boxes) == 2 and self.strategy == "spread"
-        scatters = division.problem.collective is Collective.REDUCE_SCATTER
+        scatters = collective is Collective.REDUCE_SCATTER
         return (ScatterWriter if scatters else HalvesWriter)(*where, adds=adds)
 
 
 def _require_fit(problem: Problem, rails: Rails, shards: Shards, profile: Profile) -> None:
-    """Refuse rails that an allreduce cannot use (CS312).
+    """Refuse rails that an allreduce or allgather cannot use (CS312).
 
     One shot at each level needs several boxes. It needs every GPU on a rail, as shards of GPUs do.
-    Without such shards, sums of boxes are added up in one go: several chains would add to what a
-    GPU still sends. A plan has chains of any length.
+    An allgather has such shards. Without them, sums of boxes are added up in one go: several
+    chains would add to what a GPU still sends. A plan has chains of any length.
     """
     topology, longest = problem.topology, profile.longest_chain
     if problem.collective is Collective.REDUCE_SCATTER:

@@ -86,9 +86,8 @@ class ScatterWriter(RailsWriter):
                     landed[part][own] = self._deliver(place, index, part, sums[part])
 
     def _shard(self, rank: int, part: int) -> range:
-        """Return the chunks of a GPU's shard of a reduce-scatter that a part has."""
-        first = rank * self.cells.room + self.cells.begins[part]
-        return range(first, first + self.cells.counts[part][0])
+        """Return the chunks of a GPU's shard that a part has."""
+        return self.cells.ranges[part][rank]
 
     def _own(self, rank: int, part: int) -> Slot:
         """Return where a GPU's own shard is added up."""

@@ -18,7 +18,7 @@ SERVED = {
     "relays": ("broadcast", "reduce"),
     "pairwise": ("alltoall",),
     "two-level": ("alltoall",),
-    "rails": ("allreduce", "reduce-scatter"),
+    "rails": ("allreduce", "allgather", "reduce-scatter"),
     "pipelined": ("allreduce", "allgather", "reduce-scatter"),
 }
 MACHINES = (
