@@ -12,11 +12,13 @@ from colsynth.kernels.threadblocks import (
     CHANNEL,
     CHANNELS,
     CHUNKS,
+    CLOCK,
     CONFLICT,
     COPIED,
     FEWEST,
     FIRST,
     INTO,
+    LEFT,
     NONE,
     OPENED,
     OUT,
@@ -54,6 +56,9 @@ class Work(NamedTuple):
         Whether a local one waits for the operation before it.
     chained : int64 (N,)
         Steps of the chain of local ones that begins with each, 0 for none, -1 inside of one.
+    first : int64 (N + 1,)
+    other : int64 (W,)
+        Where the waits of each begin, and what they are for.
     """
 
     rank: np.ndarray
@@ -67,6 +72,8 @@ class Work(NamedTuple):
     way: np.ndarray
     follows: np.ndarray
     chained: np.ndarray
+    first: np.ndarray
+    other: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -100,21 +107,68 @@ def fill(work, rules, ranks, pairs, ways):
                 blocks, rules, work, chain, length
             ):
                 return blocks, False
-    channel = 0
-    for op in range(ops):  # chains of local steps, now that all connections have threadblocks
-        if work.pair[op] >= 0:
-            channel = blocks.table[blocks.holder[op], CHANNEL]
-        if work.chained[op] != 0:
-            _set(chain[0], work, NONE, op)
-            if work.chained[op] > 0:
-                put_shared(blocks, rules, chain[0], channel, work.chained[op])
-            else:
-                _place_local(blocks, rules, work, chain[0])
-                blocks.table[blocks.holder[op], COPIED] += work.chunks[op]
+    _share(blocks, rules, work, ranks, chain[0])
     for rank in range(ranks):
         if blocks.local[rank, OPENED] > rules.limits[THREADBLOCKS]:
             return blocks, False
     return blocks, True
+
+
+@njit(cache=True, nogil=True, allocates=True)
+def _share(blocks, rules, work, ranks, step):
+    """Place chains of local steps, now that all connections have threadblocks.
+
+    Meanwhile a clock runs for each threadblock (`_duration`). What moves behind the last chain of a
+    rank waits for such chains in any case, so it does not count as left to do.
+    """
+    ops, table, channel = work.rank.size, blocks.table, 0
+    finish, last = np.zeros(ops, np.int64), np.zeros(ranks, np.int64)
+    for op in range(ops):
+        if work.chained[op] > 0:
+            last[work.rank[op]] = op
+    for op in range(ops):
+        if work.pair[op] >= 0 and op < last[work.rank[op]]:
+            table[blocks.holder[op], LEFT] += _duration(work, op)
+    for op in range(ops):
+        ready, spent = _ready(work, finish, op, op), _duration(work, op)
+        if work.chained[op] < 0:
+            _set(step, work, NONE, op)
+            _place_local(blocks, rules, work, step)
+            table[blocks.holder[op], COPIED] += work.chunks[op]
+            finish[op] = finish[op - 1]
+            continue
+        if work.chained[op] > 0:
+            _set(step, work, NONE, op)
+            end = op + 1
+            while end < ops and work.chained[end] < 0:
+                ready = max(ready, _ready(work, finish, end, op))
+                spent += work.chunks[end] + 1
+                end += 1
+            put_shared(blocks, rules, step, channel, work.chained[op], ready)
+        holder = blocks.holder[op]
+        finish[op] = table[holder, CLOCK] = max(table[holder, CLOCK], ready) + spent
+        if work.pair[op] >= 0:
+            channel = table[holder, CHANNEL]
+            if not work.sends[op]:  # right behind its send
+                finish[op] = table[holder, CLOCK] = max(finish[op], finish[op - 1])
+            if op < last[work.rank[op]]:
+                table[holder, LEFT] -= _duration(work, op)
+
+
+@njit(cache=True, nogil=True)
+def _duration(work, op):
+    """Return how long an operation takes, as if every chunk and every step took as long."""
+    return work.chunks[op] + max(1, work.first[op + 1] - work.first[op])
+
+
+@njit(cache=True, nogil=True)
+def _ready(work, finish, op, begin):
+    """Return when all is done that an operation waits for, but for what `begin` begins."""
+    ready = 0
+    for place in range(work.first[op], work.first[op + 1]):
+        if work.other[place] < begin:
+            ready = max(ready, finish[work.other[place]])
+    return ready
 
 
 @njit(cache=True, nogil=True)

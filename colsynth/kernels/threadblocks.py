@@ -17,10 +17,11 @@ RANK, INTO, OUT, WAY, WEIGHT, CHUNKS, FIRST, SECOND = range(8)
 """Columns of a step: its rank; the pairs it receives from and sends to; the way of the latter;
 the steps it needs, the chunks it moves; the operations it performs. -1 stands for none."""
 
-AT, CHANNEL, FROM, TO, LOAD, MOVED, COPIED, NEXT, NEXT_LOCAL = range(9)
+AT, CHANNEL, FROM, TO, LOAD, MOVED, COPIED, NEXT, NEXT_LOCAL, CLOCK, LEFT = range(11)
 """Columns of a threadblock: its rank and channel, the pairs it receives from and sends to, its
 steps, the chunks it moves and those it copies on its rank alone, the threadblock opened next on
-the same rank and channel, the next one without peers on the same rank."""
+the same rank and channel, the next one without peers on the same rank. While chains of local steps
+are shared: when its steps so far are done, and the chunks that it moves later."""
 
 FIRST_OPEN, LAST_OPEN, OPENED = range(3)
 """Columns of a rank's channel, and of a rank's threadblocks without peers: first and last of them,
@@ -70,7 +71,7 @@ class Threadblocks(NamedTuple):
     ----------
     size : int64 (2,)
         Threadblocks so far, and steps so far.
-    table : int64 (L, 9)
+    table : int64 (L, 11)
     seats : int64 (R, C, 3)
         Threadblocks by rank and channel.
     local : int64 (R, 3)
@@ -101,7 +102,7 @@ class Threadblocks(NamedTuple):
 @njit(cache=True, nogil=True, allocates=True)
 def no_threadblocks(ops, ranks, channels, pairs, ways):
     """Return threadblocks with room for so many operations, ranks, channels, pairs and ways."""
-    table = np.zeros((ops, 9), np.int64)
+    table = np.zeros((ops, 11), np.int64)
     table[:, FROM], table[:, TO], table[:, NEXT], table[:, NEXT_LOCAL] = NONE, NONE, NONE, NONE
     seats = np.full((ranks, channels, 3), NONE)
     local = np.full((ranks, 3), NONE)
@@ -232,22 +233,27 @@ def put_behind(blocks, rules, step, number):
 
 
 @njit(cache=True, nogil=True)
-def put_shared(blocks, rules, step, channel, length):
-    """Add a local step, the first of a chain, to the threadblock that has copied least.
+def put_shared(blocks, rules, step, channel, length, ready):
+    """Add a local step, the first of a chain, to the threadblock that is done first.
 
-    Among equals, it is one on the channel on which the last data arrives, else a new one, as long
-    as there may be more. `length` is how many steps the chain has.
+    It begins when its data is there, at `ready`, and has the rest to move later. Where threadblocks
+    work in rounds, have no peers, or are done at a time, it is the one that has copied least. Among
+    equals, it is one on the channel on which the last data arrives, else a new one, as long as
+    there may be more. `length` is how many steps the chain has.
     """
     table, rank = blocks.table, step[RANK]
-    best = NONE
+    timed = rules.mode != PAIRED and rules.limits[SHARES] == ANYBODY
+    best, least = NONE, (0, 0)
     for number in range(blocks.size[0]):
         if table[number, AT] != rank or table[number, LOAD] + length > rules.limits[STEPS]:
             continue
         if rules.limits[SHARES] != ANYBODY and max(table[number, FROM], table[number, TO]) >= 0:
             continue
-        if best == NONE or table[number, COPIED] < table[best, COPIED]:
-            best = number
-        elif table[number, COPIED] == table[best, COPIED] and table[best, CHANNEL] != channel:
+        done = max(table[number, CLOCK], ready) + table[number, LEFT]
+        key = (done if timed else 0, table[number, COPIED])
+        if best == NONE or key < least:
+            best, least = number, key
+        elif key == least and table[best, CHANNEL] != channel:
             best = number if table[number, CHANNEL] == channel else best
     more = rules.limits[SHARES] != NOBODY
     more &= blocks.local[rank, OPENED] < rules.limits[THREADBLOCKS]
@@ -276,7 +282,7 @@ def put_local(blocks, rules, step, channel):
             return
         number = _next_local(table, blocks.local[rank, FIRST_OPEN], number)
     if rules.mode != PAIRED and rules.limits[SHARES] == ANYBODY and not more:
-        put_shared(blocks, rules, step, channel, step[WEIGHT])
+        put_shared(blocks, rules, step, channel, step[WEIGHT], 0)
         return
     number = _open(blocks, rank, _roomy(blocks, rules, rank, channel))
     _chain_up(table, blocks.local[rank], NEXT_LOCAL, number)

@@ -114,6 +114,8 @@ class Operations:
             way=way[of],
             follows=self._follows,
             chained=self.chained,
+            first=self.waits[0],
+            other=self.waits[1],
         )
         return Chains(
             work=work,

@@ -17,6 +17,7 @@ from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.least_times import Known
 from colsynth.search.levels import (
     BASELINES,
+    BEHIND,
     CLOSE,
     COPIED,
     LAST,
@@ -62,12 +63,15 @@ class Quest:
         Whether the bound of an allreduce is better with free roots.
     optimum : Fraction or None
         Bytes per second that no schedule beats, if that is known.
+    rival : Measured or None
+        The best plan of another search, if that may end this one.
     """
 
     wish: Wish
     searcher: Searcher
     free_roots: bool
     optimum: Fraction | None = None
+    rival: Measured | None = None
 
     @classmethod
     def of(
@@ -233,7 +237,7 @@ class Quest:
 
         Choices that suit many trees mislead few.
         """
-        searcher = self.searcher
+        searcher, rooted = self.searcher, self._case.problem.collective.rooted
         searcher.try_all(with_chunks(searcher, self.wish, self.optimum))
         starts = tuple(rivals(searcher, self.wish, self.starts, free_roots=self.free_roots))
         for start in starts:
@@ -251,7 +255,8 @@ class Quest:
             other.try_all([start.plans])
             found, best = other.best(), self._best_known()
             if found and (best is None or searcher.ratio(found, best) <= start.within):
-                Quest(self.wish, other, free_roots=False).sweep(anything=False)
+                rival = None if rooted else best  # few trees take little work
+                Quest(self.wish, other, free_roots=False, rival=rival).sweep(anything=False)
             searcher.take([m for found, m in other.found.items() if found not in searcher.found])
 
     def _best_known(self) -> Measured | None:
@@ -314,12 +319,18 @@ class Quest:
     def sweep(self, *, anything: bool) -> None:
         """Vary the first algorithm; try the others too if the best is far from the floor.
 
+        Choices are not varied once more from where they led to, if the best is far behind the rival
+        by then (`BEHIND`).
+
         The protocol of the floor comes first, since another may lead until trees carry segments:
         an allreduce of 1 GiB by rccl on three DGX A100 takes 13 s so, 20 s otherwise.
         """
         searcher, later = self.searcher, LATE if anything else ()
         searcher.vary_protocol(only=searcher.floors[searcher.objective.main].protocol)
         searcher.sweep(varied(), later)
+        best = searcher.best()
+        if best and self.rival and searcher.ratio(best, self.rival) > BEHIND:
+            return
         searcher.vary_protocol()
         searcher.sweep(varied(), later)
         if anything and searcher.best() is not None and not searcher.is_near():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -92,14 +93,35 @@ class Division:
             each, pieces = (channels or 1) * self.segments, pieces or 1
             most = _FINER * each * self._number * pieces
             return self._unequal(loose, most, each) or self._equal(each, pieces)
+        most = max(1, self._most_channels())
+        if loose:
+            number = channels or most
+            finest = number * self.segments * self._number * (pieces or self._finest(number))
+            if found := self._unequal(loose, finest, number * self.segments):
+                return found
         parts = target.parts(self.problem, self._number)
-        if not channels:
-            room = self._most_channels()
-            channels = max(1, room if loose else dividing(parts // self.segments, room))
-        each, most = channels * self.segments, self._most_pieces(channels)
-        finest = each * self._number * (pieces or max(1, most))
-        pieces = pieces or max(1, dividing(parts // each, max(0, most)))
-        return self._unequal(loose, finest, each) or self._equal(each, pieces)
+        if pieces:
+            number = channels or dividing(parts // self.segments, most)
+            return self._equal(number * self.segments, pieces)
+        return self._spread(parts, (channels,) if channels else range(1, most + 1))
+
+    def _spread(self, parts: int, tried: Iterable[int]) -> Cells:
+        """Return about equal pieces of each shard by part, with the smallest parts.
+
+        They are in all as many as divide messages, whatever the number of channels.
+        """
+        found = [[1] * self.segments]
+        for channels in tried:
+            each = channels * self.segments
+            whole = dividing(parts, each * self._finest(channels))
+            if whole >= each:
+                found.append([count for (count,) in spread(whole, each, 1)])
+        counts = min(found, key=lambda each: Fraction(max(each), sum(each)))
+        return Cells(tuple((count,) * self._number for count in counts))
+
+    def _finest(self, channels: int) -> int:
+        """Return the most pieces of a part: one or more."""
+        return max(1, self._most_pieces(channels))
 
     def _equal(self, each: int, pieces: int) -> Cells:
         return Cells(((pieces,) * self._number,) * each)

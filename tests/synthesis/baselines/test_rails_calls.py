@@ -73,6 +73,42 @@ def test_calls_of_large_messages_gain(boxes, collective):
     assert seconds(problem, "rccl", size) <= several * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+@pytest.mark.parametrize("size", [None, 1 << 24])
+def test_channels_need_not_divide_pieces(collective, size):
+    """RCCL's threadblocks suffice for three channels between four boxes, of a power of two."""
+    problem = problem_of(4, collective)
+    program = BuildRails(strategy="shared", shards="gpu").run(
+        problem, Target(profile("rccl"), size=size)
+    )
+    assert program.chunks & (program.chunks - 1) == 0
+    moved = Counter()
+    for t in program.transfers:
+        if t.source == 0 and t.target == 1:
+            moved[t.origin.instance] += t.count
+    assert len(moved) == 3
+    assert 5 * max(moved.values()) <= 6 * min(moved.values())
+    given = {"size": size, "several": False, "level": 0}
+    passes = "build-rails{strategy=shared,shards=gpu},assign-threadblocks{strategy=shared}"
+    assert api.compile(problem, "rccl", passes=f"{passes},spell-dependencies", **given).verified
+
+
+def test_threadblocks_that_move_little_add_up_most():
+    """Between four boxes, those with peers in other boxes carry a quarter as much."""
+    problem, given = problem_of(4, "reduce-scatter"), {"size": 1 << 26, "several": False}
+    passes = "build-rails{strategy=shared},assign-threadblocks{strategy=shared},spell-dependencies"
+    done = api.compile(problem, "rccl", passes=passes, level=0, protocol="Simple", **given)
+    home = problem.topology.gpu_boxes
+    sums, blocks = Counter(), Counter()
+    for rank, gpu in enumerate(done.artefacts[0].program.gpus):
+        for block in gpu.threadblocks:
+            peers = {block.send, block.recv} - {None}
+            far = any(home[peer] != home[rank] for peer in peers)
+            blocks[far] += 1
+            sums[far] += sum(step.op == "re" for step in block.steps)
+    assert sums[True] / blocks[True] > 1.5 * sums[False] / blocks[False]
+
+
 @pytest.mark.parametrize("size", [1 << 24, 1 << 28, 1 << 30])
 @pytest.mark.parametrize(
     ("machine", "boxes", "form"),
