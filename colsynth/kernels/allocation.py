@@ -119,24 +119,27 @@ def _share(blocks, rules, work, ranks, step):
     """Place chains of local steps, now that all connections have threadblocks.
 
     Meanwhile a clock runs for each threadblock (`_duration`). What moves behind the last chain of a
-    rank waits for such chains in any case, so it does not count as left to do.
+    rank and channel waits for such chains in any case, so it does not count as left to do.
     """
+    if not np.any(work.chained):
+        return
     ops, table, channel = work.rank.size, blocks.table, 0
-    finish, last = np.zeros(ops, np.int64), np.zeros(ranks, np.int64)
+    finish = np.zeros(ops, np.int64)
+    last = np.zeros((ranks, 1 + np.max(work.channel)), np.int64)
     for op in range(ops):
         if work.chained[op] > 0:
-            last[work.rank[op]] = op
+            last[work.rank[op], work.channel[op]] = op
     for op in range(ops):
-        if work.pair[op] >= 0 and op < last[work.rank[op]]:
+        if work.pair[op] >= 0 and op < last[work.rank[op], work.channel[op]]:
             table[blocks.holder[op], LEFT] += _duration(work, op)
     for op in range(ops):
-        ready, spent = _ready(work, finish, op, op), _duration(work, op)
         if work.chained[op] < 0:
             _set(step, work, NONE, op)
             _place_local(blocks, rules, work, step)
             table[blocks.holder[op], COPIED] += work.chunks[op]
             finish[op] = finish[op - 1]
             continue
+        ready, spent = _ready(work, finish, op, op), _duration(work, op)
         if work.chained[op] > 0:
             _set(step, work, NONE, op)
             end = op + 1
@@ -151,7 +154,7 @@ def _share(blocks, rules, work, ranks, step):
             channel = table[holder, CHANNEL]
             if not work.sends[op]:  # right behind its send
                 finish[op] = table[holder, CLOCK] = max(finish[op], finish[op - 1])
-            if op < last[work.rank[op]]:
+            if op < last[work.rank[op], work.channel[op]]:
                 table[holder, LEFT] -= _duration(work, op)
 
 

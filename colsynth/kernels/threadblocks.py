@@ -21,7 +21,7 @@ AT, CHANNEL, FROM, TO, LOAD, MOVED, COPIED, NEXT, NEXT_LOCAL, CLOCK, LEFT = rang
 """Columns of a threadblock: its rank and channel, the pairs it receives from and sends to, its
 steps, the chunks it moves and those it copies on its rank alone, the threadblock opened next on
 the same rank and channel, the next one without peers on the same rank. While chains of local steps
-are shared: when its steps so far are done, and the chunks that it moves later."""
+are shared: when its steps so far are done, and how long it moves things after them."""
 
 FIRST_OPEN, LAST_OPEN, OPENED = range(3)
 """Columns of a rank's channel, and of a rank's threadblocks without peers: first and last of them,
@@ -236,10 +236,11 @@ def put_behind(blocks, rules, step, number):
 def put_shared(blocks, rules, step, channel, length, ready):
     """Add a local step, the first of a chain, to the threadblock that is done first.
 
-    It begins when its data is there, at `ready`, and has the rest to move later. Where threadblocks
-    work in rounds, have no peers, or are done at a time, it is the one that has copied least. Among
-    equals, it is one on the channel on which the last data arrives, else a new one, as long as
-    there may be more. `length` is how many steps the chain has.
+    It begins when its data is there, at `ready`, and moves what it has left behind that. Where
+    threadblocks work in rounds, or where those with peers take no such steps, it is the one that
+    has copied least, as it is among those done at the same time; then one on the channel on which
+    the last data arrives. If it has copied anything, or is on another channel, a new one takes the
+    step, as long as there may be more. `length` is how many steps the chain has.
     """
     table, rank = blocks.table, step[RANK]
     timed = rules.mode != PAIRED and rules.limits[SHARES] == ANYBODY

@@ -19,7 +19,7 @@ def is_own_copy(transfer: Transfer) -> bool:
 def without_own_copies(transfers: tuple[Transfer, ...], layout: Layout) -> tuple[Transfer, ...]:
     """Return the transfers for calls in place, without copies from input to output.
 
-    There, both are one place.
+    There, both are one place, and input is there from the start: such copies wait for nothing.
     """
     place: list[int | None] = []
     kept: list[Transfer] = []

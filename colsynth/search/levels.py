@@ -98,10 +98,11 @@ MOST_COPIES = 8
 GATHERED: dict[str, tuple[dict[str, Any], ...]] = {
     "rails": ({"strategy": "shared"}, {"strategy": "spread"})
 }
-"""What takes the place of `VARIANTS` in an allgather by XML on up to two boxes: no sums.
+"""What takes the place of `VARIANTS` in an allgather by XML on up to two boxes.
 
-By rccl, 16 MiB on two MI300X take 81 us with the first, and 109 by trees; 64 MiB on one 213 with
-the second, and 281. With more peers in other boxes, threadblocks suffice for too few channels.
+It has no sums. By rccl, 16 MiB on two MI300X take 81 us with the first, and 109 by trees; 64 MiB on
+one 213 with the second, and 281. Plans gain nothing so, and with more peers in other boxes
+threadblocks suffice for too few channels: other allgathers have no variants.
 """
 
 STRAIGHT: dict[str, tuple[dict[str, Any], ...]] = {

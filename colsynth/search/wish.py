@@ -109,7 +109,8 @@ class Wish:
     def variants(self, algorithm: str, case: Case, *, brief: bool) -> tuple[Plan, ...]:
         """Return further plans of an algorithm to start from (`VARIANTS`), where they are open.
 
-        They differ in their threadblocks, which rounds do not have.
+        They differ in their threadblocks, which rounds do not have. Some allgathers have none
+        (`GATHERED`).
 
         Parameters
         ----------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -26,7 +25,8 @@ _PIECES = 16
 """Pieces for calls alone: half as many add 2 % to an allgather of 1 GiB by rccl on two MI300X."""
 
 _ENOUGH, _ENOUGH_RELAYED = 1.03, 1.12
-"""Times the least time for which fewer calls are taken: sums wait for one after the other.
+"""Times the least time for which fewer calls are taken: sums wait for one after the other, and so
+does who passes them on (the latter). An allgather in one box has neither, and takes the least.
 
 A reduce-scatter of 16 MiB by rccl on two MI300X takes 109 us with two calls, and 118 with the four
 that are 10 % faster from threadblock to threadblock.
@@ -103,21 +103,21 @@ class Division:
         if pieces:
             number = channels or dividing(parts // self.segments, most)
             return self._equal(number * self.segments, pieces)
-        return self._spread(parts, (channels,) if channels else range(1, most + 1))
+        tried = (channels,) if channels else range(1, most + 1)
+        ways = [counts for number in tried if (counts := self._about_equal(number, parts))]
+        if not ways:  # no more pieces than parts
+            return self._equal((channels or 1) * self.segments, 1)
+        counts = min(ways, key=lambda each: Fraction(max(each), sum(each)))
+        return Cells(tuple((count,) * self._number for count in counts))
 
-    def _spread(self, parts: int, tried: Iterable[int]) -> Cells:
-        """Return about equal pieces of each shard by part, with the smallest parts.
+    def _about_equal(self, channels: int, parts: int) -> list[int]:
+        """Return the pieces of a shard by part, which differ by one; none where a part has none.
 
         They are in all as many as divide messages, whatever the number of channels.
         """
-        found = [[1] * self.segments]
-        for channels in tried:
-            each = channels * self.segments
-            whole = dividing(parts, each * self._finest(channels))
-            if whole >= each:
-                found.append([count for (count,) in spread(whole, each, 1)])
-        counts = min(found, key=lambda each: Fraction(max(each), sum(each)))
-        return Cells(tuple((count,) * self._number for count in counts))
+        each = channels * self.segments
+        whole = dividing(parts, each * self._finest(channels))
+        return [count for (count,) in spread(whole, each, 1)] if whole >= each else []
 
     def _finest(self, channels: int) -> int:
         """Return the most pieces of a part: one or more."""
@@ -211,7 +211,7 @@ class Division:
         One where a file is for messages of several sizes, as each call is a step for small ones
         too. One with strategy ``paired``, whose threadblocks send all before they receive. Between
         boxes, several are for strategy ``shared`` with a shard for each GPU: with others, sums that
-        wait for one call keep threadblocks from the next.
+        wait for one call keep threadblocks from the next. An allgather has no sums.
         """
         profile, size, boxes = self.target.profile, self.target.size, len(self.rails.boxes)
         suited = self.strategy != "paired"

@@ -139,7 +139,9 @@ def test_a_pair_sends_no_more_pieces_than_a_fifo_holds_calls():
     machine = profile("msccl")
     for protocol, calls in machine.fifo_calls.items():
         program = BuildRails().run(problem_of(1, 12), Target(machine, protocol, size=3 << 20))
-        assert {one.count for one in program.transfers if not one.is_local} == {calls}
+        counts = {one.count for one in program.transfers if not one.is_local}
+        assert max(counts) <= calls < 2 * max(counts)
+        assert max(counts) <= min(counts) + 1
 
 
 def test_pairs_fit_more_gpus_than_a_file_has_threadblocks_for_both_directions():

@@ -93,6 +93,35 @@ def test_channels_need_not_divide_pieces(collective, size):
     assert api.compile(problem, "rccl", passes=f"{passes},spell-dependencies", **given).verified
 
 
+@pytest.mark.parametrize(("channels", "segments"), [(3, 1), (9, 1), (3, 2)])
+def test_channels_that_are_asked_for_are_there(channels, segments):
+    """Though threadblocks suffice for one piece of each part, and a GPU for another one's shard."""
+    machine = api.damage(api.load_topology("mi300x", nodes=2), gpus=["gpu0.3"]).topology
+    problem = api.make_problem(machine, "reduce-scatter")
+    given = {"instances": channels, "segments": segments}
+    for options in (given, given | {"strategy": "spread"}):
+        program = BuildRails(**options).run(problem, Target(profile("rccl")))
+        used = {t.origin.instance for t in program.transfers if t.source != t.target}
+        assert used == set(range(channels))
+
+
+def test_shards_of_rails_are_faster_where_hops_count():
+    """Their channels are one after the other, so what is left of one is not what is left of all."""
+    problem = api.make_problem(api.load_topology("dgx-h100", nodes=2), "allreduce")
+    given = {"size": 1 << 21, "several": False, "protocol": "LL128", "level": 0}
+    rail, gpu = (
+        api.compile(
+            problem,
+            "msccl",
+            passes=f"build-rails{{strategy=shared,shards={shards}}},"
+            "assign-threadblocks{strategy=shared},spell-dependencies",
+            **given,
+        )
+        for shards in ("rail", "gpu")
+    )
+    assert rail.predicted[-1].seconds < gpu.predicted[-1].seconds / 1.05
+
+
 def test_threadblocks_that_move_little_add_up_most():
     """Between four boxes, those with peers in other boxes carry a quarter as much."""
     problem, given = problem_of(4, "reduce-scatter"), {"size": 1 << 26, "several": False}
