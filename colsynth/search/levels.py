@@ -47,9 +47,9 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
 """Options with which an algorithm is tried once more, beside its pipeline as it stands.
 
 Rails of paired threadblocks are the fastest up to 1 MiB. Shared ones are from 4 MiB: a
-reduce-scatter of 64 MiB by rccl on one MI300X takes 259 us instead of 331. Spread ones are in a few
-reduce-scatters: 1 GiB by rccl on four MI300X take 7.1 ms instead of 7.8. In segments, they are in
-many allreduces of 1 to 64 MiB: 16 MiB by rccl on one MI300X take 138 us instead of 143.
+reduce-scatter of 64 MiB by rccl on one MI300X takes 259 us instead of 331. Spread ones are among
+many GPUs on one switch, in segments in many allreduces of 1 to 64 MiB: 16 MiB by rccl on one MI300X
+take 138 us instead of 143.
 """
 
 MEETING: dict[str, tuple[dict[str, Any], ...]] = {"rails": ({"strategy": "shared", "segments": 2},)}
