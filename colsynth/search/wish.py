@@ -23,6 +23,7 @@ from colsynth.search.levels import (
     GATHERED,
     HALVED,
     HEAVY,
+    KEPT,
     MEETING,
     MOST_COPIES,
     OWN,
@@ -124,8 +125,10 @@ class Wish:
         boxes = len(case.problem.topology.ranks_by_box)
         usual = DIVIDED if divided else VARIANTS
         if case.problem.collective is Collective.ALLGATHER:
-            usual = GATHERED if case.profile.xml and boxes < 3 else {}
+            usual = GATHERED if case.profile.xml else {}
         found = self._with(usual, algorithm)
+        if usual is GATHERED and boxes == 1:
+            found += self._with(KEPT, algorithm)
         found += self._copies(algorithm, case)
         if divided and self.size and boxes == 2:
             found += self._with(HALVED, algorithm)
