@@ -8,6 +8,7 @@ import numpy as np
 
 from colsynth.kernels.compiled import njit
 from colsynth.kernels.threadblocks import (
+    ANYBODY,
     BALANCED,
     CHANNEL,
     CHANNELS,
@@ -22,8 +23,10 @@ from colsynth.kernels.threadblocks import (
     NONE,
     OPENED,
     OUT,
+    PAIRED,
     RANK,
     SECOND,
+    SHARES,
     STRIDE,
     THREADBLOCKS,
     WAY,
@@ -118,16 +121,18 @@ def fill(work, rules, ranks, pairs, ways):
 def _share(blocks, rules, work, ranks, step):
     """Place chains of local steps, now that all connections have threadblocks.
 
-    Meanwhile a clock runs for each threadblock (`_duration`). What moves behind the last chain of a
+    Meanwhile a clock runs for each threadblock (`_duration`), unless they work in rounds, or those
+    with peers take no such steps. What moves behind the last chain of a
     rank and channel waits for such chains in any case, so it does not count as left to do.
     """
     if not np.any(work.chained):
         return
+    timed = rules.mode != PAIRED and rules.limits[SHARES] == ANYBODY
     ops, table, channel = work.rank.size, blocks.table, 0
     finish = np.zeros(ops, np.int64)
     last = np.zeros((ranks, 1 + np.max(work.channel)), np.int64)
     for op in range(ops):
-        if work.chained[op] > 0:
+        if timed and work.chained[op] > 0:
             last[work.rank[op], work.channel[op]] = op
     for op in range(ops):
         if work.pair[op] >= 0 and op < last[work.rank[op], work.channel[op]]:
@@ -149,13 +154,17 @@ def _share(blocks, rules, work, ranks, step):
                 end += 1
             put_shared(blocks, rules, step, channel, work.chained[op], ready)
         holder = blocks.holder[op]
-        finish[op] = table[holder, CLOCK] = max(table[holder, CLOCK], ready) + spent
         if work.pair[op] >= 0:
             channel = table[holder, CHANNEL]
+        if not timed:
+            continue
+        finish[op] = max(table[holder, CLOCK], ready) + spent
+        if work.pair[op] >= 0:
             if not work.sends[op]:  # right behind its send
-                finish[op] = table[holder, CLOCK] = max(finish[op], finish[op - 1])
+                finish[op] = max(finish[op], finish[op - 1])
             if op < last[work.rank[op], work.channel[op]]:
                 table[holder, LEFT] -= _duration(work, op)
+        table[holder, CLOCK] = finish[op]
 
 
 @njit(cache=True, nogil=True)

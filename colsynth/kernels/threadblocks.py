@@ -236,14 +236,13 @@ def put_behind(blocks, rules, step, number):
 def put_shared(blocks, rules, step, channel, length, ready):
     """Add a local step, the first of a chain, to the threadblock that is done first.
 
-    It begins when its data is there, at `ready`, and moves what it has left behind that. Where
-    threadblocks work in rounds, or where those with peers take no such steps, it is the one that
-    has copied least, as it is among those done at the same time; then one on the channel on which
-    the last data arrives. If it has copied anything, or is on another channel, a new one takes the
-    step, as long as there may be more. `length` is how many steps the chain has.
+    It begins when its data is there, at `ready`, and moves what it has left behind that. Among
+    those done at the same time, as all are while clocks stand still, it is the one that has copied
+    least; then one on the channel on which the last data arrives. If it has copied anything, or is
+    on another channel, a new one takes the step, as long as there may be more. `length` is how many
+    steps the chain has.
     """
     table, rank = blocks.table, step[RANK]
-    timed = rules.mode != PAIRED and rules.limits[SHARES] == ANYBODY
     best, least = NONE, (0, 0)
     for number in range(blocks.size[0]):
         if table[number, AT] != rank or table[number, LOAD] + length > rules.limits[STEPS]:
@@ -251,7 +250,7 @@ def put_shared(blocks, rules, step, channel, length, ready):
         if rules.limits[SHARES] != ANYBODY and max(table[number, FROM], table[number, TO]) >= 0:
             continue
         done = max(table[number, CLOCK], ready) + table[number, LEFT]
-        key = (done if timed else 0, table[number, COPIED])
+        key = (done, table[number, COPIED])
         if best == NONE or key < least:
             best, least = number, key
         elif key == least and table[best, CHANNEL] != channel:

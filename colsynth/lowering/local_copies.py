@@ -21,10 +21,12 @@ def without_own_copies(transfers: tuple[Transfer, ...], layout: Layout) -> tuple
 
     There, both are one place, and input is there from the start: such copies wait for nothing.
     """
+    if not any(_stays(transfer, layout) for transfer in transfers):
+        return transfers
     place: list[int | None] = []
     kept: list[Transfer] = []
     for transfer in transfers:
-        if is_own_copy(transfer) and _stays(transfer, layout):
+        if _stays(transfer, layout):
             place.append(None)
             continue
         place.append(len(kept))
@@ -34,9 +36,12 @@ def without_own_copies(transfers: tuple[Transfer, ...], layout: Layout) -> tuple
     return tuple(kept)
 
 
-def _stays(copy: Transfer, layout: Layout) -> bool:
-    where = copy.target, copy.chunk
-    return (copy.read, copy.write) == (layout.input(*where), layout.output(*where))
+def _stays(transfer: Transfer, layout: Layout) -> bool:
+    """Whether a transfer is a copy of a rank's own from its input to its output."""
+    if not is_own_copy(transfer):
+        return False
+    where = transfer.target, transfer.chunk
+    return (transfer.read, transfer.write) == (layout.input(*where), layout.output(*where))
 
 
 def split_own_copies(transfers: tuple[Transfer, ...]) -> tuple[Transfer, ...]:

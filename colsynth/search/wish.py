@@ -123,12 +123,11 @@ class Wish:
         xml = case.profile.xml and algorithm in DIVIDED
         divided = xml and divides(case.problem, case.profile)
         boxes = len(case.problem.topology.ranks_by_box)
-        usual = DIVIDED if divided else VARIANTS
         if case.problem.collective is Collective.ALLGATHER:
-            usual = GATHERED if case.profile.xml else {}
-        found = self._with(usual, algorithm)
-        if usual is GATHERED and boxes == 1:
-            found += self._with(KEPT, algorithm)
+            found = self._with(GATHERED, algorithm) if xml else ()
+            found += self._with(KEPT, algorithm) if xml and boxes == 1 else ()
+        else:
+            found = self._with(DIVIDED if divided else VARIANTS, algorithm)
         found += self._copies(algorithm, case)
         if divided and self.size and boxes == 2:
             found += self._with(HALVED, algorithm)

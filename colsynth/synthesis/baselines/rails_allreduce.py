@@ -37,8 +37,7 @@ class AllreduceWriter(RailsWriter):
         """
         order: Iterable[object]
         parts = [self._add_part(*numbered) for numbered in enumerate(self.cells.ranges)]
-        begins = range(0, len(parts), self.channels)
-        segments = [zip_longest(*parts[begin : begin + self.channels]) for begin in begins]
+        segments = [zip_longest(*(parts[part] for part in own)) for own in self._segments()]
         if len(segments) > 1:
             added = (islice(segment, 2) for segment in segments)  # without the last phase
             order = chain(*added, *segments)

@@ -47,8 +47,7 @@ class GatherWriter(RailsWriter):
         held : sequence of Held
             By part, the own shards of GPUs.
         """
-        segments = range(0, len(held), self.channels)
-        for parts in (range(len(held))[first:][: self.channels] for first in segments):
+        for parts in self._segments():
             landed = {part: self._cross(part, held[part]) for part in parts}
             for part in parts:
                 self._within_boxes(part, landed[part], far=False)
@@ -80,8 +79,7 @@ class GatherWriter(RailsWriter):
     def _keep(self, part: int) -> None:
         """Copy the own shard of each GPU to its output."""
         origin = Origin(0, Direction.OUT, -1)
-        for rank in (rank for box in self.boxes for rank in box):
-            chunks = self.cells.ranges[part][rank]
+        for rank, chunks in enumerate(self.cells.ranges[part]):
             where = rank, rank, chunks.start, len(chunks)
             slots = Slot("i", self.cells.begins[part]), Slot("o", chunks.start)
             self.transfers.append(Transfer(*where, False, (), origin, *slots))

@@ -52,10 +52,9 @@ class ScatterWriter(RailsWriter):
         Shards of other boxes are added up first, in all segments: while their sums are on their
         way, boxes send each other their own. All channels send a segment before any adds it up.
         """
-        parts = range(len(self.cells.counts))
-        segments = [parts[first : first + self.channels] for first in parts[:: self.channels]]
-        sums: list[Sums] = [{} for _ in parts]
-        landed: list[Arrivals] = [{} for _ in parts]
+        segments = self._segments()
+        sums: list[Sums] = [{} for _ in self.cells.counts]
+        landed: list[Arrivals] = [{} for _ in self.cells.counts]
         for distance, segment in product(range(1, len(self.boxes)), segments):
             for part, arrived in self._collected(segment, distance):
                 sums[part] |= self._add_up(part, distance, arrived)

@@ -62,6 +62,11 @@ class RailsWriter(ABC):
         places = self.rails.places
         return [self.cells.slot(places + box, part) for box in range(len(self.boxes))]
 
+    def _segments(self) -> list[range]:
+        """Return the parts of all channels, a segment at a time."""
+        parts = range(len(self.cells.counts))
+        return [parts[first:][: self.channels] for first in parts[:: self.channels]]
+
     def _channel(self, part: int) -> int:
         """Return the channel of a part; those of a segment lie side by side."""
         return part % self.channels
