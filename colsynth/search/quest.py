@@ -289,9 +289,7 @@ class Quest:
         for protocol in searcher.protocols:
             starts = [tuple(self.starts(name)) for name in serving]
             starts += [
-                (plan,)
-                for name in serving
-                for plan in self.wish.variants(name, self._case, brief=True)
+                (plan,) for name in serving for plan in self.wish.every_variant(name, self._case)
             ]
             searcher.try_all([tuple(replace(x, protocol=protocol) for x in row) for row in starts])
             left_out = refusals(searcher.found.values())

@@ -25,8 +25,10 @@ from colsynth.search.levels import (
     HEAVY,
     KEPT,
     MEETING,
+    MEETING_IN_RING,
     MOST_COPIES,
     OWN,
+    RING,
     STRAIGHT,
     VARIANTS,
 )
@@ -120,10 +122,12 @@ class Wish:
         brief : bool
             Whether hops may take most of the time (`STRAIGHT`).
         """
-        xml = case.profile.xml and algorithm in DIVIDED
-        divided = xml and divides(case.problem, case.profile)
+        profile, collective = case.profile, case.problem.collective
+        gathers = collective is Collective.ALLGATHER
+        xml = profile.xml and algorithm in DIVIDED
+        divided = xml and divides(case.problem, profile)
         boxes = len(case.problem.topology.ranks_by_box)
-        if case.problem.collective is Collective.ALLGATHER:
+        if gathers:
             found = self._with(GATHERED, algorithm) if xml else ()
             found += self._with(KEPT, algorithm) if xml and boxes == 1 else ()
         else:
@@ -133,9 +137,17 @@ class Wish:
             found += self._with(HALVED, algorithm)
         if meets(case.problem):
             found += self._with(MEETING, algorithm)
+        if xml and boxes > 2 and not brief and (gathers or not profile.fuses):
+            found += self._with(RING, algorithm)
+            found += self._with(MEETING_IN_RING, algorithm) if meets(case.problem) else ()
         if brief and is_between(case.problem, Collective.ALLREDUCE):
             found += self._with(STRAIGHT, algorithm)
         return found
+
+    def every_variant(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
+        """Return the variants of an algorithm, whether hops take most of the time or not."""
+        both = (self.variants(algorithm, case, brief=brief) for brief in (True, False))
+        return tuple(dict.fromkeys(plan for plans in both for plan in plans))
 
     def _copies(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
         """Return the plans of an algorithm in copies (`COPIED`)."""

@@ -96,6 +96,11 @@ class BuildRails:
         together. ``"gpu"``: each GPU has its own, so that it is a reduce-scatter and then an
         allgather: four hops in all instead of three, but some data changes boxes while other is
         added up or spread.
+    exchange : str
+        How GPUs of a rail exchange shards of GPUs. ``"direct"``: all to all, in one hop.
+        ``"ring"``: from box to box, and each adds its own sum, or keeps what it passes on. That is
+        as many hops as there are other boxes, but one connection for each GPU, which leaves
+        threadblocks to those within the box. Each GPU has a shard of its own then.
     """
 
     instances: int = 0
@@ -105,6 +110,7 @@ class BuildRails:
     strategy: str = "paired"
     shots: int = 2
     shards: Literal["rail", "gpu"] = "rail"
+    exchange: Literal["direct", "ring"] = "direct"
 
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
@@ -123,6 +129,12 @@ class BuildRails:
         if self.shards not in ("rail", "gpu"):
             phrase = f"shards: {self.shards!r}, but a shard is of a rail or of a gpu"
             raise InputError(Diagnostic("CS210", phrase, help="valid: rail, gpu"))
+        if self.exchange not in ("direct", "ring"):
+            phrase = f"exchange: {self.exchange!r}, but boxes exchange in direct ways or in a ring"
+            raise InputError(Diagnostic("CS210", phrase, help="valid: direct, ring"))
+        if self.exchange == "ring" and self.shots == 1:
+            phrase = "exchange: 'ring', but whole messages do not go round one"
+            raise InputError(Diagnostic("CS210", phrase, help="leave shots at 2"))
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the transfers and sums, with their slots.
@@ -132,14 +144,15 @@ class BuildRails:
         InputError
             CS311: it neither sums up for all nor gathers. CS312: GPUs of a box are not joined, or
             boxes have no rail; an allreduce of more boxes than the runtime adds up in one go, but
-            with a shard for each GPU; such shards, an allgather, or one shot, without a rail for
-            every GPU; one shot in one box.
+            with a shard for each GPU; such shards, an allgather, a ring or one shot, without a rail
+            for every GPU; one shot in one box.
         """
         require_collective("rails", value, SERVED)
         topology, profile = value.topology, target.profile
         rails, shards = rails_of("rails", topology, profile), self._shards(value)
-        _require_fit(value, rails, shards, profile)
-        division = Division(value, rails, target, shards, self.segments, self.strategy)
+        ring = self.exchange == "ring"
+        _require_fit(value, rails, shards, profile, ring=ring)
+        division = Division(value, rails, target, shards, self.segments, self.strategy, ring)
         cells = division.cells(self.instances, self.pieces)
         writer = self._writer(cells, division)
         writer.write()
@@ -152,7 +165,7 @@ class BuildRails:
         )
 
     def _shards(self, problem: Problem) -> Shards:
-        if problem.collective is not Collective.ALLREDUCE:
+        if problem.collective is not Collective.ALLREDUCE or self.exchange == "ring":
             return Shards.GPU
         return Shards.NONE if self.shots == 1 else Shards(self.shards)
 
@@ -163,7 +176,7 @@ class BuildRails:
         where = rails, cells, -(-len(cells.counts) // self.segments), profile, calls
         collective = division.problem.collective
         if collective is Collective.ALLGATHER:
-            return GatherWriter(*where)
+            return GatherWriter(*where, ring=division.ring)
         if division.shards is Shards.NONE:
             return StraightWriter(*where, aside=target.in_place and target.sends_read_late)
         if division.shards is Shards.RAIL:
@@ -171,10 +184,13 @@ class BuildRails:
         # A threadblock that only receives may well wait for the sum that it adds to.
         adds = profile.fuses and len(rails.boxes) == 2 and self.strategy == "spread"
         scatters = collective is Collective.REDUCE_SCATTER
-        return (ScatterWriter if scatters else HalvesWriter)(*where, adds=adds)
+        writer = ScatterWriter if scatters else HalvesWriter
+        return writer(*where, adds=adds, ring=division.ring)
 
 
-def _require_fit(problem: Problem, rails: Rails, shards: Shards, profile: Profile) -> None:
+def _require_fit(
+    problem: Problem, rails: Rails, shards: Shards, profile: Profile, *, ring: bool
+) -> None:
     """Refuse rails that an allreduce or allgather cannot use (CS312).
 
     One shot at each level needs several boxes. It needs every GPU on a rail, as shards of GPUs do.
@@ -182,7 +198,7 @@ def _require_fit(problem: Problem, rails: Rails, shards: Shards, profile: Profil
     chains would add to what a GPU still sends. A plan has chains of any length.
     """
     topology, longest = problem.topology, profile.longest_chain
-    if problem.collective is Collective.REDUCE_SCATTER:
+    if problem.collective is Collective.REDUCE_SCATTER and not ring:
         return
     if shards is Shards.NONE and len(rails.boxes) == 1:
         advice = "use '-a allpairs'"

@@ -23,10 +23,13 @@ class GatherWriter(RailsWriter):
 
     Parameters
     ----------
+    ring : bool
+        Whether shards go from box to box, in the direction of `ScatterWriter`'s sums.
     halved : bool
         Whether it is the second half of an allreduce: own shards are sums, in the output.
     """
 
+    ring: bool = False
     halved: bool = False
 
     @property
@@ -61,8 +64,10 @@ class GatherWriter(RailsWriter):
         found = dict(held)
         for distance, rail in product(range(1, len(self.boxes)), self.rails):
             for index, rank in enumerate(rail):
-                target = rail[(index + distance) % len(rail)]
-                found[target, rank] = self._pass(rank, target, rank, part, held[rank, rank])
+                source, target = rank, rail[(index + distance) % len(rail)]
+                if self.ring:
+                    source, target = rail[index - distance + 1], rail[index - distance]
+                found[target, rank] = self._pass(source, target, rank, part, found[source, rank])
         return found
 
     def _within_boxes(self, part: int, held: Held, *, far: bool) -> None:

@@ -18,11 +18,11 @@ class HalvesWriter(ScatterWriter):
 
     def write(self) -> None:
         """Write down an allreduce: all segments are added up before any is spread."""
-        sums = self._scatter()
+        sums = self._add_all_up()
         own = [rank for rail in self.rails for rank in rail]
         held = [{(rank, rank): found[rank, rank][1] for rank in own} for found in sums]
         numbers = self.rails, self.cells, self.channels, self.profile, self.calls
-        GatherWriter(*numbers, self.transfers, halved=True).spread(held)
+        GatherWriter(*numbers, self.transfers, self.ring, halved=True).spread(held)
 
     def _own(self, rank: int, part: int) -> Slot:
         return Slot("o", self._shard(rank, part).start)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from colsynth.cost import model_of
 from colsynth.model import Collective, Problem
-from colsynth.runtimes.selection import dividing, power_of_two
+from colsynth.runtimes.selection import LARGE, dividing, power_of_two
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.rails import Rails
 from colsynth.synthesis.baselines.unequal import Cells, spread
@@ -54,6 +54,8 @@ class Division:
     segments : int
     strategy : str
         The options of `build-rails`.
+    ring : bool
+        Whether GPUs of a rail pass shards on from box to box.
     """
 
     problem: Problem
@@ -62,6 +64,7 @@ class Division:
     shards: Shards
     segments: int
     strategy: str
+    ring: bool = False
 
     @property
     def _number(self) -> int:
@@ -135,9 +138,15 @@ class Division:
         return Cells(tuple(spread(whole, min(each, whole // shards), shards)))
 
     @property
+    def _far_peers(self) -> int:
+        """GPUs of other boxes that a GPU sends to."""
+        others = len(self.rails.boxes) - 1
+        return min(1, others) if self.ring else others
+
+    @property
     def _ends(self) -> int:
         """Threadblocks with peers in a channel."""
-        peers = self.rails.places + len(self.rails.boxes) - 2
+        peers = self.rails.places - 1 + self._far_peers
         return peers * (1 if self.strategy == "paired" else 2)
 
     @property
@@ -157,7 +166,7 @@ class Division:
         if not self._sums:
             return _PIECES
         if self.strategy == "shared":
-            far = len(self.rails.boxes) - 1 if self.shards is Shards.GPU else 1
+            far = self._far_peers if self.shards is Shards.GPU else 1
             due = max(self._turns, far) * self.segments  # parts that are added up at a time
             if not profile.xml:
                 return blocks // (channels * 2 * self._turns)
@@ -179,7 +188,14 @@ class Division:
     @property
     def _chain(self) -> int:
         """Steps of a sum: a wait and an addition for each arrival."""
-        return 2 * (self.rails.places + len(self.rails.boxes)) - 3
+        return 2 * (self.rails.places + self._far_peers) - 1
+
+    def _waits(self, pieces: int) -> int:
+        """Return how many waits for pieces of sums a threadblock has that sends them on."""
+        boxes = len(self.rails.boxes)
+        if not self._sums or (boxes == 1 and self._halves == 1):
+            return 0
+        return pieces * (self.segments * (boxes - 1) if self.ring and boxes > 1 else 1)
 
     def _fitting(self, channels: int, most: int) -> int:
         """Return the number of pieces, or half of it and so on, for whose sums there are steps.
@@ -188,13 +204,12 @@ class Division:
         """
         profile, boxes = self.target.profile, len(self.rails.boxes)
         blocks, moves = profile.usable_threadblocks, self._halves * boxes * self.segments
-        passed_on = self._halves == 2 or boxes > 1
-        senders = channels * (self._ends // 2) * passed_on
+        waiting = self._far_peers if self._halves == 1 else self._ends // 2
         each = (profile.max_steps - moves) // self._chain
         while most > 1:
             sums = channels * most * self.segments * self._adders
-            apart = sums <= (blocks - senders) * each
-            busiest = -(-sums // blocks) * self._chain + most * passed_on + moves
+            apart = sums <= (blocks - channels * waiting) * each
+            busiest = -(-sums // blocks) * self._chain + self._waits(most) + moves
             if apart or busiest <= profile.max_steps:
                 break
             most //= 2
@@ -209,26 +224,45 @@ class Division:
         """Return in how many calls a part is sent: a power of two that fits the steps.
 
         One where a file is for messages of several sizes, as each call is a step for small ones
-        too. One with strategy ``paired``, whose threadblocks send all before they receive. Between
-        boxes, several are for strategy ``shared`` with a shard for each GPU: with others, sums that
-        wait for one call keep threadblocks from the next. An allgather has no sums.
+        too; a ring is for large ones. One with strategy ``paired``, whose threadblocks send all
+        before they receive. Between boxes, several are for strategy ``shared`` with a shard for
+        each GPU: with others, sums that wait for one call keep threadblocks from the next. An
+        allgather has no sums.
         """
-        profile, size, boxes = self.target.profile, self.target.size, len(self.rails.boxes)
+        profile, boxes = self.target.profile, len(self.rails.boxes)
+        size = self.target.size or (LARGE if self.ring else None)
         suited = self.strategy != "paired"
         if boxes > 1 and self._sums:
             suited = (self.shards, self.strategy, self._turns) == (Shards.GPU, "shared", 1)
         if size is None or not profile.xml or not suited:
             return 1
-        part = Fraction(size * max(map(max, cells.counts)), cells.chunks)
-        sums = -(-cells.room * self._adders // profile.usable_threadblocks)
-        left = profile.max_steps - self._chain * sums
-        room = max(1, left // (self._halves * boxes * self.segments))
+        pieces = max(map(max, cells.counts))
+        part = Fraction(size * pieces, cells.chunks)
+        room = self._room(cells.room * self._adders, pieces)
         enough = _ENOUGH_RELAYED if boxes > 1 else _ENOUGH if self._sums else 1
-        found = best_calls(part, self.target, relayed=boxes > 1, enough=enough)
+        found = best_calls(part, pieces, self.target, relayed=boxes > 1, enough=enough)
         return min(found, power_of_two(room))
 
+    def _room(self, sums: int, pieces: int) -> int:
+        """Return in how many calls parts may be sent: one or more.
 
-def best_calls(message: Fraction, target: Target, *, relayed: bool, enough: float) -> int:
+        There are steps for so many sums beside them, and lines of the file. In a ring, who sends
+        to another box waits for all pieces of what it passes on, and adds nothing up.
+        """
+        profile, boxes = self.target.profile, len(self.rails.boxes)
+        blocks, each = profile.usable_threadblocks, self._halves * self.segments
+        left = profile.max_steps - self._chain * -(-sums // blocks)
+        lines = profile.max_xml_nodes - 2 * blocks - self._chain * sums
+        room = min(left // (each * boxes), lines // (each * boxes * blocks))
+        if self.ring and boxes > 1:
+            waits = profile.max_steps - self._waits(pieces)
+            room = min(room, waits // (each * (boxes - 1)))
+        return max(1, room)
+
+
+def best_calls(
+    message: Fraction, chunks: int, target: Target, *, relayed: bool, enough: float
+) -> int:
     """Return in how many calls a message takes about the least time between two threadblocks.
 
     It is a power of two. The receiver begins when the first slice of the first call is there, and
@@ -238,6 +272,8 @@ def best_calls(message: Fraction, target: Target, *, relayed: bool, enough: floa
     ----------
     message : Fraction
         Bytes.
+    chunks : int
+        Chunks of the message, of each of which threadblocks move a tile at a time.
     target : Target
     relayed : bool
         Whether it goes on from there to others, which begin when a whole call is there.
@@ -250,7 +286,7 @@ def best_calls(message: Fraction, target: Target, *, relayed: bool, enough: floa
     tile, size = target.profile.tile_bytes[protocol], float(message)
 
     def seconds(calls: int) -> float:
-        call = min(size / calls, tile)
+        call = min(size / calls, tile * max(1, chunks / calls))
         first = call if relayed else min(call, max(call / slices, least))
         return max(calls, size / tile) * step + (first + size) / rate
 

@@ -30,9 +30,12 @@ class ScatterWriter(RailsWriter):
     adds : bool
         Whether the sum of another box is added to that of the GPU's own as it arrives. Otherwise a
         GPU adds it up with its own shard, and waits for it.
+    ring : bool
+        Whether sums go from box to box, and each adds its own; every GPU is on a rail then.
     """
 
     adds: bool = False
+    ring: bool = False
 
     @property
     def rooms(self) -> int:
@@ -41,7 +44,11 @@ class ScatterWriter(RailsWriter):
 
     def write(self) -> None:
         """Write down a reduce-scatter."""
-        self._scatter()
+        self._add_all_up()
+
+    def _add_all_up(self) -> list[Sums]:
+        """Write down a reduce-scatter; return by part where sums are, those of all boxes last."""
+        return self._around() if self.ring else self._scatter()
 
     def _scatter(self) -> list[Sums]:
         """Write down a reduce-scatter; return by part where sums are, those of all boxes last.
@@ -71,6 +78,53 @@ class ScatterWriter(RailsWriter):
                 for own, far in found.items():
                     sums[part][own] = sums[part][own][0], far[sums[part][own][0]]
         return sums
+
+    def _around(self) -> list[Sums]:
+        """Write down a reduce-scatter in which sums go from box to box, as `_scatter` does.
+
+        The box before a shard's own begins with its sum. Each box adds up the shards that it passes
+        on soonest first. It collects the next ones before it does, so that threadblocks have data
+        to move while sums wait for what the box behind has added up.
+        """
+        sums: list[Sums] = [{} for _ in self.cells.counts]
+        landed: list[Arrivals] = [{} for _ in self.cells.counts]
+        stages = product((*range(1, len(self.boxes)), 0), self._segments())
+        waiting: tuple[int, list[tuple[int, Arrivals]]] = 0, []
+        for distance, segment in stages:
+            collected = distance, list(self._collected(segment, distance))
+            self._join(*waiting, sums, landed)
+            waiting = collected
+        self._join(*waiting, sums, landed)
+        return sums
+
+    def _join(
+        self,
+        distance: int,
+        collected: Sequence[tuple[int, Arrivals]],
+        sums: Sequence[Sums],
+        landed: Sequence[Arrivals],
+    ) -> None:
+        """Add up what was collected of some parts, then what came of them from the box behind."""
+        for part, arrived in collected:
+            sums[part] |= self._add_up(part, distance, arrived)
+        for part, _ in collected:
+            self._pass_on(part, distance, sums[part], landed[part])
+
+    def _pass_on(self, part: int, distance: int, sums: Sums, landed: Arrivals) -> None:
+        """Add what has landed to the sums for boxes so many on; send these to the box before."""
+        for home, box in enumerate(self.boxes):
+            index = (home + distance) % len(self.boxes)
+            ways = zip(box, self.boxes[index], self.boxes[home - 1], strict=True)
+            for rank, shard, target in ways:
+                chunks, origin = self._shard(shard, part), self._origin(1, shard, part)
+                total, ends = sums[rank, shard]
+                if far := landed.get((rank, shard)):
+                    ends = self._sum(rank, chunks, origin, {total: ends} | far, total)
+                    sums[rank, shard] = total, ends
+                if distance:
+                    lands = self._far_room(0, index, part)
+                    sent = self._send(rank, target, chunks, origin, total, lands, ends)
+                    landed[target, shard] = {lands: sent}
 
     def _collected(self, segment: Sequence[int], distance: int) -> Iterator[tuple[int, Arrivals]]:
         """Send all channels of a segment; yield parts, and what arrives."""

@@ -37,15 +37,17 @@ def seconds(problem, runtime, size, options=None):
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("protocol", ["Simple", "LL", "LL128"])
+@pytest.mark.parametrize("chunks", [1, 12])
 @pytest.mark.parametrize(("relayed", "most"), [(False, 1), (False, 1.03), (True, 1.12)])
 def test_no_fewer_calls_are_about_as_fast_between_two_threadblocks(
-    runtime, protocol, relayed, most
+    runtime, protocol, relayed, most, chunks
 ):
+    """A step moves a tile of each of its chunks before its receiver goes on."""
     target = Target(profile(runtime), protocol)
     model, tile = default_model(target.profile), target.profile.tile_bytes[protocol]
 
     def alone(size, calls):
-        rate, call = model.rate[protocol] * 1e9, min(size / calls, tile)
+        rate, call = model.rate[protocol] * 1e9, min(size / calls, tile * max(1, chunks / calls))
         begins = max(call / model.slices[protocol], model.least_slice[protocol])
         begins = call if relayed else min(call, begins)
         spent = max(calls, size / tile) * model.step[protocol] / 1e6
@@ -53,7 +55,7 @@ def test_no_fewer_calls_are_about_as_fast_between_two_threadblocks(
 
     taken = []
     for power in range(10, 28):
-        calls = best_calls(Fraction(1 << power), target, relayed=relayed, enough=most)
+        calls = best_calls(Fraction(1 << power), chunks, target, relayed=relayed, enough=most)
         least = min(alone(1 << power, number) for number in (1, 2, 4, 8, 16, 32))
         assert alone(1 << power, calls) <= most * least * (1 + 1e-9)
         assert calls == 1 or alone(1 << power, calls // 2) > most * least
