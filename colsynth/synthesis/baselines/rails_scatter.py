@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -11,6 +11,9 @@ from colsynth.synthesis.baselines.rails_writer import Ends, RailsWriter
 
 Arrivals = dict[tuple[int, int], dict[Slot, Ends]]
 """Where shards have arrived, and by which steps, by the GPU that has them and the shard's rank."""
+
+Collected = list[tuple[int, Arrivals]]
+"""What has arrived of some parts, by part."""
 
 Sums = dict[tuple[int, int], tuple[Slot, Ends]]
 """Where the sum of a box is, and its last steps, by the GPU that has it and the shard's rank."""
@@ -62,13 +65,14 @@ class ScatterWriter(RailsWriter):
         segments = self._segments()
         sums: list[Sums] = [{} for _ in self.cells.counts]
         landed: list[Arrivals] = [{} for _ in self.cells.counts]
-        for distance, segment in product(range(1, len(self.boxes)), segments):
-            for part, arrived in self._collected(segment, distance):
+        others = product(range(1, len(self.boxes)), segments)
+        for distance, collected in self._stages(others, ahead=False):
+            for part, arrived in collected:
                 sums[part] |= self._add_up(part, distance, arrived)
         if not self.adds:
             self._exchange(sums, landed)
-        for segment in segments:
-            for part, arrived in self._collected(segment, 0):
+        for _, collected in self._stages(product((0,), segments), ahead=False):
+            for part, arrived in collected:
                 for target, far in landed[part].items():
                     arrived[target] = arrived.get(target, {}) | far
                 sums[part] |= self._add_up(part, 0, arrived)
@@ -88,19 +92,15 @@ class ScatterWriter(RailsWriter):
         """
         sums: list[Sums] = [{} for _ in self.cells.counts]
         landed: list[Arrivals] = [{} for _ in self.cells.counts]
-        stages = product((*range(1, len(self.boxes)), 0), self._segments())
-        waiting: tuple[int, list[tuple[int, Arrivals]]] = 0, []
-        for distance, segment in stages:
-            collected = distance, list(self._collected(segment, distance))
-            self._join(*waiting, sums, landed)
-            waiting = collected
-        self._join(*waiting, sums, landed)
+        every = product((*range(1, len(self.boxes)), 0), self._segments())
+        for distance, collected in self._stages(every, ahead=True):
+            self._join(distance, collected, sums, landed)
         return sums
 
     def _join(
         self,
         distance: int,
-        collected: Sequence[tuple[int, Arrivals]],
+        collected: Collected,
         sums: Sequence[Sums],
         landed: Sequence[Arrivals],
     ) -> None:
@@ -126,9 +126,19 @@ class ScatterWriter(RailsWriter):
                     sent = self._send(rank, target, chunks, origin, total, lands, ends)
                     landed[target, shard] = {lands: sent}
 
-    def _collected(self, segment: Sequence[int], distance: int) -> Iterator[tuple[int, Arrivals]]:
-        """Send all channels of a segment; yield parts, and what arrives."""
-        yield from zip(segment, [self._collect(part, distance) for part in segment], strict=True)
+    def _stages(
+        self, stages: Iterable[tuple[int, range]], *, ahead: bool
+    ) -> Iterator[tuple[int, Collected]]:
+        """Send segments to who adds them up, stage by stage; yield these, by how many boxes on.
+
+        If ahead, each is yielded when the next one has been sent.
+        """
+        waiting: list[tuple[int, Collected]] = []
+        for distance, segment in stages:
+            waiting.append((distance, [(part, self._collect(part, distance)) for part in segment]))
+            if len(waiting) > ahead:
+                yield waiting.pop(0)
+        yield from waiting
 
     def _exchange(self, sums: Sequence[Sums], landed: Sequence[Arrivals]) -> None:
         """Bring the sums of all boxes to those whose shards they are, and note where they land."""
