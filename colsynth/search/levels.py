@@ -105,10 +105,11 @@ nothing so, nor by the others.
 RING: dict[str, tuple[dict[str, Any], ...]] = {
     "rails": ({"strategy": "shared", "exchange": "ring"},)
 }
-"""Further ones between three boxes or more, by XML, where hops do not take most of the time.
+"""Further ones between three boxes or more, by XML, where hops do not take most of the time: of an
+allgather, and of others where steps do not add to what arrives (elsewhere, trees are faster).
 
 There, most threadblocks serve other boxes, though most data moves within. In a ring they need one
-connection. By rccl, an allgather of 1 GiB on eight MI300X takes 2.97 ms so, and 3.88 by trees.
+connection. By rccl, an allgather of 1 GiB on eight MI300X takes 2.95 ms so, and 3.88 by trees.
 """
 
 MEETING_IN_RING: dict[str, tuple[dict[str, Any], ...]] = {

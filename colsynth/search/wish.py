@@ -120,7 +120,7 @@ class Wish:
         algorithm : str
         case : Case
         brief : bool
-            Whether hops may take most of the time (`STRAIGHT`).
+            Whether hops may take most of the time: for `STRAIGHT`, against `RING`.
         """
         profile, collective = case.profile, case.problem.collective
         gathers = collective is Collective.ALLGATHER

@@ -80,7 +80,7 @@ class BuildRails:
     calls : int
         Messages in which a part is sent, at most one for each piece, so that threadblocks of its
         receiver begin with the first. 0: as many as suit a message of the size that the program is
-        for, and the strategy (`Division.calls`).
+        for, and the strategy; without a size, a ring counts on 1 GiB (`Division.calls`).
     strategy : str
         The strategy of `assign-threadblocks` that channels and pieces are counted for. With
         ``"paired"``, a threadblock serves a peer in each direction, so there may be the most
@@ -100,7 +100,8 @@ class BuildRails:
         How GPUs of a rail exchange shards of GPUs. ``"direct"``: all to all, in one hop.
         ``"ring"``: from box to box, and each adds its own sum, or keeps what it passes on. That is
         as many hops as there are other boxes, but one connection for each GPU, which leaves
-        threadblocks to those within the box. Each GPU has a shard of its own then.
+        threadblocks to those within the box. Each GPU has a shard of its own then. It is not for
+        strategy ``"paired"``.
     """
 
     instances: int = 0
@@ -135,6 +136,9 @@ class BuildRails:
         if self.exchange == "ring" and self.shots == 1:
             phrase = "exchange: 'ring', but whole messages do not go round one"
             raise InputError(Diagnostic("CS210", phrase, help="leave shots at 2"))
+        if self.exchange == "ring" and self.strategy == "paired":
+            phrase = "exchange: 'ring', but with paired threadblocks a box would wait for the next"
+            raise InputError(Diagnostic("CS210", phrase, help="add strategy=shared to both passes"))
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the transfers and sums, with their slots.
@@ -182,7 +186,8 @@ class BuildRails:
         if division.shards is Shards.RAIL:
             return AllreduceWriter(*where)
         # A threadblock that only receives may well wait for the sum that it adds to.
-        adds = profile.fuses and len(rails.boxes) == 2 and self.strategy == "spread"
+        alone = self.strategy == "spread" and not division.ring
+        adds = profile.fuses and len(rails.boxes) == 2 and alone
         scatters = collective is Collective.REDUCE_SCATTER
         writer = ScatterWriter if scatters else HalvesWriter
         return writer(*where, adds=adds, ring=division.ring)
@@ -191,11 +196,12 @@ class BuildRails:
 def _require_fit(
     problem: Problem, rails: Rails, shards: Shards, profile: Profile, *, ring: bool
 ) -> None:
-    """Refuse rails that an allreduce or allgather cannot use (CS312).
+    """Refuse rails that a collective cannot use (CS312).
 
     One shot at each level needs several boxes. It needs every GPU on a rail, as shards of GPUs do.
-    An allgather has such shards. Without them, sums of boxes are added up in one go: several
-    chains would add to what a GPU still sends. A plan has chains of any length.
+    An allgather has such shards. A reduce-scatter needs it only in a ring. Without shards of GPUs,
+    sums of boxes are added up in one go: several chains would add to what a GPU still sends. A plan
+    has chains of any length.
     """
     topology, longest = problem.topology, profile.longest_chain
     if problem.collective is Collective.REDUCE_SCATTER and not ring:

@@ -204,7 +204,8 @@ class Division:
         """
         profile, boxes = self.target.profile, len(self.rails.boxes)
         blocks, moves = profile.usable_threadblocks, self._halves * boxes * self.segments
-        waiting = self._far_peers if self._halves == 1 else self._ends // 2
+        far_alone = self._halves == 1 and self._turns == 1
+        waiting = self._far_peers if far_alone else self._ends // 2
         each = (profile.max_steps - moves) // self._chain
         while most > 1:
             sums = channels * most * self.segments * self._adders
@@ -224,10 +225,10 @@ class Division:
         """Return in how many calls a part is sent: a power of two that fits the steps.
 
         One where a file is for messages of several sizes, as each call is a step for small ones
-        too; a ring is for large ones. One with strategy ``paired``, whose threadblocks send all
-        before they receive. Between boxes, several are for strategy ``shared`` with a shard for
-        each GPU: with others, sums that wait for one call keep threadblocks from the next. An
-        allgather has no sums.
+        too; a ring, which is for large ones, counts on 1 GiB. One with strategy ``paired``, whose
+        threadblocks send all before they receive. Between boxes, several are for strategy
+        ``shared`` with a shard for each GPU: with others, sums that wait for one call keep
+        threadblocks from the next. An allgather has no sums.
         """
         profile, boxes = self.target.profile, len(self.rails.boxes)
         size = self.target.size or (LARGE if self.ring else None)
@@ -247,7 +248,7 @@ class Division:
         """Return in how many calls parts may be sent: one or more.
 
         There are steps for so many sums beside them, and lines of the file. In a ring, who sends
-        to another box waits for all pieces of what it passes on, and adds nothing up.
+        to another box waits for all pieces of what it passes on; others are to add up.
         """
         profile, boxes = self.target.profile, len(self.rails.boxes)
         blocks, each = profile.usable_threadblocks, self._halves * self.segments
@@ -273,7 +274,7 @@ def best_calls(
     message : Fraction
         Bytes.
     chunks : int
-        Chunks of the message, of each of which threadblocks move a tile at a time.
+        Chunks of the message. A step moves a tile of each of its chunks.
     target : Target
     relayed : bool
         Whether it goes on from there to others, which begin when a whole call is there.

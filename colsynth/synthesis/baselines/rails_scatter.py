@@ -25,8 +25,8 @@ class ScatterWriter(RailsWriter):
 
     In its scratch, a GPU has room for the shards of each box from each place of its own, once for
     each turn: those of its own place, and of GPUs on no rail for which it adds up. Behind them is
-    room for what arrives from each box, for itself and to be passed on. The sum of a GPU's own
-    shard is in its output from the start.
+    room for what arrives from each box, for itself and to be passed on; in a ring, for what arrives
+    of each box. The sum of a GPU's own shard is in its output from the start.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ class ScatterWriter(RailsWriter):
         return sums
 
     def _around(self) -> list[Sums]:
-        """Write down a reduce-scatter in which sums go from box to box, as `_scatter` does.
+        """Write down a reduce-scatter in which sums go from box to box; return as `_scatter` does.
 
-        The box before a shard's own begins with its sum. Each box adds up the shards that it passes
-        on soonest first. It collects the next ones before it does, so that threadblocks have data
-        to move while sums wait for what the box behind has added up.
+        The sum of a shard begins in the box before its own. What a box passes on first, it adds up
+        first. It collects the next shards before it adds up any, so that threadblocks have data to
+        move while sums wait for what the box behind has added up.
         """
         sums: list[Sums] = [{} for _ in self.cells.counts]
         landed: list[Arrivals] = [{} for _ in self.cells.counts]
@@ -176,7 +176,10 @@ class ScatterWriter(RailsWriter):
         return self._room(turn, index, place, part)
 
     def _far_room(self, turn: int, far: int, part: int) -> Slot:
-        """Return where the sum of another box lands: of the own shard, or one to pass on."""
+        """Return where the sum of another box lands: of the own shard, or one to pass on.
+
+        In a ring, `far` is the box whose shard it is.
+        """
         before = self.rails.turns * self.rails.places + turn
         return self.cells.slot(before * len(self.boxes) + far, part)
 
