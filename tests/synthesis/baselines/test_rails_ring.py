@@ -29,8 +29,7 @@ def compiled(problem, runtime, options, **given):
 
 
 @pytest.mark.parametrize("runtime", ["msccl", "rccl"])
-@pytest.mark.parametrize("boxes", [2, 3, 5])
-@pytest.mark.parametrize("segments", [1, 2])
+@pytest.mark.parametrize(("boxes", "segments"), [(2, 2), (3, 1), (5, 2)])
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_shard_goes_once_round_the_boxes(collective, segments, boxes, runtime):
     """Only to the box before, in each half of an allreduce."""
@@ -51,17 +50,16 @@ def test_every_shard_goes_once_round_the_boxes(collective, segments, boxes, runt
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-@pytest.mark.parametrize("boxes", [3, 4, 7])
-def test_a_gpu_sends_to_one_other_box_and_there_are_steps_for_all(boxes, collective):
+@pytest.mark.parametrize(("boxes", "size"), [(3, 1 << 24), (4, 1 << 28), (7, 1 << 24)])
+def test_a_gpu_sends_to_one_other_box_and_there_are_steps_for_all(boxes, size, collective):
     """However many boxes there are, RCCL's 64 threadblocks suffice for four channels."""
-    for size in (1 << 24, 1 << 28):
-        done = compiled(problem_of(boxes, collective), "rccl", ",exchange=ring", size=size)
-        assert done.verified
-        for gpu in done.artefacts[0].program.gpus:
-            far = {b.send for b in gpu.threadblocks if b.send is not None}
-            assert len([peer for peer in far if peer // 8 != gpu.rank // 8]) == 1
-            assert len(far) == 8
-            assert {b.channel for b in gpu.threadblocks} == {0, 1, 2, 3}
+    done = compiled(problem_of(boxes, collective), "rccl", ",exchange=ring", size=size)
+    assert done.verified
+    for gpu in done.artefacts[0].program.gpus:
+        far = {b.send for b in gpu.threadblocks if b.send is not None}
+        assert len([peer for peer in far if peer // 8 != gpu.rank // 8]) == 1
+        assert len(far) == 8
+        assert {b.channel for b in gpu.threadblocks} == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
@@ -79,7 +77,7 @@ def test_it_is_faster_than_all_to_all_for_large_messages(collective):
     assert gains[1] > 1.1 * gains[0]
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter"])
 def test_the_search_finds_it(collective):
     done = api.compile(problem_of(3, collective), "rccl", size=64 << 20, several=False)
     assert "exchange=ring" in done.pipeline
