@@ -122,8 +122,8 @@ def _share(blocks, rules, work, ranks, step):
     """Place chains of local steps, now that all connections have threadblocks.
 
     Meanwhile a clock runs for each threadblock (`_duration`), unless they work in rounds, or those
-    with peers take no such steps. What moves behind the last chain of a
-    rank and channel waits for such chains in any case, so it does not count as left to do.
+    with peers take no such steps. What moves behind the last chain of a rank and channel waits for
+    such chains in any case, so it does not count as left to do.
     """
     if not np.any(work.chained):
         return

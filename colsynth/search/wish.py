@@ -122,8 +122,7 @@ class Wish:
         brief : bool
             Whether hops may take most of the time: for `STRAIGHT`, against `RING`.
         """
-        profile, collective = case.profile, case.problem.collective
-        gathers = collective is Collective.ALLGATHER
+        profile, gathers = case.profile, case.problem.collective is Collective.ALLGATHER
         xml = profile.xml and algorithm in DIVIDED
         divided = xml and divides(case.problem, profile)
         boxes = len(case.problem.topology.ranks_by_box)

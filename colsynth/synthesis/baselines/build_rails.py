@@ -9,9 +9,8 @@ from typing import ClassVar, Literal
 from colsynth.errors import Diagnostic, InputError, require_least
 from colsynth.model import ChunkProgram, Collective, Ordering, Problem
 from colsynth.runtimes.choice import Basis, Choice, Proposal
-from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.baselines.rails import Rails, meets, rails_of, require_whole
+from colsynth.synthesis.baselines.rails import meets, rails_of, require_whole
 from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
 from colsynth.synthesis.baselines.rails_gather import GatherWriter
 from colsynth.synthesis.baselines.rails_halves import HalvesWriter
@@ -129,16 +128,16 @@ class BuildRails:
         require_least("shots", self.shots, 1, 2)
         if self.shards not in ("rail", "gpu"):
             phrase = f"shards: {self.shards!r}, but a shard is of a rail or of a gpu"
-            raise InputError(Diagnostic("CS210", phrase, help="valid: rail, gpu"))
+            raise _wrong(phrase, "valid: rail, gpu")
         if self.exchange not in ("direct", "ring"):
             phrase = f"exchange: {self.exchange!r}, but boxes exchange in direct ways or in a ring"
-            raise InputError(Diagnostic("CS210", phrase, help="valid: direct, ring"))
-        if self.exchange == "ring" and self.shots == 1:
+            raise _wrong(phrase, "valid: direct, ring")
+        if self._ring and self.shots == 1:
             phrase = "exchange: 'ring', but whole messages do not go round one"
-            raise InputError(Diagnostic("CS210", phrase, help="leave shots at 2"))
-        if self.exchange == "ring" and self.strategy == "paired":
+            raise _wrong(phrase, "leave shots at 2")
+        if self._ring and self.strategy == "paired":
             phrase = "exchange: 'ring', but with paired threadblocks a box would wait for the next"
-            raise InputError(Diagnostic("CS210", phrase, help="add strategy=shared to both passes"))
+            raise _wrong(phrase, "add strategy=shared to both passes")
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the transfers and sums, with their slots.
@@ -152,11 +151,10 @@ class BuildRails:
             for every GPU; one shot in one box.
         """
         require_collective("rails", value, SERVED)
-        topology, profile = value.topology, target.profile
-        rails, shards = rails_of("rails", topology, profile), self._shards(value)
-        ring = self.exchange == "ring"
-        _require_fit(value, rails, shards, profile, ring=ring)
-        division = Division(value, rails, target, shards, self.segments, self.strategy, ring)
+        topology, shards = value.topology, self._shards(value)
+        rails = rails_of("rails", topology, target.profile)
+        division = Division(value, rails, target, shards, self.segments, self.strategy, self._ring)
+        _require_fit(division)
         cells = division.cells(self.instances, self.pieces)
         writer = self._writer(cells, division)
         writer.write()
@@ -168,8 +166,12 @@ class BuildRails:
             ordering=Ordering.FIXED,
         )
 
+    @property
+    def _ring(self) -> bool:
+        return self.exchange == "ring"
+
     def _shards(self, problem: Problem) -> Shards:
-        if problem.collective is not Collective.ALLREDUCE or self.exchange == "ring":
+        if problem.collective is not Collective.ALLREDUCE or self._ring:
             return Shards.GPU
         return Shards.NONE if self.shots == 1 else Shards(self.shards)
 
@@ -193,9 +195,12 @@ class BuildRails:
         return writer(*where, adds=adds, ring=division.ring)
 
 
-def _require_fit(
-    problem: Problem, rails: Rails, shards: Shards, profile: Profile, *, ring: bool
-) -> None:
+def _wrong(phrase: str, advice: str) -> InputError:
+    """Return the refusal of an option (CS210)."""
+    return InputError(Diagnostic("CS210", phrase, help=advice))
+
+
+def _require_fit(division: Division) -> None:
     """Refuse rails that a collective cannot use (CS312).
 
     One shot at each level needs several boxes. It needs every GPU on a rail, as shards of GPUs do.
@@ -203,8 +208,10 @@ def _require_fit(
     sums of boxes are added up in one go: several chains would add to what a GPU still sends. A plan
     has chains of any length.
     """
-    topology, longest = problem.topology, profile.longest_chain
-    if problem.collective is Collective.REDUCE_SCATTER and not ring:
+    problem, rails, shards = division.problem, division.rails, division.shards
+    topology, profile = problem.topology, division.target.profile
+    longest = profile.longest_chain
+    if problem.collective is Collective.REDUCE_SCATTER and not division.ring:
         return
     if shards is Shards.NONE and len(rails.boxes) == 1:
         advice = "use '-a allpairs'"

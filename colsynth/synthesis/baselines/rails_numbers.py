@@ -202,8 +202,8 @@ class Division:
 
         A threadblock that sends sums on waits for each of their pieces, and may add some up.
         """
-        profile, boxes = self.target.profile, len(self.rails.boxes)
-        blocks, moves = profile.usable_threadblocks, self._halves * boxes * self.segments
+        profile, moves = self.target.profile, self._moves
+        blocks = profile.usable_threadblocks
         far_alone = self._halves == 1 and self._turns == 1
         waiting = self._far_peers if far_alone else self._ends // 2
         each = (profile.max_steps - moves) // self._chain
@@ -220,6 +220,11 @@ class Division:
     def _halves(self) -> int:
         """Times that a GPU sends to each other one: an allreduce adds up, then spreads."""
         return 2 if self.problem.collective is Collective.ALLREDUCE else 1
+
+    @property
+    def _moves(self) -> int:
+        """Steps in which a threadblock sends what it has for a peer of its box, or receives it."""
+        return self._halves * len(self.rails.boxes) * self.segments
 
     def calls(self, cells: Cells) -> int:
         """Return in how many calls a part is sent: a power of two that fits the steps.
@@ -251,13 +256,13 @@ class Division:
         to another box waits for all pieces of what it passes on; others are to add up.
         """
         profile, boxes = self.target.profile, len(self.rails.boxes)
-        blocks, each = profile.usable_threadblocks, self._halves * self.segments
+        blocks = profile.usable_threadblocks
         left = profile.max_steps - self._chain * -(-sums // blocks)
         lines = profile.max_xml_nodes - 2 * blocks - self._chain * sums
-        room = min(left // (each * boxes), lines // (each * boxes * blocks))
+        room = min(left // self._moves, lines // (self._moves * blocks))
         if self.ring and boxes > 1:
             waits = profile.max_steps - self._waits(pieces)
-            room = min(room, waits // (each * (boxes - 1)))
+            room = min(room, waits // (self._halves * self.segments * (boxes - 1)))
         return max(1, room)
 
 

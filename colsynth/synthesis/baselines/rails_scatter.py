@@ -94,21 +94,11 @@ class ScatterWriter(RailsWriter):
         landed: list[Arrivals] = [{} for _ in self.cells.counts]
         every = product((*range(1, len(self.boxes)), 0), self._segments())
         for distance, collected in self._stages(every, ahead=True):
-            self._join(distance, collected, sums, landed)
+            for part, arrived in collected:
+                sums[part] |= self._add_up(part, distance, arrived)
+            for part, _ in collected:
+                self._pass_on(part, distance, sums[part], landed[part])
         return sums
-
-    def _join(
-        self,
-        distance: int,
-        collected: Collected,
-        sums: Sequence[Sums],
-        landed: Sequence[Arrivals],
-    ) -> None:
-        """Add up what was collected of some parts, then what came of them from the box behind."""
-        for part, arrived in collected:
-            sums[part] |= self._add_up(part, distance, arrived)
-        for part, _ in collected:
-            self._pass_on(part, distance, sums[part], landed[part])
 
     def _pass_on(self, part: int, distance: int, sums: Sums, landed: Arrivals) -> None:
         """Add what has landed to the sums for boxes so many on; send these to the box before."""
