@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf
 
 from colsynth.bounds.runtime import Optimum, runtime_bounds
 from colsynth.model.problem import PHASES
@@ -13,12 +14,12 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
+from colsynth.search.hops import hops_of
 from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.least_times import Known
 from colsynth.search.levels import (
     BASELINES,
     BEHIND,
-    CLOSE,
     COPIED,
     LAST,
     LATE,
@@ -171,11 +172,11 @@ class Quest:
             found, objective = searcher.found.values(), searcher.objective
             floor = searcher.floors[objective.main]
             least = {floor.protocol}.intersection(searcher.protocols)
-            brief = floor.latency * CLOSE >= floor.seconds
+            best = searcher.best()
+            seconds = best.seconds[objective.main] if best else None
+            hops = hops_of(self._case, floor, inf if seconds is None else seconds)
             before, problem = searcher.work, self._case.problem
-            searcher.try_all(
-                self.wish.variants_of(self._case, found, objective, *least, brief=brief)
-            )
+            searcher.try_all(self.wish.variants_of(self._case, found, objective, hops, *least))
             if searcher.most_work is not None and meets(problem):
                 # The further ones take no work from others: by msccl, a ring of 1 GiB on four DGX
                 # H100 would be left without a second copy, 1.6 % slower.

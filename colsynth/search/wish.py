@@ -14,8 +14,10 @@ from colsynth.pipeline.registry import ALGORITHMS, pipeline_of
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import power_of_two
 from colsynth.search.case import Case
+from colsynth.search.hops import Hops
 from colsynth.search.levels import (
     BASELINES,
+    CLOSE,
     COPIED,
     DEFAULT_LEVEL,
     DIVIDED,
@@ -30,6 +32,7 @@ from colsynth.search.levels import (
     OWN,
     RING,
     STRAIGHT,
+    TWO_SHOT,
     VARIANTS,
 )
 from colsynth.search.measured import Measured
@@ -109,7 +112,7 @@ class Wish:
             return (plan,)
         return tuple(dict.fromkeys((plan, replace(self, size=None).start(algorithm))))
 
-    def variants(self, algorithm: str, case: Case, *, brief: bool) -> tuple[Plan, ...]:
+    def variants(self, algorithm: str, case: Case, hops: Hops) -> tuple[Plan, ...]:
         """Return further plans of an algorithm to start from (`VARIANTS`), where they are open.
 
         They differ in their threadblocks, which rounds do not have. Some allgathers have none
@@ -119,8 +122,8 @@ class Wish:
         ----------
         algorithm : str
         case : Case
-        brief : bool
-            Whether hops may take most of the time: for `STRAIGHT`, against `RING`.
+        hops : Hops
+            If they are brief, for `STRAIGHT` and against `RING`; more are for `TWO_SHOT`.
         """
         profile, gathers = case.profile, case.problem.collective is Collective.ALLGATHER
         xml = profile.xml and algorithm in DIVIDED
@@ -136,16 +139,17 @@ class Wish:
             found += self._with(HALVED, algorithm)
         if meets(case.problem):
             found += self._with(MEETING, algorithm)
-        if xml and boxes > 2 and not brief and (gathers or not profile.fuses):
+        if xml and boxes > 2 and not hops.brief and (gathers or not profile.fuses):
             found += self._with(RING, algorithm)
             found += self._with(MEETING_IN_RING, algorithm) if meets(case.problem) else ()
-        if brief and is_between(case.problem, Collective.ALLREDUCE):
-            found += self._with(STRAIGHT, algorithm)
+        if is_between(case.problem, Collective.ALLREDUCE):
+            found += self._with(STRAIGHT, algorithm) if hops.brief else ()
+            found += self._with(TWO_SHOT, algorithm) if xml and boxes > 2 and hops.more else ()
         return found
 
     def every_variant(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
         """Return the variants of an algorithm, whether hops take most of the time or not."""
-        both = (self.variants(algorithm, case, brief=brief) for brief in (True, False))
+        both = (self.variants(algorithm, case, Hops(brief, more=True)) for brief in (True, False))
         return tuple(dict.fromkeys(plan for plans in both for plan in plans))
 
     def _copies(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
@@ -174,13 +178,14 @@ class Wish:
         case: Case,
         found: Iterable[Measured],
         objective: Objective,
+        hops: Hops,
         *protocols: str,
-        brief: bool,
     ) -> list[tuple[Plan, ...]]:
         """Return the variants of all algorithms with a plan that was not too slow to simulate.
 
-        Each has the protocol of the best plan of its algorithm, and once more those given here:
-        what the pipeline as it stands does with protocols says little of its variants.
+        Each has the protocol of the best plan of its algorithm, and once more those given here, and
+        those that are nearly as fast (`CLOSE`): what the pipeline as it stands does with protocols
+        says little of its variants.
         """
         plans: dict[str, list[Measured]] = {}
         for measured in found:
@@ -190,8 +195,8 @@ class Wish:
             (replace(variant, protocol=one),)
             for name, own in plans.items()
             if (best := objective.best(own)) is not None
-            for one in dict.fromkeys((best.plan.protocol, *protocols))
-            for variant in self.variants(name, case, brief=brief)
+            for one in dict.fromkeys((best.plan.protocol, *protocols, *_close(own, objective)))
+            for variant in self.variants(name, case, hops)
         ]
 
     def check(self) -> None:
@@ -285,3 +290,11 @@ def algorithm_names(
 def is_baseline(algorithm: str) -> bool:
     """Whether an algorithm is a baseline, as libraries have."""
     return algorithm in BASELINES
+
+
+def _close(found: Iterable[Measured], objective: Objective) -> list[str]:
+    """Return the protocols of results that are nearly as fast as the best, at the main size."""
+    known = ((m.seconds[objective.main], m.plan.protocol) for m in found)
+    times = [(seconds, protocol) for seconds, protocol in known if seconds is not None]
+    least = min(times, default=(0.0, ""))[0]
+    return [protocol for seconds, protocol in times if seconds <= CLOSE * least]

@@ -14,14 +14,17 @@ from colsynth.synthesis.baselines.rails import meets, rails_of, require_whole
 from colsynth.synthesis.baselines.rails_allreduce import AllreduceWriter
 from colsynth.synthesis.baselines.rails_gather import GatherWriter
 from colsynth.synthesis.baselines.rails_halves import HalvesWriter
-from colsynth.synthesis.baselines.rails_numbers import Division, Shards
+from colsynth.synthesis.baselines.rails_numbers import Division, Exchange, Shards
 from colsynth.synthesis.baselines.rails_scatter import ScatterWriter
 from colsynth.synthesis.baselines.rails_straight import StraightWriter
+from colsynth.synthesis.baselines.rails_two_shot import TwoShotWriter
+from colsynth.synthesis.baselines.rails_two_shot_numbers import two_shot
 from colsynth.synthesis.baselines.rails_writer import RailsWriter
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
-from colsynth.synthesis.baselines.unequal import Cells
 
 SERVED = (Collective.ALLREDUCE, Collective.REDUCE_SCATTER, Collective.ALLGATHER)
+
+_NAMES = tuple(one.value for one in Exchange)
 
 _INSTANCES, _SEGMENTS = "build-rails.instances", "build-rails.segments"
 
@@ -96,11 +99,13 @@ class BuildRails:
         allgather: four hops in all instead of three, but some data changes boxes while other is
         added up or spread.
     exchange : str
-        How GPUs of a rail exchange shards of GPUs. ``"direct"``: all to all, in one hop.
+        How GPUs of a rail exchange shards. ``"direct"``: all to all, in one hop.
         ``"ring"``: from box to box, and each adds its own sum, or keeps what it passes on. That is
         as many hops as there are other boxes, but one connection for each GPU, which leaves
-        threadblocks to those within the box. Each GPU has a shard of its own then. It is not for
-        strategy ``"paired"``.
+        threadblocks to those within the box. Each GPU has a shard of its own then. ``"two-shot"``:
+        of an allreduce, a rail scatters its sums and gathers those of all boxes: two hops for less
+        data, in fewer channels than within boxes. The latter two are not for strategy
+        ``"paired"``.
     """
 
     instances: int = 0
@@ -110,7 +115,7 @@ class BuildRails:
     strategy: str = "paired"
     shots: int = 2
     shards: Literal["rail", "gpu"] = "rail"
-    exchange: Literal["direct", "ring"] = "direct"
+    exchange: Literal["direct", "ring", "two-shot"] = "direct"
 
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
@@ -129,15 +134,22 @@ class BuildRails:
         if self.shards not in ("rail", "gpu"):
             phrase = f"shards: {self.shards!r}, but a shard is of a rail or of a gpu"
             raise _wrong(phrase, "valid: rail, gpu")
-        if self.exchange not in ("direct", "ring"):
-            phrase = f"exchange: {self.exchange!r}, but boxes exchange in direct ways or in a ring"
-            raise _wrong(phrase, "valid: direct, ring")
-        if self._ring and self.shots == 1:
-            phrase = "exchange: 'ring', but whole messages do not go round one"
+        if self.exchange not in _NAMES:
+            phrase = f"exchange: {self.exchange!r}, but boxes exchange sums in one of three ways"
+            raise _wrong(phrase, f"valid: {', '.join(_NAMES)}")
+        if self.exchange == "direct":
+            return
+        if self.shots == 1:
+            phrase = f"exchange: {self.exchange!r}, but whole messages are exchanged directly"
             raise _wrong(phrase, "leave shots at 2")
-        if self._ring and self.strategy == "paired":
-            phrase = "exchange: 'ring', but with paired threadblocks a box would wait for the next"
+        if self.strategy == "paired":
+            phrase = (
+                f"exchange: {self.exchange!r}, but paired threadblocks would wait for other boxes"
+            )
             raise _wrong(phrase, "add strategy=shared to both passes")
+        if self.exchange == "two-shot" and self.shards == "gpu":
+            phrase = "exchange: 'two-shot', but it is the shards of rails that boxes share"
+            raise _wrong(phrase, "leave shards at rail")
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the transfers and sums, with their slots.
@@ -148,37 +160,39 @@ class BuildRails:
             CS311: it neither sums up for all nor gathers. CS312: GPUs of a box are not joined, or
             boxes have no rail; an allreduce of more boxes than the runtime adds up in one go, but
             with a shard for each GPU; such shards, an allgather, a ring or one shot, without a rail
-            for every GPU; one shot in one box.
+            for every GPU; one shot in one box; two shots between boxes but for an allreduce.
         """
         require_collective("rails", value, SERVED)
         topology, shards = value.topology, self._shards(value)
         rails = rails_of("rails", topology, target.profile)
-        division = Division(value, rails, target, shards, self.segments, self.strategy, self._ring)
+        exchange = Exchange(self.exchange)
+        division = Division(value, rails, target, shards, self.segments, self.strategy, exchange)
         _require_fit(division)
-        cells = division.cells(self.instances, self.pieces)
-        writer = self._writer(cells, division)
+        writer = self._writer(division)
         writer.write()
         return ChunkProgram(
             value,
-            cells.chunks,
+            writer.cells.chunks,
             tuple(writer.transfers),
-            scratch=(writer.rooms * cells.room,) * topology.size,
+            scratch=(writer.rooms * writer.cells.room,) * topology.size,
             ordering=Ordering.FIXED,
         )
 
-    @property
-    def _ring(self) -> bool:
-        return self.exchange == "ring"
-
     def _shards(self, problem: Problem) -> Shards:
-        if problem.collective is not Collective.ALLREDUCE or self._ring:
+        if problem.collective is not Collective.ALLREDUCE or self.exchange == "ring":
             return Shards.GPU
         return Shards.NONE if self.shots == 1 else Shards(self.shards)
 
-    def _writer(self, cells: Cells, division: Division) -> RailsWriter:
+    def _writer(self, division: Division) -> RailsWriter:
         """Return what writes the transfers down."""
         rails, target = division.rails, division.target
-        profile, calls = target.profile, self.calls or division.calls(cells)
+        profile = target.profile
+        if division.exchange is Exchange.TWO_SHOT:
+            numbers = two_shot(division, self.instances)
+            cells, calls = numbers.cells(division, self.pieces), self.calls or 1
+            return TwoShotWriter(rails, cells, numbers.near, profile, calls, far=numbers.far)
+        cells = division.cells(self.instances, self.pieces)
+        calls = self.calls or division.calls(cells)
         where = rails, cells, -(-len(cells.counts) // self.segments), profile, calls
         collective = division.problem.collective
         if collective is Collective.ALLGATHER:
@@ -205,13 +219,17 @@ def _require_fit(division: Division) -> None:
 
     One shot at each level needs several boxes. It needs every GPU on a rail, as shards of GPUs do.
     An allgather has such shards. A reduce-scatter needs it only in a ring. Without shards of GPUs,
-    sums of boxes are added up in one go: several chains would add to what a GPU still sends. A plan
-    has chains of any length.
+    all to all, sums of boxes are added up in one go: several chains would add to what a GPU still
+    sends. A plan has chains of any length. Only an allreduce has two shots.
     """
     problem, rails, shards = division.problem, division.rails, division.shards
     topology, profile = problem.topology, division.target.profile
     longest = profile.longest_chain
-    if problem.collective is Collective.REDUCE_SCATTER and not division.ring:
+    twice = division.exchange is Exchange.TWO_SHOT
+    if twice and problem.collective is not Collective.ALLREDUCE:
+        advice = "leave exchange at direct"
+        raise unfit("rails", topology, "only an allreduce has two shots", advice=advice)
+    if twice or (problem.collective is Collective.REDUCE_SCATTER and not division.ring):
         return
     if shards is Shards.NONE and len(rails.boxes) == 1:
         advice = "use '-a allpairs'"

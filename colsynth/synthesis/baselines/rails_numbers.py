@@ -33,6 +33,14 @@ that are 10 % faster from threadblock to threadblock.
 """
 
 
+class Exchange(Enum):
+    """How sums of boxes are exchanged: all to all, from box to box, or scattered and gathered."""
+
+    DIRECT = "direct"
+    RING = "ring"
+    TWO_SHOT = "two-shot"
+
+
 class Shards(Enum):
     """What the message is divided into: nothing, shards of rails, or shards of GPUs."""
 
@@ -54,8 +62,8 @@ class Division:
     segments : int
     strategy : str
         The options of `build-rails`.
-    ring : bool
-        Whether GPUs of a rail pass shards on from box to box.
+    exchange : Exchange
+        How GPUs of a rail exchange shards.
     """
 
     problem: Problem
@@ -64,7 +72,12 @@ class Division:
     shards: Shards
     segments: int
     strategy: str
-    ring: bool = False
+    exchange: Exchange = Exchange.DIRECT
+
+    @property
+    def ring(self) -> bool:
+        """Whether shards go from box to box."""
+        return self.exchange is Exchange.RING
 
     @property
     def _number(self) -> int:

@@ -119,7 +119,8 @@ class RailsWriter(ABC):
         found: list[int] = []
         (first, _), *others = parts.items()
         added = list(additions(others, (into, ()), self.profile.longest_chain))
-        for own in self._slices(len(chunks), self.calls if whole else len(chunks)):
+        cuts = min(self.calls, len(chunks)) if whole else len(chunks)
+        for own in self._slices(len(chunks), cuts):
             where = rank, chunks.start, origin, own
             last = parts[first][own]
             if first != into:
@@ -152,8 +153,7 @@ class RailsWriter(ABC):
 
     @staticmethod
     def _slices(count: int, parts: int) -> Iterator[slice]:
-        """Yield pieces in so many parts, or one by one; they differ by one piece."""
-        parts = min(parts, count)
+        """Yield pieces in so many parts, which differ by one piece; some may have none."""
         for part in range(parts):
             yield slice(part * count // parts, (part + 1) * count // parts)
 
@@ -170,7 +170,7 @@ class RailsWriter(ABC):
     ) -> Ends:
         """Append transfers of all pieces, which may add to an operand; return their numbers."""
         found: list[int] = []
-        for own in self._slices(len(chunks), self.calls):
+        for own in self._slices(len(chunks), min(self.calls, len(chunks))):
             where = source, target, chunks[own.start], own.stop - own.start
             slots = read.behind(own.start), write.behind(own.start)
             added = operand and operand.behind(own.start)

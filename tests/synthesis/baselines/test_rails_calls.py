@@ -13,6 +13,7 @@ from colsynth.errors import InputError
 from colsynth.runtimes import profile
 from colsynth.runtimes.target import Target
 from colsynth.search.case import Case
+from colsynth.search.hops import Hops
 from colsynth.search.wish import Wish
 from colsynth.synthesis.baselines.build_rails import BuildRails
 from colsynth.synthesis.baselines.rails_numbers import best_calls
@@ -256,7 +257,7 @@ def test_shards_of_gpus_ask_for_rails_of_all():
 
 def variants(problem):
     case = Case(problem, "rccl", (1 << 24,))
-    return Wish().variants("rails", case, brief=False)
+    return Wish().variants("rails", case, Hops(brief=False, more=True))
 
 
 @pytest.mark.parametrize("shards", ["both", 3])

@@ -1,0 +1,149 @@
+"""Rails that scatter the sums of their boxes and gather those of all."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from colsynth import api
+from colsynth.errors import ColsynthError, InputError
+from colsynth.runtimes import profile
+from colsynth.runtimes.target import Target
+from colsynth.search.case import Case
+from colsynth.search.hops import Hops
+from colsynth.search.wish import Wish
+from colsynth.synthesis.baselines.build_rails import BuildRails
+
+
+def problem_of(boxes, gpus=8, collective="allreduce"):
+    machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
+    return api.make_problem(machine, collective)
+
+
+def compiled(problem, runtime, options="", strategy="spread", **given):
+    passes = f"build-rails{{strategy={strategy},exchange=two-shot{options}}}"
+    passes += f",assign-threadblocks{{strategy={strategy}}},spell-dependencies"
+    return api.compile(problem, runtime, several=False, passes=passes, level=0, **given)
+
+
+@pytest.mark.parametrize("runtime", ["msccl", "rccl"])
+@pytest.mark.parametrize("strategy", ["shared", "spread"])
+@pytest.mark.parametrize(("boxes", "segments"), [(1, 1), (2, 3), (3, 2), (5, 4)])
+def test_boxes_exchange_each_byte_twice_but_for_their_own_share(boxes, segments, strategy, runtime):
+    """Once to who adds it up, and once back; a share of the message stays in each box."""
+    problem = problem_of(boxes, gpus=3)
+    form = BuildRails(exchange="two-shot", strategy=strategy, segments=segments)
+    program = form.run(problem, Target(profile(runtime)))
+    box = problem.topology.gpu_boxes
+    entered: Counter[int] = Counter()
+    for one in program.transfers:
+        if box[one.source] != box[one.target]:
+            assert one.target % 3 == one.source % 3
+            entered[box[one.target]] += one.count
+    assert sum(entered.values()) == 2 * program.chunks * (boxes - 1)
+    even = 2 * program.chunks * (boxes - 1) / boxes
+    assert all(abs(entered[number] - even) <= 6 * segments * boxes for number in range(boxes))
+    assert compiled(problem, runtime, f",segments={segments}", strategy).verified
+
+
+@pytest.mark.parametrize(("runtime", "boxes", "gpus"), [("rccl", 8, 8), ("msccl", 4, 8)])
+def test_there_are_more_channels_within_boxes_than_between_them(runtime, boxes, gpus):
+    """All to all, there are as many."""
+    done = compiled(problem_of(boxes, gpus), runtime, ",segments=2", size=16 << 20)
+    for gpu in done.artefacts[0].program.gpus:
+        peers = [b.send for b in gpu.threadblocks if b.send is not None]
+        near = [peer for peer in peers if peer // gpus == gpu.rank // gpus]
+        channels = len(near) // (gpus - 1), (len(peers) - len(near)) // (boxes - 1)
+        assert channels[0] > channels[1] > 0
+
+
+def test_a_step_within_a_box_holds_shares_of_several_boxes():
+    """With a shard for each GPU, there is a step for each box; with many, that costs more."""
+    gains = []
+    for boxes in (4, 8):
+        problem, asked = problem_of(boxes), {"size": 1 << 20, "protocol": "LL128"}
+        passes = "build-rails{strategy=shared,shards=gpu},assign-threadblocks{strategy=shared}"
+        passes += ",spell-dependencies"
+        each = api.compile(problem, "rccl", several=False, passes=passes, level=0, **asked)
+        done = compiled(problem, "rccl", ",segments=2", **asked)
+        gains.append(each.predicted[-1].seconds / done.predicted[-1].seconds)
+    assert gains[1] > gains[0]
+    assert gains[1] > 1.1
+
+
+def test_the_search_finds_it():
+    done = api.compile(problem_of(6), "rccl", size=4 << 20, several=False)
+    assert "exchange=two-shot" in done.pipeline
+
+
+@pytest.mark.parametrize("mode", ["in-place", "out-of-place"])
+@pytest.mark.parametrize(("runtime", "protocol"), [("rccl", "LL"), ("mscclpp", None)])
+@pytest.mark.parametrize("options", ["", ",pieces=5,calls=2", ",instances=3,segments=2"])
+def test_files_of_other_runtimes_and_options_are_right(options, runtime, protocol, mode):
+    problem = problem_of(3, gpus=2)
+    assert compiled(problem, runtime, options, "shared", protocol=protocol, mode=mode).verified
+
+
+def test_rounds_are_right():
+    passes = "build-rails{strategy=shared,exchange=two-shot},lower-rounds"
+    try:
+        done = api.compile(problem_of(3, 2), "torch", passes=passes, several=False)
+    except ColsynthError as refused:
+        pytest.fail(str(refused.diagnostic))
+    assert done.verified
+
+
+def test_gpus_on_no_rail_get_the_sums_too():
+    """Boxes differ in size, and shards by a piece."""
+    machine = api.damage(api.load_topology("mi300x", nodes=3), gpus=["gpu1.0"]).topology
+    done = compiled(api.make_problem(machine, "allreduce"), "rccl", size=16 << 20)
+    assert done.verified
+
+
+def test_shares_that_boxes_do_not_divide_differ_by_a_piece():
+    done = compiled(problem_of(7, gpus=4), "rccl", ",pieces=8", size=8 << 20)
+    assert done.verified
+
+
+@pytest.mark.parametrize(
+    ("runtime", "boxes", "collective", "found"),
+    [
+        ("rccl", 2, "allreduce", 0),
+        ("rccl", 3, "allreduce", 2),
+        ("msccl", 3, "allreduce", 2),
+        ("rccl", 3, "reduce-scatter", 0),
+        ("mscclpp", 3, "allreduce", 0),
+    ],
+)
+def test_it_is_tried_where_it_may_win(runtime, boxes, collective, found):
+    case = Case(problem_of(boxes, collective=collective), runtime, (1 << 20,))
+
+    def tried(plans):
+        return [plan for plan in plans if "exchange=two-shot" in str(plan.pipeline)]
+
+    assert len(tried(Wish().variants("rails", case, Hops(brief=False, more=True)))) == found
+    assert not tried(Wish().variants("rails", case, Hops(brief=True, more=False)))
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({"strategy": "shared", "shots": 1}, "shots at 2"),
+        ({}, "strategy=shared"),
+        ({"strategy": "shared", "shards": "gpu"}, "shards at rail"),
+    ],
+)
+def test_what_has_no_two_shots_is_refused(options, advice):
+    with pytest.raises(InputError) as caught:
+        BuildRails(exchange="two-shot", **options)
+    assert caught.value.diagnostic.code == "CS210"
+    assert advice in str(caught.value.diagnostic.help)
+
+
+def test_other_collectives_are_refused():
+    form = BuildRails(exchange="two-shot", strategy="shared")
+    with pytest.raises(InputError) as caught:
+        form.run(problem_of(3, collective="allgather"), Target(profile("rccl")))
+    assert caught.value.diagnostic.code == "CS312"
+    assert "exchange at direct" in str(caught.value.diagnostic.help)
