@@ -183,21 +183,25 @@ class Wish:
     ) -> list[tuple[Plan, ...]]:
         """Return the variants of all algorithms with a plan that was not too slow to simulate.
 
-        Each has the protocol of the best plan of its algorithm, and once more those given here, and
-        those that are nearly as fast (`CLOSE`): what the pipeline as it stands does with protocols
-        says little of its variants.
+        Each has the protocol of the best plan of its algorithm, and once more those given here:
+        what the pipeline as it stands does with protocols says little of its variants. Least of
+        those that exchange otherwise between boxes, which are tried with all that are nearly as
+        fast (`CLOSE`).
         """
         plans: dict[str, list[Measured]] = {}
         for measured in found:
             if measured.seconds[objective.main] is not None:
                 plans.setdefault(measured.plan.algorithm, []).append(measured)
-        return [
-            (replace(variant, protocol=one),)
-            for name, own in plans.items()
-            if (best := objective.best(own)) is not None
-            for one in dict.fromkeys((best.plan.protocol, *protocols, *_close(own, objective)))
-            for variant in self.variants(name, case, hops)
-        ]
+        rows: list[tuple[Plan, ...]] = []
+        for name, own in plans.items():
+            if (best := objective.best(own)) is None:
+                continue
+            first = best.plan.protocol, *protocols
+            for one in dict.fromkeys((*first, *_close(own, objective))):
+                every = self.variants(name, case, hops)
+                tried = (plan for plan in every if one in first or _is_indirect(plan))
+                rows += [(replace(plan, protocol=one),) for plan in tried]
+        return rows
 
     def check(self) -> None:
         """Raise if no algorithm has all options (CS217), or if a value is wrong (CS210)."""
@@ -290,6 +294,12 @@ def algorithm_names(
 def is_baseline(algorithm: str) -> bool:
     """Whether an algorithm is a baseline, as libraries have."""
     return algorithm in BASELINES
+
+
+def _is_indirect(plan: Plan) -> bool:
+    """Return whether boxes exchange in more than one hop."""
+    exchange: str = plan.option("exchange", "direct")
+    return exchange != "direct"
 
 
 def _close(found: Iterable[Measured], objective: Objective) -> list[str]:
