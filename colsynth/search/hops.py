@@ -16,18 +16,21 @@ class Hops:
 
     Parameters
     ----------
-    brief : bool
+    dominate : bool
         Whether they may take most of the time.
-    more : bool
+    one_more : bool
         Whether a file with one more between boxes may be faster than those found.
     """
 
-    brief: bool
-    more: bool
+    dominate: bool
+    one_more: bool
 
 
 def hops_of(case: Case, floor: RuntimeBound, seconds: float) -> Hops:
     """Return what hops are, by the least time of any file and the best found."""
-    model = model_of(case.target(floor.protocol))
+    model = model_of(case)
     another = (model.network_hop[floor.protocol] + model.step[floor.protocol]) / 1e6
-    return Hops(floor.latency * CLOSE >= floor.seconds, floor.latency + another < seconds)
+    return Hops(
+        dominate=floor.latency * CLOSE >= floor.seconds,
+        one_more=floor.latency + another < seconds,
+    )

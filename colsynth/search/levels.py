@@ -122,7 +122,7 @@ TWO_SHOT: dict[str, tuple[dict[str, Any], ...]] = {
         {"strategy": "spread", "exchange": "two-shot", "segments": number} for number in (2, 4)
     )
 }
-"""Further ones of an allreduce between three boxes or more, by XML, where hops do not take most.
+"""Further ones of an allreduce between three boxes or more, by XML, if a hop more may be worth it.
 
 Boxes exchange less data than all to all, in fewer channels than within boxes. By rccl, 4 MiB on
 eight MI300X take 112 us so, and 151 without; by msccl, 1 MiB on eight DGX H100 47.5 and 55.0.

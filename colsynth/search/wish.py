@@ -123,7 +123,8 @@ class Wish:
         algorithm : str
         case : Case
         hops : Hops
-            If they are brief, for `STRAIGHT` and against `RING`; more are for `TWO_SHOT`.
+            Where they dominate, `STRAIGHT` is tried and `RING` is not; where one more may be worth
+            it, `TWO_SHOT` is.
         """
         profile, gathers = case.profile, case.problem.collective is Collective.ALLGATHER
         xml = profile.xml and algorithm in DIVIDED
@@ -139,17 +140,20 @@ class Wish:
             found += self._with(HALVED, algorithm)
         if meets(case.problem):
             found += self._with(MEETING, algorithm)
-        if xml and boxes > 2 and not hops.brief and (gathers or not profile.fuses):
+        if xml and boxes > 2 and not hops.dominate and (gathers or not profile.fuses):
             found += self._with(RING, algorithm)
             found += self._with(MEETING_IN_RING, algorithm) if meets(case.problem) else ()
         if is_between(case.problem, Collective.ALLREDUCE):
-            found += self._with(STRAIGHT, algorithm) if hops.brief else ()
-            found += self._with(TWO_SHOT, algorithm) if xml and boxes > 2 and hops.more else ()
+            found += self._with(STRAIGHT, algorithm) if hops.dominate else ()
+            found += self._with(TWO_SHOT, algorithm) if xml and boxes > 2 and hops.one_more else ()
         return found
 
     def every_variant(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
         """Return the variants of an algorithm, whether hops take most of the time or not."""
-        both = (self.variants(algorithm, case, Hops(brief, more=True)) for brief in (True, False))
+        both = (
+            self.variants(algorithm, case, Hops(dominate, one_more=True))
+            for dominate in (True, False)
+        )
         return tuple(dict.fromkeys(plan for plans in both for plan in plans))
 
     def _copies(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
@@ -184,9 +188,9 @@ class Wish:
         """Return the variants of all algorithms with a plan that was not too slow to simulate.
 
         Each has the protocol of the best plan of its algorithm, and once more those given here:
-        what the pipeline as it stands does with protocols says little of its variants. Least of
-        those that exchange otherwise between boxes, which are tried with all that are nearly as
-        fast (`CLOSE`).
+        what the pipeline as it stands does with protocols says little of its variants. It says
+        least of those in which data takes several hops between boxes (`RING`, `TWO_SHOT`): these
+        are tried with all protocols that are nearly as fast (`CLOSE`).
         """
         plans: dict[str, list[Measured]] = {}
         for measured in found:
@@ -297,7 +301,7 @@ def is_baseline(algorithm: str) -> bool:
 
 
 def _is_indirect(plan: Plan) -> bool:
-    """Return whether boxes exchange in more than one hop."""
+    """Return whether data takes several hops between boxes."""
     exchange: str = plan.option("exchange", "direct")
     return exchange != "direct"
 

@@ -356,7 +356,7 @@ def test_small_sums_are_sent_straight_by_as_many_copies_as_fit(runtime):
 def test_copies_are_as_many_as_threadblocks_suffice_for(runtime, gpus, copies):
     """Half as many too, for sums need some; and one is the plan as it stands."""
     case = case_of(f"clique:{gpus}", None, "allreduce", runtime)
-    plans = Wish().variants("allpairs", case, Hops(brief=True, more=False))
+    plans = Wish().variants("allpairs", case, Hops(dominate=True, one_more=False))
     assert [plan.values()["build-all-pairs.instances"] for plan in plans] == copies
 
 

@@ -160,7 +160,7 @@ class BuildRails:
             CS311: it neither sums up for all nor gathers. CS312: GPUs of a box are not joined, or
             boxes have no rail; an allreduce of more boxes than the runtime adds up in one go, but
             with a shard for each GPU; such shards, an allgather, a ring or one shot, without a rail
-            for every GPU; one shot in one box; two shots between boxes but for an allreduce.
+            for every GPU; one shot in one box; exchange=two-shot for other collectives.
         """
         require_collective("rails", value, SERVED)
         topology, shards = value.topology, self._shards(value)

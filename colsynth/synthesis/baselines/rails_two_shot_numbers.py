@@ -32,9 +32,14 @@ class TwoShot:
     pieces: int
 
     def cells(self, division: Division, pieces: int) -> Cells:
-        """Return the pieces of each shard: as many as asked for (0: as suit the runtime)."""
+        """Return the pieces of each shard: as many as asked for (0: as suit the runtime).
+
+        In rounds, each box has a piece. Files have as many as divide messages.
+        """
+        if pieces or division.target.profile.rounds:
+            return division.cells(1, pieces or self.pieces)
         parts = division.target.parts(division.problem, division.rails.count)
-        return division.cells(1, pieces or dividing(parts // division.segments, self.pieces))
+        return division.cells(1, dividing(parts // division.segments, self.pieces))
 
 
 def two_shot(division: Division, near: int) -> TwoShot:
@@ -59,12 +64,14 @@ def _with(division: Division, near: int, far: int) -> TwoShot | None:
     """Return the numbers for some channels; None where threadblocks do not suffice."""
     rails, profile = division.rails, division.target.profile
     boxes, blocks = len(rails.boxes), profile.usable_threadblocks
+    channels = near, far
     left = blocks - 2 * (near * (rails.places - 1) + far * (boxes - 1))
     adding = blocks if division.strategy == "shared" else left
-    pieces = next((k for k in _halves(adding) if _fits(division, near, k, adding)), 0)
+    pieces = next((k for k in _halves(adding) if _fits(division, channels, k, adding)), 0)
     if left < 0 or not pieces:
         return None
-    moved = 2 / near + 2 / (boxes * far)
+    largest = -(-pieces // boxes) / pieces  # share of a box
+    moved = 2 / near + 2 * largest / far
     model, protocol = model_of(division.target), division.target.protocol
     passes = model.rate[protocol] / model.local_rate[protocol]
     added = passes * (1 + (rails.places - 2) * model.operand) / pieces
@@ -79,21 +86,22 @@ def _halves(most: int) -> Iterator[int]:
         number //= 2
 
 
-def _fits(division: Division, near: int, pieces: int, adding: int) -> bool:
+def _fits(division: Division, channels: tuple[int, int], pieces: int, adding: int) -> bool:
     """Return whether threadblocks have steps for sums of so many pieces, and the file lines.
 
     A sum takes a wait and an addition for each arrival. Those of shares follow those of boxes. Who
-    sends within a box waits for each share in its message.
+    sends on waits for each piece that was added up, and for each message that brought some.
     """
     rails, profile, segments = division.rails, division.target.profile, division.segments
-    boxes, places = len(rails.boxes), rails.places
-    shares = -(-pieces // boxes)
-    if division.strategy != "shared" and pieces + shares > adding:
+    boxes, places, (near, far) = len(rails.boxes), rails.places, channels
+    share = -(-pieces // boxes)
+    if division.strategy != "shared" and pieces + share > adding:
         return False
-    sums = (pieces * segments, 2 * places - 1), (shares * segments, 2 * boxes - 1)
+    sums = (pieces * segments, 2 * places - 1), (share * segments, 2 * boxes - 1)
     added = sum(-(-number // adding) * chain for number, chain in sums)
-    moves = segments * (2 + -(-boxes // near))
-    steps = added + (moves if division.strategy == "shared" else 0)
+    spread = min(share, -(-pieces // near)) + far * (1 + -(-boxes // near))
+    moves = segments * (2 + max(spread, 2 * -(-share // far)))
+    steps = added + moves if division.strategy == "shared" else max(added, moves)
     blocks = profile.usable_threadblocks
     lines = sum(number * chain for number, chain in sums) + blocks * (2 + moves)
     return steps <= profile.max_steps and lines <= profile.max_xml_nodes

@@ -257,7 +257,7 @@ def test_shards_of_gpus_ask_for_rails_of_all():
 
 def variants(problem):
     case = Case(problem, "rccl", (1 << 24,))
-    return Wish().variants("rails", case, Hops(brief=False, more=True))
+    return Wish().variants("rails", case, Hops(dominate=False, one_more=True))
 
 
 @pytest.mark.parametrize("shards", ["both", 3])

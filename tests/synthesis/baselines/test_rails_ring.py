@@ -124,8 +124,8 @@ def test_it_is_tried_where_it_may_win(runtime, boxes, collective, rings):
     def tried(plans):
         return [plan for plan in plans if "exchange=ring" in str(plan.pipeline)]
 
-    assert len(tried(Wish().variants("rails", case, Hops(brief=False, more=True)))) == rings
-    assert not tried(Wish().variants("rails", case, Hops(brief=True, more=False)))
+    assert len(tried(Wish().variants("rails", case, Hops(dominate=False, one_more=True)))) == rings
+    assert not tried(Wish().variants("rails", case, Hops(dominate=True, one_more=False)))
     assert len(tried(Wish().every_variant("rails", case))) == rings
 
 
