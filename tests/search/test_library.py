@@ -48,10 +48,13 @@ def test_what_loads_alone_make_too_slow_is_not_simulated(monkeypatch):
     assert asked.fastest(1 << 30, below=1e-6) is None
 
 
-@pytest.mark.parametrize(("runtime", "nodes"), [("msccl", 2), ("rccl", 2), ("rccl", 3)])
-def test_a_search_makes_the_programs_of_the_library(runtime, nodes):
+@pytest.mark.parametrize(
+    ("runtime", "nodes", "gpus"), [("msccl", 2, 8), ("rccl", 2, 6), ("rccl", 3, 4)]
+)
+def test_a_search_makes_the_programs_of_the_library(runtime, nodes, gpus):
     """Its own are made for the sizes of the file, which the library has no limits of."""
-    problem = api.make_problem(api.load_topology("dgx-a100", nodes=nodes), "allreduce")
+    machine = api.load_topology("gb200-nvl72", nodes=nodes, settings={"gpus": str(gpus)})
+    problem = api.make_problem(machine, "allreduce")
     case = Case(problem, runtime, (1 << 26, 1 << 30), min_bytes=1 << 20)
     asked = Library(case)
     assert asked.is_made_for(case, "Simple")
