@@ -135,7 +135,7 @@ class BuildRails:
             phrase = f"shards: {self.shards!r}, but a shard is of a rail or of a gpu"
             raise _wrong(phrase, "valid: rail, gpu")
         if self.exchange not in _NAMES:
-            phrase = f"exchange: {self.exchange!r}, but boxes exchange sums in one of three ways"
+            phrase = f"exchange: {self.exchange!r}, but boxes exchange shards in one of three ways"
             raise _wrong(phrase, f"valid: {', '.join(_NAMES)}")
         if self.exchange == "direct":
             return
