@@ -200,9 +200,8 @@ class Wish:
         for name, own in plans.items():
             if (best := objective.best(own)) is None:
                 continue
-            first = best.plan.protocol, *protocols
+            first, every = (best.plan.protocol, *protocols), self.variants(name, case, hops)
             for one in dict.fromkeys((*first, *_close(own, objective))):
-                every = self.variants(name, case, hops)
                 tried = (plan for plan in every if one in first or _is_indirect(plan))
                 rows += [(replace(plan, protocol=one),) for plan in tried]
         return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -9,14 +10,11 @@ from itertools import product
 from colsynth.model import Direction, Origin, Slot
 from colsynth.synthesis.baselines.rails_writer import Ends, RailsWriter
 
-Arrivals = dict[int, dict[Slot, Ends]]
-"""By rank, what it adds up, and the steps by which the pieces are there."""
+Parts = dict[Slot, Ends]
+"""What a GPU adds up, and the steps by which the pieces are there."""
 
 Held = dict[int, Ends]
 """By rank, the steps by which it has the pieces of its rail's shard, or of its share."""
-
-Rail = tuple[Sequence[int], range, Sequence[slice]]
-"""The ranks of a rail by box, the chunks of its shard, and the share of each box in these."""
 
 
 @dataclass(slots=True)
@@ -63,113 +61,102 @@ class TwoShotWriter(RailsWriter):
         yield
         self._spread(shards, held)
 
-    def _collect(self, part: int, shards: Sequence[range]) -> Arrivals:
-        """Send those of a box what they add up; where sends add, the first to the GPU's own."""
-        landing = self._rooms_of_places(part)
-        arrived: Arrivals = {rank: {} for box in self.boxes for rank in box}
+    def _collect(self, part: int, shards: Sequence[range]) -> dict[tuple[int, int], Parts]:
+        """Send those of a box what they add up, by rank and channel."""
+        landing, summed = self._rooms_of_places(part), self._summed(part)
+        arrived: dict[tuple[int, int], Parts] = defaultdict(dict)
         for channel in range(self.channels):
             for home, a, b in self._within(self.rails.places, self.rails.count):
                 source, target = self.boxes[home][a], self.boxes[home][b]
-                adds = self.profile.fuses and (b - a) % len(self.boxes[home]) == 1
-                own, into = Slot("i", shards[b].start), self._summed(part) if adds else landing[a]
+                cut = self._cut(shards[b], channel, self.channels)
                 origin = Origin(0, Direction.IN, target, channel)
-                where = source, target, shards[b], origin, own, into
-                sent = self._cut(where, channel, self.channels, (), own if adds else None)
-                arrived[target][into] = arrived[target].get(into, ()) + sent
+                ways = landing[a].behind(cut.start), summed.behind(cut.start)
+                landed = arrived[target, channel]
+                self._arrive(source, target, shards[b][cut], origin, *ways, landed)
         return arrived
 
-    def _add_up(self, part: int, shards: Sequence[range], arrived: Arrivals) -> Held:
+    def _add_up(
+        self, part: int, shards: Sequence[range], arrived: dict[tuple[int, int], Parts]
+    ) -> Held:
         """Add up the shards of boxes."""
-        into, found = self._summed(part), {}
-        for rail, shard, _ in self._along(shards):
-            for rank in rail:
-                parts = self._parts(shard.start, arrived[rank], into)
-                found[rank] = self._sums(rank, shard, 0, parts, into)
+        found: Held = defaultdict(tuple)
+        for rail, shard in zip(self.rails, shards, strict=True):
+            for rank, channel in product(rail, range(self.channels)):
+                cut = self._cut(shard, channel, self.channels)
+                into, chunks = self._summed(part).behind(cut.start), shard[cut]
+                parts = self._parts(chunks.start, arrived[rank, channel], into)
+                origin = Origin(0, Direction.IN, rank, channel)
+                found[rank] += self._sum(rank, chunks, origin, parts, into)
         return found
 
-    def _scatter(self, part: int, shards: Sequence[range], sums: Held) -> Arrivals:
-        """Send sums of boxes to those whose shares they are."""
-        summed, places = self._summed(part), self.rails.places
-        found: Arrivals = {}
-        for rail, _, shares in self._along(shards):
-            for rank, share in zip(rail, shares, strict=True):
-                found[rank] = {summed.behind(share.start): sums[rank][share]}
-        for channel, distance in self._rounds():
-            for rail, shard, shares in self._along(shards):
-                for index, share in enumerate(shares):
-                    source, target = rail[(index + distance) % len(rail)], rail[index]
-                    origin = Origin(1, Direction.IN, target, channel)
-                    lands = self.cells.slot(places + distance, part)
-                    ways = summed.behind(share.start), lands
-                    where = source, target, shard[share], origin, *ways
-                    sent = self._cut(where, channel, self.far, sums[source][share])
-                    found[target][lands] = found[target].get(lands, ()) + sent
+    def _scatter(self, part: int, shards: Sequence[range], sums: Held) -> dict[int, Parts]:
+        """Send sums of boxes to those whose shares they are; return what these add up."""
+        summed = self._summed(part)
+        found = {
+            rank: {summed.behind(share.start): sums[rank][share]}
+            for rank, _, share in self._shares(shards)
+        }
+        for channel, distance, owner, other, chunks, share in self._across(shards):
+            cut = self._cut(chunks, channel, self.far)
+            lands = self.cells.slot(self.rails.places + distance, part)
+            ways = summed.behind(share.start + cut.start), lands.behind(cut.start)
+            origin = Origin(1, Direction.IN, owner, channel)
+            after = sums[other][share][cut]
+            sent = self._send(other, owner, chunks[cut], origin, *ways, after)
+            found[owner][lands] = found[owner].get(lands, ()) + sent
         return found
 
-    def _gather(self, shards: Sequence[range], arrived: Arrivals) -> Held:
+    def _gather(self, shards: Sequence[range], arrived: dict[int, Parts]) -> Held:
         """Add up shares, and send all of a rail the sums; return when GPUs have its shard."""
-        own: Held = {}
-        for rail, shard, shares in self._along(shards):
-            for rank, share in zip(rail, shares, strict=True):
-                into = Slot("o", shard[share].start)
-                own[rank] = self._sums(rank, shard[share], 1, arrived[rank], into)
-        found = {rank: {rank: ends} for rank, ends in own.items()}
-        for channel, distance in self._rounds():
-            for rail, shard, shares in self._along(shards):
-                for index, share in enumerate(shares):
-                    source, target = rail[index], rail[(index + distance) % len(rail)]
-                    origin = Origin(1, Direction.OUT, source, channel)
-                    slot = Slot("o", shard[share].start)
-                    where = source, target, shard[share], origin, slot, slot
-                    sent = self._cut(where, channel, self.far, own[source])
-                    found[target][source] = found[target].get(source, ()) + sent
+        own: Held = defaultdict(tuple)
+        for rank, chunks, _ in self._shares(shards):
+            for channel in range(self.channels):
+                cut = self._cut(chunks, channel, self.channels)
+                parts = {slot.behind(cut.start): ends[cut] for slot, ends in arrived[rank].items()}
+                into = Slot("o", chunks[cut].start)
+                origin = Origin(1, Direction.IN, rank, channel)
+                own[rank] += self._sum(rank, chunks[cut], origin, parts, into)
+        found: dict[tuple[int, int], Ends] = defaultdict(tuple)
+        found |= {(rank, rank): ends for rank, ends in own.items()}
+        for channel, _, owner, other, chunks, _ in self._across(shards):
+            cut = self._cut(chunks, channel, self.far)
+            slot = Slot("o", chunks[cut].start)
+            origin = Origin(1, Direction.OUT, owner, channel)
+            sent = self._send(owner, other, chunks[cut], origin, slot, slot, own[owner][cut])
+            found[other, owner] += sent
         rails = ((rank, rail) for rail in self.rails for rank in rail)
-        return {rank: sum((found[rank][source] for source in rail), ()) for rank, rail in rails}
+        return {rank: sum((found[rank, owner] for owner in rail), ()) for rank, rail in rails}
 
     def _spread(self, shards: Sequence[range], held: Held) -> None:
         """Send all of a box the shards of rails."""
         for channel in range(self.channels):
             for home, a, b in self._within(self.rails.count, self.rails.places):
                 source, target, shard = self.boxes[home][a], self.boxes[home][b], shards[a]
-                origin, slot = Origin(2, Direction.OUT, source, channel), Slot("o", shard.start)
-                where = source, target, shard, origin, slot, slot
-                self._cut(where, channel, self.channels, held[source])
+                cut = self._cut(shard, channel, self.channels)
+                origin, slot = (
+                    Origin(2, Direction.OUT, source, channel),
+                    Slot("o", shard[cut].start),
+                )
+                self._send(source, target, shard[cut], origin, slot, slot, held[source][cut])
 
     def _summed(self, part: int) -> Slot:
         """Return where the sum of the own box is."""
         return self.cells.slot(self.rails.places, part)
 
-    def _along(self, shards: Sequence[range]) -> Iterator[Rail]:
-        """Yield all rails."""
+    def _shares(self, shards: Sequence[range]) -> Iterator[tuple[int, range, slice]]:
+        """Yield all GPUs of rails, the chunks of their shares, and where these are in shards."""
         for rail, shard in zip(self.rails, shards, strict=True):
-            yield rail, shard, tuple(self._slices(len(shard), len(rail)))
+            for rank, share in zip(rail, self._slices(len(shard), len(rail)), strict=True):
+                yield rank, shard[share], share
 
-    def _rounds(self) -> Iterator[tuple[int, int]]:
-        """Yield channels between boxes, and how many boxes on."""
-        return product(range(self.far), range(1, len(self.boxes)))
+    def _across(self, shards: Sequence[range]) -> Iterator[tuple[int, int, int, int, range, slice]]:
+        """Yield channels, how many boxes on, whose share, the GPU there, and as `_shares`."""
+        for channel, distance in product(range(self.far), range(1, len(self.boxes))):
+            for rail, shard in zip(self.rails, shards, strict=True):
+                for index, share in enumerate(self._slices(len(shard), len(rail))):
+                    other = rail[(index + distance) % len(rail)]
+                    yield channel, distance, rail[index], other, shard[share], share
 
-    def _sums(
-        self, rank: int, chunks: range, phase: int, parts: dict[Slot, Ends], into: Slot
-    ) -> Ends:
-        """Add up pieces one by one, in threadblocks of all channels."""
-        found: Ends = ()
-        for channel, own in enumerate(self._slices(len(chunks), self.channels)):
-            origin = Origin(phase, Direction.IN, rank, channel)
-            each = {slot.behind(own.start): ends[own] for slot, ends in parts.items()}
-            found += self._sum(rank, chunks[own], origin, each, into.behind(own.start))
-        return found
-
-    def _cut(
-        self,
-        where: tuple[int, int, range, Origin, Slot, Slot],
-        channel: int,
-        channels: int,
-        after: Ends,
-        operand: Slot | None = None,
-    ) -> Ends:
-        """Send what a channel has of some chunks; return the steps by which they are there."""
-        source, target, chunks, origin, read, write = where
-        own = list(self._slices(len(chunks), channels))[channel]
-        slots = read.behind(own.start), write.behind(own.start)
-        added = operand and operand.behind(own.start)
-        return self._send(source, target, chunks[own], origin, *slots, after[own], added)
+    def _cut(self, chunks: range, channel: int, channels: int) -> slice:
+        """Return which of some chunks a channel has."""
+        return list(self._slices(len(chunks), channels))[channel]

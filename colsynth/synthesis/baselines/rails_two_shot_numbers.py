@@ -63,12 +63,13 @@ def two_shot(division: Division, near: int) -> TwoShot:
 def _with(division: Division, near: int, far: int) -> TwoShot | None:
     """Return the numbers for some channels; None where threadblocks do not suffice."""
     rails, profile = division.rails, division.target.profile
-    boxes, blocks = len(rails.boxes), profile.usable_threadblocks
-    channels = near, far
+    boxes, blocks, channels = len(rails.boxes), profile.usable_threadblocks, (near, far)
     left = blocks - 2 * (near * (rails.places - 1) + far * (boxes - 1))
+    if left < 0:
+        return None
     adding = blocks if division.strategy == "shared" else left
     pieces = next((k for k in _halves(adding) if _fits(division, channels, k, adding)), 0)
-    if left < 0 or not pieces:
+    if not pieces:
         return None
     largest = -(-pieces // boxes) / pieces  # share of a box
     moved = 2 / near + 2 * largest / far
@@ -80,7 +81,7 @@ def _with(division: Division, near: int, far: int) -> TwoShot | None:
 
 def _halves(most: int) -> Iterator[int]:
     """Yield the powers of two up to a number, the largest first."""
-    number = power_of_two(max(0, most))
+    number = power_of_two(most)
     while number:
         yield number
         number //= 2

@@ -1,6 +1,14 @@
-"""What programs of baselines look like."""
+"""Problems for baselines, and what their programs look like."""
 
 from itertools import pairwise
+
+from colsynth import api
+
+
+def problem_of(boxes, gpus=4, collective="allreduce"):
+    """Return a collective in boxes of GPUs on a switch, with rails between them."""
+    machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
+    return api.make_problem(machine, collective)
 
 
 def connections(program):

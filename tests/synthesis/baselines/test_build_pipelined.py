@@ -22,13 +22,9 @@ from colsynth.synthesis.baselines.build_pipelined import BuildPipelined
 from colsynth.synthesis.baselines.pipelined_numbers import numbers
 from colsynth.synthesis.baselines.rails import Rails
 from colsynth.verify import verify_program
+from tests.synthesis.baselines.reading import problem_of
 
 RCCL = profile("rccl")
-
-
-def problem_of(boxes, gpus=4, collective="allreduce"):
-    machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
-    return api.make_problem(machine, collective)
 
 
 def made(problem, pieces=0):

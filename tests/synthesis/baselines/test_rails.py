@@ -12,11 +12,7 @@ from colsynth.errors import InputError, LimitError
 from colsynth.runtimes import profile
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.build_rails import BuildRails
-
-
-def problem_of(boxes, gpus=4, collective="allreduce"):
-    machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
-    return api.make_problem(machine, collective)
+from tests.synthesis.baselines.reading import problem_of
 
 
 @pytest.mark.parametrize("collective", ["allreduce", "reduce-scatter"])

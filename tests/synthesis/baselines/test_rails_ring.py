@@ -14,13 +14,9 @@ from colsynth.search.case import Case
 from colsynth.search.hops import Hops
 from colsynth.search.wish import Wish
 from colsynth.synthesis.baselines.build_rails import BuildRails
+from tests.synthesis.baselines.reading import problem_of
 
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")
-
-
-def problem_of(boxes, collective, gpus=8):
-    machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
-    return api.make_problem(machine, collective)
 
 
 def compiled(problem, runtime, options, **given):
@@ -34,7 +30,7 @@ def compiled(problem, runtime, options, **given):
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_shard_goes_once_round_the_boxes(collective, segments, boxes, runtime):
     """Only to the box before, in each half of an allreduce."""
-    problem = problem_of(boxes, collective, gpus=3)
+    problem = problem_of(boxes, 3, collective)
     form = BuildRails(exchange="ring", strategy="shared", segments=segments)
     program = form.run(problem, Target(profile(runtime)))
     box = problem.topology.gpu_boxes
@@ -54,7 +50,7 @@ def test_every_shard_goes_once_round_the_boxes(collective, segments, boxes, runt
 @pytest.mark.parametrize(("boxes", "size"), [(3, 1 << 24), (4, 1 << 28), (7, 1 << 24)])
 def test_a_gpu_sends_to_one_other_box_and_there_are_steps_for_all(boxes, size, collective):
     """However many boxes there are, RCCL's 64 threadblocks suffice for four channels."""
-    done = compiled(problem_of(boxes, collective), "rccl", ",exchange=ring", size=size)
+    done = compiled(problem_of(boxes, 8, collective), "rccl", ",exchange=ring", size=size)
     assert done.verified
     for gpu in done.artefacts[0].program.gpus:
         far = {b.send for b in gpu.threadblocks if b.send is not None}
@@ -68,7 +64,7 @@ def test_it_is_faster_than_all_to_all_for_large_messages(collective):
     """The more boxes, the more: threadblocks would serve others that have little to move."""
     gains = []
     for boxes in (3, 6):
-        problem, size = problem_of(boxes, collective), 256 << 20
+        problem, size = problem_of(boxes, 8, collective), 256 << 20
         times = [
             compiled(problem, "rccl", options, size=size).predicted[-1].seconds
             for options in (",shards=gpu", ",exchange=ring")
@@ -80,7 +76,7 @@ def test_it_is_faster_than_all_to_all_for_large_messages(collective):
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter"])
 def test_the_search_finds_it(collective):
-    done = api.compile(problem_of(3, collective), "rccl", size=64 << 20, several=False)
+    done = api.compile(problem_of(3, 8, collective), "rccl", size=64 << 20, several=False)
     assert "exchange=ring" in done.pipeline
 
 
@@ -92,13 +88,13 @@ def test_files_of_other_runtimes_and_strategies_are_right(
 ):
     passes = f"build-rails{{strategy={strategy},exchange=ring,instances=1,pieces=1}}"
     passes += f",assign-threadblocks{{strategy={strategy}}},spell-dependencies"
-    problem = problem_of(boxes, collective, gpus)
+    problem = problem_of(boxes, gpus, collective)
     assert compiled(problem, runtime, "", passes=passes, mode=mode).verified
 
 
 def test_without_a_size_it_is_for_large_messages():
     """A file for several sizes has one call for a part otherwise."""
-    problem, target = problem_of(4, "allgather"), Target(profile("rccl"))
+    problem, target = problem_of(4, 8, "allgather"), Target(profile("rccl"))
     counts = {}
     for exchange in ("direct", "ring"):
         program = BuildRails(exchange=exchange, strategy="shared").run(problem, target)
@@ -119,7 +115,7 @@ def test_without_a_size_it_is_for_large_messages():
     ],
 )
 def test_it_is_tried_where_it_may_win(runtime, boxes, collective, rings):
-    case = Case(problem_of(boxes, collective), runtime, (1 << 30,))
+    case = Case(problem_of(boxes, 8, collective), runtime, (1 << 30,))
 
     def tried(plans):
         return [plan for plan in plans if "exchange=ring" in str(plan.pipeline)]

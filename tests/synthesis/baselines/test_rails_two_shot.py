@@ -14,11 +14,7 @@ from colsynth.search.case import Case
 from colsynth.search.hops import Hops
 from colsynth.search.wish import Wish
 from colsynth.synthesis.baselines.build_rails import BuildRails
-
-
-def problem_of(boxes, gpus=8, collective="allreduce"):
-    machine = api.load_topology("gb200-nvl72", nodes=boxes, settings={"gpus": str(gpus)})
-    return api.make_problem(machine, collective)
+from tests.synthesis.baselines.reading import problem_of
 
 
 def compiled(problem, runtime, options="", strategy="spread", **given):
@@ -71,7 +67,7 @@ def test_a_step_within_a_box_holds_shares_of_several_boxes(boxes):
 
 def test_with_many_boxes_it_is_faster_than_a_shard_for_each_gpu():
     """That takes a step for each box."""
-    problem, asked = problem_of(8), {"size": 1 << 20, "protocol": "LL128"}
+    problem, asked = problem_of(8, gpus=8), {"size": 1 << 20, "protocol": "LL128"}
     passes = "build-rails{strategy=shared,shards=gpu},assign-threadblocks{strategy=shared}"
     passes += ",spell-dependencies"
     each = api.compile(problem, "rccl", several=False, passes=passes, level=0, **asked)
@@ -135,7 +131,7 @@ def test_shares_that_boxes_do_not_divide_differ_by_a_piece():
     ],
 )
 def test_it_is_tried_where_it_may_win(runtime, boxes, collective, found):
-    case = Case(problem_of(boxes, collective=collective), runtime, (1 << 20,))
+    case = Case(problem_of(boxes, 8, collective), runtime, (1 << 20,))
 
     def tried(plans):
         return [plan for plan in plans if "exchange=two-shot" in str(plan.pipeline)]
@@ -164,6 +160,6 @@ def test_what_has_no_two_shots_is_refused(options, advice):
 def test_other_collectives_are_refused():
     form = BuildRails(exchange="two-shot", strategy="shared")
     with pytest.raises(InputError) as caught:
-        form.run(problem_of(3, collective="allgather"), Target(profile("rccl")))
+        form.run(problem_of(3, 8, "allgather"), Target(profile("rccl")))
     assert caught.value.diagnostic.code == "CS312"
     assert "exchange at direct" in str(caught.value.diagnostic.help)
