@@ -12,7 +12,9 @@ time, and what it sent can be received after the connection's latency.
 Only threadblocks have events: one at most for each (`alarms`), by (time, number). A connection
 counts the slices it holds, and knows the slots of the next slice sent and of the next taken.
 Events within `INSTANT` of each other happen at once, in the order of their numbers, before
-any rate is worked out anew. Times are float64 nanoseconds, data is in bytes of payload.
+any rate is worked out anew. A flow that slows down keeps its event, which is moved when it comes
+too early, as most rates change dozens of times. Times are float64 nanoseconds, data is in bytes of
+payload.
 
 Time O(slices * (log B + flows on the links of a route)) where levels settle at once.
 Twin: tests/reference/simulate.py.
@@ -75,6 +77,8 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
     size = np.zeros(blocks)
     events = no_events(blocks)
     event_bits = events.view(np.int64)
+    alarm = events[events.size // 2 :]
+    flow_end = np.zeros(blocks)
     flag = np.full(blocks + 1, -1, np.int64)
     waiter, following = np.full(blocks + 1, -1, np.int32), np.full(blocks, -1, np.int32)
     flag_slice = np.full(blocks + 1, -1, np.int64)
@@ -90,18 +94,17 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
     base, load = np.zeros(links + 1, np.int64), np.zeros(links, np.int32)
     for h in range(route.size):
         base[route[h] + 1] += 1
-    widest = 1
     for link in range(links):
-        widest = max(widest, base[link + 1])
         base[link + 1] += base[link]
     member, place = np.empty(route.size, np.int32), np.empty(route.size, np.int64)
     second = other_links(route_first, route, links)
-    flow, across = np.empty(route.size, np.int32), np.empty(route.size, np.int32)
-    ceiling = np.empty(route.size)
-    level, limits = np.full(links + 1, np.inf), np.empty(widest)
-    queue, queued = np.empty(max(links, 1), np.int32), np.zeros(links, np.bool_)
+    flow, across = np.empty(route.size, np.uint32), np.empty(route.size, np.uint32)
+    ceiling, limits = np.empty(route.size), np.empty(route.size)
+    level = np.full(links + 1, np.inf)
+    queue, queued = np.empty(links + 1, np.uint32), np.zeros(links + 1, np.bool_)
+    queued[links] = True
     visits, touched = np.zeros(links, np.int32), np.zeros(links, np.int32)
-    stale, stale_list = np.zeros(connections, np.bool_), np.empty(connections, np.int32)
+    stale, stale_list = np.zeros(connections, np.bool_), np.empty(connections + 1, np.uint32)
     tracing = times.shape[0] > 0
     turn, start, begin = np.zeros(blocks), np.zeros(blocks), np.zeros(blocks)
     cause, causing = np.zeros(blocks, np.int8), np.full(blocks, -1, np.int64)
@@ -119,9 +122,16 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 through[t] += 1
     while events[1] < np.inf:
         now = events[1]
+        b = first_of(event_bits)
+        if flow_end[b] > now:
+            schedule(events, b, flow_end[b])
+            continue
         dirty, found = 0, 0
         while events[1] <= now + INSTANT:
             b = first_of(event_bits)
+            if flow_end[b] > events[1]:
+                schedule(events, b, flow_end[b])
+                continue
             schedule(events, b, np.inf)
             u = at[b]
             if phase[b] == FLOWING or phase[b] == COPYING:
@@ -130,7 +140,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 into, out = receives[u], sends[u]
                 if phase[b] == FLOWING:
                     leave(route_first, route, place, base, load, member, flow, across, ceiling, out)
-                    flow_block[out] = -1
+                    flow_block[out], flow_end[b] = -1, 0.0
                     for k in range(route_first[out], route_first[out + 1]):
                         if not queued[route[k]]:
                             queued[route[k]] = True
@@ -292,5 +302,7 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 continue
             left[c] = max(0.0, left[c] - rate[c] * (now - since[c]))
             since[c], rate[c], limiting[c] = now, new, by
-            schedule(events, b, now + left[c] / new)
+            flow_end[b] = now + left[c] / new
+            if flow_end[b] < alarm[b]:
+                schedule(events, b, flow_end[b])
     return running

@@ -45,8 +45,8 @@ class Network(NamedTuple):
     ----------
     latency, give_back, cap : float64 (C,), float64 (C,), float64 (C,)
         Of each connection: until a slice has arrived, until its slot is known to be free,
-        and the most its sender sends.
-    route_first, route : int64 (C + 1,), int32
+        and the most its sender sends, which is finite.
+    route_first, route : int64 (C + 1,), uint32
         Links of each connection.
     capacity : float64 (L,)
     """

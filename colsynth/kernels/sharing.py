@@ -18,6 +18,11 @@ Flows of a link are a swap-removal list: flow i of link l is ``member[base[l] + 
 into the concatenated routes, for i below ``load[l]``. What a look at all flows of a link needs
 lies beside it in the same order, since that takes most of the time: the connection (``flow``), its
 cap (``ceiling``), and the other link of its route (``across``), as most routes have two.
+
+Through a switch, a link has dozens of flows, and these looks are most of a simulation. They have no
+branch that depends on rates, as one guessed wrong costs more than the rest of a look: what is found
+is always written, and only the end of the list moves. Indices are unsigned, so that numba
+need not look at their sign. Together that halves the time of a simulation there.
 """
 
 from __future__ import annotations
@@ -32,12 +37,12 @@ MOST_VISITS = 8
 
 @njit(cache=True, nogil=True, allocates=True)
 def other_links(first, route, links):
-    """Return the other link on the route of each entry, int32.
+    """Return the other link on the route of each entry, uint32.
 
-    It is `links`, whose level is infinite, on a route of one link, and -1 on a route of more than
-    two.
+    It is `links`, whose level is infinite, on a route of one link, and `links` + 1 on a route of
+    more than two.
     """
-    other = np.full(route.size, -1, np.int32)
+    other = np.full(route.size, links + 1, np.uint32)
     for c in range(first.size - 1):
         begin = first[c]
         if first[c + 1] - begin == 1:
@@ -71,14 +76,18 @@ def leave(first, route, place, base, load, member, flow, across, ceiling, c):
 
 
 @njit(cache=True, nogil=True)
-def _fair_level(link, capacity, first, route, base, load, flow, across, ceiling, level, limits):
-    """Return the level of a link, given the caps of its flows and the other levels."""
-    count, start, room = load[link], base[link], capacity[link]
-    total = 0.0
-    for i in range(count):
-        at = start + i
+def _fair_level(link, room, begin, end, first, route, flow, across, ceiling, level, limits):
+    """Return the level of a link, given the caps of its flows and the other levels.
+
+    `begin` and `end` bound its flows in the lists, as uint64; there is one at least. Flows are
+    small if they are limited to less than the others' share.
+    """
+    others = level.size
+    share = room / (end - begin)
+    total, taken, small = 0.0, 0.0, 0.0
+    for at in range(begin, end):
         limit = ceiling[at]
-        if across[at] >= 0:
+        if across[at] < others:
             beyond = level[across[at]]
             limit = beyond if beyond < limit else limit
         else:
@@ -86,27 +95,25 @@ def _fair_level(link, capacity, first, route, base, load, flow, across, ceiling,
             for k in range(first[c], first[c + 1]):
                 if route[k] != link and level[route[k]] < limit:
                     limit = level[route[k]]
-        limits[i] = limit
+        limits[at] = limit
         total += limit
-    if count == 0 or total <= room:
+        below = limit <= share
+        taken += limit * below
+        small += below
+    if total <= room:
         return np.inf
-    share = room / count
-    while True:
-        taken, free, following = 0.0, 0, np.inf
-        for i in range(count):
-            limit = limits[i]
-            if limit <= share:
-                taken += limit
-            else:
-                free += 1
-                following = limit if limit < following else following
-        if free == 0:
-            break
-        grown = (room - taken) / free
+    while small < end - begin:
+        grown = (room - taken) / (end - begin - small)
         if grown <= share * (1.0 + 1e-12):
             break
-        share = grown
-        if share < following:
+        share, before = grown, small
+        taken, small = 0.0, 0.0
+        for at in range(begin, end):
+            limit = limits[at]
+            below = limit <= share
+            taken += limit * below
+            small += below
+        if small == before:
             break
     return share
 
@@ -121,24 +128,25 @@ def settle(
 
     Parameters
     ----------
-    queue : int32 (L,)
-        Ring of links to look at, `count` of them from the front; `queued` marks them.
+    queue, queued : uint32 (L + 1,), bool (L + 1,)
+        Ring of links to look at, `count` of them from the front, and their marks; the last mark
+        belongs to no link and is set, others are cleared.
     visits, touched : int32 (L,), int32 (L,)
         All zero; scratch.
     capacity : float64 (L,)
-    first, route : int64 (C + 1,), int32
+    first, route : int64 (C + 1,), uint32
         Links of each connection.
     base, load : int64 (L,), int32 (L,)
         Flows of each link.
-    flow, across, ceiling : int32, int32, float64
+    flow, across, ceiling : uint32, uint32, float64
         Connection, other link and cap of each such flow.
     level : float64 (L + 1,)
         The last one is infinite, for routes without another link.
     limits : float64
-        Scratch, as long as the longest list of flows.
+        Scratch, as long as all lists of flows together.
     rate : float64 (C,)
         Of each flow, with the levels before; 0 for a new one.
-    stale, stale_list, found : bool (C,), int32 (C,), int
+    stale, stale_list, found : bool (C,), uint32 (C + 1,), int
         Flows whose rate may have changed: marks, and a list of `found` to begin with.
 
     Returns
@@ -146,11 +154,12 @@ def settle(
     int
         How many flows are in the list.
     """
-    head, changed, room, links = 0, 0, queue.size, capacity.size
-    while count > 0:
+    changed, others, room = 0, level.size, np.uint64(queue.size)
+    head, waiting, listed = np.uint64(0), np.uint64(count), np.uint64(found)
+    while waiting > 0:
         link = queue[head]
-        head = (head + 1) % room
-        count -= 1
+        head = head + np.uint64(1) if head + np.uint64(1) < room else np.uint64(0)
+        waiting -= np.uint64(1)
         queued[link] = False
         if visits[link] == 0:
             touched[changed] = link
@@ -160,43 +169,55 @@ def settle(
         if load[link] == 0:
             level[link] = np.inf
             continue
+        begin, end = np.uint64(base[link]), np.uint64(base[link] + load[link])
         if visits[link] > MOST_VISITS:
             new = capacity[link] / load[link]
+            queued[link] = True
         else:
             new = _fair_level(
-                link, capacity, first, route, base, load, flow, across, ceiling, level, limits
-            )
+                link, capacity[link], begin, end,
+                first, route, flow, across, ceiling, level, limits,
+            )  # fmt: skip
             if old < new <= old * (1.0 + TOLERANCE):
                 new = old
         level[link] = new
         if new == old:
             continue
-        tells = new > old or new < old * (1.0 - TOLERANCE)
+        rises = new > old
+        tells = rises or new < old * (1.0 - TOLERANCE)
         least = new if new < old else old
-        for at in range(base[link], base[link] + load[link]):
-            if ceiling[at] <= least:
-                continue
-            c = flow[at]
-            if least <= rate[c] and not stale[c]:
-                stale[c] = True
-                stale_list[found] = c
-                found += 1
+        for at in range(begin, end):
+            c, other = flow[at], across[at]
+            wanted = (least <= rate[c]) & (not stale[c])
+            stale_list[listed] = c
+            stale[c] |= wanted
+            listed += np.uint64(wanted)
             if not tells:
                 continue
-            begin, end = first[c], first[c + 1]
-            if across[at] >= 0:
-                begin, end = 0, 1
-            for k in range(begin, end):
-                other = across[at] if across[at] >= 0 else route[k]
-                if other == link or other >= links or queued[other] or visits[other] > MOST_VISITS:
+            if other < others:
+                theirs = level[other]
+                wanted = (least < theirs) & (least < ceiling[at]) & (not queued[other])
+                wanted &= rises | (theirs < np.inf)
+                place = head + waiting
+                queue[place if place < room else place - room] = other
+                queued[other] |= wanted
+                waiting += np.uint64(wanted)
+                continue
+            if ceiling[at] <= least:
+                continue
+            for k in range(first[c], first[c + 1]):
+                other = route[k]
+                if other == link or queued[other]:
                     continue
-                if least < level[other] and (new > old or level[other] < np.inf):
-                    queue[(head + count) % room] = other
+                if least < level[other] and (rises or level[other] < np.inf):
+                    place = head + waiting
+                    queue[place if place < room else place - room] = other
                     queued[other] = True
-                    count += 1
+                    waiting += np.uint64(1)
     for i in range(changed):
         visits[touched[i]] = 0
-    return found
+        queued[touched[i]] = False
+    return np.int64(listed)
 
 
 @njit(cache=True, nogil=True)

@@ -23,6 +23,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _NANO = 1e9
+_ANY_RATE = 1e18
+"""Bytes per nanosecond where a model has no limit: kernels want a finite number."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Machine:
     give_back: Floats
     cap: Floats
     route_first: Ints
-    route: NDArray[np.int32]
+    route: NDArray[np.uint32]
     capacity: Floats
 
     @cached_property
@@ -174,9 +176,9 @@ def _wiring(
     return {
         "latency": np.array([_NANO * w + hop for w, hop in zip(wires, hops, strict=True)]),
         "give_back": np.array([_NANO * w for w in wires]),
-        "cap": np.full(len(taken), model.rate[protocol], np.float64),
+        "cap": np.full(len(taken), min(model.rate[protocol], _ANY_RATE), np.float64),
         "route_first": first,
-        "route": np.array([i for route in taken for i in route], np.int32),
+        "route": np.array([i for route in taken for i in route], np.uint32),
         "capacity": np.array(
             [speed_of(topology, link, model) * payload for link in range(len(topology.links))]
         ),

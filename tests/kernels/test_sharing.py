@@ -29,17 +29,17 @@ class Network:
             tuple(rng.sample(range(links), rng.randint(1, min(4, links))))
             for _ in range(connections)
         ]
-        self.caps = np.array([rng.choice((0.5, 3.0, 24.0, 1e9)) for _ in range(connections)])
+        self.caps = np.array([rng.choice((0.5, 3.0, 24.0, 1e18)) for _ in range(connections)])
         lengths = [len(route) for route in self.routes]
         self.first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self.route = np.array([link for route in self.routes for link in route], np.int32)
+        self.route = np.array([link for route in self.routes for link in route], np.uint32)
         self.other = other_links(self.first, self.route, links)
         loads = np.bincount(self.route, minlength=links)
         self.base = np.concatenate([[0], np.cumsum(loads)]).astype(np.int64)
         self.load = np.zeros(links, np.int32)
         self.member = np.empty(self.route.size, np.int32)
         self.place = np.empty(self.route.size, np.int64)
-        self.flow, self.across = np.empty((2, self.route.size), np.int32)
+        self.flow, self.across = np.empty((2, self.route.size), np.uint32)
         self.ceiling = np.empty(self.route.size)
         self.level = np.full(links + 1, np.inf)
         self.rate = np.zeros(connections)
@@ -47,9 +47,10 @@ class Network:
 
     def change(self, connections):
         """Let flows come or go at one moment, and settle."""
-        queued = np.zeros(self.capacity.size, np.bool_)
+        queued = np.zeros(self.capacity.size + 1, np.bool_)
         lists = self.base, self.load, self.member, self.flow, self.across, self.ceiling
-        stale, changed = np.zeros(len(self.routes), np.bool_), np.zeros(len(self.routes), np.int32)
+        stale = np.zeros(len(self.routes), np.bool_)
+        changed = np.zeros(len(self.routes) + 1, np.uint32)
         found = 0
         for c in connections:
             if c in self.here:
@@ -61,14 +62,17 @@ class Network:
             self.here ^= {c}
             queued[list(self.routes[c])] = True
         links = self.capacity.size
-        queue = np.zeros(links, np.int32)
+        queue = np.zeros(links + 1, np.uint32)
         dirty = np.flatnonzero(queued)
+        queued[links] = True
         queue[: dirty.size] = dirty
         found = settle(
             queue, dirty.size, queued, np.zeros(links, np.int32), np.zeros(links, np.int32),
             self.capacity, self.first, self.route, self.base, self.load, self.flow, self.across,
-            self.ceiling, self.level, np.zeros(len(self.routes)), self.rate, stale, changed, found,
+            self.ceiling, self.level, np.zeros(self.route.size), self.rate, stale, changed, found,
         )  # fmt: skip
+        assert np.flatnonzero(queued).tolist() == [links]
+        assert stale.sum() == found
         for c in changed[:found].tolist():
             self.rate[c], _ = rate_of(c, self.first, self.route, self.level, self.caps)
 
