@@ -119,6 +119,49 @@ def _fair_level(link, room, begin, end, first, route, flow, across, ceiling, lev
 
 
 @njit(cache=True, nogil=True)
+def _tell(
+    link, old, new, begin, end, first, route, flow, across, ceiling, level,
+    rate, stale, stale_list, listed, queue, queued, head, waiting,
+):  # fmt: skip
+    """List the flows, and queue the links, that a change of a link's level may concern.
+
+    Returns how many are listed, and how many wait in the queue.
+    """
+    others, room = level.size, np.uint64(queue.size)
+    rises, least = new > old, new if new < old else old
+    tells = rises or new < old * (1.0 - TOLERANCE)
+    for at in range(begin, end):
+        c, other = flow[at], across[at]
+        wanted = (least <= rate[c]) & (not stale[c])
+        stale_list[listed] = c
+        stale[c] |= wanted
+        listed += np.uint64(wanted)
+        if not tells:
+            continue
+        if other < others:
+            theirs = level[other]
+            wanted = (least < theirs) & (least < ceiling[at]) & (not queued[other])
+            wanted &= rises | (theirs < np.inf)
+            place = head + waiting
+            queue[place if place < room else place - room] = other
+            queued[other] |= wanted
+            waiting += np.uint64(wanted)
+            continue
+        if ceiling[at] <= least:
+            continue
+        for k in range(first[c], first[c + 1]):
+            other = route[k]
+            if other == link or queued[other]:
+                continue
+            if least < level[other] and (rises or level[other] < np.inf):
+                place = head + waiting
+                queue[place if place < room else place - room] = other
+                queued[other] = True
+                waiting += np.uint64(1)
+    return listed, waiting
+
+
+@njit(cache=True, nogil=True)
 def settle(
     queue, count, queued, visits, touched,
     capacity, first, route, base, load, flow, across, ceiling, level, limits,
@@ -154,7 +197,7 @@ def settle(
     int
         How many flows are in the list.
     """
-    changed, others, room = 0, level.size, np.uint64(queue.size)
+    changed, room = 0, np.uint64(queue.size)
     head, waiting, listed = np.uint64(0), np.uint64(count), np.uint64(found)
     while waiting > 0:
         link = queue[head]
@@ -183,37 +226,10 @@ def settle(
         level[link] = new
         if new == old:
             continue
-        rises = new > old
-        tells = rises or new < old * (1.0 - TOLERANCE)
-        least = new if new < old else old
-        for at in range(begin, end):
-            c, other = flow[at], across[at]
-            wanted = (least <= rate[c]) & (not stale[c])
-            stale_list[listed] = c
-            stale[c] |= wanted
-            listed += np.uint64(wanted)
-            if not tells:
-                continue
-            if other < others:
-                theirs = level[other]
-                wanted = (least < theirs) & (least < ceiling[at]) & (not queued[other])
-                wanted &= rises | (theirs < np.inf)
-                place = head + waiting
-                queue[place if place < room else place - room] = other
-                queued[other] |= wanted
-                waiting += np.uint64(wanted)
-                continue
-            if ceiling[at] <= least:
-                continue
-            for k in range(first[c], first[c + 1]):
-                other = route[k]
-                if other == link or queued[other]:
-                    continue
-                if least < level[other] and (rises or level[other] < np.inf):
-                    place = head + waiting
-                    queue[place if place < room else place - room] = other
-                    queued[other] = True
-                    waiting += np.uint64(1)
+        listed, waiting = _tell(
+            link, old, new, begin, end, first, route, flow, across, ceiling, level,
+            rate, stale, stale_list, listed, queue, queued, head, waiting,
+        )  # fmt: skip
     for i in range(changed):
         visits[touched[i]] = 0
         queued[touched[i]] = False
