@@ -122,16 +122,14 @@ def execute(units, network, passes, block_end, tile_end, integers, times):
                 through[t] += 1
     while events[1] < np.inf:
         now = events[1]
-        b = first_of(event_bits)
-        if flow_end[b] > now:
-            schedule(events, b, flow_end[b])
-            continue
-        dirty, found = 0, 0
+        dirty, found, idle = 0, 0, True
         while events[1] <= now + INSTANT:
             b = first_of(event_bits)
             if flow_end[b] > events[1]:
                 schedule(events, b, flow_end[b])
+                now = events[1] if idle else now
                 continue
+            idle = False
             schedule(events, b, np.inf)
             u = at[b]
             if phase[b] == FLOWING or phase[b] == COPYING:
