@@ -97,7 +97,7 @@ def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
 def first_exceeded(program: Program, profile: Profile) -> Usage | None:
     """Return the first limit that refuses a program, if one does.
 
-    A plan is written for it only where a quick upper bound of its operations is too high.
+    Of a plan, only threadblocks are written whose quick upper bound of operations is too high.
     """
     found: tuple[Usage, ...]
     if profile.plans and isinstance(program, ThreadblockProgram):
@@ -110,22 +110,21 @@ def first_exceeded(program: Program, profile: Profile) -> Usage | None:
 def _quick_plan_usage(program: ThreadblockProgram, profile: Profile) -> tuple[Usage, ...]:
     """Return the limits of a plan; operations may be an upper bound that fits.
 
-    Else they are those of the first rank that has too many, if one has.
+    Where it does not, they are those of the first rank that has too many, if one has.
     """
     from colsynth.runtimes.plans.estimate import most_operations
     from colsynth.runtimes.plans.shape import PlanShape, fitted
-    from colsynth.runtimes.plans.writer import written
+    from colsynth.runtimes.plans.writer import longest_written
 
     shape, limit = PlanShape(fitted(program)), profile.plans["operations"]
-    longest = most_operations(shape, profile.longest_sum)
-    if longest is None:
+    most = most_operations(shape, profile.longest_sum)
+    if most is None:
         return usage(program, profile)
-    if longest > limit:
-        longest = 0
-        for gpu in written(shape, profile):
-            longest = max(longest, _most_operations((gpu,)))
-            if longest > limit:
-                break
+    longest = int(most[most <= limit].max(initial=0))
+    for found in longest_written(shape, profile, most > limit) if (most > limit).any() else ():
+        longest = max(longest, found)
+        if longest > limit:
+            break
     used, chunks = program.max_threadblocks, shape.scratch_chunks
     return _of_plans(profile, used, longest, shape.most_ports, chunks)
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from colsynth.model import RECEIVES, SENDS
 from colsynth.model.step_table import BUFFERS
 from colsynth.runtimes.long_sums import joined
+from colsynth.runtimes.plans.semaphores import READS, WRITES
 from colsynth.runtimes.plans.sequence import OP_SEMAPHORES
 from colsynth.runtimes.plans.shape import CREDITS, Form, Ints, PlanShape
 
@@ -17,8 +18,10 @@ the head of the pipeline, and the nops before them and at the end of its body.""
 _FUSED = frozenset({"rcs", "rrs", "rrcs"})
 
 
-def most_operations(shape: PlanShape, longest: int | None) -> int | None:
-    """Return a number that the operations of no threadblock exceed; None with multicast.
+def most_operations(shape: PlanShape, longest: int | None) -> Ints | None:
+    """Return for each of `shape.blocks` a number that its operations do not exceed, int64 (B,).
+
+    None with multicast.
 
     `longest` is as `Profile.longest_sum`: steps that are done with the one before count once.
 
@@ -36,8 +39,8 @@ def most_operations(shape: PlanShape, longest: int | None) -> int | None:
     found = np.zeros(len(shape.blocks), dtype=np.int64)
     np.add.at(found, shape.homes, (moves * begins) + taken + 2 * given)
     if shape.form is Form.PIPELINE:
-        found += 2 * _of_reuse(shape)
-    return _FRAME + int(found.max(initial=0))
+        found += _of_reuse(shape)
+    return _FRAME + found
 
 
 def _portions(semaphores: Ints, begins: NDArray[np.bool_]) -> Ints:
@@ -82,23 +85,36 @@ def _of_waits(shape: PlanShape) -> tuple[Ints, Ints]:
 def _of_reuse(shape: PlanShape) -> Ints:
     """Return the most operations of each threadblock for chunks of scratch that are used again.
 
-    One for each chunk and each other threadblock that touches it.
+    Who may be the first to write a chunk takes a semaphore of each other threadblock that touches
+    it, one for all chunks of the two. That is one operation there, and two where it is given.
     """
-    rank = np.array([rank for rank, _ in shape.blocks], dtype=np.int64)
+    ranks = np.array([rank for rank, _ in shape.blocks], dtype=np.int64)
     steps, width = shape.program.steps, shape.own + 1
-    cells = [_cells(shape, operand, width) for operand in (steps.source, steps.target)]
-    block, chunk = np.divmod(np.unique(np.concatenate(cells)), width)
-    _, same, users = np.unique(rank[block] * width + chunk, return_inverse=True, return_counts=True)
-    found = np.zeros(len(rank), dtype=np.int64)
-    np.add.at(found, block, users[same] - 1)
-    return found
+    written = np.unique(_cells(shape, steps.target, WRITES, width))
+    cells = np.unique(np.concatenate([written, _cells(shape, steps.source, READS, width)]))
+    block, chunk = np.divmod(cells, width)
+    place, writes = ranks[block] * width + chunk, np.isin(cells, written)
+    order = np.argsort(place, kind="stable")
+    block, place, writes = block[order], place[order], writes[order]
+    found = [block[:0]]
+    for apart in range(1, len(place)):
+        one = np.flatnonzero(place[apart:] == place[:-apart])
+        if not len(one):
+            break
+        for giver, taker in ((one, one + apart), (one + apart, one)):
+            met = writes[taker]
+            found.append(block[giver[met]] * len(ranks) + block[taker[met]])
+    givers, takers = np.divmod(np.unique(np.concatenate(found)), len(ranks))
+    count = len(ranks)
+    return 2 * np.bincount(givers, minlength=count) + np.bincount(takers, minlength=count)
 
 
-def _cells(shape: PlanShape, operand: Ints, width: int) -> Ints:
-    """Return threadblock * width + chunk of every chunk of scratch that operands touch."""
+def _cells(shape: PlanShape, operand: Ints, ops: frozenset[str], width: int) -> Ints:
+    """Return threadblock * width + chunk of every chunk of scratch that operands of steps touch."""
     buffer, offset = operand
-    rows = np.flatnonzero(buffer == BUFFERS.index("s"))
-    count = shape.program.steps.count[rows]
+    steps = shape.program.steps
+    rows = np.flatnonzero((buffer == BUFFERS.index("s")) & steps.among(ops))
+    count = steps.count[rows]
     part = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     cells: Ints = np.repeat(shape.homes[rows] * width + offset[rows], count) + part
     return cells

@@ -8,8 +8,9 @@ from colsynth.model import Gpu, Slot, Step
 from colsynth.runtimes.plans.shape import CREDITS, Form, PlanShape
 
 _Places = list[dict[int, tuple[int, ...]]]
-_READS = frozenset({"s", "rrs", "rrc", "rrcs", "cpy", "re"})
-_WRITES = frozenset({"r", "rcs", "rrc", "rrcs", "cpy", "re"})
+READS = frozenset({"s", "rrs", "rrc", "rrcs", "cpy", "re"})
+WRITES = frozenset({"r", "rcs", "rrc", "rrcs", "cpy", "re"})
+"""Steps that read their source, and that write their target."""
 
 
 def semaphores_of(shape: PlanShape, gpu: Gpu) -> tuple[_Places, _Places, tuple[int, ...]]:
@@ -71,7 +72,7 @@ def _fewest(
 def _scratch(step: Step) -> list[tuple[int, bool]]:
     """Return the chunks of the program's scratch that a step touches, and whether it writes."""
     found: list[tuple[int, bool]] = []
-    for slot, ops, writes in ((step.source, _READS, False), (step.target, _WRITES, True)):
+    for slot, ops, writes in ((step.source, READS, False), (step.target, WRITES, True)):
         if slot is not None and slot.buffer == "s" and step.op in ops:
             found += [(_chunk(slot, k), writes) for k in range(step.count)]
     return found

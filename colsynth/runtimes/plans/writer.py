@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colsynth.errors import DefectError, Diagnostic
 from colsynth.model import SENDS, Gpu, Threadblock, ThreadblockProgram
@@ -21,6 +22,7 @@ from colsynth.runtimes.plans.form import (
     PlanGpu,
     RemoteBuffer,
     Semaphore,
+    operations,
 )
 from colsynth.runtimes.plans.multicast import write_gpu
 from colsynth.runtimes.plans.reader import MARK
@@ -77,10 +79,31 @@ def written(shape: PlanShape, profile: Profile) -> Iterator[PlanGpu]:
     if program.multicasts:
         yield from (write_gpu(shape, gpu) for gpu in program.gpus)
         return
-    joins = np.split(joined(program, profile.longest_sum), np.cumsum(program.lengths)[:-1])
-    each = iter(joins)
+    for gpu, joins in _joins(shape, profile):
+        yield _Gpu(shape, gpu).write(joins)
+
+
+def longest_written(
+    shape: PlanShape, profile: Profile, doubtful: NDArray[np.bool_]
+) -> Iterator[int]:
+    """Yield the most operations that any of the doubtful threadblocks of each rank has.
+
+    `doubtful` marks some of `shape.blocks`, at least one. There is no multicast.
+    """
+    marks = iter(doubtful.tolist())
+    for gpu, joins in _joins(shape, profile):
+        chosen = [next(marks) for _ in gpu.threadblocks]
+        if any(chosen):
+            yield _Gpu(shape, gpu).longest(joins, chosen)
+
+
+def _joins(shape: PlanShape, profile: Profile) -> Iterator[tuple[Gpu, list[list[bool]]]]:
+    """Yield each GPU with the steps of its threadblocks that join others."""
+    program = shape.program
+    found = np.split(joined(program, profile.longest_sum), np.cumsum(program.lengths)[:-1])
+    each = iter(found)
     for gpu in program.gpus:
-        yield _Gpu(shape, gpu).write([next(each).tolist() for _ in gpu.threadblocks])
+        yield gpu, [next(each).tolist() for _ in gpu.threadblocks]
 
 
 def _named(plan: Plan) -> Plan:
@@ -133,6 +156,26 @@ class _Gpu:
             semaphores=tuple(Semaphore(value) for value in initial),
         )
 
+    def longest(self, joins: Sequence[Sequence[bool]], chosen: Sequence[bool]) -> int:
+        """Return the most operations of some threadblocks."""
+        acquires, releases, _ = semaphores_of(self.shape, self.gpu)
+        found = 0
+        for block, own, taken in zip(self.gpu.threadblocks, joins, chosen, strict=True):
+            if taken:
+                written = self._block(block, acquires[block.id], releases[block.id], own)
+                found = max(found, len(operations(written)))
+            else:
+                self._pass_stage(block)
+        return found
+
+    def _pass_stage(self, block: Threadblock) -> None:
+        """Go on to the staging chunks of the next threadblock."""
+        if block.send is None or self._kind(block.send) != "port":
+            return
+        if (self.rank, block.send, block.channel) in self.shape.first_slot:
+            staged = (step for step in block.steps if step.op in SENDS and self.shape.staged(step))
+            self.stage += sum(step.count for step in staged)
+
     def _kind(self, peer: int) -> str:
         return "port" if self.shape.is_port(self.rank, peer) else "memory"
 
@@ -179,9 +222,7 @@ class _Gpu:
             folds=folds,
             lies_in=shape.lies_in(self.gpu),
         )
-        if kind_out == "port" and out is not None:
-            sends = (step for step in block.steps if step.op in SENDS)
-            self.stage += sum(shape.staged(s) * s.count for s in sends)
+        self._pass_stage(block)
         ops = BlockWriter(block, shape, links, joins).ops()
         refs: tuple[BlockBuffers, ...] = ()
         if out is not None and block.send is not None:
