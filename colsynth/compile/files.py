@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colsynth.compile.modes import Mode
 from colsynth.compile.result import Artefact, Schedule, file_name
 from colsynth.errors import DefectError, Diagnostic, InputError, VerificationError
+from colsynth.gc_pause import gc_paused
 from colsynth.model import Forest, Problem, Program, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline, findings
-from colsynth.runtimes.limits import usage
+from colsynth.runtimes.limits import usage_read
 from colsynth.runtimes.selection import taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.units import format_most, format_size, plural
+
+if TYPE_CHECKING:
+    from colsynth.runtimes.reader import Reading
 
 Watch = Callable[[str, int, str, Any], None]
 """Called with (mode, empty if there is only one; place; name; value) for every value."""
@@ -94,7 +98,7 @@ class Maker:
         self, tail: Pipeline, schedule: Schedule, mode: Mode, program: Program | None
     ) -> Artefact:
         """Return the verified file for one call mode, from `program` if it exists already."""
-        from colsynth.runtimes.schedules import write
+        from colsynth.runtimes.schedules import read, write
 
         target = aimed(self.target, mode)
         label = mode.value if len(self.modes) > 1 else ""
@@ -106,16 +110,19 @@ class Maker:
         name = file_name(self.problem, target.profile.name, mode)
         target.progress("verify", self.modes.index(mode), len(self.modes))
         with self.clock.measure("verify"):
-            report = self._verified(name, data)
-        return Artefact(name, mode, data, program, report, usage(program, target.profile))
+            with gc_paused():
+                reading = read(data, target.profile, file=name, steps=False)
+            report = self._verified(name, reading)
+        used = usage_read(reading, program, target.profile)
+        return Artefact(name, mode, data, program, report, used)
 
-    def _verified(self, name: str, data: bytes) -> Report:
-        """Return the report on `data`; raise if it has errors."""
-        from colsynth.verify import verify_bytes
+    def _verified(self, name: str, reading: Reading) -> Report:
+        """Return the report on a file that was read; raise if it has errors."""
+        from colsynth.verify import verify_reading
 
         problem, profile = self.problem, self.target.profile
         single_node = len(problem.topology.boxes) <= 1
-        report = verify_bytes(data, profile, subject=name, single_node=single_node)
+        report = verify_reading(reading, profile, subject=name, single_node=single_node)
         root = dict(report.facts).get("root")
         if report.ok and (problem.root is None or root == str(problem.root)):
             return report

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from colsynth.runtimes.plans.form import Plan, PlanGpu
+    from colsynth.runtimes.reader import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,14 @@ def usage(program: Program, profile: Profile) -> tuple[Usage, ...]:
             profile.max_wait_target,
         ),
     )
+
+
+def usage_read(reading: Reading, program: Program, profile: Profile) -> tuple[Usage, ...]:
+    """Return every limit of a runtime that depends on a program, of which the file was read.
+
+    A plan is the one in the file; `usage` would write it anew.
+    """
+    return usage(program, profile) if reading.plan is None else plan_usage(reading.plan, profile)
 
 
 def first_exceeded(program: Program, profile: Profile) -> Usage | None:

@@ -56,11 +56,9 @@ class Source:
 
     def limits(self) -> tuple[Usage, ...]:
         """Return what the file takes of each limit of the runtime."""
-        from colsynth.runtimes.limits import plan_usage, usage
+        from colsynth.runtimes.limits import usage_read
 
-        if self.reading.plan is not None:
-            return plan_usage(self.reading.plan, self.profile)
-        return usage(self.program, self.profile)
+        return usage_read(self.reading, self.program, self.profile)
 
     @cached_property
     def report(self) -> Report:

@@ -151,14 +151,14 @@ def test_a_program_for_another_root_is_a_defect(monkeypatch):
 
     problem = api.make_problem(api.load_topology("clique:4"), "broadcast", 2)
     assert api.compile(problem, "rccl").verified
-    honest = verify.verify_bytes
+    honest = verify.verify_reading
 
-    def elsewhere(data, *args, **options):
-        report = honest(data, *args, **options)
+    def elsewhere(*args, **options):
+        report = honest(*args, **options)
         facts = tuple((key, "1" if key == "root" else value) for key, value in report.facts)
         return type(report)(report.subject, report.runtime, report.findings, facts)
 
-    monkeypatch.setattr(verify, "verify_bytes", elsewhere)
+    monkeypatch.setattr(verify, "verify_reading", elsewhere)
     with pytest.raises(DefectError, match="its root is 1, not 2"):
         api.compile(problem, "rccl")
 
