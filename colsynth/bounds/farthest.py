@@ -116,7 +116,7 @@ def _arrivals(topology: Topology, starts: Set[int], arcs: Arcs, costs: Costs) ->
     found: dict[int, float] = {}
     waiting = [(0.0, start, boxes[start], False, 0) for start in sorted(starts)]
     fewest: dict[tuple[int, int, bool], int] = {}
-    while waiting:
+    while waiting and len(found) < len(gpus):
         time, node, box, used, passed = heappop(waiting)
         if passed >= fewest.get((node, box, used), most + 1):
             continue
