@@ -118,14 +118,27 @@ MEETING_IN_RING: dict[str, tuple[dict[str, Any], ...]] = {
 """One more of a reduce-scatter: by rccl, 64 MiB on four MI300X take 367 us so, 392 without."""
 
 TWO_SHOT: dict[str, tuple[dict[str, Any], ...]] = {
-    "rails": tuple(
-        {"strategy": "spread", "exchange": "two-shot", "segments": number} for number in (2, 4)
+    "rails": (
+        {"strategy": "spread", "exchange": "two-shot", "segments": 2},
+        {"strategy": "spread", "exchange": "two-shot", "segments": 4},
+        {"strategy": "shared", "exchange": "two-shot", "segments": 2},
     )
 }
 """Further ones of an allreduce between three boxes or more, by XML, if a hop more may be worth it.
 
 Boxes exchange less data than all to all, in fewer channels than within boxes. By rccl, 4 MiB on
-eight MI300X take 112 us so, and 151 without; by msccl, 1 MiB on eight DGX H100 47.5 and 55.0.
+eight MI300X take 112 us so, and 151 without; by msccl, 1 MiB on eight DGX H100 47.5 and 55.0. The
+last shares threadblocks where few are left for sums alone: by rccl, 4 MiB on twelve MI300X take
+119 us with it, and 143 with the first.
+"""
+
+STAGED: dict[str, tuple[dict[str, Any], ...]] = {
+    "rails": ({"strategy": "spread", "exchange": "two-shot", "radix": 4, "segments": 4},)
+}
+"""One more of these where there are more boxes than GPUs in each.
+
+To all other boxes, a GPU would have more connections than within its own. By rccl, 16 MiB on
+sixteen MI300X take 298 us so, and 529 without; by msccl on twelve DGX H100, 176 and 197.
 """
 
 KEPT: dict[str, tuple[dict[str, Any], ...]] = {"rails": ({"strategy": "spread"},)}

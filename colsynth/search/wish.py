@@ -31,6 +31,7 @@ from colsynth.search.levels import (
     MOST_COPIES,
     OWN,
     RING,
+    STAGED,
     STRAIGHT,
     TWO_SHOT,
     VARIANTS,
@@ -124,12 +125,13 @@ class Wish:
         case : Case
         hops : Hops
             Where they dominate, `STRAIGHT` is tried and `RING` is not; where one more may be worth
-            it, `TWO_SHOT` is.
+            it, `TWO_SHOT` is, and `STAGED` in many boxes.
         """
         profile, gathers = case.profile, case.problem.collective is Collective.ALLGATHER
         xml = profile.xml and algorithm in DIVIDED
         divided = xml and divides(case.problem, profile)
-        boxes = len(case.problem.topology.ranks_by_box)
+        ranks = case.problem.topology.ranks_by_box
+        boxes = len(ranks)
         if gathers:
             found = self._with(GATHERED, algorithm) if xml else ()
             found += self._with(KEPT, algorithm) if xml and boxes == 1 else ()
@@ -145,7 +147,9 @@ class Wish:
             found += self._with(MEETING_IN_RING, algorithm) if meets(case.problem) else ()
         if is_between(case.problem, Collective.ALLREDUCE):
             found += self._with(STRAIGHT, algorithm) if hops.dominate else ()
-            found += self._with(TWO_SHOT, algorithm) if xml and boxes > 2 and hops.one_more else ()
+            if xml and boxes > 2 and hops.one_more:
+                found += self._with(TWO_SHOT, algorithm)
+                found += self._with(STAGED, algorithm) if boxes > max(map(len, ranks)) else ()
         return found
 
     def every_variant(self, algorithm: str, case: Case) -> tuple[Plan, ...]:

@@ -106,6 +106,10 @@ class BuildRails:
         of an allreduce, a rail scatters its sums and gathers those of all boxes: two hops for less
         data, in fewer channels than within boxes. The latter two are not for strategy
         ``"paired"``.
+    radix : int
+        Of two shots, how many boxes exchange shares at a time; 0: all. With fewer, boxes do so in
+        several stages, one inside the other: more hops for fewer connections. 2 is halving and
+        doubling. Stages are as many as the number of boxes has such factors.
     """
 
     instances: int = 0
@@ -116,6 +120,7 @@ class BuildRails:
     shots: int = 2
     shards: Literal["rail", "gpu"] = "rail"
     exchange: Literal["direct", "ring", "two-shot"] = "direct"
+    radix: int = 0
 
     name: ClassVar[str] = "build-rails"
     takes: ClassVar[type] = Problem
@@ -131,12 +136,18 @@ class BuildRails:
         require_least("pieces", self.pieces, 0)
         require_least("calls", self.calls, 0)
         require_least("shots", self.shots, 1, 2)
+        require_least("radix", self.radix, 0)
         if self.shards not in ("rail", "gpu"):
             phrase = f"shards: {self.shards!r}, but a shard is of a rail or of a gpu"
             raise _wrong(phrase, "valid: rail, gpu")
         if self.exchange not in _NAMES:
             phrase = f"exchange: {self.exchange!r}, but boxes exchange shards in one of three ways"
             raise _wrong(phrase, f"valid: {', '.join(_NAMES)}")
+        if self.radix == 1:
+            raise _wrong("radix: 1, but no box exchanges with itself alone", "valid: 0, 2 or more")
+        if self.radix and self.exchange != "two-shot":
+            phrase = f"radix: {self.radix}, but only two shots between boxes have stages"
+            raise _wrong(phrase, "add exchange=two-shot")
         if self.exchange == "direct":
             return
         if self.shots == 1:
@@ -166,7 +177,8 @@ class BuildRails:
         topology, shards = value.topology, self._shards(value)
         rails = rails_of("rails", topology, target.profile)
         exchange = Exchange(self.exchange)
-        division = Division(value, rails, target, shards, self.segments, self.strategy, exchange)
+        options = self.segments, self.strategy, exchange, self.radix
+        division = Division(value, rails, target, shards, *options)
         _require_fit(division)
         writer = self._writer(division)
         writer.write()
@@ -190,7 +202,8 @@ class BuildRails:
         if division.exchange is Exchange.TWO_SHOT:
             numbers = two_shot(division, self.instances)
             cells, calls = numbers.cells(division, self.pieces), self.calls or 1
-            return TwoShotWriter(rails, cells, numbers.near, profile, calls, far=numbers.far)
+            where = rails, cells, numbers.near, profile, calls
+            return TwoShotWriter(*where, stages=numbers.stages)
         cells = division.cells(self.instances, self.pieces)
         calls = self.calls or division.calls(cells)
         where = rails, cells, -(-len(cells.counts) // self.segments), profile, calls

@@ -64,6 +64,8 @@ class Division:
         The options of `build-rails`.
     exchange : Exchange
         How GPUs of a rail exchange shards.
+    radix : int
+        Of two shots, the boxes that exchange shares at a time; 0: all.
     """
 
     problem: Problem
@@ -73,6 +75,7 @@ class Division:
     segments: int
     strategy: str
     exchange: Exchange = Exchange.DIRECT
+    radix: int = 0
 
     @property
     def ring(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from math import prod
 
 import pytest
 
@@ -14,7 +15,10 @@ from colsynth.search.case import Case
 from colsynth.search.hops import Hops
 from colsynth.search.wish import Wish
 from colsynth.synthesis.baselines.build_rails import BuildRails
+from colsynth.synthesis.baselines.rails_two_shot_numbers import radices
 from tests.synthesis.baselines.reading import problem_of
+
+SHARED = {"strategy": "shared", "exchange": "two-shot"}
 
 
 def compiled(problem, runtime, options="", strategy="spread", **given):
@@ -63,6 +67,34 @@ def test_a_step_within_a_box_holds_shares_of_several_boxes(boxes):
         for block in gpu.threadblocks:
             if block.send is not None and block.send // 4 == gpu.rank // 4:
                 assert 0 < sum(step.op == "s" for step in block.steps) <= 4
+
+
+@pytest.mark.parametrize(("boxes", "radix"), [(4, 2), (6, 3), (8, 2), (12, 4), (7, 3)])
+def test_in_stages_gpus_exchange_with_few_boxes(boxes, radix):
+    """They send and get as much as all at once, but for shares that differ by pieces."""
+    problem = problem_of(boxes, gpus=2)
+    form = BuildRails(exchange="two-shot", strategy="shared", radix=radix, pieces=boxes)
+    program = form.run(problem, Target(profile("msccl")))
+    box = problem.topology.gpu_boxes
+    peers, moved = defaultdict(set), 0
+    for one in program.transfers:
+        if box[one.source] != box[one.target]:
+            peers[one.source].add(one.target)
+            moved += one.count
+    assert moved == 2 * program.chunks * (boxes - 1)
+    expected = sum(number - 1 for number in radices(boxes, radix))
+    assert {len(found) for found in peers.values()} == {expected}
+    assert prod(radices(boxes, radix)) == boxes
+    for runtime in ("msccl", "rccl"):
+        for given in (f",radix={radix}", f",radix={radix},segments=3,calls=2,pieces=5"):
+            assert compiled(problem, runtime, given, "shared").verified
+
+
+def test_in_many_boxes_stages_are_faster_than_all_at_once():
+    problem, given = problem_of(16, gpus=4), {"size": 16 << 20, "protocol": "Simple"}
+    once = compiled(problem, "rccl", ",segments=4", **given)
+    staged = compiled(problem, "rccl", ",segments=4,radix=4", **given)
+    assert staged.predicted[-1].seconds < once.predicted[-1].seconds / 1.2
 
 
 def test_with_many_boxes_it_is_faster_than_a_shard_for_each_gpu():
@@ -124,8 +156,9 @@ def test_shares_that_boxes_do_not_divide_differ_by_a_piece():
     ("runtime", "boxes", "collective", "found"),
     [
         ("rccl", 2, "allreduce", 0),
-        ("rccl", 3, "allreduce", 2),
-        ("msccl", 3, "allreduce", 2),
+        ("rccl", 3, "allreduce", 3),
+        ("msccl", 3, "allreduce", 3),
+        ("msccl", 9, "allreduce", 4),
         ("rccl", 3, "reduce-scatter", 0),
         ("mscclpp", 3, "allreduce", 0),
     ],
@@ -155,6 +188,16 @@ def test_what_has_no_two_shots_is_refused(options, advice):
         BuildRails(exchange="two-shot", **options)
     assert caught.value.diagnostic.code == "CS210"
     assert advice in str(caught.value.diagnostic.help)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [({"radix": 2}, "CS210"), ({"radix": -1}, "CS210"), ({"radix": 1, **SHARED}, "CS210")],
+)
+def test_stages_are_of_two_shots_and_have_several_boxes(options, code):
+    with pytest.raises(InputError) as caught:
+        BuildRails(**options)
+    assert caught.value.diagnostic.code == code
 
 
 def test_other_collectives_are_refused():
