@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from colsynth.bounds.runtime import RuntimeBound
+    from colsynth.cli.runtime_bound import Asked
     from colsynth.model import Cut, Problem, Topology
     from colsynth.topology.damage import Damage
 
@@ -74,8 +76,6 @@ def bound_(
     json: JsonOption = False,
 ) -> None:
     """Print the proven optimum and the cut that proves it."""
-    from colsynth.bounds.runtime import runtime_bounds
-
     damage = machine.read(topology)
     problem = members.problem(damage.topology, collective, shards)
     asked = asked_of_runtime(runtime, sizes, model)
@@ -91,11 +91,7 @@ def bound_(
         found = solved(problem)
         trees = reached(problem, found)
         healthy = solved(_unhurt(problem, damage)).algbw if damage.failures else None
-        least = (
-            ()
-            if asked is None
-            else runtime_bounds(problem, asked.runtime, found, asked.sizes, asked.model)
-        )
+        least = () if asked is None else _least(problem, found, asked)
     if json:
         extra = {**_loss_fields(found.algbw, healthy), **failures_field(damage)}
         extra |= runtime_fields(least)
@@ -105,6 +101,17 @@ def bound_(
         _show(problem, found, trees, healthy)
         if asked is not None:
             show_runtime(asked.runtime.name, least)
+
+
+def _least(problem: Problem, found: Found, asked: Asked) -> tuple[RuntimeBound, ...]:
+    """Return the least times of a runtime; for one group, a file is for a machine of its own."""
+    from colsynth.bounds.runtime import runtime_bounds
+    from colsynth.topology.communicator import communicators
+
+    if len(problem.groups) == 1:
+        problem = communicators(problem)[0].problem
+        found = solved(problem)
+    return runtime_bounds(problem, asked.runtime, found, asked.sizes, asked.model)
 
 
 def solved(problem: Problem) -> Found:

@@ -137,7 +137,7 @@ def _show(found: Comparison) -> None:
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
     for kept, why in (
-        (found.unfit, "not for this runtime, machine or collective"),
+        (found.unfit, "not for this runtime, machine or collective, or never the fastest there"),
         (found.untried, "tried only if --algorithms names it"),
     ):
         if kept:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from colsynth.cli.members import asked_ranks
 from colsynth.cli.streams import tell
 from colsynth.cli.synthesize import nearness
 from colsynth.units import format_size, plural
@@ -27,10 +28,9 @@ def show(summary: dict[str, Any], done: Compilation, console: Console) -> None:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
-    root = "" if summary["root"] is None else f" from rank {summary['root']}"
     modes = " and ".join(summary["modes"]).replace("both", "in-place and out-of-place")
     rows = {
-        "schedule": f"{summary['collective']}{root} on {summary['topology']}",
+        "schedule": f"{summary['collective']}{asked_ranks(done.problem)} on {summary['topology']}",
         "runtime": f"{summary['runtime']}, {summary['protocol']}, {modes}",
         "algorithm": " ".join([summary["algorithm"], *_settings(summary["settings"])]),
         **_of_schedule(summary),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from math import lcm
 
-from colsynth.bounds.runtime import RuntimeBound
+from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.compile.result import Prediction
 from colsynth.model import Program, RoundProgram
 from colsynth.runtimes.selection import TakenSizes, taken_sizes
@@ -26,23 +25,21 @@ def predictions(
     """
     case = found.workshop.case
     laws = [taken_sizes(program.header, case.profile) for program in programs]
-    known: dict[int, tuple[float, RuntimeBound | None]] = {
+    known: dict[int, tuple[float, RuntimeBound]] = {
         size: (seconds, floor)
-        for (size, seconds), floor in zip_longest(
-            zip(case.sizes, measured.seconds, strict=True), found.floors
-        )
+        for size, seconds, floor in zip(case.sizes, measured.seconds, found.floors, strict=True)
         if seconds is not None and all(law.takes(size) for law in laws)
     }
     if not known and (sizes := _nearest(laws, case.sizes)):
-        times = _times(programs[0], sizes, found)
-        known = {size: (seconds, None) for size, seconds in zip(sizes, times, strict=True)}
+        times, floors = _times(programs[0], sizes, found), _floors(case, sizes)
+        known = dict(zip(sizes, zip(times, floors, strict=True), strict=True))
     times, slowest = [seconds for seconds, _ in known.values()], programs[0]
     for program in programs[1:] if known else ():
         others = _times(program, tuple(known), found)
         slowest = program if others[-1] > times[-1] else slowest
         times = [max(pair) for pair in zip(times, others, strict=True)]
-    floors = (floor for _, floor in known.values())
-    return tuple(map(Prediction, known, times, floors)), slowest
+    least = (floor for _, floor in known.values())
+    return tuple(map(Prediction, known, times, least)), slowest
 
 
 def _nearest(laws: Sequence[TakenSizes], sizes: Sequence[int]) -> tuple[int, ...]:
@@ -51,6 +48,14 @@ def _nearest(laws: Sequence[TakenSizes], sizes: Sequence[int]) -> tuple[int, ...
     least = max(step, *(-(-law.min_bytes // step) * step for law in laws))
     near = {max(size // step * step, least) for size in sizes}
     return tuple(sorted(size for size in near if all(law.takes(size) for law in laws)))
+
+
+def _floors(case: Case, sizes: tuple[int, ...]) -> tuple[RuntimeBound, ...]:
+    """Return the least times of the runtime at sizes that the search did not have."""
+    from colsynth.bounds.optimum import best_optimum
+
+    optimum = best_optimum(case.problem)
+    return runtime_bounds(case.problem, case.profile, optimum, sizes, case.model)
 
 
 def _times(program: Program, sizes: tuple[int, ...], found: Found) -> list[float]:

@@ -78,13 +78,13 @@ class Prediction:
     ----------
     size_bytes : int
     seconds : float
-    least : RuntimeBound or None
-        What no file can beat; None where no search was made for the size.
+    least : RuntimeBound
+        What no file can beat.
     """
 
     size_bytes: int
     seconds: float
-    least: RuntimeBound | None = None
+    least: RuntimeBound
 
     @property
     def algbw(self) -> float:
@@ -197,7 +197,9 @@ class Compilation:
                     "size_bytes": point.size_bytes,
                     "time_us": round(point.seconds * 1e6, 6),
                     "algbw_gb_per_s": round(point.algbw / 1e9, 6),
-                    **_least(point.least),
+                    "least_us": round(point.least.seconds * 1e6, 6),
+                    "most_gb_per_s": round(point.least.algbw / 1e9, 6),
+                    "binds": point.least.binds,
                 }
                 for point in self.predicted
             ],
@@ -222,17 +224,6 @@ def _of_rounds(programs: list[Program]) -> dict[str, int]:
     return {
         "rounds": max(len(program.rounds) for program in found),
         "messages_per_gpu": max(program.most_operations for program in found),
-    }
-
-
-def _least(bound: RuntimeBound | None) -> dict[str, Any]:
-    """Return the figures of what no file can beat, ready for JSON."""
-    if bound is None:
-        return {}
-    return {
-        "least_us": round(bound.seconds * 1e6, 6),
-        "most_gb_per_s": round(bound.algbw / 1e9, 6),
-        "binds": bound.binds,
     }
 
 

@@ -429,3 +429,17 @@ def test_a_file_that_a_group_cannot_run_is_refused(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "error[CS404]" in told
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_size_that_no_file_can_serve_has_the_next_one_with_its_bound(tmp_path, capsys):
+    options = ["-c", "allgather", "-r", "msccl", "-o", str(tmp_path / "a.xml"), "--json"]
+    assert run(["compile", "ring:4", *options, "--size", "3"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["predicted"]
+    assert point["size_bytes"] > 3
+    assert 0 < point["least_us"] <= point["time_us"]
+
+
+def test_a_reduce_is_to_its_root(tmp_path, capsys):
+    options = ["-c", "reduce", "--root", "1", "-r", "msccl", "-o", str(tmp_path / "a.xml")]
+    assert run(["compile", "ring:4", *options]) == 0
+    assert "reduce to rank 1 on ring:4" in capsys.readouterr().out

@@ -31,6 +31,20 @@ def test_the_file_of_a_group_is_simulated_on_its_gpus(file, capsys):
     assert "error[CS216]" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("group", "collective"), [("0-3", "reduce-scatter"), ("0,8", "allreduce")])
+def test_a_runtime_has_the_same_bound_for_a_group_as_for_its_file(
+    group, collective, tmp_path, capsys
+):
+    options = ["dgx-a100", "--nodes", "2", "--group", group, "-c", collective, "-r", "rccl"]
+    assert run(["bound", *options, "--sizes", "64MiB", "--json"]) == 0
+    (least,) = json.loads(capsys.readouterr().out)["by_size"]
+    path = str(tmp_path / "group.xml")
+    assert run(["compile", *options, "--size", "64MiB", "-O0", "-o", path, "--json"]) == 0
+    (predicted,) = json.loads(capsys.readouterr().out)["predicted"]
+    assert predicted["least_us"] == least["least_us"]
+    assert least["threadblocks_us"] > 50  # a file moves 64 MiB in some threadblocks
+
+
 def test_algorithms_are_compared_on_a_group(capsys):
     options = [
         "-c",
