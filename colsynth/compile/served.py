@@ -69,11 +69,12 @@ class Served:
 
 
 def _smaller(case: Case) -> tuple[int, ...]:
-    """Return the sizes below that of the file that are compared, descending."""
-    problem, found = case.problem, []
-    most = case.sizes[-1] // _STEP
+    """Return the usual sizes below that of the file that are compared, descending."""
+    collective, ranks, size = case.problem.collective, case.problem.topology.size, case.sizes[-1]
+    found, most = [], usual_size(size, collective, ranks)
+    most = most if most < size else size // _STEP
     while most >= _LEAST:
-        found.append(usual_size(most, problem.collective, problem.topology.size))
+        found.append(usual_size(most, collective, ranks))
         most //= _STEP
     return tuple(found)
 

@@ -20,7 +20,6 @@ from colsynth.search.least_times import Known
 from colsynth.search.levels import (
     BASELINES,
     BEHIND,
-    COPIED,
     LAST,
     LATE,
     LEVELS,
@@ -41,6 +40,7 @@ from colsynth.search.rivals import rivals
 from colsynth.search.searcher import Searcher
 from colsynth.search.sharing import Sharing
 from colsynth.search.timed import needless, with_chunks
+from colsynth.search.variants import COPIED
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Workshop
 from colsynth.synthesis.baselines.build_relays import fewer_peers

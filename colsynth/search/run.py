@@ -9,6 +9,7 @@ from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.target import usual_protocol
+from colsynth.runtimes.selection import usual_size
 from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.found import Found, found_by
 from colsynth.search.kinds import gains_by_free_roots
@@ -83,19 +84,27 @@ class Explored:
         All plans that were tried.
     spent : tuple of bool
         For every size, whether the budget ended the search.
+    alone : tuple of tuple of Measured
+        For every size, the results of programs that are made for it alone, if that was asked for.
     """
 
     measured: tuple[Measured, ...]
     spent: tuple[bool, ...]
+    alone: tuple[tuple[Measured, ...], ...] = ()
 
 
-def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
+def find_each(
+    case: Case, algorithms: Sequence[str], means: Means, *, alone: bool = False
+) -> Explored:
     """Return all results of a search for the best plan at every size.
 
     Every size is searched for as if it were the only one, so its best plan does not depend on
     the other sizes. What a search finds is not made again by the next one, but counts as if.
     Where all algorithms are tried and no budget is given, what the default level finds for the
     size is among the results. No search is made for a size that no file can serve.
+
+    Programs are for messages of all sizes. If asked for, those that the default level finds are
+    for one size alone, and so are all for sizes that are not usual, which no others may serve.
 
     Parameters
     ----------
@@ -104,6 +113,8 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
         Starting points, each with all protocols.
     means : Means
         Its budget is that of every size; None: that of the highest level.
+    alone : bool
+        Whether there are programs for one size alone.
 
     Raises
     ------
@@ -116,55 +127,121 @@ def find_each(case: Case, algorithms: Sequence[str], means: Means) -> Explored:
     require_least("--budget", budget, 1)
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
     served = usable_sizes(case.runtime, case.sizes)
-    workshop, found, spent = Workshop(case), dict[Plan, Measured](), [False] * len(case.sizes)
-    usual = usual_protocol(case.problem, case.profile)
-    wish = Wish(usual=usual, rounds=case.profile.rounds)
-    every = algorithm_names(case.problem, profile=case.profile)
+    every = set(algorithm_names(case.problem, profile=case.profile))
+    outlook = _outlook(case) if means.budget is None and set(algorithms) >= every else None
     times = LeastTimes([size in served for size in case.sizes])
-    outlook = _outlook(case) if means.budget is None and set(algorithms) >= set(every) else None
-    span = budget if outlook is None else 2 * budget
-    total = span * len(served)
-    told = onward(means.progress)
-    objectives = Objective.each(case.sizes)
+    work = _Each(case, algorithms, means, budget, times, outlook, alone and case.size is None)
     for turn, place in enumerate(i for i, size in enumerate(case.sizes) if size in served):
-        begun, objective = turn * span, objectives[place]
-        own = replace(means, budget=budget, progress=_part(told, begun, budget, total))
-        protocols = usable_protocols(replace(case, sizes=case.sizes[place : place + 1]))
-        searcher = Searcher(
-            workshop, objective, own, protocols, known=Known(found, times), shows_all=True
-        )
-        Quest(wish, searcher, free_roots=False).explore(tuple(algorithms))
-        found = found | searcher.found
-        spent[place] = searcher.is_spent()
-        if outlook is not None and usual in protocols:
-            floors, free_roots = outlook
-            # No number limits this one, so its part is not full before it ends.
-            rest = _part(told, begun + budget, budget - 1, total)
-            free = replace(means, budget=None, progress=rest)
-            again = Searcher(
-                workshop, objective, free, protocols, floors=floors, known=Known(found, times)
-            )
-            quest = Quest(replace(wish, size=case.sizes[place]), again, free_roots)
-            quest.begin()
-            if again.best() is not None:
-                quest.improve(LEVELS[DEFAULT_LEVEL])
-            found = found | again.found
+        work.search(place, turn, len(served))
     if case.profile.max_files is not None:
-        found = _completed(workshop, times, found, means)
-    return Explored(tuple(found.values()), tuple(spent))
+        work.complete()
+    return Explored(tuple(work.found.values()), tuple(work.spent), tuple(work.apart))
 
 
-def _completed(
-    workshop: Workshop, times: LeastTimes, found: dict[Plan, Measured], means: Means
-) -> dict[Plan, Measured]:
-    """Return the results with the times of winners at other sizes that they may serve."""
-    most, asked = Limit(times.compromises()), list[tuple[Asked]]()
-    for winner in times.winners(found.values()):
-        limit = most.without(winner.seconds, workshop.case.tried(winner.plan.protocol))
-        if not limit.holds(winner):
-            asked.append(((winner.plan, limit),))
-    more = {m.plan: m.beside(found[m.plan]) for (m,) in means.workers.run(workshop.measure, asked)}
-    return found | more
+@dataclass
+class _Each:
+    """What searches for several sizes found so far.
+
+    Parameters
+    ----------
+    case, algorithms, means
+        As for `find_each`.
+    budget : int
+        Of each size.
+    times : LeastTimes
+    outlook : tuple, optional
+        As of `_outlook`; only with one, what the default level finds is among the results.
+    alone : bool
+        Whether there are programs for one of several sizes alone.
+    """
+
+    case: Case
+    algorithms: Sequence[str]
+    means: Means
+    budget: int
+    times: LeastTimes
+    outlook: tuple[tuple[RuntimeBound, ...], bool] | None
+    alone: bool
+
+    def __post_init__(self) -> None:
+        case, sizes = self.case, len(self.case.sizes)
+        self.found: dict[Plan, Measured] = {}
+        self.spent, self.apart = [False] * sizes, [tuple[Measured, ...]()] * sizes
+        self._workshop, self._objectives = Workshop(case), Objective.each(case.sizes)
+        self._told, self._usual = (
+            onward(self.means.progress),
+            usual_protocol(case.problem, case.profile),
+        )
+        self._wish = Wish(usual=self._usual, rounds=case.profile.rounds)
+
+    def search(self, place: int, turn: int, turns: int) -> None:
+        """Search for a size, in its turn of several."""
+        span = self.budget if self.outlook is None else 2 * self.budget
+        one = replace(self.case, sizes=self.case.sizes[place : place + 1])
+
+        def part(begun: int, most: int) -> Progress | None:
+            return _part(self._told, turn * span + begun, most, turns * span)
+
+        if self.alone and not _is_usual(one):
+            explored = find_each(one, self.algorithms, replace(self.means, progress=part(0, span)))
+            self.apart[place], (self.spent[place],) = explored.measured, explored.spent
+            return
+        own = replace(self.means, budget=self.budget, progress=part(0, self.budget))
+        protocols = usable_protocols(one)
+        searcher = Searcher(
+            *(self._workshop, self._objectives[place], own, protocols),
+            known=Known(self.found, self.times),
+            shows_all=True,
+        )
+        Quest(self._wish, searcher, free_roots=False).explore(tuple(self.algorithms))
+        self.found = self.found | searcher.found
+        self.spent[place] = searcher.is_spent()
+        if self.outlook is not None and self._usual in protocols:
+            # No number limits this one, so its part is not full before it ends.
+            free = replace(self.means, budget=None, progress=part(self.budget, self.budget - 1))
+            self._search_as_default(place, one, free, protocols)
+
+    def _search_as_default(
+        self, place: int, one: Case, means: Means, protocols: tuple[str, ...]
+    ) -> None:
+        """Search as the default level does: for files of all sizes, and perhaps of one alone."""
+        if self.outlook is None:
+            return
+        floors, free_roots = self.outlook
+        shared = Searcher(
+            *(self._workshop, self._objectives[place], means, protocols),
+            floors=floors,
+            known=Known(self.found, self.times),
+        )
+        searchers, own = [shared], None
+        if self.alone:
+            least, goal = floors[place : place + 1], Objective.each(one.sizes)[0]
+            own = Searcher(Workshop(one), goal, means, protocols, floors=least)
+            searchers.append(own)
+        for searcher in searchers:
+            quest = Quest(replace(self._wish, size=one.size), searcher, free_roots)
+            quest.begin()
+            if searcher.best() is not None:
+                quest.improve(LEVELS[DEFAULT_LEVEL])
+        self.found = self.found | shared.found
+        self.apart[place] = () if own is None else tuple(own.found.values())
+
+    def complete(self) -> None:
+        """Add the times of winners at other sizes that they may serve."""
+        case, times, found = self.case, self.times, self.found
+        most, asked = Limit(times.compromises()), list[tuple[Asked]]()
+        for winner in times.winners(found.values()):
+            limit = most.without(winner.seconds, case.tried(winner.plan.protocol))
+            if not limit.holds(winner):
+                asked.append(((winner.plan, limit),))
+        more = self.means.workers.run(self._workshop.measure, asked)
+        self.found = found | {m.plan: m.beside(found[m.plan]) for (m,) in more}
+
+
+def _is_usual(case: Case) -> bool:
+    """Whether people send messages of the size of a case to so many ranks (`usual_size`)."""
+    (size,), problem = case.sizes, case.problem
+    return size == usual_size(size, problem.collective, problem.topology.size)
 
 
 def _outlook(case: Case) -> tuple[tuple[RuntimeBound, ...], bool]:

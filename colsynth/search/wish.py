@@ -15,30 +15,26 @@ from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.selection import power_of_two
 from colsynth.search.case import Case
 from colsynth.search.hops import Hops
-from colsynth.search.levels import (
-    BASELINES,
-    CLOSE,
+from colsynth.search.levels import BASELINES, CLOSE, DEFAULT_LEVEL, HEAVY, OWN
+from colsynth.search.measured import Measured
+from colsynth.search.objective import Objective
+from colsynth.search.plan import Plan
+from colsynth.search.variants import (
     COPIED,
-    DEFAULT_LEVEL,
     DIVIDED,
     FEWER,
     GATHERED,
     HALVED,
-    HEAVY,
     KEPT,
     MEETING,
     MEETING_IN_RING,
     MOST_COPIES,
-    OWN,
     RING,
     STAGED,
     STRAIGHT,
     TWO_SHOT,
     VARIANTS,
 )
-from colsynth.search.measured import Measured
-from colsynth.search.objective import Objective
-from colsynth.search.plan import Plan
 from colsynth.synthesis.baselines.rails import divides, is_between, meets
 
 

@@ -80,6 +80,29 @@ def test_all_algorithms_together_are_no_slower_than_what_compile_finds_for_a_siz
     assert found.seconds(found.best[0], 0) <= ours * (1 + 1e-9)
 
 
+def test_a_size_that_is_not_usual_is_compared_as_if_it_were_alone():
+    """No file for powers of two serves it."""
+    problem, size = api.make_problem(topology.load("clique:5"), "allreduce"), 25 * 10**6
+    asked = {"algorithms": ("rails", "ring"), "budget": 8}
+    alone = api.compare(problem, (size,), **asked)
+    beside = api.compare(problem, (2**20, size), **asked)
+    for name in ("rails", "ring"):
+        assert beside.seconds(name, 1) == alone.seconds(name, 0) is not None
+
+
+@pytest.mark.parametrize(
+    ("machine", "collective", "runtime"),
+    [("mi300x", "allgather", "rccl"), ("clique:4", "reduce-scatter", "msccl")],
+)
+def test_sizes_beside_others_are_no_slower_than_what_compile_finds(machine, collective, runtime):
+    """Rails send their shards in calls that suit one size."""
+    problem, sizes = api.make_problem(topology.load(machine), collective), (2**24, 2**26)
+    found = api.compare(problem, sizes, runtime=runtime)
+    for place, size in enumerate(sizes):
+        done = api.compile(problem, runtime, size=size, several=False)
+        assert found.seconds(found.best[place], place) <= done.predicted[-1].seconds
+
+
 def test_an_algorithm_that_gave_no_program_is_named_with_the_reason():
     problem = api.make_problem(topology.load("ring:4"), "allgather")
     found = api.compare(problem, [2**20], algorithms=["ring", "roots"])
