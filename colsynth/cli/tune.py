@@ -151,7 +151,8 @@ def _as_object(bundle: Bundle, output: Path) -> dict[str, Any]:
     described = describe_bundle(bundle)
     for entry in described["files"]:
         entry["path"] = str(output / entry["path"])
-    return {**described, "left_out": bundle.left_out, "bundle": str(output)}
+    unserved = [{"collective": kind, "size_bytes": size} for kind, size in bundle.unserved]
+    return {**described, "left_out": bundle.left_out, "unserved": unserved, "bundle": str(output)}
 
 
 def _show(bundle: Bundle, output: Path) -> None:
@@ -170,6 +171,9 @@ def _show(bundle: Bundle, output: Path) -> None:
     for collective, reasons in bundle.left_out.items():
         for name, reason in reasons.items():
             console.print(f"left out: {collective}: {name}: {reason}", soft_wrap=True)
+    for collective, size in bundle.unserved:
+        why = "files are for powers of two; 'colsynth compile --size' makes one for it alone"
+        console.print(f"not served: {collective} of {size} bytes: {why}", soft_wrap=True)
     if any(map(any, bundle.spent)):
         console.print("budget: it ended the search at some sizes; --budget N sets another")
     evaluated = plural(sum(bundle.evaluations), "evaluation")

@@ -47,6 +47,16 @@ def test_the_table_says_who_serves_what(tmp_path, capsys):
     assert "env.sh" in shown
 
 
+def test_a_size_that_no_file_divides_is_named(tmp_path, capsys):
+    options = ["tune", "dgx-a100", "-c", "allreduce", "-r", "rccl", "--algorithms", "forest"]
+    options += ["--sizes", "25MB,64MiB", "--budget", "2"]
+    assert run([*options, "-o", str(tmp_path / "one"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["unserved"] == [{"collective": "allreduce", "size_bytes": 25000000}]
+    assert run([*options, "-o", str(tmp_path / "two")]) == 0
+    assert "not served: allreduce of 25000000 bytes" in capsys.readouterr().out
+
+
 def test_a_bundle_without_files_says_why(tmp_path, capsys):
     case = ["tune", "ring:4", "-c", "allreduce", "-r", "msccl", "--algorithms", "ring"]
     options = ["--sizes", "1MiB", "--budget", "1", "--jobs", "1"]

@@ -92,6 +92,16 @@ def compiled(runtime="msccl", **options):
     return api.compile(problem_of("dgx-a100", 1, "allreduce"), runtime, several=False, **options)
 
 
+def test_below_an_unusual_size_the_next_usual_one_is_compared_first():
+    """Not what is left of a quarter, or the library would serve much where the file is faster."""
+    problem, size = problem_of("ring:5", None, "allreduce"), 240 << 20
+    done = api.compile(problem, "msccl", several=False, size=size)
+    program, near = done.artefacts[0].program, usual_size(size, problem.collective, 5)
+    (point,) = simulate(program, problem.topology, profile("msccl"), (near,))
+    assert float(point.seconds) < library_of(problem, "msccl")(near)
+    assert done.taken().min_bytes == near
+
+
 def test_what_the_user_says_stays():
     free = compiled(algorithm="forest").taken()
     assert free.min_bytes > 1 << 20
