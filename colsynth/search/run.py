@@ -24,6 +24,9 @@ from colsynth.search.searcher import Searcher
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Asked, Workshop
 
+Outlook = tuple[tuple[RuntimeBound, ...], bool]
+"""Floors at all sizes, and whether free roots gain."""
+
 
 def find_plan(
     case: Case,
@@ -129,8 +132,11 @@ def find_each(
     served = usable_sizes(case.runtime, case.sizes)
     every = set(algorithm_names(case.problem, profile=case.profile))
     outlook = _outlook(case) if means.budget is None and set(algorithms) >= every else None
-    times = LeastTimes([size in served for size in case.sizes])
-    work = _Each(case, algorithms, means, budget, times, outlook, alone and case.size is None)
+    alone = alone and case.size is None
+    apart = [alone and not _is_usual(case, size) for size in case.sizes]
+    rows = zip(case.sizes, apart, strict=True)
+    times = LeastTimes([size in served and not other for size, other in rows])
+    work = _Each(case, algorithms, means, budget, times, outlook, alone)
     for turn, place in enumerate(i for i, size in enumerate(case.sizes) if size in served):
         work.search(place, turn, len(served))
     if case.profile.max_files is not None:
@@ -160,7 +166,7 @@ class _Each:
     means: Means
     budget: int
     times: LeastTimes
-    outlook: tuple[tuple[RuntimeBound, ...], bool] | None
+    outlook: Outlook | None
     alone: bool
 
     def __post_init__(self) -> None:
@@ -182,7 +188,7 @@ class _Each:
         def part(begun: int, most: int) -> Progress | None:
             return _part(self._told, turn * span + begun, most, turns * span)
 
-        if self.alone and not _is_usual(one):
+        if self.alone and not _is_usual(one, one.sizes[0]):
             explored = find_each(one, self.algorithms, replace(self.means, progress=part(0, span)))
             self.apart[place], (self.spent[place],) = explored.measured, explored.spent
             return
@@ -197,17 +203,15 @@ class _Each:
         self.found = self.found | searcher.found
         self.spent[place] = searcher.is_spent()
         if self.outlook is not None and self._usual in protocols:
-            # No number limits this one, so its part is not full before it ends.
+            # No number limits these, so their part is not full before they end.
             free = replace(self.means, budget=None, progress=part(self.budget, self.budget - 1))
-            self._search_as_default(place, one, free, protocols)
+            self._search_as_default(place, one, free, protocols, self.outlook)
 
     def _search_as_default(
-        self, place: int, one: Case, means: Means, protocols: tuple[str, ...]
+        self, place: int, one: Case, means: Means, protocols: tuple[str, ...], outlook: Outlook
     ) -> None:
         """Search as the default level does: for files of all sizes, and perhaps of one alone."""
-        if self.outlook is None:
-            return
-        floors, free_roots = self.outlook
+        floors, free_roots = outlook
         shared = Searcher(
             *(self._workshop, self._objectives[place], means, protocols),
             floors=floors,
@@ -238,13 +242,13 @@ class _Each:
         self.found = found | {m.plan: m.beside(found[m.plan]) for (m,) in more}
 
 
-def _is_usual(case: Case) -> bool:
-    """Whether people send messages of the size of a case to so many ranks (`usual_size`)."""
-    (size,), problem = case.sizes, case.problem
+def _is_usual(case: Case, size: int) -> bool:
+    """Whether people send messages of a size to so many ranks (`usual_size`)."""
+    problem = case.problem
     return size == usual_size(size, problem.collective, problem.topology.size)
 
 
-def _outlook(case: Case) -> tuple[tuple[RuntimeBound, ...], bool]:
+def _outlook(case: Case) -> Outlook:
     """Return the floors at all sizes, and whether free roots gain: what `Quest` is told."""
     from colsynth.bounds.optimum import best_optimum
 

@@ -145,7 +145,8 @@ class Wish:
             found += self._with(STRAIGHT, algorithm) if hops.dominate else ()
             if xml and boxes > 2 and hops.one_more:
                 found += self._with(TWO_SHOT, algorithm)
-                found += self._with(STAGED, algorithm) if boxes > max(map(len, ranks)) else ()
+                staged = boxes > max(map(len, ranks)) and _has_stages(boxes)
+                found += self._with(STAGED, algorithm) if staged else ()
         return found
 
     def every_variant(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
@@ -297,6 +298,13 @@ def algorithm_names(
 def is_baseline(algorithm: str) -> bool:
     """Whether an algorithm is a baseline, as libraries have."""
     return algorithm in BASELINES
+
+
+def _has_stages(boxes: int) -> bool:
+    """Return whether so many boxes exchange in several stages (`STAGED`)."""
+    from colsynth.synthesis.baselines.rails_two_shot_numbers import radices
+
+    return all(len(radices(boxes, one["radix"])) > 1 for one in STAGED["rails"])
 
 
 def _is_indirect(plan: Plan) -> bool:

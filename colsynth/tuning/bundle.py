@@ -14,7 +14,7 @@ from colsynth.model import Collective, Problem
 from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.profile import Profile
-from colsynth.runtimes.selection import called_size, taken_sizes, usual_size
+from colsynth.runtimes.selection import called_size, taken_sizes
 from colsynth.search.case import Case
 from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.levels import LEVELS
@@ -125,16 +125,17 @@ class Bundle:
 
     @property
     def unserved(self) -> tuple[tuple[Collective, int], ...]:
-        """Sizes asked for that no file divides: these serve usual ones (`usual_size`)."""
+        """Sizes asked for that lie in the range of files, none of which divides them."""
         headers = [file.artefact.program.header for file in self.files]
         laws = [(one.collective, taken_sizes(one, self.profile)) for one in headers]
 
         def is_unserved(problem: Problem, size: int) -> bool:
-            kind = problem.collective
-            taken = any(law.takes(size) for collective, law in laws if collective is kind)
-            return not taken and size != usual_size(size, kind, problem.topology.size)
+            call = called_size(size, problem.collective, problem.topology.size)
+            own = [law for collective, law in laws if collective is problem.collective]
+            inside = any(law.min_bytes <= call <= (law.max_bytes or inf) for law in own)
+            return inside and not any(law.takes(size) for law in own)
 
-        pairs = ((case.problem, size) for case in self.cases for size in case.sizes)
+        pairs = [(case.problem, size) for case in self.cases for size in case.sizes]
         return tuple(
             (problem.collective, size) for problem, size in pairs if is_unserved(problem, size)
         )

@@ -48,8 +48,8 @@ def test_the_table_says_who_serves_what(tmp_path, capsys):
 
 
 def test_a_size_that_no_file_divides_is_named(tmp_path, capsys):
-    options = ["tune", "dgx-a100", "-c", "allreduce", "-r", "rccl", "--algorithms", "forest"]
-    options += ["--sizes", "25MB,64MiB", "--budget", "2"]
+    options = ["tune", "dgx-a100", "-c", "allreduce", "-r", "rccl", "--algorithms", "forest,ring"]
+    options += ["--sizes", "25MB,64MiB", "--budget", "10"]
     assert run([*options, "-o", str(tmp_path / "one"), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["unserved"] == [{"collective": "allreduce", "size_bytes": 25000000}]

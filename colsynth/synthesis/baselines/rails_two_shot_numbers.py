@@ -66,7 +66,7 @@ def two_shot(division: Division, near: int) -> TwoShot:
 
 
 def radices(boxes: int, most: int) -> tuple[int, ...]:
-    """Return factors of a number, at most so large where its own prime factors are, if any.
+    """Return factors of a number, each at most so large, or a prime; 0 sets no limit.
 
     The largest come first, as they divide the most data.
 
