@@ -144,21 +144,13 @@ def _best_share(topology: Topology, model: Model) -> Fraction:
 
 
 def _threadblock_time(limit: Latency, size: int, switched: bool) -> float:
-    """Return seconds that threadblocks need behind the first step; 0 where that is not known.
-
-    Those of several groups work at the same time.
-    """
-    problem = limit.ways.problem
+    """Return seconds that threadblocks need behind the first step; 0 where that is not known."""
+    problem, profile, protocol = limit.ways.problem, limit.profile, limit.protocol
     if problem.collective not in _WORK or problem.shards:
         return 0.0
-    return max(_time_of(limit, size, len(group), switched) for group in problem.members)
-
-
-def _time_of(limit: Latency, size: int, ranks: int, switched: bool) -> float:
-    """Return seconds that threadblocks of so many ranks need behind the first step."""
-    problem, profile, protocol = limit.ways.problem, limit.profile, limit.protocol
     rate, local_rate = (kind[protocol] * 1e9 for kind in (limit.model.rate, limit.model.local_rate))
     received, sent, added = _WORK[problem.collective]
+    ranks = len(problem.members[0])  # groups have as many, and work at the same time
     each = size / ranks / profile.usable_threadblocks  # bytes of a shard, for each threadblock
     if switched:
         return each / rate

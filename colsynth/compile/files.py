@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from colsynth.compile.modes import Mode
 from colsynth.compile.result import Artefact, Schedule, file_name
 from colsynth.errors import DefectError, Diagnostic, InputError, VerificationError
-from colsynth.gc_pause import gc_paused
 from colsynth.model import Forest, Problem, Program, Report, TimedSchedule
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.manager import Pipeline, findings
@@ -110,8 +109,7 @@ class Maker:
         name = file_name(self.problem, target.profile.name, mode)
         target.progress("verify", self.modes.index(mode), len(self.modes))
         with self.clock.measure("verify"):
-            with gc_paused():
-                reading = read(data, target.profile, file=name, steps=False)
+            reading = read(data, target.profile, file=name, steps=False)
             report = self._verified(name, reading)
         used = usage_read(reading, program, target.profile)
         return Artefact(name, mode, data, program, report, used)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from colsynth.gc_pause import gc_paused
 from colsynth.model import Program, RoundProgram
 from colsynth.runtimes import reader, writer
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.reader import Reading
 
 
+@gc_paused()
 def read(data: bytes, profile: Profile, *, file: str, steps: bool = True) -> Reading:
     """Read `data` as `profile`'s runtime would.
 

@@ -132,16 +132,12 @@ def find_each(
     served = usable_sizes(case.runtime, case.sizes)
     every = set(algorithm_names(case.problem, profile=case.profile))
     outlook = _outlook(case) if means.budget is None and set(algorithms) >= every else None
-    alone = alone and case.size is None
-    apart = [alone and not _is_usual(case, size) for size in case.sizes]
-    rows = zip(case.sizes, apart, strict=True)
-    times = LeastTimes([size in served and not other for size, other in rows])
-    work = _Each(case, algorithms, means, budget, times, outlook, alone)
+    work = _Each(case, algorithms, means, budget, served, outlook, alone and case.size is None)
     for turn, place in enumerate(i for i, size in enumerate(case.sizes) if size in served):
-        work.search(place, turn, len(served))
+        work.search(place, turn)
     if case.profile.max_files is not None:
         work.complete()
-    return Explored(tuple(work.found.values()), tuple(work.spent), tuple(work.apart))
+    return Explored(tuple(work.found.values()), tuple(work.spent), tuple(work.alone))
 
 
 @dataclass
@@ -154,10 +150,11 @@ class _Each:
         As for `find_each`.
     budget : int
         Of each size.
-    times : LeastTimes
+    served : tuple of int
+        Sizes that files can serve.
     outlook : tuple, optional
         As of `_outlook`; only with one, what the default level finds is among the results.
-    alone : bool
+    makes_alone : bool
         Whether there are programs for one of several sizes alone.
     """
 
@@ -165,38 +162,43 @@ class _Each:
     algorithms: Sequence[str]
     means: Means
     budget: int
-    times: LeastTimes
+    served: tuple[int, ...]
     outlook: Outlook | None
-    alone: bool
+    makes_alone: bool
 
     def __post_init__(self) -> None:
-        case, sizes = self.case, len(self.case.sizes)
+        case, sizes = self.case, self.case.sizes
         self.found: dict[Plan, Measured] = {}
-        self.spent, self.apart = [False] * sizes, [tuple[Measured, ...]()] * sizes
-        self._workshop, self._objectives = Workshop(case), Objective.each(case.sizes)
-        self._told, self._usual = (
-            onward(self.means.progress),
-            usual_protocol(case.problem, case.profile),
-        )
+        self.spent, self.alone = [False] * len(sizes), [tuple[Measured, ...]()] * len(sizes)
+        self._shared = [size in self.served and not self._is_apart(size) for size in sizes]
+        self._times, self._workshop = LeastTimes(self._shared), Workshop(case)
+        self._objectives, self._told = Objective.each(sizes), onward(self.means.progress)
+        self._usual = usual_protocol(case.problem, case.profile)
         self._wish = Wish(usual=self._usual, rounds=case.profile.rounds)
 
-    def search(self, place: int, turn: int, turns: int) -> None:
-        """Search for a size, in its turn of several."""
+    def _is_apart(self, size: int) -> bool:
+        """Whether there are only programs for a size alone: people send no such messages."""
+        problem = self.case.problem
+        usual = usual_size(size, problem.collective, problem.topology.size)
+        return self.makes_alone and size != usual
+
+    def search(self, place: int, turn: int) -> None:
+        """Search for a size, in its turn of those that are served."""
         span = self.budget if self.outlook is None else 2 * self.budget
         one = replace(self.case, sizes=self.case.sizes[place : place + 1])
 
         def part(begun: int, most: int) -> Progress | None:
-            return _part(self._told, turn * span + begun, most, turns * span)
+            return _part(self._told, turn * span + begun, most, len(self.served) * span)
 
-        if self.alone and not _is_usual(one, one.sizes[0]):
+        if not self._shared[place]:
             explored = find_each(one, self.algorithms, replace(self.means, progress=part(0, span)))
-            self.apart[place], (self.spent[place],) = explored.measured, explored.spent
+            self.alone[place], (self.spent[place],) = explored.measured, explored.spent
             return
         own = replace(self.means, budget=self.budget, progress=part(0, self.budget))
         protocols = usable_protocols(one)
         searcher = Searcher(
             *(self._workshop, self._objectives[place], own, protocols),
-            known=Known(self.found, self.times),
+            known=Known(self.found, self._times),
             shows_all=True,
         )
         Quest(self._wish, searcher, free_roots=False).explore(tuple(self.algorithms))
@@ -212,27 +214,25 @@ class _Each:
     ) -> None:
         """Search as the default level does: for files of all sizes, and perhaps of one alone."""
         floors, free_roots = outlook
-        shared = Searcher(
-            *(self._workshop, self._objectives[place], means, protocols),
-            floors=floors,
-            known=Known(self.found, self.times),
-        )
-        searchers, own = [shared], None
-        if self.alone:
-            least, goal = floors[place : place + 1], Objective.each(one.sizes)[0]
-            own = Searcher(Workshop(one), goal, means, protocols, floors=least)
-            searchers.append(own)
-        for searcher in searchers:
+
+        def improved(searcher: Searcher) -> dict[Plan, Measured]:
             quest = Quest(replace(self._wish, size=one.size), searcher, free_roots)
             quest.begin()
             if searcher.best() is not None:
                 quest.improve(LEVELS[DEFAULT_LEVEL])
-        self.found = self.found | shared.found
-        self.apart[place] = () if own is None else tuple(own.found.values())
+            return searcher.found
+
+        where, known = (self._workshop, self._objectives[place]), Known(self.found, self._times)
+        shared = Searcher(*where, means, protocols, floors=floors, known=known)
+        self.found = self.found | improved(shared)
+        if self.makes_alone:
+            (objective,), least = Objective.each(one.sizes), floors[place : place + 1]
+            own = Searcher(Workshop(one), objective, means, protocols, floors=least)
+            self.alone[place] = tuple(improved(own).values())
 
     def complete(self) -> None:
         """Add the times of winners at other sizes that they may serve."""
-        case, times, found = self.case, self.times, self.found
+        case, times, found = self.case, self._times, self.found
         most, asked = Limit(times.compromises()), list[tuple[Asked]]()
         for winner in times.winners(found.values()):
             limit = most.without(winner.seconds, case.tried(winner.plan.protocol))
@@ -240,12 +240,6 @@ class _Each:
                 asked.append(((winner.plan, limit),))
         more = self.means.workers.run(self._workshop.measure, asked)
         self.found = found | {m.plan: m.beside(found[m.plan]) for (m,) in more}
-
-
-def _is_usual(case: Case, size: int) -> bool:
-    """Whether people send messages of a size to so many ranks (`usual_size`)."""
-    problem = case.problem
-    return size == usual_size(size, problem.collective, problem.topology.size)
 
 
 def _outlook(case: Case) -> Outlook:

@@ -91,7 +91,11 @@ class TwoShotWriter(RailsWriter):
     @property
     def rooms(self) -> int:
         """Places in scratch with room for a shard."""
-        return self.rails.places + 1 + sum(stage.radix - 1 for stage in self.stages)
+        return self._rooms_before(len(self.stages) + 1)
+
+    def _rooms_before(self, depth: int) -> int:
+        """Return the places in scratch before those for what arrives in a stage."""
+        return self.rails.places + 1 + sum(stage.radix - 1 for stage in self.stages[: depth - 1])
 
     def write(self) -> None:
         """Write down an allreduce: while a segment is at a step, the next is at the one before."""
@@ -153,10 +157,10 @@ class TwoShotWriter(RailsWriter):
             share.rank: {summed.behind(share.start): sums[share.rank][share.cut]}
             for share in self._shares(shards, depth)
         }
-        rooms = self.rails.places + sum(stage.radix - 1 for stage in self.stages[: depth - 1])
+        first = self._rooms_before(depth)
         for channel, distance, share, other in self._across(shards, depth):
             cut = self._cut(share.chunks, channel, self.stages[depth - 1].channels)
-            lands = self.cells.slot(rooms + distance, part)
+            lands = self.cells.slot(first + distance - 1, part)
             ways = summed.behind(share.start + cut.start), lands.behind(cut.start)
             origin = Origin(depth, Direction.IN, share.rank, channel)
             after = sums[other][share.cut][cut]

@@ -56,13 +56,14 @@ def two_shot(division: Division, near: int) -> TwoShot:
     near : int
         Channels within boxes as asked for; 0: any number.
     """
-    profile = division.target.profile
+    profile, narrow = division.target.profile, _stages(division, 1)
     if profile.rounds:
-        return TwoShot(0, near or 1, _stages(division, 1), len(division.rails.boxes))
-    most = profile.max_channels
-    tried = product((near,) if near else range(1, most + 1), range(1, most + 1))
+        return TwoShot(0, near or 1, narrow, len(division.rails.boxes))
+    numbers = range(1, profile.max_channels + 1)
+    between = [_stages(division, far) for far in numbers]
+    tried = product((near,) if near else numbers, between)
     fitting = [found for pair in tried if (found := _with(division, *pair))]
-    return min(fitting, default=TwoShot(0, near or 1, _stages(division, 1), 1))
+    return min(fitting, default=TwoShot(0, near or 1, narrow, 1))
 
 
 def radices(boxes: int, most: int) -> tuple[int, ...]:
@@ -95,10 +96,9 @@ def _stages(division: Division, channels: int) -> tuple[Stage, ...]:
     )
 
 
-def _with(division: Division, near: int, far: int) -> TwoShot | None:
+def _with(division: Division, near: int, stages: tuple[Stage, ...]) -> TwoShot | None:
     """Return the numbers for some channels; None where threadblocks do not suffice."""
-    rails, profile, stages = division.rails, division.target.profile, _stages(division, far)
-    blocks = profile.usable_threadblocks
+    rails, blocks = division.rails, division.target.profile.usable_threadblocks
     across = sum((stage.radix - 1) * stage.channels for stage in stages)
     left = blocks - 2 * (near * (rails.places - 1) + across)
     if left < 0:
