@@ -64,8 +64,8 @@ class Request:
         """Whether sizes at which the library is faster are left to it: not without a search."""
         return self.level > 0 and self.passes is None
 
-    def wish(self, protocol: str, *, rounds: bool = False) -> Wish:
-        """Return the wish for the search; `rounds` as in `Wish`."""
+    def wish(self, protocol: str, size: int | None, *, rounds: bool = False) -> Wish:
+        """Return the wish for the search; `size` and `rounds` as in `Wish`."""
         return Wish(
             algorithm=self.algorithm,
             settings=dict(self.settings),
@@ -74,7 +74,7 @@ class Request:
             passes=self.passes,
             level=self.level,
             rounds=rounds,
-            size=self.size,
+            size=size,
         )
 
     def check(self) -> None:
@@ -98,4 +98,4 @@ class Request:
         elif self.algorithm is not None:
             configured(self.algorithm, self.settings)
         else:
-            self.wish("Simple").check()
+            self.wish("Simple", self.size).check()

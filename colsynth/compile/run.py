@@ -191,7 +191,8 @@ class _Compiler:
         also: tuple[Plan, ...] = (),
     ) -> _Made:
         """Return the files of the best plan in the mode of a case; `also` as for `find_plan`."""
-        wish = self.request.wish(self.target.protocol, rounds=self.target.profile.rounds)
+        target = self.target
+        wish = self.request.wish(target.protocol, case.size, rounds=target.profile.rounds)
         failure: NegativeFinding | DefectError | None = None
         library = Library(case)
         # A search that tries the library's algorithms, too, makes its programs on the way.
@@ -235,7 +236,7 @@ class _Compiler:
         with clock.measure("library"):
             serves = _served(program, measured, found, library, request, target)
         aimed = case.target(plan.protocol)
-        target = replace(target, protocol=plan.protocol, size=case.size)
+        target = replace(target, protocol=plan.protocol, size=plan.size)
         target = serves.limit(replace(target, max_bytes=aimed.max_bytes, needed=aimed.needed))
         ours = request.passes is None
         maker = Maker(problem, target, modes, plan.pipeline, ours, watch, clock)

@@ -41,6 +41,7 @@ class CoalesceChunks:
     name: ClassVar[str] = "coalesce-chunks"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (Choice("merge", propose=unmerged),)
 
     def __post_init__(self) -> None:

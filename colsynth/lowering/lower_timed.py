@@ -41,6 +41,7 @@ class LowerTimed:
     name: ClassVar[str] = "lower-timed"
     takes: ClassVar[type] = TimedSchedule
     gives: ClassVar[type] = ChunkProgram
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (1, 2, 4, 8), cuts=True),)
 
     def __post_init__(self) -> None:

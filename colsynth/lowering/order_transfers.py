@@ -70,6 +70,7 @@ class OrderTransfers:
     name: ClassVar[str] = "order-transfers"
     takes: ClassVar[type] = ChunkProgram
     gives: ClassVar[type] = ChunkProgram
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (Choice("order", propose=orders),)
 
     def __post_init__(self) -> None:

@@ -18,6 +18,9 @@ its class in CamelCase, so one of the three is enough to find the others.
 
         def run(self, value: ChunkProgram, target: Target) -> ThreadblockProgram: ...
 
+A pass that gives the same for any message, whatever its protocol and size, may say so with
+``any_message: ClassVar[bool] = True``. A search runs it once for all of them.
+
 Passes satisfy this interface by shape, so the rooms that hold them need not
 import the pipeline.
 """

@@ -16,6 +16,7 @@ from colsynth.pipeline.added import sources
 from colsynth.pipeline.target import aim
 from colsynth.runtimes.catalog import profile
 from colsynth.runtimes.profile import Profile
+from colsynth.runtimes.selection import usual_size
 from colsynth.runtimes.target import Target
 from colsynth.search.levels import CLOSE, PROTOCOLS
 from colsynth.search.plan import Plan
@@ -55,11 +56,6 @@ class Case:
     limited: bool = False
 
     @property
-    def size(self) -> int | None:
-        """The size, if there is only one."""
-        return self.sizes[0] if len(self.sizes) == 1 else None
-
-    @property
     def profile(self) -> Profile:
         """The runtime."""
         return profile(self.runtime)
@@ -69,8 +65,24 @@ class Case:
         """The factor of the best within which a fixed pattern is varied (`CLOSE`)."""
         return CLOSE * most_nics(self.problem.topology)
 
-    def target(self, protocol: str) -> Target:
-        """Return the target that passes get; raises what `aim` raises."""
+    @property
+    def size(self) -> int | None:
+        """The size, if there is only one."""
+        return self.sizes[0] if len(self.sizes) == 1 else None
+
+    def is_usual(self, size: int) -> bool:
+        """Whether files that are for several sizes serve this one (`usual_size`)."""
+        return size == usual_size(size, self.problem.collective, self.problem.topology.size)
+
+    def target(self, protocol: str, size: int | None = None) -> Target:
+        """Return the target that passes get; raises what `aim` raises.
+
+        Parameters
+        ----------
+        protocol : str
+        size : int or None
+            Bytes of the message that the program is for (`Plan.size`).
+        """
         limits = self.max_bytes, self.limit(protocol)
         most = min((limit for limit in limits if limit is not None), default=None)
         found = aim(self.problem, self.profile, protocol, self.min_bytes, most, seed=self.seed)
@@ -78,7 +90,7 @@ class Case:
         needed = None
         if self.max_bytes is None and most is not None:  # of ours, not asked for
             needed = max((size for size in self.sizes if size <= most), default=None)
-        return replace(found, needed=needed, size=self.size, model=self.model)
+        return replace(found, needed=needed, size=size, model=self.model)
 
     def limit(self, protocol: str) -> int | None:
         """Return the largest message, in bytes, that a protocol is tried at; None: no limit."""

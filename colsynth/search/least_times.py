@@ -57,9 +57,15 @@ class LeastTimes:
     def _unknown(self) -> list[float]:
         return [NOT_ASKED if least == NOT_ASKED else inf for least in self._all]
 
-    def compromises(self) -> tuple[float, ...]:
-        """Return the times beyond which no winner at another size is of use."""
-        return self._within(COMPROMISE)
+    def of_use(self, *, few: bool) -> tuple[float, ...]:
+        """Return the times beyond which no winner at another size is of use.
+
+        Parameters
+        ----------
+        few : bool
+            Whether a job may load few files.
+        """
+        return self._within(COMPROMISE if few else TOLERANCE)
 
     def winners(self, found: Iterable[Measured]) -> tuple[Measured, ...]:
         """Return the results that win at some size."""

@@ -46,7 +46,7 @@ class Library:
     Parameters
     ----------
     case : Case
-        Of the file that is compared. Its sizes do not matter.
+        Of the file that is compared. If it has one size, programs are for that.
     """
 
     def __init__(self, case: Case) -> None:
@@ -69,7 +69,7 @@ class Library:
     def plans(self) -> tuple[Plan, ...]:
         """The plans of the algorithms, all with one protocol."""
         case, fit = self._case, self._protocols
-        wish = Wish(rounds=case.profile.rounds)
+        wish = Wish(rounds=case.profile.rounds, size=case.size)
         names = library_algorithms(case.profile, case.problem.collective) if fit else ()
         return tuple(replace(wish.start(name), protocol=fit[0]) for name in names)
 

@@ -74,19 +74,6 @@ class Measured:
         pairs = zip(self.seconds, known.seconds, strict=True)
         return replace(self, seconds=tuple(y if x is None else x for x, y in pairs))
 
-    def at(self, place: int, sizes: int) -> Measured:
-        """Return a result for one size as one of a case with so many, of which it has a place."""
-        before, behind = place, sizes - place - 1
-        if self.refusal is not None:
-            return replace(self, seconds=(None,) * sizes)
-        return replace(
-            self,
-            seconds=(None,) * before + self.seconds + (None,) * behind,
-            usable=(False,) * before + self.usable + (False,) * behind,
-            exact=(False,) * before + self.exact + (False,) * behind,
-            least=(0.0,) * before + self.least + (0.0,) * behind,
-        )
-
     @classmethod
     def of_entry(cls, plan: Plan, tried: Sequence[bool], entry: Any) -> Measured:
         """Return a result from its plain values; raise ValueError where they are invalid.

@@ -25,11 +25,14 @@ class Plan:
     protocol : str
     passes : str
         Text of the pipeline.
+    size : int or None
+        Bytes of the message that the program is for; None: of several, usual ones.
     """
 
     algorithm: str
     protocol: str
     passes: str
+    size: int | None = None
 
     @property
     def pipeline(self) -> Pipeline:

@@ -152,7 +152,9 @@ class Quest:
         case = self._case
         known = algorithm_names(case.problem, profile=case.profile)
         if "pipelined" in known:
-            least = least_seconds(case.problem, case.target(self.searcher.protocols[0]))
+            least = least_seconds(
+                case.problem, case.target(self.searcher.protocols[0], self.wish.size)
+            )
             known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
         others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
         allowed = (name for name in others if self.wish.allows(name) and name in known)
@@ -270,7 +272,9 @@ class Quest:
 
         So the highest level is never slower than what `compare` finds at a size.
         """
-        searcher = self.searcher
+        searcher, size = self.searcher, self.wish.size
+        if size is not None and self._case.is_usual(size):
+            size = None
         known = algorithm_names(self._case.problem, profile=self._case.profile)
         names = tuple(filter(self.wish.allows, known))
         if most < 1:
@@ -280,7 +284,8 @@ class Quest:
             *(searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned),
             known=Known(searcher.found),
         )
-        Quest(replace(self.wish, size=None), other, free_roots=False).explore(names)
+        wish = replace(self.wish, size=size)
+        Quest(wish, other, free_roots=False).explore(names)
         searcher.take([m for plan, m in other.found.items() if plan not in searcher.found])
 
     def explore(self, names: tuple[str, ...]) -> None:

@@ -145,7 +145,7 @@ def _gridded(searcher: Searcher, wish: Wish, best: Measured | None) -> Iterator[
         more = islice(grids, floor.binds != "latency")
         grids = (*flat_grid(topology, phases, profile), *more)
     else:
-        target = case.target(overall.plan.protocol)
+        target = case.target(overall.plan.protocol, overall.plan.size)
         grids = (*grids, *fused_grid(topology, phases, target))
     for grid in dict.fromkeys(grids):
         start = wish.start("forest", trees=trees, grid=grid)

@@ -9,7 +9,6 @@ from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.target import usual_protocol
-from colsynth.runtimes.selection import usual_size
 from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.found import Found, found_by
 from colsynth.search.kinds import gains_by_free_roots
@@ -24,7 +23,9 @@ from colsynth.search.searcher import Searcher
 from colsynth.search.wish import Wish, algorithm_names
 from colsynth.search.workshop import Asked, Workshop
 
-Outlook = tuple[tuple[RuntimeBound, ...], bool]
+Floors = tuple[RuntimeBound, ...]
+"""At every size of a case."""
+Outlook = tuple[Floors, bool]
 """Floors at all sizes, and whether free roots gain."""
 
 
@@ -66,7 +67,7 @@ def find_plan(
         optimum = best_optimum(case.problem)
     quest = Quest.of(workshop, objective, wish, means, optimum)
     if wish.passes is not None:
-        given = Plan("passes", wish.protocol or wish.usual, wish.passes)
+        given = Plan("passes", wish.protocol or wish.usual, wish.passes, wish.size)
         quest.searcher.try_all([tuple(quest.counted(given))])
     else:
         quest.begin()
@@ -87,13 +88,10 @@ class Explored:
         All plans that were tried.
     spent : tuple of bool
         For every size, whether the budget ended the search.
-    alone : tuple of tuple of Measured
-        For every size, the results of programs that are made for it alone, if that was asked for.
     """
 
     measured: tuple[Measured, ...]
     spent: tuple[bool, ...]
-    alone: tuple[tuple[Measured, ...], ...] = ()
 
 
 def find_each(
@@ -103,11 +101,11 @@ def find_each(
 
     Every size is searched for as if it were the only one, so its best plan does not depend on
     the other sizes. What a search finds is not made again by the next one, but counts as if.
-    Where all algorithms are tried and no budget is given, what the default level finds for the
-    size is among the results. No search is made for a size that no file can serve.
+    No search is made for a size that no file can serve.
 
-    Programs are for messages of all sizes. If asked for, those that the default level finds are
-    for one size alone, and so are all for sizes that are not usual, which no others may serve.
+    Programs are for several sizes first. Where no budget is given, a size has a second search, for
+    programs that are for it alone. If all algorithms are tried, that is the one of the default
+    level, so that its result is among them.
 
     Parameters
     ----------
@@ -117,7 +115,8 @@ def find_each(
     means : Means
         Its budget is that of every size; None: that of the highest level.
     alone : bool
-        Whether there are programs for one size alone.
+        Whether programs only have to serve calls of these very sizes. Those for a size that is not
+        usual are for it alone then, and so are all where a size has one search.
 
     Raises
     ------
@@ -130,14 +129,13 @@ def find_each(
     require_least("--budget", budget, 1)
     case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
     served = usable_sizes(case.runtime, case.sizes)
-    every = set(algorithm_names(case.problem, profile=case.profile))
-    outlook = _outlook(case) if means.budget is None and set(algorithms) >= every else None
-    work = _Each(case, algorithms, means, budget, served, outlook, alone and case.size is None)
+    outlook = _outlook(case) if means.budget is None else None
+    work = _Each(case, tuple(algorithms), means, budget, served, outlook, alone)
     for turn, place in enumerate(i for i, size in enumerate(case.sizes) if size in served):
         work.search(place, turn)
-    if case.profile.max_files is not None:
+    if not alone:
         work.complete()
-    return Explored(tuple(work.found.values()), tuple(work.spent), tuple(work.alone))
+    return Explored(tuple(work.found.values()), tuple(work.spent))
 
 
 @dataclass
@@ -153,87 +151,91 @@ class _Each:
     served : tuple of int
         Sizes that files can serve.
     outlook : tuple, optional
-        As of `_outlook`; only with one, what the default level finds is among the results.
-    makes_alone : bool
-        Whether there are programs for one of several sizes alone.
+        As of `_outlook`; None where a budget is given.
+    alone : bool
+        As for `find_each`.
     """
 
     case: Case
-    algorithms: Sequence[str]
+    algorithms: tuple[str, ...]
     means: Means
     budget: int
     served: tuple[int, ...]
     outlook: Outlook | None
-    makes_alone: bool
+    alone: bool
 
     def __post_init__(self) -> None:
         case, sizes = self.case, self.case.sizes
         self.found: dict[Plan, Measured] = {}
-        self.spent, self.alone = [False] * len(sizes), [tuple[Measured, ...]()] * len(sizes)
-        self._shared = [size in self.served and not self._is_apart(size) for size in sizes]
-        self._times, self._workshop = LeastTimes(self._shared), Workshop(case)
+        self.spent = [False] * len(sizes)
+        every = set(algorithm_names(case.problem, profile=case.profile))
+        self._improves = self.outlook is not None and every <= set(self.algorithms)
+        self._times = LeastTimes([size in self.served and self._shares(size) for size in sizes])
         self._objectives, self._told = Objective.each(sizes), onward(self.means.progress)
-        self._usual = usual_protocol(case.problem, case.profile)
-        self._wish = Wish(usual=self._usual, rounds=case.profile.rounds)
+        self._workshop, self._usual = Workshop(case), usual_protocol(case.problem, case.profile)
 
-    def _is_apart(self, size: int) -> bool:
-        """Whether there are only programs for a size alone: people send no such messages."""
-        problem = self.case.problem
-        usual = usual_size(size, problem.collective, problem.topology.size)
-        return self.makes_alone and size != usual
+    def _shares(self, size: int) -> bool:
+        """Whether programs for several sizes are tried at a size."""
+        return not self.alone or (self._improves and self.case.is_usual(size))
 
     def search(self, place: int, turn: int) -> None:
         """Search for a size, in its turn of those that are served."""
         span = self.budget if self.outlook is None else 2 * self.budget
-        one = replace(self.case, sizes=self.case.sizes[place : place + 1])
+        begun, size = turn * span, self.case.sizes[place]
+        shared = Wish(usual=self._usual, rounds=self.case.profile.rounds)
+        own = replace(shared, size=size)
+        self.spent[place] = self._explore(place, shared if self._shares(size) else own, begun)
+        useful = self.alone or self.case.is_usual(size)  # who divides another serves no others
+        if self._improves and self.outlook is not None:
+            self._improve(place, own if useful else shared, begun, self.outlook)
+        elif self.outlook is not None and useful and self._shares(size):
+            self._explore(place, own, begun + self.budget)
 
-        def part(begun: int, most: int) -> Progress | None:
-            return _part(self._told, turn * span + begun, most, len(self.served) * span)
-
-        if not self._shared[place]:
-            explored = find_each(one, self.algorithms, replace(self.means, progress=part(0, span)))
-            self.alone[place], (self.spent[place],) = explored.measured, explored.spent
-            return
-        own = replace(self.means, budget=self.budget, progress=part(0, self.budget))
-        protocols = usable_protocols(one)
-        searcher = Searcher(
-            *(self._workshop, self._objectives[place], own, protocols),
-            known=Known(self.found, self._times),
-            shows_all=True,
-        )
-        Quest(self._wish, searcher, free_roots=False).explore(tuple(self.algorithms))
+    def _explore(self, place: int, wish: Wish, begun: int) -> bool:
+        """Try the algorithms and neighbours; return whether the budget ended that."""
+        means = self._means(begun, self.budget, self.budget)
+        searcher = self._searcher(place, means, ())
+        Quest(wish, searcher, free_roots=False).explore(self.algorithms)
         self.found = self.found | searcher.found
-        self.spent[place] = searcher.is_spent()
-        if self.outlook is not None and self._usual in protocols:
-            # No number limits these, so their part is not full before they end.
-            free = replace(self.means, budget=None, progress=part(self.budget, self.budget - 1))
-            self._search_as_default(place, one, free, protocols, self.outlook)
+        return searcher.is_spent()
 
-    def _search_as_default(
-        self, place: int, one: Case, means: Means, protocols: tuple[str, ...], outlook: Outlook
-    ) -> None:
-        """Search as the default level does: for files of all sizes, and perhaps of one alone."""
+    def _improve(self, place: int, wish: Wish, begun: int, outlook: Outlook) -> None:
+        """Search as the default level does.
+
+        No number limits that, so its part of the progress is not full before it ends.
+        """
         floors, free_roots = outlook
+        means = self._means(begun + self.budget, None, self.budget - 1)
+        searcher = self._searcher(place, means, floors)
+        if self._usual not in searcher.protocols:
+            return
+        quest = Quest(wish, searcher, free_roots)
+        quest.begin()
+        if searcher.best() is not None:
+            quest.improve(LEVELS[DEFAULT_LEVEL])
+        self.found = self.found | searcher.found
 
-        def improved(searcher: Searcher) -> dict[Plan, Measured]:
-            quest = Quest(replace(self._wish, size=one.size), searcher, free_roots)
-            quest.begin()
-            if searcher.best() is not None:
-                quest.improve(LEVELS[DEFAULT_LEVEL])
-            return searcher.found
+    def _means(self, begun: int, budget: int | None, most: int) -> Means:
+        """Return the means of a part that counts for `most` of the progress, of which is begun."""
+        span = self.budget if self.outlook is None else 2 * self.budget
+        told = _part(self._told, begun, most, len(self.served) * span)
+        return replace(self.means, budget=budget, progress=told)
 
-        where, known = (self._workshop, self._objectives[place]), Known(self.found, self._times)
-        shared = Searcher(*where, means, protocols, floors=floors, known=known)
-        self.found = self.found | improved(shared)
-        if self.makes_alone:
-            (objective,), least = Objective.each(one.sizes), floors[place : place + 1]
-            own = Searcher(Workshop(one), objective, means, protocols, floors=least)
-            self.alone[place] = tuple(improved(own).values())
+    def _searcher(self, place: int, means: Means, floors: Floors) -> Searcher:
+        """Return a searcher for a size; without floors, it simulates what is far too slow, too."""
+        one = replace(self.case, sizes=self.case.sizes[place : place + 1])
+        return Searcher(
+            *(self._workshop, self._objectives[place], means, usable_protocols(one)),
+            floors=floors,
+            known=Known(self.found, self._times),
+            shows_all=not floors,
+        )
 
     def complete(self) -> None:
         """Add the times of winners at other sizes that they may serve."""
         case, times, found = self.case, self._times, self.found
-        most, asked = Limit(times.compromises()), list[tuple[Asked]]()
+        few = case.profile.max_files is not None
+        most, asked = Limit(times.of_use(few=few)), list[tuple[Asked]]()
         for winner in times.winners(found.values()):
             limit = most.without(winner.seconds, case.tried(winner.plan.protocol))
             if not limit.holds(winner):

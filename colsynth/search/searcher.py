@@ -20,7 +20,7 @@ from colsynth.runtimes.selection import SMALL
 from colsynth.search.least_times import Known, LeastTimes
 from colsynth.search.levels import CLOSE, NEAR, PROMISING, REPEATED, WORTH, swept
 from colsynth.search.means import Means
-from colsynth.search.measured import Limit, Measured
+from colsynth.search.measured import NOT_ASKED, Limit, Measured
 from colsynth.search.neighbours import Alternatives, Neighbours
 from colsynth.search.objective import Objective
 from colsynth.search.plan import Plan
@@ -111,9 +111,14 @@ class Searcher:
         return PROMISING * seconds
 
     def limit(self, plan: Plan, slowest: float) -> Limit:
-        """Return the times that are asked for of a plan, given what `slowest` returns."""
+        """Return the times that are asked for of a plan, given what `slowest` returns.
+
+        Those of a program for one size are asked for at others if it wins (`LeastTimes.of_use`).
+        """
         place, case = self.objective.main, self.workshop.case
         most = (inf,) * len(case.sizes) if self._times is None else self._times.limits(plan)
+        if plan.size is not None:
+            most = (NOT_ASKED,) * len(case.sizes)
         own = self._own_times.limits(plan)[place] if self.shows_all else slowest
         limit = Limit((*most[:place], own, *most[place + 1 :]), None if self.shows_all else place)
         known = self.known.get(plan)

@@ -59,7 +59,8 @@ class Wish:
     rounds : bool
         Whether pipelines end in rounds (`Profile.rounds`).
     size : int or None
-        Bytes of the message that timed schedules are for; None leaves it to them.
+        Bytes of the message that programs are for, timed schedules among them; None: of several
+        sizes, and timed schedules have their own.
     """
 
     algorithm: str | None = None
@@ -85,7 +86,7 @@ class Wish:
         if asked.get("trees") == "optimal" and "parts" in _fields(algorithm, self.rounds):
             asked = {"parts": "keep", **asked}  # exact weights, even if fewer calls select the file
         pipeline = configured(algorithm, asked, rounds=self.rounds)
-        return Plan(algorithm, self.protocol or self.usual, str(pipeline))
+        return Plan(algorithm, self.protocol or self.usual, str(pipeline), self.size)
 
     @property
     def is_open(self) -> bool:
@@ -107,7 +108,8 @@ class Wish:
         plan = self.start(algorithm)
         if self.size is None or algorithm == HEAVY:
             return (plan,)
-        return tuple(dict.fromkeys((plan, replace(self, size=None).start(algorithm))))
+        large = replace(self, size=None).start(algorithm)
+        return tuple(dict.fromkeys((plan, replace(large, size=self.size))))
 
     def variants(self, algorithm: str, case: Case, hops: Hops) -> tuple[Plan, ...]:
         """Return further plans of an algorithm to start from (`VARIANTS`), where they are open.

@@ -35,10 +35,12 @@ _KEPT = 600_000
 Asked = tuple[Plan, Limit]
 """A plan that is to be measured, and the times that are asked for."""
 Value = Any
-_Pass = tuple[str, Any]
-"""A pass behind the protocol, where it may see it."""
-_Step = tuple[str, int, Any]
-"""A pass on a value: protocol, where the pass may see it; number of the value; pass."""
+_Message = tuple[str, int | None] | None
+"""Protocol and size of the message that a program is for; None for passes that see neither."""
+_Pass = tuple[_Message, Any]
+"""A pass behind what it may see of the message."""
+_Step = tuple[_Message, int, Any]
+"""A pass on a value: what the pass may see of the message; number of the value; pass."""
 
 
 class Workshop:
@@ -67,7 +69,7 @@ class Workshop:
         self._kept = OrderedDict[int, tuple[int, Value]]({0: (0, case.problem)})
         self._weight = 0
         self._pinned = 0
-        self._targets: dict[str, Target] = {}
+        self._targets: dict[tuple[str, int | None], Target] = {}
         self._results: dict[tuple[str, int, int], Measured] = {}
 
     def __reduce__(self) -> tuple[type[Workshop], tuple[Case]]:
@@ -104,8 +106,8 @@ class Workshop:
     def adopt(self, measured: Measured, values: Sequence[Value]) -> None:
         """Keep a result and what `made_of` returned for its plan in a copy of this process."""
         number, numbers = 0, [0]
-        for (protocol, item), value in zip(_steps(measured.plan), values, strict=False):
-            step = protocol, number, item
+        for (message, item), value in zip(_steps(measured.plan), values, strict=False):
+            step = message, number, item
             if value is None:
                 number = self._numbers.setdefault(step, len(self._numbers) + 1)
             else:
@@ -133,16 +135,16 @@ class Workshop:
         numbers = self._numbers_of(plan)[: len(steps) + 1]
         place = max(place for place, number in enumerate(numbers) if number in self._kept)
         number, value = self._recall(numbers[place])
-        for at, (protocol, item) in enumerate(steps[place:], place + 1):
-            made = Pipeline((item,), at).run(value, self._target(plan.protocol), self.clock)
-            number, value = self._keep((protocol, number, item), made)
+        for at, (message, item) in enumerate(steps[place:], place + 1):
+            made = Pipeline((item,), at).run(value, self._target(plan), self.clock)
+            number, value = self._keep((message, number, item), made)
         return number, value
 
     def _numbers_of(self, plan: Plan) -> list[int]:
         """Return the numbers of the problem and of a plan's values, as far as they were made."""
         numbers = [0]
-        for protocol, item in _steps(plan):
-            number = self._numbers.get((protocol, numbers[-1], item))
+        for message, item in _steps(plan):
+            number = self._numbers.get((message, numbers[-1], item))
             if number is None:
                 break
             numbers.append(number)
@@ -152,10 +154,11 @@ class Workshop:
         self._kept.move_to_end(number)
         return number, self._kept[number][1]
 
-    def _target(self, protocol: str) -> Target:
-        if protocol not in self._targets:
-            self._targets[protocol] = self.case.target(protocol)
-        return self._targets[protocol]
+    def _target(self, plan: Plan) -> Target:
+        message = plan.protocol, plan.size
+        if message not in self._targets:
+            self._targets[message] = self.case.target(*message)
+        return self._targets[message]
 
     def _keep(self, step: _Step, value: Value) -> tuple[int, Value]:
         """Keep what a pass gave; return its number, and the value that is kept."""
@@ -253,12 +256,9 @@ def is_usable(size: int, law: TakenSizes) -> bool:
 
 
 def _steps(plan: Plan) -> list[_Pass]:
-    """Return the passes of a plan, each behind the protocol, where the pass may see it."""
-    shared, steps = True, []
-    for item in plan.pipeline.passes:
-        shared = shared and getattr(item, "any_protocol", False)
-        steps.append(("" if shared else plan.protocol, item))
-    return steps
+    """Return the passes of a plan, each behind what it may see of the message."""
+    message, passes = (plan.protocol, plan.size), plan.pipeline.passes
+    return [(None if getattr(item, "any_message", False) else message, item) for item in passes]
 
 
 def _begun(steps: Sequence[_Pass]) -> int:

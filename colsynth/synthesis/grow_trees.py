@@ -39,6 +39,7 @@ class GrowTrees:
     name: ClassVar[str] = "grow-trees"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("chunks_per_gpu", (1, 2, 4, 8, 16), ladder=True),
         Choice("balance", BALANCES),

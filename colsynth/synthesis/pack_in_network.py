@@ -33,6 +33,7 @@ class PackInNetwork:
     name: ClassVar[str] = "pack-in-network"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    any_message: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_trees(self.trees)

@@ -38,6 +38,7 @@ class PackRoots:
     name: ClassVar[str] = "pack-roots"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (Choice("trees", ("auto", "1", "2", "8", "32")),)
 
     def __post_init__(self) -> None:

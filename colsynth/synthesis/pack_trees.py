@@ -67,6 +67,7 @@ class PackTrees:
     name: ClassVar[str] = "pack-trees"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("trees", propose=numbers_of_trees),
         Choice("grid", propose=grids),

@@ -164,7 +164,7 @@ def tune(cases: Sequence[Case], means: Means, algorithms: Sequence[str] | None =
     runtime = profile(cases[0].runtime)
     budget = LEVELS[-1].evaluations * len(cases) if means.budget is None else means.budget
     require_least("--budget", budget, len(cases))
-    share = replace(means, budget=budget // len(cases))
+    share = means if means.budget is None else replace(means, budget=budget // len(cases))
     names = algorithm_names(cases[0].problem, algorithms, cases[0].profile)
     turns = zip(cases, in_turn(means.progress, len(cases)), strict=True)
     explored = [find_each(case, names, replace(share, progress=turn)) for case, turn in turns]
@@ -294,7 +294,7 @@ class _Maker:
     ) -> list[TunedFile]:
         case, plan = self.case, measured.plan
         target = aim(case.problem, self.runtime, plan.protocol, least, most, seed=case.seed)
-        target = replace(target, size=case.size, model=case.model)
+        target = replace(target, size=plan.size, model=case.model)
         _, artefacts = Maker(case.problem, target, self.modes, plan.pipeline).make()
         sizes = case.sizes[segment.first : segment.last + 1]
         shape = measured.shape

@@ -146,9 +146,7 @@ def compare(
     tried = algorithm_names(case.problem, algorithms, case.profile)
     served = usable_sizes(case.runtime, case.sizes)
     explored = find_each(case, tried, means, alone=True)
-    sizes, rows = len(case.sizes), enumerate(explored.alone)
-    alone = (m.at(place, sizes) for place, row in rows for m in row)
-    found = (*explored.measured, *alone)
+    found = explored.measured
     left_out = refusals(found)
     names = dict.fromkeys(m.plan.algorithm for m in found)
     best = {name: _best(case, found, name) for name in names if name not in left_out}

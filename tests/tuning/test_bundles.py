@@ -15,6 +15,7 @@ from colsynth import api, topology
 from colsynth.errors import InputError
 from colsynth.runtimes import profile
 from colsynth.runtimes.selection import taken_sizes
+from colsynth.search.least_times import TOLERANCE
 from colsynth.search.levels import PROTOCOLS
 from colsynth.search.library import Library
 from colsynth.search.workshop import Workshop
@@ -197,6 +198,17 @@ def test_a_measured_size_uses_its_own_file_where_ranks_cannot_share_it():
     for file in files:
         law = taken_sizes(file.artefact.program.header, profile("msccl"))
         assert all(law.takes(point.size_bytes) for point in file.predicted)
+
+
+def test_files_are_as_fast_as_what_compile_finds_for_a_size():
+    """Rails send their shards in calls that suit one size; fewer files may cost 2 %."""
+    machine, sizes = topology.load("mi300x"), (2**20, 2**26)
+    files = api.tune(machine, ["allgather"], "rccl", sizes).files
+    found = {point.size_bytes: point.seconds for file in files for point in file.predicted}
+    for size in sizes:
+        problem = api.make_problem(machine, "allgather")
+        done = api.compile(problem, "rccl", size=size, several=False)
+        assert found[size] <= done.predicted[-1].seconds * float(1 + TOLERANCE)
 
 
 def test_sizes_whose_calls_are_the_same_have_ranges_of_their_own():

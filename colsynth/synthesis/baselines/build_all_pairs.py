@@ -45,6 +45,7 @@ class BuildAllPairs(Replicated):
     name: ClassVar[str] = "build-all-pairs"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (1, 2, 4, 8)),)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:

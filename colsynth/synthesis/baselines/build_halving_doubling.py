@@ -36,6 +36,7 @@ class BuildHalvingDoubling(Replicated):
     name: ClassVar[str] = "build-halving-doubling"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
+    any_message: ClassVar[bool] = True
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return the exchanges of all rounds, chunk by chunk.

@@ -34,6 +34,7 @@ class BuildHierarchical:
     name: ClassVar[str] = "build-hierarchical"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    any_message: ClassVar[bool] = True
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return one tree per root: a path on its rail, a star in every box.

@@ -35,6 +35,7 @@ class BuildPairwise(Replicated):
     name: ClassVar[str] = "build-pairwise"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
+    any_message: ClassVar[bool] = True
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return one transfer per pair, round by round, then what is passed on.

@@ -102,6 +102,7 @@ class BuildRelays:
     name: ClassVar[str] = "build-relays"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (Choice("relays", propose=_proposals),)
 
     def __post_init__(self) -> None:

@@ -25,6 +25,7 @@ class BuildStars:
     name: ClassVar[str] = "build-stars"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    any_message: ClassVar[bool] = True
 
     def run(self, value: Problem, target: Target) -> Forest:
         """Return one tree per root, a star where there are ways.

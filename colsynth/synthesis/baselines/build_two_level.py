@@ -67,6 +67,7 @@ class BuildTwoLevel(Replicated):
     name: ClassVar[str] = "build-two-level"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", propose=_copies),)
 
     def __post_init__(self) -> None:

@@ -93,7 +93,7 @@ class SolveExact:
     name: ClassVar[str] = "solve-exact"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = TimedSchedule
-    any_protocol: ClassVar[bool] = True
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("chunks_per_gpu", (1, 2, 4), ladder=True),
         Choice("size", (2**16, 2**20, 2**24), ladder=True),

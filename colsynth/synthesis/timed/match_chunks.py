@@ -69,6 +69,7 @@ class MatchChunks:
     name: ClassVar[str] = "match-chunks"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = TimedSchedule
+    any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (
         Choice("chunks_per_gpu", (1, 2, 4, 8, 16), ladder=True),
         Choice("size", (2**20, 2**26, 2**30), ladder=True),
