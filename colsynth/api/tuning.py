@@ -76,6 +76,7 @@ def compare(
         several process groups, or transit.
     """
     from colsynth.bounds.optimum import best_optimum
+    from colsynth.bounds.runtime import file_rate
     from colsynth.compile.groups import machine_of
     from colsynth.jobs.workers import Workers
     from colsynth.runtimes.catalog import profile
@@ -92,7 +93,7 @@ def compare(
         raise InputError(Diagnostic("CS217", "which sizes?", help="give one or more, in bytes"))
     require_least("--sizes", ordered[0], 1)
     problem = machine_of(problem, profile(runtime))
-    ceiling = best_optimum(problem).algbw
+    ceiling = file_rate(problem, profile(runtime), best_optimum(problem))
     with Workers(jobs, executor) as workers:
         case = Case(problem, runtime, ordered, model=model, seed=whole_seed(seed), limited=True)
         means = Means(plain(budget), workers, progress=progress)

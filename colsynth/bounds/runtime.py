@@ -105,10 +105,7 @@ def runtime_bounds(
     model = model or default_model(profile)
     rate = link_rate(problem, optimum, model)
     ways, switched = Ways(problem, model), usable_switch(problem, profile) is not None
-    if switched and problem.collective is Collective.ALLREDUCE:
-        rate = max(
-            rate, (switch_rate(problem.topology) or 0) * _best_share(problem.topology, model)
-        )
+    rate = max(rate, _added_rate(problem, profile) * _best_share(problem.topology, model))
     links = _bottleneck(optimum, len(problem.topology.links))
     limits = [Latency(ways, profile, model, name) for name in profile.fifo_calls]
 
@@ -125,6 +122,29 @@ def runtime_bounds(
 
     several = ([bound(size, limit) for limit in limits] for size in sizes)
     return tuple(min(found, key=lambda bound: bound.seconds) for found in several)
+
+
+def file_rate(problem: Problem, profile: Profile, optimum: Optimum) -> Fraction:
+    """Return the message bytes per second that links allow any file of a runtime.
+
+    That is the optimum, which counts on switches that only forward, or more where files can let one
+    add up.
+
+    Parameters
+    ----------
+    problem : Problem
+    profile : Profile
+    optimum : Bound, FlowBound or AllreduceBound
+        Of the problem.
+    """
+    return max(optimum.algbw, _added_rate(problem, profile))
+
+
+def _added_rate(problem: Problem, profile: Profile) -> Fraction:
+    """Return what links allow an allreduce whose sums a switch adds up; 0 where none can."""
+    if problem.collective is not Collective.ALLREDUCE or usable_switch(problem, profile) is None:
+        return Fraction(0)
+    return switch_rate(problem.topology) or Fraction(0)
 
 
 def _bottleneck(optimum: Optimum, links: int) -> Iterable[int]:

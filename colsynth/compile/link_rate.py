@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.cost.pair_routes import pair_routes
+from colsynth.cost.shared_switch import shared_switch
 from colsynth.model import (
     SENDS,
     Forest,
     Program,
+    RoundProgram,
     ThreadblockProgram,
     TimedSchedule,
     Topology,
     chunks_on_links,
     unit_bandwidth,
 )
+from colsynth.simulate.multicast import most_over_switch
 from colsynth.units import format_bandwidth
 
 _NEARLY = Fraction(9, 10)
@@ -59,26 +62,48 @@ def forest_rate(forest: Forest, bound: Fraction) -> LinkRate:
 
 
 def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate | None:
-    """Return the rate of a program's links; None of rounds, and where switches copy or add.
+    """Return the rate of a program's links; None where it sends nothing.
 
-    Connections take the links that the simulator has them take.
+    Data takes the links that the simulator has it take.
     """
-    if not isinstance(program, ThreadblockProgram) or program.multicasts:
-        return None
+    chunks = program.header.chunks
+    if isinstance(program, RoundProgram):
+        load = _load_of_rounds(program, topology)
+    elif program.multicasts:
+        switch, passed = shared_switch(topology), most_over_switch(program)
+        return None if switch is None else LinkRate(chunks * switch.bandwidth / passed, bound)
+    else:
+        load = _load_of_threadblocks(program, topology)
+    return LinkRate(chunks * unit_bandwidth(topology, load), bound) if load else None
+
+
+def _load_of_threadblocks(program: ThreadblockProgram, topology: Topology) -> dict[int, Fraction]:
+    """Return the chunks that cross each link; the channel of a connection chooses its route."""
     sent: Counter[tuple[int, int, int]] = Counter()
     blocks = ((gpu.rank, block) for gpu in program.gpus for block in gpu.threadblocks)
     for (rank, block), chunks in zip(blocks, _sent(program), strict=True):
         if block.send is not None and chunks:
             sent[rank, block.send, block.channel] += chunks
     routes = pair_routes(topology, {(source, target) for source, target, _ in sent})
-    load: Counter[int] = Counter()
+    load = defaultdict[int, Fraction](Fraction)
     for (source, target, channel), chunks in sent.items():
         choice = routes[source, target]
         for link in choice[channel % len(choice)]:
             load[link] += chunks
-    if not load:
-        return None
-    return LinkRate(program.header.chunks * unit_bandwidth(topology, load), bound)
+    return load
+
+
+def _load_of_rounds(program: RoundProgram, topology: Topology) -> dict[int, Fraction]:
+    """Return the chunks that cross each link; equal routes share a message."""
+    sent: Counter[tuple[int, int]] = Counter()
+    for message in (message for found in program.rounds for message in found.messages):
+        sent[message.source, message.target] += message.count
+    routes = pair_routes(topology, set(sent))
+    load = defaultdict[int, Fraction](Fraction)
+    for pair, chunks in sent.items():
+        for link in (link for route in routes[pair] for link in route):
+            load[link] += Fraction(chunks, len(routes[pair]))
+    return load
 
 
 def best_rate(schedule: object, taken: LinkRate | None, bound: Fraction) -> LinkRate | None:

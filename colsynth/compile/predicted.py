@@ -43,10 +43,14 @@ def predictions(
 
 
 def _nearest(laws: Sequence[TakenSizes], sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes that all files serve next to some, ascending: below them, or else above."""
+    """Return the sizes that all files serve next to some, ascending: below them, or else above.
+
+    Where files serve only smaller messages, that is the largest usual one.
+    """
     step = lcm(*(law.multiple for law in laws))
     least = max(step, *(-(-law.min_bytes // step) * step for law in laws))
-    near = {max(size // step * step, least) for size in sizes}
+    most = min((law.usual(law.max_bytes) for law in laws if law.max_bytes), default=max(sizes))
+    near = {max(min(size, most) // step * step, least) for size in sizes}
     return tuple(sorted(size for size in near if all(law.takes(size) for law in laws)))
 
 

@@ -103,8 +103,8 @@ def served(
     """Return the messages that a program serves rather than the library does.
 
     Where the library is faster at the very size that the file is for, a file that was asked for
-    this size serves it all the same, but no neighbours at which it loses too. Other files are not
-    limited then: they may win elsewhere.
+    this size serves it all the same, but no neighbours at which it loses too. Other files serve
+    smaller messages then, or all if they lose at every size, for somebody to measure them.
 
     Parameters
     ----------
@@ -123,15 +123,18 @@ def served(
         Whether to look for the smallest message, and for the largest.
     """
     duel, size = _Duel(program, case, library, times), case.sizes[-1]
+    sizes = size, *_smaller(case)
     found, lost = Served(), False
     if not library.fits:
         return found
     if not duel.is_safe(size, floor) and (fastest := duel.faster(size)):
         lost, found = True, Served(notes=(duel.lost(size, fastest),))
-        if not (asked and taken_sizes(program.header, case.profile).takes(size)):
+        if asked and not taken_sizes(program.header, case.profile).takes(size):
             return found
+    if lost and not asked:
+        return duel.smaller(found, sizes, below=below) if above else found
     if below:
-        found = duel.down(found, (size, *_smaller(case)), lost=lost)
+        found = duel.down(found, sizes, lost=lost)
     if above:
         found = duel.up(found, (size, *_larger(case)), lost=lost)
     return found
@@ -189,6 +192,22 @@ class _Duel:
         end = sizes[held + 1]
         note = _left(f"from {format_size(end)} on", name)
         return replace(found, max_bytes=self._called(end) - 1, notes=(*found.notes, note))
+
+    def smaller(self, found: Served, sizes: Sequence[int], *, below: bool) -> Served:
+        """Return a range that ends with the first of some descending sizes that is not lost.
+
+        The first is. Where all are, nothing is limited.
+        """
+        faster: Fastest | None = None
+        for place, size in enumerate(sizes):
+            before, faster = faster, self.faster(size)
+            if faster is None and before is not None:
+                end = sizes[place - 1]
+                note = _left(f"from {format_size(end)} on", before[1])
+                ends = replace(found, max_bytes=self._called(end) - 1, notes=(*found.notes, note))
+                return self.down(ends, sizes[place:], lost=False) if below else ends
+        told = "it is predicted to be faster at all smaller sizes, too"
+        return replace(found, notes=(*found.notes, f"{told}: use this file only to measure it"))
 
     def _called(self, size: int) -> int:
         """Return the bytes of a call of this size; ranges that begin or end at it hold those.

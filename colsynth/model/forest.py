@@ -76,7 +76,7 @@ def chunks_on_links(trees: Iterable[Tree]) -> Counter[int]:
     return carried
 
 
-def unit_bandwidth(topology: Topology, chunks: Mapping[int, int]) -> Fraction:
+def unit_bandwidth(topology: Topology, chunks: Mapping[int, int | Fraction]) -> Fraction:
     """Return the bytes per second of a chunk at which the fullest of some links is full."""
     return min(topology.links[link].bandwidth / count for link, count in chunks.items())
 

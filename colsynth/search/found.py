@@ -30,7 +30,7 @@ class Found:
     floors : tuple of RuntimeBound
         The least time of any file, at every size of the case.
     bound : Fraction
-        Bytes per second that links allow any schedule.
+        Bytes per second that links allow any file (`file_rate`).
     evaluations : int
         How many plans were tried.
     refused : Measured or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
+from colsynth.bounds.runtime import RuntimeBound, file_rate, runtime_bounds
 from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.target import usual_protocol
@@ -75,7 +75,7 @@ def find_plan(
             if quest.searcher.best() is not None:
                 quest.improve(level)
     quest.searcher.try_all([(plan,) for plan in also])
-    return found_by(quest.searcher, optimum.algbw)
+    return found_by(quest.searcher, file_rate(case.problem, case.profile, optimum))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def find_each(
     """
     budget = LEVELS[-1].evaluations if means.budget is None else means.budget
     require_least("--budget", budget, 1)
-    case.target("LL" if "LL" in case.profile.fifo_calls else "Simple")  # raises if none could serve
+    case.target(usual_protocol(case.problem, case.profile))  # raises if none could serve
     served = usable_sizes(case.runtime, case.sizes)
     outlook = _outlook(case) if means.budget is None else None
     work = _Each(case, tuple(algorithms), means, budget, served, outlook, alone)

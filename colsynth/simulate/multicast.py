@@ -82,7 +82,6 @@ def costs(program: ThreadblockProgram, topology: Topology, model: Model) -> Cost
         advice = "give the switch capabilities in the topology file"
         raise InfeasibleError(Diagnostic("CS601", phrase, help=advice))
     own = max((_own(gpu) for gpu in program.gpus), key=sum)
-    sums = header.collective is not Collective.ALLGATHER
     local = model.local_rate["Simple"] * 1e9
     most = {
         letter: max(
@@ -97,11 +96,17 @@ def costs(program: ThreadblockProgram, topology: Topology, model: Model) -> Cost
         unit=shape.slot_bytes // DEPTH,
         step=(model.step["Simple"] + model.wait) / 1e6,
         meeting=model.hop["Simple"] / 1e6 + float(switch.latency),
-        links=(header.chunks + sums * sum(own)) / (float(switch.bandwidth) * model.link_efficiency),
+        links=most_over_switch(program) / (float(switch.bandwidth) * model.link_efficiency),
         issued=max(own) / (model.rate["Simple"] * 1e9),
         filled=most["i"] / local,
         drained=most["o"] / local,
     )
+
+
+def most_over_switch(program: ThreadblockProgram) -> int:
+    """Return the chunks on the busiest link of the switch: the message, and a shard of sums."""
+    sums = program.header.collective is not Collective.ALLGATHER
+    return program.header.chunks + sums * max(sum(_own(gpu)) for gpu in program.gpus)
 
 
 def _own(gpu: Gpu) -> list[int]:

@@ -113,6 +113,7 @@ def examine(case: SurveyCase, failures: Failures) -> Found:
         Wrong options, where there are no failures.
     """
     from colsynth.bounds.optimum import best_optimum
+    from colsynth.bounds.runtime import file_rate
 
     before = case.problem.topology
     label = label_of(before, failures)
@@ -121,9 +122,10 @@ def examine(case: SurveyCase, failures: Failures) -> Found:
     except (InfeasibleError, InputError) as fault:
         ranks = before.size - len(failures.gpus)
         return Found(Row(label, ranks, Fraction(0), refusal=_reason(fault)))
-    bound = best_optimum(problem)
-    tight = bottleneck_of(problem.topology, bound)
-    row = Row(label, problem.topology.size, bound.algbw, bottleneck=tight)
+    optimum = best_optimum(problem)
+    bound = file_rate(problem, profile(case.runtime), optimum)
+    tight = bottleneck_of(problem.topology, optimum) if bound == optimum.algbw else None
+    row = Row(label, problem.topology.size, bound, bottleneck=tight)
     try:
         return _compiled(case, problem, row)
     except ColsynthError as fault:

@@ -31,7 +31,7 @@ class Comparison:
         By algorithm, the best of its plans at every size whose file such a call would use; None
         where there is none.
     bound : Fraction
-        Bytes per second that no schedule beats.
+        Bytes per second that links allow any file of the runtime.
     left_out : dict
         Why algorithms gave no program.
     unselected : dict

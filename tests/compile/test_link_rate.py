@@ -12,19 +12,18 @@ from colsynth.errors import InputError, LimitError
 from tests.each import each
 
 
+@pytest.mark.parametrize("runtime", ["msccl", "torch"])
 @pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce", "alltoall"])
 @pytest.mark.parametrize(("machine", "nodes"), [("dgx-a100", 2), ("mi250", 1), ("ring:5", None)])
-def test_no_program_has_a_higher_rate_than_the_optimum(machine, nodes, collective):
+def test_no_program_has_a_higher_rate_than_the_optimum(machine, nodes, collective, runtime):
     topology = api.load_topology(machine, nodes=nodes)
     problem = api.make_problem(topology, collective)
     rates = []
     for algorithm in ("allpairs", "allpairs2", "rails", "two-level", "pairwise"):
         try:
-            done = api.compile(problem, "msccl", algorithm=algorithm, level=0)
+            done = api.compile(problem, runtime, algorithm=algorithm, level=0)
         except (InputError, LimitError):
             continue
-        if done.links is None:
-            continue  # a forest
         assert done.links.gap >= 0
         figures = done.summary()
         assert figures["algbw_gb_per_s"] == pytest.approx(float(done.links.algbw) / 1e9)
@@ -96,12 +95,25 @@ def test_equal_roots_on_a_path_reach_what_free_ones_do():
     assert forest_rate(forest, forest.bound.algbw).algbw == 50 * 10**9
 
 
-def test_rounds_have_no_rate_of_links():
+def test_rounds_have_the_rate_of_the_messages_that_they_send():
+    """In a ring of four, a link carries a chunk of its ends, and two that go past a GPU."""
     problem = api.make_problem(api.load_topology("ring:4"), "allgather")
     done = api.compile(problem, "torch", algorithm="allpairs", level=0)
-    assert (done.links, done.summary()["gap"]) == (None, None)
-    program = api.compile(problem, "msccl", algorithm="ring", level=0).artefacts[0].program
-    assert link_rate(program, problem.topology, Fraction(10**12)).gap > 0
+    (link, *_) = problem.topology.links
+    assert done.links.algbw == 4 * link.bandwidth / 3
+    bound = Fraction(10**12)
+    assert link_rate(done.artefacts[0].program, problem.topology, bound).gap > 0
+
+
+@pytest.mark.parametrize(("collective", "times"), [("allreduce", 8 / 9), ("allgather", 1)])
+def test_a_file_over_a_switch_has_the_rate_of_what_passes_it(collective, times):
+    """The message, and in an allreduce a shard of sums besides: 450 GB/s to and from a GPU."""
+    problem = api.make_problem(api.load_topology("dgx-h100"), collective)
+    done = api.compile(problem, "mscclpp@0.10", algorithm="multicast", level=0)
+    assert done.links.algbw == pytest.approx(450e9 * times)
+    assert (done.links.gap == 0) == (collective == "allreduce")
+    forest = api.compile(problem, "mscclpp@0.10", algorithm="forest", level=0)
+    assert (forest.links.gap == 0) == (collective == "allgather")
 
 
 @pytest.mark.parametrize(

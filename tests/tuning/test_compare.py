@@ -51,6 +51,23 @@ def test_without_algorithms_of_the_library_there_is_no_gain():
     assert alone.best == ("forest",)
 
 
+@pytest.mark.parametrize("machine", ["dgx-h100", "gb200-nvl72"])
+def test_the_bound_counts_on_a_switch_that_files_let_add_up(machine):
+    problem = api.make_problem(topology.load(machine), "allreduce")
+    asked = {"algorithms": ("multicast",), "budget": 1}
+    found = api.compare(problem, (2**30,), runtime="mscclpp", **asked)
+    assert 0.7 * found.bound < found.algbw("multicast")[0] < found.bound
+    asked["algorithms"] = ("forest",)
+    assert api.compare(problem, (2**30,), runtime="msccl", **asked).bound < 0.7 * found.bound
+
+
+def test_protocols_that_a_collective_cannot_use_are_left_out():
+    """Packets are not safe in a broadcast."""
+    problem = api.make_problem(topology.load("clique:3"), "broadcast")
+    found = api.compare(problem, (2**20,), runtime="mscclpp", algorithms=("ring", "forest"))
+    assert {m.plan.protocol for row in found.winners.values() for m in row} == {"Simple"}
+
+
 def test_algorithms_are_compared_where_the_default_protocol_hangs():
     """A broadcast over a network goes by LL or LL128 alone on rccl."""
     topo = topology.load("dgx-a100", nodes=2)

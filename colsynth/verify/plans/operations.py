@@ -15,6 +15,7 @@ from colsynth.verify.plans.shapes import (
     MEMORY_ONLY,
     NEWER,
     PACKETS,
+    PAIRED,
     REMOTE_FROM,
     SHAPES,
     SWITCH,
@@ -90,6 +91,7 @@ class Operations:
         if group is not None and not 0 <= group.tb_id < group.tbg_size <= _GROUP:
             self.add("P05", f"slice {group.tb_id} of {group.tbg_size}", step)
         self._channel_ids(op, step)
+        self._sizes(op, step)
         self._operands(op, step)
         self._counters(op, step)
 
@@ -118,12 +120,16 @@ class Operations:
         ):
             self.add("P04", f"{op.name} needs one channel per destination", step)
 
-    def _operands(self, op: Op, step: int) -> None:
+    def _sizes(self, op: Op, step: int) -> None:
         sizes = {operand.size for operand in (*op.src_buff, *op.dst_buff)}
-        if op.name not in ("put", "pws", "pwsf", "ppkt") and len(sizes) > 1:
+        if op.name not in PAIRED and len(sizes) > 1:
             self.add("P04", f"{op.name} has operands of different sizes", step)
+        if op.name in PAIRED and len(op.src_buff) != len(op.dst_buff):
+            self.add("P04", f"{op.name} needs one source per destination", step)
         if any(a.size != b.size for a, b in zip(op.src_buff, op.dst_buff, strict=False)):
             self.add("P04", f"{op.name} copies to another size", step)
+
+    def _operands(self, op: Op, step: int) -> None:
         remote_source, remote_target = REMOTE_FROM.get(op.name, (None, None))
         for operands, first in ((op.src_buff, remote_source), (op.dst_buff, remote_target)):
             remote = sum(operand.buffer_id is not None for operand in operands)

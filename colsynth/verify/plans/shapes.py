@@ -56,6 +56,9 @@ REMOTE_FROM: dict[str, tuple[int | None, int | None]] = {
 }
 """From which source and destination on operands lie at peers."""
 
+PAIRED = frozenset({"put", "pws", "pwsf", "ppkt"})
+"""Operations that move each source to the destination in its place."""
+
 MEMORY_ONLY = frozenset({"res", "rre", "rres", "respkt", "recspkt"})
 
 PACKETS: dict[str, tuple[tuple[str, int], ...]] = {

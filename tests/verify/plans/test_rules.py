@@ -142,6 +142,13 @@ def test_gpus_without_threadblocks_cannot_be_launched():
     assert {finding.rule for finding in report.errors} == {"P02"}
 
 
+@pytest.mark.parametrize("side", ["src_buff", "dst_buff"])
+def test_a_put_moves_each_source_to_the_destination_in_its_place(side):
+    made = on_both(lambda _, ops: ops[3].__setitem__(side, ops[3][side] * 2))
+    (finding, *_) = verified(made).errors
+    assert (finding.rule, finding.message) == ("P04", "put needs one source per destination")
+
+
 @pytest.mark.parametrize("rule", CASES)
 def test_a_change_breaks_its_rule(rule):
     made = CASES[rule] if "name" in CASES[rule] else plan(**CASES[rule])
