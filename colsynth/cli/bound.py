@@ -27,6 +27,7 @@ from colsynth.cli.runtime_bound import (
 )
 from colsynth.errors import Diagnostic, InputError
 from colsynth.model import AllreduceBound, Bound, Collective, FlowBound
+from colsynth.pipeline.target import require_served
 from colsynth.text import listed
 from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent, plural
 
@@ -84,6 +85,8 @@ def bound_(
     if len(names) > 1:
         phrase = f"{names[1]} does not go with {names[0]}"
         raise InputError(Diagnostic("CS217", phrase, help="each prints an answer of its own"))
+    if asked is not None:
+        require_served(problem.collective, asked.runtime)
     if steps or heights:
         (show_steps if steps else show_heights)(problem, json=json)
         return

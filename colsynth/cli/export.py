@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,9 @@ _WORDS = {
 }
 """What ASTRA-sim calls the collectives that it can take a schedule for."""
 
+_USUAL = 64 * 2**20
+"""Bytes of the message where no size is given, if chunks divide it."""
+
 
 def export(
     file: Annotated[
@@ -54,8 +58,14 @@ def export(
         typer.Option("-o", "--output", metavar="DIR", help="Folder for a file per rank, e.g. et/."),
     ],
     size: Annotated[
-        str, typer.Option("--size", metavar="SIZE", help="Message size, e.g. 64MB.")
-    ] = "64MiB",
+        str | None,
+        typer.Option(
+            "--size",
+            metavar="SIZE",
+            help="Message size, e.g. 64MB.",
+            show_default="64MiB, or the next smaller one that the file's chunks divide",
+        ),
+    ] = None,
     runtime: AnyRuntimeOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     json: JsonOption = False,
@@ -63,10 +73,11 @@ def export(
     """Write execution traces of a schedule for a simulator such as ASTRA-sim."""
     if to != "chakra":
         raise InputError(Diagnostic("CS671", f"--to cannot be {to!r}", help="write --to chakra"))
-    bytes_ = read_size("--size", size) or 0
-    require_least("--size", bytes_, 1)
+    asked = None if size is None else read_size("--size", size) or 0
+    if asked is not None:
+        require_least("--size", asked, 1)
     check_folder("--output", output)
-    collective, traces, law = _traces(file, runtime, bytes_)
+    collective, traces, law, bytes_ = _traces(file, runtime, asked)
     prefix = output / ("schedule" if is_stdin(file) else file.stem)
     files = {Path(f"{prefix}.{rank}.et"): data for rank, data in enumerate(traces)}
     write_files(files, replace=force)
@@ -90,9 +101,9 @@ def export(
 
 
 def _traces(
-    file: Path, runtime: str | None, size: int
-) -> tuple[Collective, list[bytes], TakenSizes | None]:
-    """Return the collective of a file, the trace of each rank, and which messages use the file.
+    file: Path, runtime: str | None, size: int | None
+) -> tuple[Collective, list[bytes], TakenSizes | None, int]:
+    """Return the collective, the trace of each rank, which messages use the file, and the size.
 
     A timed schedule is no file of a runtime.
     """
@@ -104,8 +115,8 @@ def _traces(
             raise InputError(Diagnostic("CS217", phrase, help="leave it out"))
         from colsynth.store import read_npz
 
-        schedule = read_npz(file)
-        return schedule.problem.collective, of_timed(schedule, size), None
+        schedule, bytes_ = read_npz(file), size or _USUAL
+        return schedule.problem.collective, of_timed(schedule, bytes_), None, bytes_
     from colsynth.api.files import refuse_bad
     from colsynth.cli.verify import read_schedule
     from colsynth.runtimes import profile, taken_sizes
@@ -118,9 +129,11 @@ def _traces(
     refuse_bad(source.report, anyway=False)
     source.require_executable()
     header = source.program.header
-    if size % header.chunks:
-        phrase = f"{header.chunks} chunks do not divide {format_size(size)}"
-        advice = f"use a multiple of {header.chunks} bytes"
-        raise InputError(Diagnostic("CS672", phrase, help=advice))
     law = taken_sizes(header, source.profile)
-    return header.collective, of_program(source.threadblocks, size), law
+    step = lcm(header.chunks, law.multiple)
+    bytes_ = size or max(_USUAL // step, 1) * step
+    if bytes_ % header.chunks:
+        phrase = f"{header.chunks} chunks do not divide {format_size(bytes_)}"
+        advice = f"use a multiple of {step} bytes"
+        raise InputError(Diagnostic("CS672", phrase, help=advice))
+    return header.collective, of_program(source.threadblocks, bytes_), law, bytes_

@@ -88,6 +88,10 @@ class Request:
             CS204 for wrong pipeline text, CS210 for a wrong number of jobs.
         """
         require_jobs(self.jobs)
+        if self.evaluations is not None and not self.compares:
+            what = "-O0" if self.passes is None else "--passes"
+            phrase = f"--budget does not go with {what}: there is no search"
+            raise InputError(Diagnostic("CS217", phrase, help="leave it out"))
         if self.passes is not None:
             if self.settings:
                 name = spelt(next(iter(self.settings)))

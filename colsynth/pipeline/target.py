@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from colsynth.errors import Diagnostic, InputError, LimitError, did_you_mean, require_whole
-from colsynth.model import Problem
+from colsynth.model import Collective, Problem
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
 from colsynth.units import format_most, format_size, plural
@@ -62,6 +62,14 @@ def aim(
     return target if progress is None else replace(target, progress=progress)
 
 
+def require_served(collective: Collective, profile: Profile) -> None:
+    """Refuse a collective for which a runtime has no files (CS220)."""
+    if collective not in profile.collectives:
+        phrase = f"{profile.name} runs no schedules for {collective}"
+        advice = f"it runs {', '.join(profile.collectives)}; {SYNTHESIZE}"
+        raise LimitError(Diagnostic("CS220", phrase, help=advice))
+
+
 def usual_protocol(problem: Problem, profile: Profile) -> str:
     """Return the protocol where the user names none: LL128 where Simple would hang (CS221)."""
     return "LL128" if _hangs(problem, profile) else "Simple"
@@ -75,10 +83,7 @@ def _hangs(problem: Problem, profile: Profile) -> bool:
 
 def _check_collective(problem: Problem, profile: Profile, protocol: str) -> None:
     collective = problem.collective
-    if collective not in profile.collectives:
-        phrase = f"{profile.name} runs no schedules for {collective}"
-        advice = f"it runs {', '.join(profile.collectives)}; {SYNTHESIZE}"
-        raise LimitError(Diagnostic("CS220", phrase, help=advice))
+    require_served(collective, profile)
     if problem.groups:
         phrase = f"{profile.name} runs a file on all ranks of a communicator, in their order"
         advice = f"take one group as a machine of its own (api.communicators); {SYNTHESIZE}"

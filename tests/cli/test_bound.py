@@ -254,9 +254,10 @@ def test_the_healthy_bound_is_of_the_same_group(capsys):
         (["-c", "gather", "--root", "0,1"], 2, "CS217"),
         (["-c", "broadcast", "--root", "0,,1"], 2, "CS211"),
         (["-c", "allgather", "--group", "0,2"], 1, "CS302"),
+        (["-c", "scatter", "-r", "msccl"], 1, "CS220"),
     ],
 )
-def test_groups_and_roots_that_cannot_be(options, exit_code, code, capsys):
+def test_groups_roots_and_runtimes_that_cannot_be(options, exit_code, code, capsys):
     assert run(["bound", "ring:8", *options]) == exit_code
     assert f"error[{code}]" in capsys.readouterr().err
 

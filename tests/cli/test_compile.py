@@ -168,6 +168,7 @@ ONE = ["-r", "msccl"]
         ([*ONE, "--policy", "rarest", "--trees", "1"], 2, "CS217"),
         ([*ONE, "-a", "ten", "--trees", "2"], 2, "CS217"),
         ([*ONE, "-a", "auto", "-O0"], 2, "CS217"),
+        ([*ONE, "-O0", "--budget", "3"], 2, "CS217"),
         ([*ONE, "--size", "7MB", "--max-bytes", "5"], 2, "CS212"),
         ([*ONE, "--size", "4GiB"], 2, "CS212"),
         ([*ONE, "--max-bytes", "5"], 2, "CS212"),

@@ -126,6 +126,18 @@ def test_a_size_that_does_not_use_the_file_is_told(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["selected"] is selected
 
 
+def test_without_a_size_chunks_divide_one_below_64_mib(tmp_path, capsys):
+    path = tmp_path / "x.xml"
+    words = ["compile", "ring:5", "-c", "allgather", "-r", "msccl", "-a", "ring", "-O0"]
+    assert run([*words, "-o", str(path)]) == 0
+    capsys.readouterr()
+    words = ["export", str(path), "-r", "msccl", "--to", "chakra", "-o", str(tmp_path / "et")]
+    assert run([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["selected"]
+    assert 0 < 2**26 - found["size_bytes"] < 2**16
+
+
 def test_traces_of_a_timed_schedule_bring_every_chunk_everywhere(tmp_path, capsys):
     words = ["synthesize", "mesh:2x3", "-c", "allreduce", "--size", "6MB"]
     assert run([*words, "--schedule", str(tmp_path / "s.npz")]) == 0

@@ -58,7 +58,8 @@ def require_ways(
     for source, sink in wanted:
         if not ways.joins(source, sink):
             names = topology.gpu_names
-            reason = f"no way leads from {names[source]} to {names[sink]} through no third GPU"
+            reached = f"{names[source]} reaches {names[sink]}"
+            reason = f"{reached} only through other GPUs, or not at all"
             raise unfit(name, topology, reason)
 
 
