@@ -34,6 +34,16 @@ _WORDS = {
 _USUAL = 64 * 2**20
 """Bytes of the message where no size is given, if chunks divide it."""
 
+SizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        metavar="SIZE",
+        help="Message size, e.g. 64MB.",
+        show_default="64MiB, or the next smaller one that the file's chunks divide",
+    ),
+]
+
 
 def export(
     file: Annotated[
@@ -57,15 +67,7 @@ def export(
         Path,
         typer.Option("-o", "--output", metavar="DIR", help="Folder for a file per rank, e.g. et/."),
     ],
-    size: Annotated[
-        str | None,
-        typer.Option(
-            "--size",
-            metavar="SIZE",
-            help="Message size, e.g. 64MB.",
-            show_default="64MiB, or the next smaller one that the file's chunks divide",
-        ),
-    ] = None,
+    size: SizeOption = None,
     runtime: AnyRuntimeOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     json: JsonOption = False,
