@@ -41,7 +41,7 @@ from colsynth.search.searcher import Searcher
 from colsynth.search.sharing import Sharing
 from colsynth.search.timed import needless, with_chunks
 from colsynth.search.variants import COPIED
-from colsynth.search.wish import Wish, algorithm_names
+from colsynth.search.wish import Wish, algorithm_names, or_longer
 from colsynth.search.workshop import Workshop
 from colsynth.synthesis.baselines.build_relays import fewer_peers
 from colsynth.synthesis.baselines.pipelined_numbers import least_seconds
@@ -295,7 +295,9 @@ class Quest:
         for protocol in searcher.protocols:
             starts = [tuple(self.starts(name)) for name in serving]
             starts += [
-                (plan,) for name in serving for plan in self.wish.every_variant(name, self._case)
+                or_longer(plan)
+                for name in serving
+                for plan in self.wish.every_variant(name, self._case)
             ]
             searcher.try_all([tuple(replace(x, protocol=protocol) for x in row) for row in starts])
             left_out = refusals(searcher.found.values())
