@@ -114,8 +114,7 @@ class Wish:
     def variants(self, algorithm: str, case: Case, hops: Hops) -> tuple[Plan, ...]:
         """Return further plans of an algorithm to start from (`VARIANTS`), where they are open.
 
-        They differ in their threadblocks, which rounds do not have. Some allgathers have none
-        (`GATHERED`).
+        They differ in their threadblocks, which rounds do not have.
 
         Parameters
         ----------
@@ -131,7 +130,7 @@ class Wish:
         ranks = case.problem.topology.ranks_by_box
         boxes = len(ranks)
         if gathers:
-            found = self._with(GATHERED, algorithm) if xml else ()
+            found = self._with(GATHERED, algorithm)
             found += self._with(KEPT, algorithm) if xml and boxes == 1 else ()
         else:
             found = self._with(DIVIDED if divided else VARIANTS, algorithm)
@@ -305,8 +304,8 @@ def is_baseline(algorithm: str) -> bool:
 def or_longer(plan: Plan) -> tuple[Plan, ...]:
     """Return a plan of rails, and those with fewer segments, for where it has too many steps.
 
-    By msccl, a reduce-scatter of 64 MiB on eight DGX H100 takes 240 us with two segments, where four
-    do not fit, and 261 without.
+    By msccl, a reduce-scatter of 64 MiB on eight DGX H100 takes 240 us with two segments, where
+    four do not fit, and 261 without.
     """
     found, segments = [plan], plan.option("segments", 1)
     while plan.algorithm == "rails" and segments > 2:

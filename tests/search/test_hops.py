@@ -14,7 +14,7 @@ from colsynth.search.case import Case
 from colsynth.search.hops import Hops, hops_of
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
-from colsynth.search.wish import Wish
+from colsynth.search.wish import Wish, or_longer
 
 
 def case_of(nodes, collective="allreduce", runtime="rccl"):
@@ -60,7 +60,7 @@ def tried(case, times, hops):
         for name, seconds in times.items()
     ]
     rows = Wish().variants_of(case, found, Objective((1.0,)), hops)
-    return {(plan.option("exchange"), plan.protocol) for (plan,) in rows}
+    return {(plan.option("exchange"), plan.protocol) for row in rows for plan in row}
 
 
 @pytest.mark.parametrize("dominate", [False, True])
@@ -72,3 +72,11 @@ def test_only_those_of_several_hops_are_tried_with_protocols_that_are_nearly_as_
     assert tried(case_of(3), times, Hops(dominate, one_more=True)) == direct | ring | twice
     assert tried(case_of(3), times, Hops(dominate, one_more=False)) == direct | ring
     assert tried(case_of(2), times, Hops(dominate, one_more=True)) == direct
+
+
+def test_where_segments_do_not_fit_half_as_many_are_tried():
+    for algorithm, segments, expected in (("rails", 8, [8, 4, 2]), ("rails", 1, [1])):
+        found = or_longer(Wish().start(algorithm, strategy="spread", segments=segments))
+        assert [plan.option("segments") for plan in found] == expected
+        assert {plan.option("strategy") for plan in found} == {"spread"}
+    assert len(or_longer(Wish().start("forest", segments="8"))) == 1
