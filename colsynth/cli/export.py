@@ -40,7 +40,7 @@ SizeOption = Annotated[
         "--size",
         metavar="SIZE",
         help="Message size, e.g. 64MB.",
-        show_default="64MiB, or the next smaller one that the file's chunks divide",
+        show_default="64MiB, or the size nearest to it that uses the file",
     ),
 ]
 
@@ -102,6 +102,12 @@ def export(
         print(f"note: the runtime does not use the file for this size, but for messages in {law}")
 
 
+def _usual_size(law: TakenSizes, step: int) -> int:
+    """Return a size at which the file is used: 64 MiB, or one near it, in steps."""
+    most = _USUAL if (law.max_bytes or _USUAL) >= _USUAL else law.usual(law.max_bytes or _USUAL)
+    return max(most // step, -(-law.min_bytes // step), 1) * step
+
+
 def _traces(
     file: Path, runtime: str | None, size: int | None
 ) -> tuple[Collective, list[bytes], TakenSizes | None, int]:
@@ -133,7 +139,7 @@ def _traces(
     header = source.program.header
     law = taken_sizes(header, source.profile)
     step = lcm(header.chunks, law.multiple)
-    bytes_ = size or max(_USUAL // step, 1) * step
+    bytes_ = size or _usual_size(law, step)
     if bytes_ % header.chunks:
         phrase = f"{header.chunks} chunks do not divide {format_size(bytes_)}"
         advice = f"use a multiple of {step} bytes"

@@ -117,8 +117,7 @@ class Compilation:
         Share of each limit (`colsynth.simulate.breakdown.LIMITS`) in the predicted time of the
         largest of these messages; empty where there are none.
     links : LinkRate or None
-        What links allow the schedule, beside what they allow any; None of rounds, and where
-        switches copy or add.
+        What links allow the schedule, beside what they allow any; None where it sends nothing.
     """
 
     problem: Problem

@@ -103,8 +103,8 @@ def served(
     """Return the messages that a program serves rather than the library does.
 
     Where the library is faster at the very size that the file is for, a file that was asked for
-    this size serves it all the same, but no neighbours at which it loses too. Other files serve
-    smaller messages then, or all if they lose at every size, for somebody to measure them.
+    this size serves it all the same, but no neighbours at which it loses too. Other files serve the
+    smaller messages at which they win then. A file that wins nowhere serves all, to be measured.
 
     Parameters
     ----------
@@ -194,20 +194,20 @@ class _Duel:
         return replace(found, max_bytes=self._called(end) - 1, notes=(*found.notes, note))
 
     def smaller(self, found: Served, sizes: Sequence[int], *, below: bool) -> Served:
-        """Return a range that ends with the first of some descending sizes that is not lost.
+        """Return the range around the largest size at which the library is not faster.
 
-        The first is. Where all are, nothing is limited.
+        Sizes descend, and the first is lost. Where all are, the file is not limited.
         """
-        faster: Fastest | None = None
-        for place, size in enumerate(sizes):
-            before, faster = faster, self.faster(size)
-            if faster is None and before is not None:
-                end = sizes[place - 1]
-                note = _left(f"from {format_size(end)} on", before[1])
-                ends = replace(found, max_bytes=self._called(end) - 1, notes=(*found.notes, note))
+        law = taken_sizes(self.program.header, self.case.profile)
+        tried = [place for place, size in enumerate(sizes) if law.takes(size)]
+        for place in tried:
+            size = sizes[place]
+            if self.library.fastest(size, below=self._seconds(size)) is None:
+                ends = self.up(found, sizes[place::-1], lost=False)
                 return self.down(ends, sizes[place:], lost=False) if below else ends
-        told = "it is predicted to be faster at all smaller sizes, too"
-        return replace(found, notes=(*found.notes, f"{told}: use this file only to measure it"))
+        where = "at all smaller sizes that the file serves, too"
+        note = f"the library is predicted to be faster {where}: use this file only to measure it"
+        return replace(found, notes=(*found.notes, note))
 
     def _called(self, size: int) -> int:
         """Return the bytes of a call of this size; ranges that begin or end at it hold those.

@@ -103,9 +103,9 @@ def find_each(
     the other sizes. What a search finds is not made again by the next one, but counts as if.
     No search is made for a size that no file can serve.
 
-    Programs are for several sizes first. Where no budget is given, a size has a second search, for
-    programs that are for it alone. If all algorithms are tried, that is the one of the default
-    level, so that its result is among them.
+    The first search of a size is among programs for several sizes. Where no budget is given, a
+    second one is among programs for this size alone. If all algorithms are tried, it is that of the
+    default level, so its result is among them.
 
     Parameters
     ----------
@@ -115,8 +115,9 @@ def find_each(
     means : Means
         Its budget is that of every size; None: that of the highest level.
     alone : bool
-        Whether programs only have to serve calls of these very sizes. Those for a size that is not
-        usual are for it alone then, and so are all where a size has one search.
+        Whether programs only have to serve calls of these very sizes. If so, all are for one size
+        where that is not usual, some algorithms are left out, or a budget is given. If not, none is
+        for a size alone that is not usual: no other size would use its file.
 
     Raises
     ------
@@ -129,7 +130,8 @@ def find_each(
     require_least("--budget", budget, 1)
     case.target(usual_protocol(case.problem, case.profile))  # raises if none could serve
     served = usable_sizes(case.runtime, case.sizes)
-    outlook = _outlook(case) if means.budget is None else None
+    every = set(algorithm_names(case.problem, profile=case.profile))
+    outlook = _outlook(case) if means.budget is None and every <= set(algorithms) else None
     work = _Each(case, tuple(algorithms), means, budget, served, outlook, alone)
     for turn, place in enumerate(i for i, size in enumerate(case.sizes) if size in served):
         work.search(place, turn)
@@ -151,7 +153,7 @@ class _Each:
     served : tuple of int
         Sizes that files can serve.
     outlook : tuple, optional
-        As of `_outlook`; None where a budget is given.
+        As of `_outlook`; None where some algorithms are left out, or a budget is given.
     alone : bool
         As for `find_each`.
     """
@@ -168,28 +170,31 @@ class _Each:
         case, sizes = self.case, self.case.sizes
         self.found: dict[Plan, Measured] = {}
         self.spent = [False] * len(sizes)
-        every = set(algorithm_names(case.problem, profile=case.profile))
-        self._improves = self.outlook is not None and every <= set(self.algorithms)
+        self._twice = self.means.budget is None and (self.outlook is not None or not self.alone)
         self._times = LeastTimes([size in self.served and self._shares(size) for size in sizes])
         self._objectives, self._told = Objective.each(sizes), onward(self.means.progress)
         self._workshop, self._usual = Workshop(case), usual_protocol(case.problem, case.profile)
 
     def _shares(self, size: int) -> bool:
         """Whether programs for several sizes are tried at a size."""
-        return not self.alone or (self._improves and self.case.is_usual(size))
+        return not self.alone or (self.outlook is not None and self.case.is_usual(size))
 
     def search(self, place: int, turn: int) -> None:
         """Search for a size, in its turn of those that are served."""
-        span = self.budget if self.outlook is None else 2 * self.budget
-        begun, size = turn * span, self.case.sizes[place]
+        begun, size = turn * self._span, self.case.sizes[place]
         shared = Wish(usual=self._usual, rounds=self.case.profile.rounds)
         own = replace(shared, size=size)
         self.spent[place] = self._explore(place, shared if self._shares(size) else own, begun)
-        useful = self.alone or self.case.is_usual(size)  # who divides another serves no others
-        if self._improves and self.outlook is not None:
+        useful = self.alone or self.case.is_usual(size)  # others use no file for an unusual size
+        if self.outlook is not None:
             self._improve(place, own if useful else shared, begun, self.outlook)
-        elif self.outlook is not None and useful and self._shares(size):
+        elif self._twice and useful:
             self._explore(place, own, begun + self.budget)
+
+    @property
+    def _span(self) -> int:
+        """What a size counts for in the progress."""
+        return 2 * self.budget if self._twice else self.budget
 
     def _explore(self, place: int, wish: Wish, begun: int) -> bool:
         """Try the algorithms and neighbours; return whether the budget ended that."""
@@ -217,8 +222,7 @@ class _Each:
 
     def _means(self, begun: int, budget: int | None, most: int) -> Means:
         """Return the means of a part that counts for `most` of the progress, of which is begun."""
-        span = self.budget if self.outlook is None else 2 * self.budget
-        told = _part(self._told, begun, most, len(self.served) * span)
+        told = _part(self._told, begun, most, len(self.served) * self._span)
         return replace(self.means, budget=budget, progress=told)
 
     def _searcher(self, place: int, means: Means, floors: Floors) -> Searcher:

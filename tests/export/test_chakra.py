@@ -126,16 +126,21 @@ def test_a_size_that_does_not_use_the_file_is_told(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["selected"] is selected
 
 
-def test_without_a_size_chunks_divide_one_below_64_mib(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("options", "least", "most"),
+    [([], 2**26 - 2**16, 2**26), (["--max-bytes", "1MB"], 5 * 2**17, 10**6),
+     (["--min-bytes", "1GB"], 10**9, 2**30)],
+)  # fmt: skip
+def test_without_a_size_one_near_64_mib_uses_the_file(options, least, most, tmp_path, capsys):
     path = tmp_path / "x.xml"
     words = ["compile", "ring:5", "-c", "allgather", "-r", "msccl", "-a", "ring", "-O0"]
-    assert run([*words, "-o", str(path)]) == 0
+    assert run([*words, *options, "-o", str(path)]) == 0
     capsys.readouterr()
     words = ["export", str(path), "-r", "msccl", "--to", "chakra", "-o", str(tmp_path / "et")]
     assert run([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["selected"]
-    assert 0 < 2**26 - found["size_bytes"] < 2**16
+    assert least <= found["size_bytes"] <= most
 
 
 def test_traces_of_a_timed_schedule_bring_every_chunk_everywhere(tmp_path, capsys):

@@ -178,7 +178,7 @@ class Division:
         profile, places = self.target.profile, self.rails.places
         blocks = profile.usable_threadblocks
         if not self._sums and not profile.xml:
-            return 1  # for sums and calls, of which plans have one
+            return 1  # more serve sums, or several calls, and plans have one
         if self.strategy == "paired":
             return min(places, profile.fifo_calls[self.target.protocol] // self._turns)
         if not self._sums:
