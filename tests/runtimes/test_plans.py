@@ -73,6 +73,23 @@ def test_iterations_of_a_chosen_size_are_right_and_predicted_as_they_are_written
         api.compile(problem, "mscclpp", passes=passes % 1023)
 
 
+def test_a_chosen_size_of_iterations_holds_where_all_messages_have_room():
+    """Else a chunk would be passed on whole, and tune writes such files."""
+    problem, size = api.make_problem(api.load_topology("ring:4"), "allgather"), 1 << 20
+    passes = ALGORITHMS["forest"].replace("spell-dependencies", "spell-dependencies{unit=%d}")
+    for unit in (0, 1 << 14):
+        options = {"passes": passes % unit, "size": size, "several": False}
+        free = api.compile(problem, "mscclpp", **options)
+        limited = api.compile(problem, "mscclpp", max_bytes=2 * size, **options)
+        (least,), (own,) = free.predicted, limited.predicted
+        assert limited.verified
+        if unit:
+            assert own.seconds == least.seconds
+            assert set(loops(limited.artefacts[0].data)) == {unit}
+        else:
+            assert not loops(limited.artefacts[0].data)
+
+
 def test_no_plan_has_more_iterations_than_the_runtime_counts():
     passes = ALGORITHMS["forest"].replace("spell-dependencies", "spell-dependencies{unit=1024}")
     problem = api.make_problem(MESH, "broadcast", 0)

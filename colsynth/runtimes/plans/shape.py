@@ -322,13 +322,16 @@ def in_units(program: ThreadblockProgram, unit: int, most: int) -> ThreadblockPr
     unit : int
         Bytes of a chunk in an iteration at most, taken down to a power of two. More where `most`
         iterations do not suffice for the largest message. No plan has more than scratch has room
-        for, and one that does not repeat has no iterations.
+        for. A flat plan, which has no iterations, becomes a pipeline where it would move more.
     most : int
         Iterations that the runtime counts.
     """
-    shape = PlanShape(program)
-    unit = countable(1 << (unit.bit_length() - 1), program.header, most)
-    if shape.form is not Form.PIPELINE or shape.unit <= unit:
+    shape, header = PlanShape(program), program.header
+    unit = countable(1 << (unit.bit_length() - 1), header, most)
+    whole = shape.unit
+    if shape.form is Form.FLAT and header.max_bytes is not None:
+        whole = -(-header.max_bytes // header.chunks)
+    if shape.form is Form.PACKETS or whole <= unit:
         return program
     own = shape.own + SCRATCH_BYTES // (CREDITS * unit) - shape.stages_end
     return replace(program, gpus=tuple(replace(gpu, scratch_chunks=own) for gpu in program.gpus))
