@@ -90,6 +90,15 @@ def test_a_chosen_size_of_iterations_holds_where_all_messages_have_room():
             assert not loops(limited.artefacts[0].data)
 
 
+@pytest.mark.parametrize("algorithm", ["allpairs", "pairwise"])
+def test_large_chunks_are_passed_on_in_parts_where_all_messages_have_room(algorithm):
+    problem, size = api.make_problem(api.load_topology("clique:4"), "alltoall"), 1 << 24
+    options = {"algorithm": algorithm, "level": 0, "size": size, "several": False}
+    free = api.compile(problem, "mscclpp", **options)
+    limited = api.compile(problem, "mscclpp", max_bytes=2 * size, **options)
+    assert limited.predicted[0].seconds == free.predicted[0].seconds
+
+
 def test_no_plan_has_more_iterations_than_the_runtime_counts():
     passes = ALGORITHMS["forest"].replace("spell-dependencies", "spell-dependencies{unit=1024}")
     problem = api.make_problem(MESH, "broadcast", 0)
