@@ -67,8 +67,8 @@ class BuildMulticast:
             CS323: files of the runtime cannot say it; CS402: too many threadblocks; CS222: the
             largest message has fewer bytes than its chunks need.
         """
+        from colsynth.runtimes.plans.iterations import countable
         from colsynth.runtimes.plans.multicast import GROUPS, Teams, scratch_of
-        from colsynth.runtimes.plans.shape import countable
 
         _require(value, target)
         ranks, profile = value.topology.size, target.profile

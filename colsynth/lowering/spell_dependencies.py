@@ -73,7 +73,7 @@ class SpellDependencies:
         if target.profile.plans:
             program = fitted_to(program, target)
         if target.profile.plans and self.unit:
-            from colsynth.runtimes.plans.shape import in_units
+            from colsynth.runtimes.plans.iterations import in_units
 
             program = in_units(program, self.unit, target.profile.max_tiles)
         _check_limits(program, target.profile)

@@ -97,7 +97,7 @@ def tile_message(machine: Machine, profile: Profile, size: int, most: int | None
     chunk = size / machine.program.header.chunks
     room, depth = profile.tile_bytes[protocol], profile.fifo_calls[protocol]
     if profile.plans:
-        from colsynth.runtimes.plans.shape import tiling
+        from colsynth.runtimes.plans.iterations import tiling
 
         room, depth = tiling(machine.program, size)
     group = max(1, min(profile.max_count, room // max(1, ceil(chunk))))
