@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,7 +74,7 @@ def export(
     """Write execution traces of a schedule for a simulator such as ASTRA-sim."""
     if to != "chakra":
         raise InputError(Diagnostic("CS671", f"--to cannot be {to!r}", help="write --to chakra"))
-    asked = None if size is None else read_size("--size", size) or 0
+    asked = read_size("--size", size)
     if asked is not None:
         require_least("--size", asked, 1)
     check_folder("--output", output)
@@ -102,12 +101,6 @@ def export(
         print(f"note: the runtime does not use the file for this size, but for messages in {law}")
 
 
-def _usual_size(law: TakenSizes, step: int) -> int:
-    """Return a size at which the file is used: 64 MiB, or one near it, in steps."""
-    most = _USUAL if (law.max_bytes or _USUAL) >= _USUAL else law.usual(law.max_bytes or _USUAL)
-    return max(most // step, -(-law.min_bytes // step), 1) * step
-
-
 def _traces(
     file: Path, runtime: str | None, size: int | None
 ) -> tuple[Collective, list[bytes], TakenSizes | None, int]:
@@ -128,6 +121,7 @@ def _traces(
     from colsynth.api.files import refuse_bad
     from colsynth.cli.verify import read_schedule
     from colsynth.runtimes import profile, taken_sizes
+    from colsynth.runtimes.selection import nearest_size
     from colsynth.simulate import find_runtime, read_source
 
     name, data = read_schedule(file)
@@ -138,10 +132,9 @@ def _traces(
     source.require_executable()
     header = source.program.header
     law = taken_sizes(header, source.profile)
-    step = lcm(header.chunks, law.multiple)
-    bytes_ = size or _usual_size(law, step)
+    bytes_ = size or nearest_size([law], _USUAL) or law.multiple
     if bytes_ % header.chunks:
         phrase = f"{header.chunks} chunks do not divide {format_size(bytes_)}"
-        advice = f"use a multiple of {step} bytes"
+        advice = f"use a multiple of {law.multiple} bytes"
         raise InputError(Diagnostic("CS672", phrase, help=advice))
     return header.collective, of_program(source.threadblocks, bytes_), law, bytes_

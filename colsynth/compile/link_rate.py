@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from colsynth.cost.pair_routes import pair_routes
+from colsynth.cost.routes import Route
 from colsynth.cost.shared_switch import shared_switch
 from colsynth.model import (
     SENDS,
@@ -67,43 +69,42 @@ def link_rate(program: Program, topology: Topology, bound: Fraction) -> LinkRate
     Data takes the links that the simulator has it take.
     """
     chunks = program.header.chunks
-    if isinstance(program, RoundProgram):
-        load = _load_of_rounds(program, topology)
-    elif program.multicasts:
+    if isinstance(program, ThreadblockProgram) and program.multicasts:
         switch, passed = shared_switch(topology), most_over_switch(program)
         return None if switch is None else LinkRate(chunks * switch.bandwidth / passed, bound)
+    moved: Iterator[tuple[Route, int | Fraction]]
+    if isinstance(program, RoundProgram):
+        moved = _by_round(program, topology)
     else:
-        load = _load_of_threadblocks(program, topology)
+        moved = _by_channel(program, topology)
+    load = defaultdict[int, Fraction](Fraction)
+    for route, share in moved:
+        for link in route:
+            load[link] += share
     return LinkRate(chunks * unit_bandwidth(topology, load), bound) if load else None
 
 
-def _load_of_threadblocks(program: ThreadblockProgram, topology: Topology) -> dict[int, Fraction]:
-    """Return the chunks that cross each link; the channel of a connection chooses its route."""
+def _by_channel(program: ThreadblockProgram, topology: Topology) -> Iterator[tuple[Route, int]]:
+    """Yield routes and the chunks that take them; the channel of a connection chooses its route."""
     sent: Counter[tuple[int, int, int]] = Counter()
     blocks = ((gpu.rank, block) for gpu in program.gpus for block in gpu.threadblocks)
     for (rank, block), chunks in zip(blocks, _sent(program), strict=True):
         if block.send is not None and chunks:
             sent[rank, block.send, block.channel] += chunks
     routes = pair_routes(topology, {(source, target) for source, target, _ in sent})
-    load = defaultdict[int, Fraction](Fraction)
     for (source, target, channel), chunks in sent.items():
         choice = routes[source, target]
-        for link in choice[channel % len(choice)]:
-            load[link] += chunks
-    return load
+        yield choice[channel % len(choice)], chunks
 
 
-def _load_of_rounds(program: RoundProgram, topology: Topology) -> dict[int, Fraction]:
-    """Return the chunks that cross each link; equal routes share a message."""
+def _by_round(program: RoundProgram, topology: Topology) -> Iterator[tuple[Route, Fraction]]:
+    """Yield routes and the chunks that take them; equal routes share a message."""
     sent: Counter[tuple[int, int]] = Counter()
     for message in (message for found in program.rounds for message in found.messages):
         sent[message.source, message.target] += message.count
     routes = pair_routes(topology, set(sent))
-    load = defaultdict[int, Fraction](Fraction)
     for pair, chunks in sent.items():
-        for link in (link for route in routes[pair] for link in route):
-            load[link] += Fraction(chunks, len(routes[pair]))
-    return load
+        yield from ((route, Fraction(chunks, len(routes[pair]))) for route in routes[pair])
 
 
 def best_rate(schedule: object, taken: LinkRate | None, bound: Fraction) -> LinkRate | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import lcm
 
 from colsynth.bounds.runtime import RuntimeBound, runtime_bounds
 from colsynth.compile.result import Prediction
 from colsynth.model import Program, RoundProgram
-from colsynth.runtimes.selection import TakenSizes, taken_sizes
+from colsynth.runtimes.selection import nearest_size, taken_sizes
 from colsynth.search.case import Case
 from colsynth.search.found import Found
 from colsynth.search.measured import Measured
@@ -30,7 +29,8 @@ def predictions(
         for size, seconds, floor in zip(case.sizes, measured.seconds, found.floors, strict=True)
         if seconds is not None and all(law.takes(size) for law in laws)
     }
-    if not known and (sizes := _nearest(laws, case.sizes)):
+    near = () if known else {nearest_size(laws, size) for size in case.sizes}
+    if sizes := tuple(sorted(size for size in near if size is not None)):
         times, floors = _times(programs[0], sizes, found), _floors(case, sizes)
         known = dict(zip(sizes, zip(times, floors, strict=True), strict=True))
     times, slowest = [seconds for seconds, _ in known.values()], programs[0]
@@ -40,18 +40,6 @@ def predictions(
         times = [max(pair) for pair in zip(times, others, strict=True)]
     least = (floor for _, floor in known.values())
     return tuple(map(Prediction, known, times, least)), slowest
-
-
-def _nearest(laws: Sequence[TakenSizes], sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes that all files serve next to some, ascending: below them, or else above.
-
-    Where files serve only smaller messages, that is the largest usual one.
-    """
-    step = lcm(*(law.multiple for law in laws))
-    least = max(step, *(-(-law.min_bytes // step) * step for law in laws))
-    most = min((law.usual(law.max_bytes) for law in laws if law.max_bytes), default=max(sizes))
-    near = {max(min(size, most) // step * step, least) for size in sizes}
-    return tuple(sorted(size for size in near if all(law.takes(size) for law in laws)))
 
 
 def _floors(case: Case, sizes: tuple[int, ...]) -> tuple[RuntimeBound, ...]:

@@ -129,10 +129,10 @@ def served(
         return found
     if not duel.is_safe(size, floor) and (fastest := duel.faster(size)):
         lost, found = True, Served(notes=(duel.lost(size, fastest),))
-        if asked and not taken_sizes(program.header, case.profile).takes(size):
+        if not asked:
+            return duel.smaller(found, sizes, below=below) if above else found
+        if not taken_sizes(program.header, case.profile).takes(size):
             return found
-    if lost and not asked:
-        return duel.smaller(found, sizes, below=below) if above else found
     if below:
         found = duel.down(found, sizes, lost=lost)
     if above:
@@ -199,10 +199,8 @@ class _Duel:
         Sizes descend, and the first is lost. Where all are, the file is not limited.
         """
         law = taken_sizes(self.program.header, self.case.profile)
-        tried = [place for place, size in enumerate(sizes) if law.takes(size)]
-        for place in tried:
-            size = sizes[place]
-            if self.library.fastest(size, below=self._seconds(size)) is None:
+        for place, size in enumerate(sizes):
+            if law.takes(size) and self.library.fastest(size, below=self._seconds(size)) is None:
                 ends = self.up(found, sizes[place::-1], lost=False)
                 return self.down(ends, sizes[place:], lost=False) if below else ends
         where = "at all smaller sizes that the file serves, too"

@@ -12,7 +12,7 @@ it, rounded down to 16 bytes per rank.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import isqrt, lcm
@@ -142,6 +142,18 @@ def taken_sizes(header: Header, profile: Profile, element_bytes: int = ELEMENT_B
         min_bytes=header.min_bytes,
         max_bytes=header.max_bytes,
     )
+
+
+def nearest_size(laws: Sequence[TakenSizes], size: int) -> int | None:
+    """Return the size next to one at which all of some files are used; None without any.
+
+    It is below, or else above. Where files end below, it is the largest usual one, or next to it.
+    """
+    step = lcm(*(law.multiple for law in laws))
+    least = max(step, *(-(-law.min_bytes // step) * step for law in laws))
+    ends = [law.usual(law.max_bytes) for law in laws if law.max_bytes and law.max_bytes < size]
+    found = max(min([size, *ends]) // step * step, least)
+    return found if all(law.takes(found) for law in laws) else None
 
 
 def parts_of_chunks(

@@ -273,8 +273,6 @@ class Quest:
         So the highest level is never slower than what `compare` finds at a size.
         """
         searcher, size = self.searcher, self.wish.size
-        if size is not None and self._case.is_usual(size):
-            size = None
         known = algorithm_names(self._case.problem, profile=self._case.profile)
         names = tuple(filter(self.wish.allows, known))
         if most < 1:
@@ -284,7 +282,8 @@ class Quest:
             *(searcher.workshop, searcher.objective, apart, searcher.protocols, searcher.pinned),
             known=Known(searcher.found),
         )
-        wish = replace(self.wish, size=size)
+        shares = size is not None and self._case.is_usual(size)
+        wish = replace(self.wish, size=None) if shares else self.wish
         Quest(wish, other, free_roots=False).explore(names)
         searcher.take([m for plan, m in other.found.items() if plan not in searcher.found])
 

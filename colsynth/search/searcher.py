@@ -116,9 +116,10 @@ class Searcher:
         Those of a program for one size are asked for at others if it wins (`LeastTimes.of_use`).
         """
         place, case = self.objective.main, self.workshop.case
-        most = (inf,) * len(case.sizes) if self._times is None else self._times.limits(plan)
-        if plan.size is not None:
-            most = (NOT_ASKED,) * len(case.sizes)
+        if plan.size is not None or self._times is None:
+            most = (inf if plan.size is None else NOT_ASKED,) * len(case.sizes)
+        else:
+            most = self._times.limits(plan)
         own = self._own_times.limits(plan)[place] if self.shows_all else slowest
         limit = Limit((*most[:place], own, *most[place + 1 :]), None if self.shows_all else place)
         known = self.known.get(plan)

@@ -32,12 +32,10 @@ def in_units(program: ThreadblockProgram, unit: int, most: int) -> ThreadblockPr
     most : int
         Iterations that the runtime counts.
     """
-    shape, header = PlanShape(program), program.header
-    unit = countable(1 << (unit.bit_length() - 1), header, most)
-    whole = shape.unit
-    if shape.form is Form.FLAT and header.max_bytes is not None:
-        whole = -(-header.max_bytes // header.chunks)
-    if shape.form is Form.PACKETS or whole <= unit:
+    shape = PlanShape(program)
+    unit = countable(1 << (unit.bit_length() - 1), program.header, most)
+    moved = shape.largest_chunk if shape.form is Form.FLAT else shape.unit
+    if shape.form is Form.PACKETS or (moved is not None and moved <= unit):
         return program
     own = shape.own + SCRATCH_BYTES // (CREDITS * unit) - shape.stages_end
     return replace(program, gpus=tuple(replace(gpu, scratch_chunks=own) for gpu in program.gpus))

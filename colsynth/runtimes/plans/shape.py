@@ -246,6 +246,12 @@ class PlanShape:
             return count
         return wrapping(count)
 
+    @property
+    def largest_chunk(self) -> int | None:
+        """Bytes of a chunk of the largest message; None where that is not limited."""
+        header = self.program.header
+        return None if header.max_bytes is None else -(-header.max_bytes // header.chunks)
+
     @cached_property
     def form(self) -> Form:
         """How the plan moves data."""
@@ -253,10 +259,9 @@ class PlanShape:
             return Form.PACKETS
         if self.program.multicasts:
             return Form.PIPELINE
-        header = self.program.header
         fits = SCRATCH_BYTES // max(1, self.stages_end) // ALIGNED * ALIGNED
-        most = header.max_bytes
-        flat = most is not None and -(-most // header.chunks) <= min(fits, LARGEST_UNIT)
+        chunk = self.largest_chunk
+        flat = chunk is not None and chunk <= min(fits, LARGEST_UNIT)
         return Form.FLAT if flat else Form.PIPELINE
 
     @property
