@@ -10,6 +10,7 @@ from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes import profile, taken_sizes
 from colsynth.runtimes.target import Target
 from colsynth.verify import verify_program
+from tests.synthesis.baselines.reading import problem_of
 
 MSCCL = profile("msccl")
 MACHINES = "ring:6", "mesh:3x3", "clique:12", "mesh:3x4"
@@ -64,11 +65,12 @@ def test_powers_of_two_use_a_file_for_no_named_size():
     assert made("mesh:3x3", "", None).header.chunks == made("mesh:3x3", "", 2**30).header.chunks
 
 
-def test_unequal_roots_are_hardly_slower():
+@pytest.mark.parametrize(("boxes", "gpus"), [(3, 4), (2, 6)])
+def test_unequal_roots_are_hardly_slower(boxes, gpus):
     """They carry many chunks or single ones, so one more or less costs little."""
-    problem = api.make_problem(api.load_topology("dgx-a100", nodes=3), "allreduce")
+    problem = problem_of(boxes, gpus)
     equal, unequal = (
-        api.compile(problem, "rccl", algorithm="forest", several=False, size=size)
+        api.compile(problem, "msccl", algorithm="forest", several=False, size=size)
         for size in (3 << 28, 1 << 30)
     )
     assert unequal.taken().takes(1 << 30)
