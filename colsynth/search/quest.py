@@ -14,6 +14,7 @@ from colsynth.pipeline.registry import ALGORITHMS
 from colsynth.search.case import Case, usable_protocols
 from colsynth.search.exact import try_exact
 from colsynth.search.found import refusals
+from colsynth.search.hopeless import is_hopeless
 from colsynth.search.hops import hops_of
 from colsynth.search.kinds import gains_by_free_roots, is_fabric
 from colsynth.search.least_times import Known
@@ -44,7 +45,6 @@ from colsynth.search.variants import COPIED
 from colsynth.search.wish import Wish, algorithm_names, or_longer
 from colsynth.search.workshop import Workshop
 from colsynth.synthesis.baselines.build_relays import fewer_peers
-from colsynth.synthesis.baselines.pipelined_numbers import least_seconds
 from colsynth.synthesis.baselines.rails import meets
 
 _PATTERNS_SHARE = 8
@@ -149,16 +149,13 @@ class Quest:
 
     def _others(self) -> list[Alternatives]:
         """Return the defaults of the algorithms that were not tried, but for hopeless ones."""
-        case = self._case
-        known = algorithm_names(case.problem, profile=case.profile)
-        if "pipelined" in known:
-            least = least_seconds(
-                case.problem, case.target(self.searcher.protocols[0], self.wish.size)
-            )
-            known = tuple(x for x in known if x != "pipelined" or self.searcher.may_win(least))
+        known = algorithm_names(self._case.problem, profile=self._case.profile)
         others = other_algorithms(tuple({plan.algorithm for plan in self.searcher.found}))
         allowed = (name for name in others if self.wish.allows(name) and name in known)
-        return [(plan,) for name in allowed for plan in self.wish.starts(name)]
+        promising = [
+            name for name in allowed if not is_hopeless(name, self.searcher, self.wish.size)
+        ]
+        return [(plan,) for name in promising for plan in self.wish.starts(name)]
 
     def _try_others(self) -> None:
         """Try all other algorithms, with all protocols, then variants with the best of these.

@@ -126,14 +126,14 @@ class Searcher:
         times = (None,) * len(case.sizes) if known is None else known.seconds
         return limit.without(times, case.tried(plan.protocol))
 
-    def may_win(self, least: float) -> bool:
-        """Whether a program that takes so many seconds at every size, or more, may be the best."""
+    def may_win(self, least: Sequence[float]) -> bool:
+        """Whether a program that takes so many seconds at each size, or more, may be the best."""
         best = self.best()
         score = None if best is None else self.objective.score(best)
         if score is None or score[0] > 0 or not self.floors:
             return True
-        weighted = zip(self.objective.weights, self.floors, strict=True)
-        return sum(w * log(max(floor.seconds, least)) for w, floor in weighted) < score[1]
+        weighted = zip(self.objective.weights, self.floors, least, strict=True)
+        return sum(w * log(max(floor.seconds, time)) for w, floor, time in weighted) < score[1]
 
     def is_near(self) -> bool:
         """Whether some plan is near its floor (`NEAR`), at medium sizes too (`CLOSE`)."""

@@ -17,7 +17,7 @@ from colsynth.pipeline.registry import ALGORITHMS, DEFAULT
 from colsynth.runtimes.choice import Choice
 from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.least_times import TOLERANCE, LeastTimes
-from colsynth.search.levels import HEAVY, LAST, OWN, SWEEP
+from colsynth.search.levels import HEAVY, LAST, OWN, PROMISING, SWEEP
 from colsynth.search.means import Means
 from colsynth.search.measured import Limit, Measured
 from colsynth.search.objective import CROWDED, Objective
@@ -320,7 +320,7 @@ def test_slow_plans_are_left_out_only_where_the_best_serves_all_sizes():
     assert searcher.limit(FOREST, searcher.slowest(searcher.best())) == Limit((inf, inf), 1)
     fast = Measured(FOREST, (1.0, 1.0), exact=(True, True))
     searcher.take([fast])
-    assert searcher.limit(FOREST, searcher.slowest(searcher.best())) == Limit((inf, 4.0), 1)
+    assert searcher.limit(FOREST, searcher.slowest(searcher.best())) == Limit((inf, PROMISING), 1)
     searcher = Searcher(Workshop(found), Objective((0.05, 0.95)), Means(), ("Simple",))
     searcher.take([replace(fast, exact=(True, False))])
     assert searcher.limit(FOREST, searcher.slowest(searcher.best())) == Limit((inf, inf), 1)
@@ -333,8 +333,8 @@ def test_plans_that_need_no_simulation_are_not_varied_where_they_get_one():
     searcher.take(
         [
             Measured(FOREST, (1.0, 1.0), exact=exact),
-            Measured(slow, (1.0, 4.1), exact=exact),
-            Measured(fair, (1.0, 3.9), exact=exact),
+            Measured(slow, (1.0, PROMISING + 0.1), exact=exact),
+            Measured(fair, (1.0, PROMISING - 0.1), exact=exact),
         ]
     )
     assert [plan.algorithm for plan in searcher._promising()] == ["forest", "allpairs2"]

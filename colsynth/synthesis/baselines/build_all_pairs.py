@@ -46,7 +46,7 @@ class BuildAllPairs(Replicated):
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
     any_message: ClassVar[bool] = True
-    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (1, 2, 4, 8)),)
+    choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (1, 2, 4, 8), ladder=True),)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return one transfer per pair.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from colsynth.cost import model_of
 from colsynth.errors import require_least
 from colsynth.model import Direction, Forest, Problem, Tree, TreeEdge
 from colsynth.model.problem import PHASES
@@ -114,3 +115,14 @@ def _edges(ring: Ring, direction: Direction) -> list[TreeEdge]:
     if direction is Direction.OUT:
         return [TreeEdge(here, after, route) for here, after, route in pairs]
     return [TreeEdge(after, here, route) for here, after, route in pairs]
+
+
+def least_seconds(problem: Problem, target: Target, sizes: Sequence[int]) -> list[float]:
+    """Return seconds that the program takes at least, for messages of these sizes in bytes.
+
+    However small they are, all ranks of a ring send them on, one after the other.
+    """
+    model, protocol = model_of(target), target.protocol
+    hops = len(PHASES.get(problem.collective, ())) * (len(problem.members[0]) - 1)
+    each = model.step[protocol] + min(model.hop[protocol], model.network_hop[protocol])
+    return [(model.launch[protocol] + hops * each) / 1e6] * len(sizes)

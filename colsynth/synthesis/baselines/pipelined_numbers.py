@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
@@ -152,23 +153,19 @@ def cells_of(problem: Problem, rails: Rails, segments: int, target: Target) -> C
     return Cells(tuple(spread(whole, segments, work.shards)))
 
 
-def least_seconds(problem: Problem, target: Target) -> float:
-    """Return seconds that the program takes at least, whatever the size of the message.
+def least_seconds(problem: Problem, target: Target, sizes: Sequence[int]) -> list[float]:
+    """Return seconds that the program takes at least, for messages of these sizes in bytes.
 
-    A threadblock that only sends does as many steps as its share of the segments has. As many rails
-    are counted as there can be.
-
-    Parameters
-    ----------
-    problem : Problem
-    target : Target
+    A threadblock that only sends does as many steps as its share of the segments has, one after the
+    other, and moves a segment in each. As many rails are counted as there can be.
     """
     boxes = problem.topology.ranks_by_box
     rails = Rails(boxes, min(map(len, boxes)))
     found = numbers(problem, rails, target)
     if found is None:
-        return 0.0
-    work = _work(problem.collective, rails)
+        return [0.0] * len(sizes)
+    model, work = model_of(target), _work(problem.collective, rails)
     shares = Fraction(work.within, found.within), Fraction(work.between, found.between)
     steps = int(found.segments * max(shares) / work.turn)
-    return steps * min(model_of(target).step.values()) / 1e6
+    step, rate = model.step[target.protocol] / 1e6, model.rate[target.protocol] * 1e9
+    return [steps * (step + size / (work.shards * found.segments) / rate) for size in sizes]
