@@ -32,8 +32,8 @@ _NEAR_GRIDS = 4
 """Times as long as the best program up to which grids behind a big switch are varied.
 
 They begin without segments, which gain a lot: an allgather of 32 MiB by rccl on 18 GPUs takes 90 us
-from one that begins 2.7 times behind, and 106 without. Of 33 in 241 searches on 19 machines, 8 began
-further behind than this and took a third of the time, for nothing.
+from one that begins 2.7 times behind, and 106 without. Of 33 in 241 searches on 19 machines, 8
+began further behind than this and took a third of the time, for nothing.
 """
 
 
