@@ -221,10 +221,13 @@ def _check_custom(
         raise InputError(Diagnostic("CS217", phrase, help="leave one of them out"))
     for name, value in beside.items():
         if value is not None and value is not False:
-            phrase = f"--{name} does not go with --custom"
-            raise InputError(
-                Diagnostic("CS217", phrase, help="the file names every GPU that takes part")
-            )
+            raise beside_custom(name)
+
+
+def beside_custom(option: str) -> InputError:
+    """Return the refusal of an option beside a collective of one's own (CS217)."""
+    phrase = f"--{option} does not go with --custom"
+    return InputError(Diagnostic("CS217", phrase, help="the file names every GPU that takes part"))
 
 
 def _rooted(problem: Problem, root: int | Sequence[int] | None) -> Problem:

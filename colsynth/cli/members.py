@@ -108,12 +108,15 @@ class MembersOptions:
             The options are wrong.
         """
         from colsynth import api
+        from colsynth.api.problem import beside_custom
         from colsynth.sketches.given import unused
         from colsynth.topology.groups import read_groups, read_roots
 
         if self.group is not None and self.groups is not None:
             phrase = "--group and --groups both say who takes part"
             raise InputError(Diagnostic("CS217", phrase, help="put all groups into --groups"))
+        if self.group is not None and self.custom is not None:
+            raise beside_custom("group")
         named = {"--group": self.group, "--groups": self.groups}
         given = [
             read_groups(text, option, topology)

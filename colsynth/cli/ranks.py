@@ -218,7 +218,8 @@ def _refuse_early(launcher: str, output: Path | None, order: OrderOptions) -> No
 
 def _no_file(launcher: str) -> InputError:
     phrase = f"--output: {launcher} takes no file for these ranks"
-    return InputError(Diagnostic("CS636", phrase, help="run the commands that are printed"))
+    advice = "leave it out: commands are printed, where the launcher can place the ranks so"
+    return InputError(Diagnostic("CS636", phrase, help=advice))
 
 
 def _refuse_idle(topology: str | None, order: OrderOptions) -> None:

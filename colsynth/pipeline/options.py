@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Union
 
+from colsynth.units import MOST_BYTES
+
 _BARE = re.compile(r"[A-Za-z0-9_.:/+-]+")
 _NO_VALUE = object()
 
@@ -148,7 +150,9 @@ def _read_bool(text: str) -> Any:
 
 
 def _read_int(text: str) -> Any:
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else _NO_VALUE
+    """Return a whole number that is no larger than a size may be."""
+    known = re.fullmatch(r"-?[0-9]{1,19}", text) and abs(int(text)) <= MOST_BYTES
+    return int(text) if known else _NO_VALUE
 
 
 _READERS: dict[Any, Callable[[str], Any]] = {bool: _read_bool, int: _read_int, str: str}

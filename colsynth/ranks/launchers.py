@@ -57,6 +57,7 @@ class _Job:
         torn = sorted({host for host in names if names.count(host) > 1})
         if torn:
             note = f"ranks of {listed(torn)} do not follow each other"
+            note += ", and hosts order their GPUs differently" if self.varies else ""
             others = "--for slurm" if self.varies else "--for slurm or --for openmpi"
             raise _refusal(launcher, note, f"use {others}")
 

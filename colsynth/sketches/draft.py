@@ -76,7 +76,7 @@ class Draft:
 
 
 def contradiction(
-    phrase: str, at: Span, *notes: str, code: str = "CS142", advice: str | None = None
+    phrase: str, at: Span | None, *notes: str, code: str = "CS142", advice: str | None = None
 ) -> InputError:
     """Return the refusal of a sketch that contradicts itself (CS142), or of another kind."""
     return InputError(Diagnostic(code, phrase, at, notes, advice))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from colsynth.errors import Span
 from colsynth.model import Sketch, Topology
 from colsynth.model.sketch import Pairs
 from colsynth.reading import DESCRIPTION, FileKind, read_whole
@@ -92,13 +93,8 @@ class _Resolver:
     def _boxes(self) -> list[list[int]]:
         """Return the ranks of every box; refuse a topology that sketches cannot describe."""
         topology, draft = self.topology, self.draft
-        found = members_of(topology)
         at = self.at(*draft.boxes_at)
-        flat = [rank for box in found for rank in box]
-        if len({len(box) for box in found}) > 1 or flat != list(range(topology.size)):
-            phrase = f"the boxes of {topology.name} differ, or their ranks are mixed"
-            note = "a sketch says the same of all boxes, GPU by GPU"
-            raise contradiction(phrase, at, note, code="CS143")
+        found = equal_boxes(topology, at)
         if draft.boxes is not None and draft.boxes != len(found):
             phrase = f"the sketch is for {draft.boxes} boxes, {topology.name} has {len(found)}"
             advice = f"give --nodes {draft.boxes}"
@@ -223,3 +219,14 @@ class _Resolver:
                     told = listed([names[sender] for sender in senders])
                     note = f"{self.topology.name} joins that box to none of {told}"
                     raise contradiction(phrase, self.at(*self.draft.between_at), note, code="CS143")
+
+
+def equal_boxes(topology: Topology, at: Span | None = None) -> list[list[int]]:
+    """Return the ranks of every box; refuse a topology that sketches cannot describe (CS143)."""
+    found = members_of(topology)
+    flat = [rank for box in found for rank in box]
+    if len({len(box) for box in found}) > 1 or flat != list(range(topology.size)):
+        phrase = f"the boxes of {topology.name} differ, or their ranks are mixed"
+        note = "a sketch says the same of all boxes, GPU by GPU"
+        raise contradiction(phrase, at, note, code="CS143")
+    return found

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from colsynth.model import Kind, Sketch, Topology
-from colsynth.sketches.logical import members_of, ways_of
-from colsynth.sketches.read import decode_sketch
+from colsynth.sketches.logical import ways_of
+from colsynth.sketches.read import decode_sketch, equal_boxes
 from colsynth.sketches.symmetry import Logical, Way, turned
 
 _MOST_RANKS = 128
@@ -51,9 +51,9 @@ def suggest(topology: Topology) -> tuple[Proposal, ...]:
     InputError
         CS143: the boxes differ.
     """
+    boxes = equal_boxes(topology)
     empty = decode_sketch(b"version: 1\n", topology.name, topology).sketch
     ways = ways_of(topology, empty)
-    boxes = members_of(topology)
     if len(boxes) == 1:
         return (_proposal("box", topology, empty, ways, ["version: 1"]),)
     found = []

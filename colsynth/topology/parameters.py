@@ -34,9 +34,9 @@ class Parameters:
     def count(self, value: Value, place: Place) -> int:
         """Return a whole number from 1 on, written as a number or an expression."""
         amount = self._read("number", value, place)
-        if amount.denominator != 1 or not 1 <= amount < _MOST_COUNT:
+        if amount.denominator != 1 or not 1 <= amount <= _MOST_COUNT:
             was = "" if str(amount) == str(value) else f" ({amount})"
-            phrase = f"count {str(value)!r}{was} is not a whole number from 1 on"
+            phrase = f"count {str(value)!r}{was} is not a whole number from 1 to {_MOST_COUNT}"
             raise InputError(Diagnostic("CS123", phrase, place(0)))
         return int(amount)
 

@@ -108,6 +108,12 @@ def test_what_does_not_fit_is_one_diagnostic(options, code, tmp_path, capsys, mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("option", ["--group", "--groups"])
+def test_what_a_custom_collective_excludes_is_named_as_it_was_given(option, capsys):
+    assert run(["synthesize", "ring:4", "--custom", "mine.yaml", option, "0-1"]) == 2
+    assert f"CS217]: {option} does not go with --custom" in capsys.readouterr().err
+
+
 def test_the_defaults_that_are_shown_are_those_of_the_pass(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     assert run(["synthesize", "--help"]) == 0

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colsynth.pipeline.options import options_of
+from colsynth.units import MOST_BYTES
 from tests.pipeline.toys import AddWord
 
 OPTIONS = {option.name: option for option in options_of(AddWord)}
@@ -27,6 +28,7 @@ def test_options_are_the_fields_in_order_in_kebab_case():
     ("option", "text", "value"),
     [
         ("times", "-3", -3),
+        ("times", str(MOST_BYTES), MOST_BYTES),
         ("upper", "true", True),
         ("at-most", "none", None),
         ("at-most", "7", 7),
@@ -42,7 +44,14 @@ def test_values_read_and_print(option, text, value):
 
 @pytest.mark.parametrize(
     ("option", "text"),
-    [("times", "many"), ("upper", "yes"), ("at-most", "1.5"), ("style", "quiet"), ("times", "")],
+    [
+        ("times", "many"),
+        ("upper", "yes"),
+        ("at-most", "1.5"),
+        ("style", "quiet"),
+        ("times", ""),
+        ("times", str(MOST_BYTES + 1)),
+    ],
 )
 def test_values_of_the_wrong_type_are_refused(option, text):
     with pytest.raises(ValueError, match="expected"):
@@ -56,7 +65,7 @@ class Loose:
 
 
 VALUES = st.one_of(
-    st.text(max_size=6), st.integers(-(10**18) + 1, 10**18 - 1), st.booleans(), st.none()
+    st.text(max_size=6), st.integers(-MOST_BYTES, MOST_BYTES), st.booleans(), st.none()
 )
 
 

@@ -111,7 +111,7 @@ def test_orders_of_gpus_and_interleaved_hosts():
         ("mpich", "a0 b0 a1 b1", "do not follow each other"),
         ("torchrun", "a0 b0 a1 b1", "do not follow each other"),
         ("torchrun", "a0 a1 b0", "one number"),
-        ("openmpi", "a0 b1 a1 b0", "do not follow each other"),
+        ("openmpi", "a0 b1 a1 b0", "other, and hosts order their GPUs differently"),
     ],
 )
 def test_what_a_launcher_cannot_express_is_refused_with_the_reason(launcher, text, why):

@@ -6,6 +6,7 @@ import pytest
 
 from colsynth import api
 from colsynth.cli.main import run
+from colsynth.errors import InputError
 from colsynth.sketches.read import decode_sketch
 from colsynth.sketches.suggest import suggest
 from colsynth.topology import load
@@ -76,3 +77,10 @@ def test_the_image_of_a_schedule_occupies_no_link_twice(name):
         for times in busy.values():
             times.sort()
             assert all(one[1] <= two[0] for one, two in pairwise(times))
+
+
+def test_boxes_that_differ_have_no_proposals_and_no_place_in_a_file():
+    uneven = api.damage(load("dgx-a100", nodes=2), gpus=["gpu0.3"]).topology
+    with pytest.raises(InputError, match="CS143") as caught:
+        suggest(uneven)
+    assert caught.value.diagnostic.span is None

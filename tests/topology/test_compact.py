@@ -213,4 +213,8 @@ def test_the_examples_of_the_guide_load():
     lab, _, pair = (block.split("```")[0] for block in guide.split("```yaml\n")[1:])
     assert [x.name for x in read(lab).nodes if x.kind is Kind.NIC][-1] == "nic1.3"
     assert read(lab, nodes=3, planes="4").size == 24
+    for planes, code in ((10**9, "CS125"), (10**9 + 1, "CS123")):  # as the schema says
+        with pytest.raises(InputError) as caught:
+            read(lab, planes=str(planes))
+        assert caught.value.diagnostic.code == code
     assert [read(pair).nodes[node].name for node in read(pair).ranks] == ["b", "a"]
