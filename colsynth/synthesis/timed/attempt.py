@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -84,7 +85,7 @@ class Setting:
         self.all_hops: Hops = within(problem, hops)
         self.wants: tuple[Wants, ...] = wants(problem, chunks_per_gpu)
         self.transfers = count_transfers(problem, chunks_per_gpu)
-        self._trees: dict[tuple[Direction, int], Trees] = {}
+        self._trees: dict[tuple[Direction, int, bool], Trees] = {}
 
     @cached_property
     def hops(self) -> Hops:
@@ -117,12 +118,12 @@ class Setting:
             return reverse(self.hops)
         return self.hops, np.arange(len(self.hops))
 
-    def trees(self, task: Task, wanted: Lists, order: int, meter: WorkMeter) -> Trees:
-        """Return the trees that chunks take where hops are looked at in some order."""
-        key = task.wants.direction, order
+    def trees(self, task: Task, wanted: Lists, tactic: Tactic, meter: WorkMeter) -> Trees:
+        """Return the trees that chunks take, by what a tactic says of them."""
+        key = task.wants.direction, tactic.order, tactic.short
         if key not in self._trees:
-            network = task.hops, self.gpus, self.links
-            self._trees[key] = route(*network, task.wants, wanted, meter, task.parts, order)
+            given = task.hops, self.gpus, self.links, task.wants, wanted
+            self._trees[key] = route(*given, tactic, meter, task.parts)
         return self._trees[key]
 
     def _task(self, item: Wants) -> Task:
@@ -151,6 +152,16 @@ def _within(problem: Problem, found: tuple[Region, ...]) -> tuple[Region, ...]:
         if 1 < len(part := tuple(rank for rank in region if rank in group)) < len(group)
     }
     return tuple(parts)
+
+
+def tactics(
+    problem: Problem, tasks: tuple[Task, ...], policy: str, tries: int, seed: int
+) -> Iterator[Tactic]:
+    """Yield what `choose` returns for each try, and one of shortest ways where chunks have any."""
+    for number in range(tries):
+        yield choose(problem, tasks, policy, number, seed)
+    if any(task.parts for task in tasks):
+        yield replace(choose(problem, tasks, policy, 0, seed), short=True)
 
 
 def choose(
@@ -208,7 +219,7 @@ def _phase(
         return delayed(phase, max((last_end(other) for other in before), default=0))
     start = start_of_phase(setting, item, before)
     if item.wanted is not None:
-        trees = setting.trees(task, item.wanted, tactic.order, meter)
+        trees = setting.trees(task, item.wanted, tactic, meter)
         return send_along(task.hops, setting.gpus, item, trees, start, tactic, meter)
     spread = Spread(task.hops, setting.problem.members, setting.gpus, item, task.regions)
     return match_events(spread, start, tactic, meter)

@@ -61,6 +61,8 @@ class Tactic:
         Whether the whole way of a chunk makes it urgent, not only that to its fullest hop.
     order : int
         Which order of the hops routing takes the first of, where several are as good.
+    short : bool
+        Whether chunks take shortest ways, however full these are.
     """
 
     policy: str
@@ -68,6 +70,7 @@ class Tactic:
     turn: int
     whole: bool = False
     order: int = 0
+    short: bool = False
 
 
 def match_events(

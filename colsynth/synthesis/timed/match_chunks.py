@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from colsynth.bounds.timed.time_bound import time_bound
-from colsynth.errors import Diagnostic, InputError, did_you_mean, require_least
+from colsynth.errors import Diagnostic, InfeasibleError, InputError, did_you_mean, require_least
 from colsynth.model import Problem, TimeBound, TimedPhase, TimedSchedule
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
-from colsynth.synthesis.timed.attempt import AUTO, Setting, attempt, choose
+from colsynth.synthesis.timed.attempt import AUTO, Setting, attempt, tactics
 from colsynth.synthesis.timed.demands import chunk_size, count_chunks, count_transfers
 from colsynth.synthesis.timed.match import POLICIES
 from colsynth.synthesis.timed.memory import refuse_too_large
@@ -50,7 +50,8 @@ class MatchChunks:
         Schedules made, of which the best is kept; fewer where one meets the bound. They
         differ in who chooses first, in the policy where that is ``auto``, and in whether
         a chunk may enter a region twice when there is nothing new for it; where chunks
-        take trees, in which of equal trees they take, and in what makes them urgent.
+        take trees, in which of equal trees they take, and in what makes them urgent. There,
+        one more takes the shortest trees.
     budget : int
         Transfers placed after which no further try begins; 0 sets no such limit.
     gap : str
@@ -112,9 +113,9 @@ class MatchChunks:
         best: tuple[TimedPhase, ...] = ()
         bound = TimeBound(Fraction(0), "")
         ticks = 0
-        for number in range(self.tries):
+        choices = tactics(value, tasks, self.policy, self.tries, target.seed)
+        for number, choice in enumerate(choices):
             meter.begin()
-            choice = choose(value, tasks, self.policy, number, target.seed)
             phases = attempt(setting, tasks, choice, meter)
             end = max(map(last_end, phases))
             if not best or end < ticks:
@@ -123,7 +124,7 @@ class MatchChunks:
                 bound = self._bound(setting, ticks)
             if self._suffices(setting, ticks, bound, meter):
                 break
-        return TimedSchedule(
+        found = TimedSchedule(
             problem=value,
             size=self.size,
             chunks_per_gpu=self.chunks_per_gpu,
@@ -134,6 +135,20 @@ class MatchChunks:
             phases=best,
             bound=bound,
         )
+        return self._faster(found, target) if value.transit else found
+
+    def _faster(self, found: TimedSchedule, target: Target) -> TimedSchedule:
+        """Return a schedule, or one in which nobody outside a group forwards, if that is faster.
+
+        There, every free link is offered what its receiver lacks, and no tree is fixed beforehand.
+        """
+        try:
+            alone = self.run(replace(found.problem, transit=False), target)
+        except InfeasibleError:
+            return found
+        if alone.ticks >= found.ticks:
+            return found
+        return replace(alone, problem=found.problem, bound=found.bound)
 
     def _spaced(self, problem: Problem, transfers: int) -> bool:
         """Whether links stay occupied for the latency of every chunk."""

@@ -212,6 +212,27 @@ def test_transit_helps_members_that_are_not_adjacent(collective):
 # What is refused.
 
 
+@pytest.mark.parametrize("size", [64, 2**16, 2**20])
+@pytest.mark.parametrize("collective", ["allgather", "broadcast", "reduce", "allreduce"])
+def test_leave_to_forward_makes_nothing_slower(collective, size):
+    """Trees that are fixed beforehand lead through others where links choose what they send."""
+    options = {"size": size, "chunks_per_gpu": 4}
+    alone, helped = (
+        scheduled(problem_of(load("dgx-h100"), collective, ((0, 1, 2, 3),), transit), **options)
+        for transit in (False, True)
+    )
+    assert helped.seconds <= alone.seconds
+    assert helped.problem.transit
+
+
+@pytest.mark.parametrize("collective", ["alltoall", "gather", "scatter"])
+@pytest.mark.parametrize(("machine", "chunks"), [("mi250", 1), ("dgx-1v", 4)])
+def test_small_chunks_take_shortest_ways(machine, chunks, collective):
+    """By those that load links evenly, an alltoall takes 1.4 times as long as its bound, and 2."""
+    schedule = scheduled(problem_of(load(machine), collective), size=256, chunks_per_gpu=chunks)
+    assert schedule.seconds <= schedule.bound.seconds * Fraction(101, 100)
+
+
 def test_networks_in_two_parts_are_refused_by_name():
     topology = network(both_ways("a b", "c d") | {"b c": 1})
     for collective in ("allgather", "allreduce", "alltoall", "reduce-scatter"):
