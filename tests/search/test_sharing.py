@@ -72,7 +72,7 @@ def tried(case, monkeypatch, *, beside, level=1, seed=None):
     ("machine", "collective", "runtime", "size"),
     [
         ("clique:4", "allreduce", "msccl", 2**22),
-        ("clique:4", "reduce-scatter", "mscclpp", 2**22),
+        ("clique:4", "reduce-scatter", "mscclpp", 2**24),
         ("ring:5", "allgather", "rccl", 2**22),
     ],
 )
