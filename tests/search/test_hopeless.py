@@ -23,18 +23,24 @@ from colsynth.simulate import simulate
 from tests.synthesis.baselines.reading import problem_of
 
 SIZES = (2**12, 2**20, 2**26)
-FORMS = ({}, {"channels": 1}, {"channels": 2}, {"instances": 2})
+FORMS = {"ring": ({}, {"channels": 1}, {"channels": 2}, {"instances": 2}), "pipelined": ({},)}
 
 
-@pytest.mark.parametrize("runtime", ["msccl", "rccl", "mscclpp"])
-@pytest.mark.parametrize("algorithm", sorted(_LEAST))
-def test_no_program_is_faster_than_is_said_beforehand(algorithm, runtime):
-    seen = 0
+@pytest.mark.parametrize(
+    ("algorithm", "runtime", "programs"),
+    [
+        *(("ring", "msccl", 70), ("ring", "rccl", 60), ("ring", "mscclpp", 40)),
+        *(("pipelined", "msccl", 18), ("pipelined", "rccl", 18)),
+    ],
+)
+def test_no_program_is_faster_than_is_said_beforehand(algorithm, runtime, programs):
+    """And some are hardly slower."""
+    seen, nearest = 0, 0.0
     machine = profile(runtime)
     collectives = ("allgather", "reduce-scatter", "allreduce", "broadcast")
     for (boxes, gpus), collective in product(((1, 5), (2, 4), (3, 2)), collectives):
         problem = problem_of(boxes, gpus, collective)
-        for form, protocol in product(FORMS, machine.fifo_calls):
+        for form, protocol in product(FORMS[algorithm], machine.fifo_calls):
             least = _LEAST[algorithm](problem, Target(machine, protocol), SIZES)
             options = form | {"level": 0, "several": False, "protocol": protocol}
             try:
@@ -43,9 +49,11 @@ def test_no_program_is_faster_than_is_said_beforehand(algorithm, runtime):
                 continue  # it does not serve all collectives, nor has all options
             program = done.artefacts[0].program
             points = simulate(program, problem.topology, machine, SIZES)
-            assert all(p.seconds >= s for p, s in zip(points, least, strict=True))
-            seen += 1
-    assert seen >= (20 if algorithm == "ring" else 8 * (runtime != "mscclpp"))
+            ratios = [s / p.seconds for p, s in zip(points, least, strict=True)]
+            assert max(ratios) <= 1
+            seen, nearest = seen + 1, max(nearest, *ratios)
+    assert seen >= programs
+    assert nearest > 0.7
 
 
 def searcher_of(problem, runtime, size):

@@ -135,7 +135,9 @@ class MatchChunks:
             phases=best,
             bound=bound,
         )
-        return self._faster(found, target) if value.transit else found
+        if value.transit and found.seconds > bound.seconds:
+            return self._faster(found, target)
+        return found
 
     def _faster(self, found: TimedSchedule, target: Target) -> TimedSchedule:
         """Return a schedule, or one in which nobody outside a group forwards, if that is faster.

