@@ -21,6 +21,7 @@ from colsynth.lowering.layout import Layout
 from colsynth.lowering.local_copies import split_own_copies, without_own_copies
 from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.proposals import strategies
+from colsynth.lowering.refusals import require_nodes
 from colsynth.lowering.scheduled import Timetable
 from colsynth.lowering.strategies import STRATEGIES, Name, Quota
 from colsynth.lowering.threadblock_load import RankLoads
@@ -98,7 +99,8 @@ class AssignThreadblocks:
         Raises
         ------
         LimitError
-            CS401: the runtime's threadblocks, steps or channels do not suffice.
+            CS401: the runtime's threadblocks, steps or channels do not suffice. CS402: more steps
+            than a file has lines for.
         InputError
             CS403: slots are not placed yet.
         """
@@ -116,6 +118,10 @@ class AssignThreadblocks:
         if strategy.shares_local:
             value = replace(value, transfers=split_own_copies(value.transfers))
         columns = Columns.of(value.transfers)
+        ranks, profile = value.problem.topology.size, target.profile
+        fuses = self.fuse and profile.fuses and strategy.quota not in (Quota.PAIRS, Quota.TIME)
+        fuses = fuses and value.ordering is not Ordering.FIXED
+        require_nodes(columns, ranks, profile, fuses=fuses, local=not layout.exchanges)
         ops = operations(columns)
         ranges = ChunkRanges(value.transfers, layout.grain)
         needed = waits(columns, ranges, layout, target.in_place)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
+from colsynth.lowering.columns import Columns
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.placer import Placer
 from colsynth.lowering.proposals import sums_in_one_go
-from colsynth.model import ChunkProgram
+from colsynth.lowering.refusals import require_nodes
+from colsynth.model import ChunkProgram, Ordering
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
@@ -64,9 +66,18 @@ class PlaceSlots:
             raise InputError(Diagnostic("CS213", phrase, help=did_you_mean(self.sums, _SUMS)))
 
     def run(self, value: ChunkProgram, target: Target) -> ChunkProgram:
-        """Return the program with slots, local copies and local reductions."""
-        layout = Layout(value.problem, value.chunks)
-        placer = Placer(layout, target, value.transfers, target.profile.max_count, self.sums)
+        """Return the program with slots, local copies and local reductions.
+
+        Raises
+        ------
+        LimitError
+            CS402: more steps than a file has lines for.
+        """
+        layout, profile = Layout(value.problem, value.chunks), target.profile
+        fuses = profile.fuses and value.ordering is not Ordering.FIXED
+        ranks = value.problem.topology.size
+        require_nodes(Columns.of(value.transfers), ranks, profile, fuses=fuses, local=False)
+        placer = Placer(layout, target, value.transfers, profile.max_count, self.sums)
         placer.place_all()
         scratch = tuple(placer.scratch)
         return replace(value, transfers=tuple(placer.placed), scratch=scratch)
