@@ -121,7 +121,7 @@ class AssignThreadblocks:
         ranks, profile = value.problem.topology.size, target.profile
         fuses = self.fuse and profile.fuses and strategy.quota not in (Quota.PAIRS, Quota.TIME)
         fuses = fuses and value.ordering is not Ordering.FIXED
-        require_nodes(columns, ranks, profile, fuses=fuses, local=not layout.exchanges)
+        require_nodes(columns, ranks, profile, fuses=fuses)
         ops = operations(columns)
         ranges = ChunkRanges(value.transfers, layout.grain)
         needed = waits(columns, ranges, layout, target.in_place)

@@ -76,7 +76,7 @@ class PlaceSlots:
         layout, profile = Layout(value.problem, value.chunks), target.profile
         fuses = profile.fuses and value.ordering is not Ordering.FIXED
         ranks = value.problem.topology.size
-        require_nodes(Columns.of(value.transfers), ranks, profile, fuses=fuses, local=False)
+        require_nodes(Columns.of(value.transfers), ranks, profile, fuses=fuses)
         placer = Placer(layout, target, value.transfers, profile.max_count, self.sums)
         placer.place_all()
         scratch = tuple(placer.scratch)

@@ -21,6 +21,7 @@ PIPELINES = (
         f"pack-trees,round-weights,lower-forest{{{options}}},{TAIL % (sums, strategy)}"
         for options, sums, strategy in (
             ("instances=2", "running", "spread"),
+            ("segments=4-4-4-4-4-4-4-4", "running", "duplex"),
             ("segments=1-2-1", "joined", "balanced"),
             ("segments=1-1", "by-chunk", "paired"),
             ("most=1", "running", "scheduled"),
@@ -29,6 +30,7 @@ PIPELINES = (
     ),
     f"build-ring,lower-forest{{lockstep=true}},{TAIL % ('running', 'duplex')}",
     "build-rails{strategy=shared},assign-threadblocks{strategy=shared}",
+    "build-rails{strategy=spread,pieces=16},assign-threadblocks{strategy=spread}",
     "build-all-pairs,assign-threadblocks{strategy=spread}",
     "match-chunks,lower-timed,order-transfers,place-slots,assign-threadblocks",
 )
@@ -66,6 +68,6 @@ def test_a_program_of_too_many_steps_is_refused():
     ends = [[int((side == n).sum()) for side in (columns.source, columns.target)] for n in range(4)]
     for fuses, steps in ((True, max(map(max, ends))), (False, max(map(sum, ends)))):
         room, small = (replace(kind, max_xml_nodes=most + steps) for most in (4, 3))
-        require_nodes(columns, 4, room, fuses=fuses, local=True)
+        require_nodes(columns, 4, room, fuses=fuses)
         with pytest.raises(LimitError, match=f"XML nodes per rank at least: {4 + steps}, but"):
-            require_nodes(columns, 4, small, fuses=fuses, local=True)
+            require_nodes(columns, 4, small, fuses=fuses)
