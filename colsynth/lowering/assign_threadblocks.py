@@ -21,12 +21,12 @@ from colsynth.lowering.layout import Layout
 from colsynth.lowering.local_copies import split_own_copies, without_own_copies
 from colsynth.lowering.nic_window import with_nic_window
 from colsynth.lowering.proposals import strategies
-from colsynth.lowering.refusals import require_nodes
+from colsynth.lowering.refusals import may_fuse, require_room
 from colsynth.lowering.scheduled import Timetable
 from colsynth.lowering.strategies import STRATEGIES, Name, Quota
 from colsynth.lowering.threadblock_load import RankLoads
 from colsynth.lowering.unsaved import without_saves
-from colsynth.model import ChunkProgram, Ordering, ThreadblockProgram
+from colsynth.model import ChunkProgram, ThreadblockProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.profile import Profile
 from colsynth.runtimes.target import Target
@@ -118,10 +118,8 @@ class AssignThreadblocks:
         if strategy.shares_local:
             value = replace(value, transfers=split_own_copies(value.transfers))
         columns = Columns.of(value.transfers)
-        ranks, profile = value.problem.topology.size, target.profile
-        fuses = self.fuse and profile.fuses and strategy.quota not in (Quota.PAIRS, Quota.TIME)
-        fuses = fuses and value.ordering is not Ordering.FIXED
-        require_nodes(columns, ranks, profile, fuses=fuses)
+        fuses = self.fuse and strategy.quota not in (Quota.PAIRS, Quota.TIME)
+        require_room(value, columns, target.profile, fuses=fuses)
         ops = operations(columns)
         ranges = ChunkRanges(value.transfers, layout.grain)
         needed = waits(columns, ranges, layout, target.in_place)
@@ -221,7 +219,7 @@ class AssignThreadblocks:
             apart = replace(limits, duplex=False, chunks=loads[place])
             return allocator.allocate(apart, separate=separate)
 
-        fuses = self.fuse and profile.fuses and program.ordering is not Ordering.FIXED
+        fuses = self.fuse and may_fuse(program, profile)
         late = fuses and len(loads) == 1  # then it is of use only where nothing fits fused
         last, plain = (0, None) if late else unfused()
         fused = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colsynth.errors import Diagnostic, LimitError, require_least
-from colsynth.lowering.refusals import over_limit
+from colsynth.lowering.refusals import over_limit, require_nodes
 from colsynth.lowering.travel import Leg, legs
 from colsynth.model import (
     ChunkProgram,
@@ -104,6 +104,4 @@ def _check_size(value: TimedSchedule, chunks: int, target: Target) -> None:
         carried = np.diff(phase.first)
         np.add.at(moves, phase.hops.source, carried)
         np.add.at(moves, phase.hops.target, carried)
-    nodes = ranks + -(-int(moves.max()) // profile.max_count)
-    if nodes > profile.max_xml_nodes:
-        raise over_limit("XML nodes per rank at least", nodes, profile.max_xml_nodes, profile)
+    require_nodes(-(-int(moves.max()) // profile.max_count), ranks, profile)

@@ -10,8 +10,8 @@ from colsynth.lowering.columns import Columns
 from colsynth.lowering.layout import Layout
 from colsynth.lowering.placer import Placer
 from colsynth.lowering.proposals import sums_in_one_go
-from colsynth.lowering.refusals import require_nodes
-from colsynth.model import ChunkProgram, Ordering
+from colsynth.lowering.refusals import require_room
+from colsynth.model import ChunkProgram
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 
@@ -73,11 +73,9 @@ class PlaceSlots:
         LimitError
             CS402: more steps than a file has lines for.
         """
-        layout, profile = Layout(value.problem, value.chunks), target.profile
-        fuses = profile.fuses and value.ordering is not Ordering.FIXED
-        ranks = value.problem.topology.size
-        require_nodes(Columns.of(value.transfers), ranks, profile, fuses=fuses)
-        placer = Placer(layout, target, value.transfers, profile.max_count, self.sums)
+        require_room(value, Columns.of(value.transfers), target.profile)
+        layout = Layout(value.problem, value.chunks)
+        placer = Placer(layout, target, value.transfers, target.profile.max_count, self.sums)
         placer.place_all()
         scratch = tuple(placer.scratch)
         return replace(value, transfers=tuple(placer.placed), scratch=scratch)

@@ -9,6 +9,7 @@ import numpy as np
 
 from colsynth.errors import Diagnostic, LimitError
 from colsynth.lowering.columns import Columns
+from colsynth.model import ChunkProgram, Ordering
 from colsynth.runtimes.profile import Profile
 
 
@@ -17,7 +18,21 @@ def over_limit(what: str, found: int, most: int, profile: Profile) -> LimitError
     return LimitError(Diagnostic("CS402", f"{what}: {found}, but {profile.name} allows {most}"))
 
 
-def require_nodes(columns: Columns, ranks: int, profile: Profile, *, fuses: bool) -> None:
+def require_nodes(steps: int, ranks: int, profile: Profile) -> None:
+    """Refuse a program whose file certainly has too many lines, given a rank's steps (CS402)."""
+    nodes = ranks + steps
+    if nodes > profile.max_xml_nodes:
+        raise over_limit("XML nodes per rank at least", nodes, profile.max_xml_nodes, profile)
+
+
+def may_fuse(program: ChunkProgram, profile: Profile) -> bool:
+    """Whether a receive and a send may share a step, for runtime and order of the program."""
+    return profile.fuses and program.ordering is not Ordering.FIXED
+
+
+def require_room(
+    program: ChunkProgram, columns: Columns, profile: Profile, *, fuses: bool = True
+) -> None:
     """Refuse early a program whose file certainly has too many lines for a rank (CS402).
 
     Every operation is a step, but a receive and a send may share one, and local copies may be
@@ -26,22 +41,21 @@ def require_nodes(columns: Columns, ranks: int, profile: Profile, *, fuses: bool
 
     Parameters
     ----------
+    program : ChunkProgram
     columns : Columns
-        Of all transfers.
-    ranks : int
+        Of all its transfers.
     profile : Profile
     fuses : bool
-        Whether a receive and a send may share a step.
+        Whether steps are fused where they may be (`may_fuse`).
     """
     if not profile.xml:
         return
-    away = ~columns.local
+    ranks, away = program.problem.topology.size, ~columns.local
     sends, receives = (
         np.bincount(ends[away], minlength=ranks) for ends in (columns.source, columns.target)
     )
-    steps = np.maximum(sends, receives) if fuses else sends + receives
+    fused = fuses and may_fuse(program, profile)
+    steps = np.maximum(sends, receives) if fused else sends + receives
     sums = columns.local & (columns.reduces > 0)
     steps += np.bincount(columns.source[sums], minlength=ranks)
-    nodes = ranks + int(steps.max(initial=0))
-    if nodes > profile.max_xml_nodes:
-        raise over_limit("XML nodes per rank at least", nodes, profile.max_xml_nodes, profile)
+    require_nodes(int(steps.max(initial=0)), ranks, profile)

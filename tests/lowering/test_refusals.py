@@ -9,7 +9,7 @@ import pytest
 from colsynth import api
 from colsynth.errors import ColsynthError, LimitError
 from colsynth.lowering.columns import Columns
-from colsynth.lowering.refusals import require_nodes
+from colsynth.lowering.refusals import require_room
 from colsynth.pipeline.manager import Pipeline
 from colsynth.runtimes import profile
 from colsynth.runtimes.limits import usage
@@ -46,10 +46,8 @@ def test_what_fits_a_file_is_not_refused_before_it_is_made(collective, pipelines
     """Each is made once more where there is room for just the lines that its file has."""
     problem, seen = api.make_problem(api.load_topology(machine), collective), 0
     for text in PIPELINES:
-        pipeline, target = (
-            Pipeline.from_text(f"{text},spell-dependencies"),
-            Target(profile(runtime)),
-        )
+        pipeline = Pipeline.from_text(f"{text},spell-dependencies")
+        target = Target(profile(runtime))
         try:
             program = pipeline.run(problem, target)
         except ColsynthError:
@@ -64,10 +62,11 @@ def test_what_fits_a_file_is_not_refused_before_it_is_made(collective, pipelines
 def test_a_program_of_too_many_steps_is_refused():
     problem, kind = api.make_problem(api.load_topology("ring:4"), "allreduce"), profile("msccl")
     head = "pack-trees,round-weights,lower-forest{instances=2,most=1},coalesce-chunks{merge=1}"
-    columns = Columns.of(Pipeline.from_text(head).run(problem, Target(kind)).transfers)
+    program = Pipeline.from_text(head).run(problem, Target(kind))
+    columns = Columns.of(program.transfers)
     ends = [[int((side == n).sum()) for side in (columns.source, columns.target)] for n in range(4)]
     for fuses, steps in ((True, max(map(max, ends))), (False, max(map(sum, ends)))):
         room, small = (replace(kind, max_xml_nodes=most + steps) for most in (4, 3))
-        require_nodes(columns, 4, room, fuses=fuses)
+        require_room(program, columns, room, fuses=fuses)
         with pytest.raises(LimitError, match=f"XML nodes per rank at least: {4 + steps}, but"):
-            require_nodes(columns, 4, small, fuses=fuses)
+            require_room(program, columns, small, fuses=fuses)

@@ -34,8 +34,8 @@ def _instances(basis: Basis) -> Iterator[Proposal]:
 
     Elsewhere as many as threadblocks suffice for are hardly ever slower than others.
     """
-    rounds = basis.profile.rounds
-    for number in (1, 4, 16) if rounds else (0, 1, 2, 4) if basis.thorough else ():
+    elsewhere = (0, 1, 2, 4) if basis.thorough else ()
+    for number in (1, 4, 16) if basis.profile.rounds else elsewhere:
         if number != basis.values[_INSTANCES]:
             yield ({_INSTANCES: number},)
 

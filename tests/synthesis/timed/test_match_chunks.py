@@ -209,9 +209,6 @@ def test_transit_helps_members_that_are_not_adjacent(collective):
     assert senders & {2, 5}
 
 
-# What is refused.
-
-
 @pytest.mark.parametrize("size", [2**16, 2**20])
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_leave_to_forward_makes_nothing_slower(collective, size):
@@ -231,6 +228,9 @@ def test_small_chunks_take_shortest_ways(machine, chunks, collective):
     """By those that load links evenly, an alltoall takes 1.4 times as long as its bound, and 2."""
     schedule = scheduled(problem_of(load(machine), collective), size=256, chunks_per_gpu=chunks)
     assert schedule.seconds <= schedule.bound.seconds * Fraction(101, 100)
+
+
+# What is refused.
 
 
 def test_networks_in_two_parts_are_refused_by_name():
