@@ -123,6 +123,7 @@ class Quest:
             yield from start.with_each(fewer_peers(self._case.problem))
         yield from self.wish.starts(name)[1:]
         yield from self.wish.fewer(name)
+        yield from self.wish.in_two_shots(name, self._case)
 
     def _grids(self, plan: Plan) -> Iterator[str]:
         """Yield grids with fewer neighbours for each GPU behind a switch, if that is open."""
@@ -155,7 +156,11 @@ class Quest:
         promising = [
             name for name in allowed if not is_hopeless(name, self.searcher, self.wish.size)
         ]
-        return [(plan,) for name in promising for plan in self.wish.starts(name)]
+        return [
+            (plan, *self.wish.in_two_shots(name, self._case))
+            for name in promising
+            for plan in self.wish.starts(name)
+        ]
 
     def _try_others(self) -> None:
         """Try all other algorithms, with all protocols, then variants with the best of these.

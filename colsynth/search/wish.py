@@ -29,6 +29,7 @@ from colsynth.search.variants import (
     MEETING,
     MEETING_IN_RING,
     MOST_COPIES,
+    PAIRS,
     RING,
     STAGED,
     STRAIGHT,
@@ -156,7 +157,8 @@ class Wish:
             self.variants(algorithm, case, Hops(dominate, one_more=True))
             for dominate in (True, False)
         )
-        return tuple(dict.fromkeys(plan for plans in both for plan in plans))
+        pairs = self.in_two_shots(algorithm, case)
+        return tuple(dict.fromkeys((*(plan for plans in both for plan in plans), *pairs)))
 
     def _copies(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
         """Return the plans of an algorithm in copies (`COPIED`)."""
@@ -165,6 +167,11 @@ class Wish:
         numbers = (number for number in (most, most // 2) if number > 1)
         options = {COPIED: tuple({"instances": number} for number in numbers)}
         return self._with(options, algorithm)
+
+    def in_two_shots(self, algorithm: str, case: Case) -> tuple[Plan, ...]:
+        """Return plans for where no file sends along rails, or that of an algorithm is refused."""
+        summed = case.problem.collective is Collective.ALLREDUCE and case.profile.xml
+        return self._with(PAIRS, algorithm) if summed else ()
 
     def fewer(self, algorithm: str) -> tuple[Plan, ...]:
         """Return plans for where that of an algorithm is refused (`FEWER`), where they are open."""
@@ -203,6 +210,8 @@ class Wish:
             if (best := objective.best(own)) is None:
                 continue
             first, every = (best.plan.protocol, *protocols), self.variants(name, case, hops)
+            if "rails" not in plans:
+                every += self.in_two_shots(name, case)
             for one in dict.fromkeys((*first, *_close(own, objective))):
                 tried = (plan for plan in every if one in first or _is_indirect(plan))
                 rows += [or_longer(replace(plan, protocol=one)) for plan in tried]

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from colsynth.errors import require_least
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem
 from colsynth.runtimes.choice import Choice
 from colsynth.runtimes.target import Target
 from colsynth.synthesis.baselines.loaded_routes import connections
 from colsynth.synthesis.baselines.refusals import require_collective, unfit
-from colsynth.synthesis.baselines.relayed_pairs import relayed_pairs
+from colsynth.synthesis.baselines.relayed_pairs import relayed_pairs, two_shot_pairs
 from colsynth.synthesis.baselines.replicated import Replicated
 from colsynth.synthesis.baselines.script import Script
 
@@ -36,17 +37,29 @@ class BuildAllPairs(Replicated):
     pass others, as far as the runtime has them (`Profile.passes_on`). Where these do not reach
     everyone, data stops at other GPUs on the way (`relayed_pairs`).
 
+    In two shots, an allreduce adds up every shard at its owner, which sends the sum to everyone:
+    a step more, for less data. `rails` do so, too, but need a way between every two GPUs of a box,
+    and more threadblocks.
+
     Parameters
     ----------
     instances : int
         Parallel copies of the whole program, each with its own part of every shard.
+    shots : int
+        1 or 2, of an allreduce. Other collectives need one.
     """
+
+    shots: int = 1
 
     name: ClassVar[str] = "build-all-pairs"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = ChunkProgram
     any_message: ClassVar[bool] = True
     choices: ClassVar[tuple[Choice, ...]] = (Choice("instances", (1, 2, 4, 8), ladder=True),)
+
+    def __post_init__(self) -> None:
+        Replicated.__post_init__(self)
+        require_least("shots", self.shots, 1, 2)
 
     def run(self, value: Problem, target: Target) -> ChunkProgram:
         """Return one transfer per pair.
@@ -62,6 +75,8 @@ class BuildAllPairs(Replicated):
         require_collective("allpairs", value, SERVED)
         size, collective = value.topology.size, value.collective
         ways = connections(value.topology, target.profile, pairs(size))
+        if collective is Collective.ALLREDUCE and self.shots == 2:
+            return two_shot_pairs(value, ways, self.instances)
         if not all(ways.joins(*pair) for pair in pairs(size)):
             longest = target.profile.longest_chain
             if collective is Collective.ALLREDUCE and longest is not None and size - 1 > longest:

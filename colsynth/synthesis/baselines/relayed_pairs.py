@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colsynth.model import ChunkProgram, Collective, Direction, Ordering, Origin, Problem, Tree
+from colsynth.model.problem import PHASES
 from colsynth.synthesis.baselines.loaded_routes import LoadedRoutes
 from colsynth.synthesis.baselines.script import Script
 from colsynth.synthesis.baselines.trees import flow, near_tree, paths_of
@@ -54,6 +55,39 @@ def relayed_pairs(problem: Problem, ways: LoadedRoutes, instances: int) -> Chunk
         arrived.setdefault((tree, sink), []).append(number)
     # Sums wait for all; copies are passed on in the step that receives them where these are free.
     return script.program(Ordering.FREE if adds is Direction.OUT else Ordering.FIXED)
+
+
+def two_shot_pairs(problem: Problem, ways: LoadedRoutes, instances: int) -> ChunkProgram:
+    """Return an allreduce along the same trees: shards to their owners, sums to everyone.
+
+    Parameters
+    ----------
+    problem : Problem
+        An allreduce.
+    ways : LoadedRoutes
+        The connections.
+    instances : int
+        Parallel copies of the whole program.
+
+    Raises
+    ------
+    InfeasibleError
+        CS302: no data can pass between some two GPUs.
+    """
+    size = problem.topology.size
+    script = Script(problem, size, instances)
+    arrived: dict[tuple[int, int], list[int]] = {}
+    for phase, direction in enumerate(PHASES[problem.collective]):
+        inwards, fresh = direction is Direction.IN, ways.unloaded()
+        trees = [near_tree(fresh, root, direction, even=True) for root in range(size)]
+        arrived = {} if inwards else {(root, root): arrived[root, root] for root in range(size)}
+        for tree, parent, child in _by_depth(trees, last_first=inwards):
+            source, sink = flow(parent, child, direction)
+            needed = arrived.get((tree, source), ())
+            origin = Origin(phase, direction, tree)
+            number = script.send(source, sink, tree, needed, origin=origin)
+            arrived.setdefault((tree, sink), []).append(number)
+    return script.program(Ordering.FIXED)
 
 
 def _by_depth(trees: list[Tree], *, last_first: bool) -> Iterator[tuple[int, int, int]]:

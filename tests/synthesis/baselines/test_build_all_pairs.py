@@ -1,4 +1,4 @@
-"""One-shot all-pairs: everyone sends once to everyone, and all add in the same order."""
+"""All-pairs: everyone sends once to everyone, or shards to their owners and sums to everyone."""
 
 import pytest
 
@@ -6,6 +6,10 @@ from colsynth import api
 from colsynth.errors import InputError, LimitError
 from tests.synthesis.baselines.reading import connections
 
+TWO_SHOTS = (
+    "build-all-pairs{shots=2},order-transfers,place-slots{sums=joined},"
+    "assign-threadblocks{strategy=spread},spell-dependencies"
+)
 COLLECTIVES = ("allreduce", "allgather", "reduce-scatter", "alltoall")
 
 
@@ -104,6 +108,56 @@ def test_relays_are_refused_where_sums_have_too_many_parts(schedule):
     assert refused.value.diagnostic.code == "CS312"
     assert "'-a allpairs2'" in refused.value.diagnostic.help
     assert schedule("allpairs", "dgx2", "alltoall", 2).transfers
+
+
+@pytest.mark.parametrize(("name", "steps"), [("clique:5", 1), ("ring:8", 2)])
+def test_two_shots_add_up_each_shard_at_its_owner(schedule, name, steps):
+    """On a ring of eight, connections pass one GPU, so data stops once on its way."""
+    program = schedule("allpairs", name, "allreduce", shots=2)
+    size, whole = program.problem.topology.size, []
+    for one in program.transfers:
+        before = [whole[number] for number in one.after]
+        holds = frozenset({one.source}).union(*(known for known, _ in before))
+        whole.append((holds, 1 + max((depth for _, depth in before), default=0)))
+        if not one.reduces:
+            assert len(holds) == size
+    arrived = [(one.chunk, one.target) for one in program.transfers if not one.reduces]
+    assert sorted(arrived) == [(a, b) for a in range(size) for b in range(size) if a != b]
+    assert max(depth for _, depth in whole) == 2 * steps
+
+
+@pytest.mark.parametrize("name", ["clique:5", "ring:8"])
+@pytest.mark.parametrize("runtime", ["msccl", "rccl", "mscclpp"])
+def test_files_of_two_shots_verify(name, runtime):
+    problem = api.make_problem(api.load_topology(name), "allreduce")
+    for mode in ("in-place", "out-of-place"):
+        done = api.compile(problem, runtime, passes=TWO_SHOTS, protocol="LL", mode=mode)
+        assert done.verified
+        assert not [note for note in done.notes if note.startswith("B05")]
+
+
+def test_a_third_shot_is_refused(schedule):
+    with pytest.raises(InputError, match="shots") as refused:
+        schedule("allpairs", "clique:4", "allreduce", shots=3)
+    assert refused.value.diagnostic.code == "CS210"
+
+
+def test_two_shots_serve_where_one_is_refused():
+    """Seventeen arrivals; another algorithm would be one that nobody asked for."""
+    problem = api.make_problem(api.load_topology("ring:18"), "allreduce")
+    done = api.compile(problem, "msccl", algorithm="allpairs", level=0)
+    assert done.verified
+    assert "shots=2" in str(done.pipeline)
+
+
+def test_two_shots_are_tried_where_no_file_sends_along_rails():
+    problem, size = api.make_problem(api.load_topology("torus:4x4"), "allreduce"), 1 << 16
+    found = api.compile(problem, "msccl", size=size).predicted[0].seconds
+    one, two = (
+        api.compile(problem, "msccl", size=size, passes=passes, protocol="LL").predicted[0].seconds
+        for passes in (TWO_SHOTS.replace("shots=2", "shots=1"), TWO_SHOTS)
+    )
+    assert found <= two < one
 
 
 def test_many_ranks_do_not_fit_rccl():
