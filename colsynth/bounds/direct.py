@@ -6,7 +6,8 @@ the cable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -78,15 +79,31 @@ def fabric_of(problem: Problem, direction: Direction) -> Fabric:
         CS309: a switch joins more than two neighbours, or a GPU has too many links. CS303: the
         problem has process groups or is no problem of trees.
     """
+    return fabric_between(problem, direction, _cables(problem.topology))
+
+
+def fabric_between(
+    problem: Problem, direction: Direction, ways: Iterable[tuple[int, int, Route]]
+) -> Fabric:
+    """Return the fabric of one phase of some ways, each (source, target, links).
+
+    Ways that share a link share its bandwidth.
+
+    Raises
+    ------
+    InputError
+        As `fabric_of`.
+    """
     topology = problem.topology
     phases_of(problem)
     if topology.size > MOST_GPUS:
         phrase = f"{topology.size} GPUs are too many for shortest paths, at most {MOST_GPUS}"
         raise InputError(Diagnostic("CS309", phrase, help="use -a ten, or 'colsynth synthesize'"))
-    forward = direction is Direction.OUT
+    forward, known = direction is Direction.OUT, list(ways)
+    users = Counter(link for *_, route in known for link in route)
     found = []
-    for source, target, route in _cables(topology):
-        bandwidth = min(topology.links[i].bandwidth for i in route)
+    for source, target, route in known:
+        bandwidth = min(topology.links[i].bandwidth / users[i] for i in route)
         ends = (source, target) if forward else (target, source)
         found.append((ends[1], ends[0], route, bandwidth))
     found.sort(key=lambda arc: arc[:3])

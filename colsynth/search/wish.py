@@ -288,13 +288,15 @@ def algorithm_names(
         CS213 for an unknown algorithm, or an empty list.
     """
     from colsynth.cost.shared_switch import usable_switch
+    from colsynth.synthesis.bfb.rails import rail_ways
 
     if chosen is not None and not chosen:
         advice = f"valid: {', '.join(ALGORITHMS)}"
         raise InputError(Diagnostic("CS213", "--algorithms names none", help=advice))
     for name in chosen or ():
         configured(name, {})
-    unfit = {HEAVY} if problem.topology.is_direct else {HEAVY, "bfb"}
+    grows = problem.topology.is_direct or rail_ways(problem.topology)
+    unfit = {HEAVY} if grows else {HEAVY, "bfb"}
     if profile is None or usable_switch(problem, profile) is None:
         unfit.add("multicast")
     adds = problem.collective is Collective.ALLREDUCE

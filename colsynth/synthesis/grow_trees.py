@@ -1,4 +1,4 @@
-"""Pass grow-trees: Problem -> Forest of shortest paths, on direct-connect fabrics."""
+"""Pass grow-trees: Problem -> Forest of shortest paths, on direct links within boxes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ BALANCES = ("all", "step")
 @dataclass(frozen=True, slots=True)
 class GrowTrees:
     """Send everything along shortest paths, balanced over the links that enter each GPU.
+
+    Links lead from GPU to GPU. Where a network joins boxes of such links, each GPU has one
+    neighbour in every other box, that in the same place.
 
     Parameters
     ----------
@@ -57,7 +60,8 @@ class GrowTrees:
         Raises
         ------
         InputError
-            CS309: the topology has switches. CS303: trees cannot serve the problem.
+            CS309: GPUs of a box share a switch, or boxes are unequal. CS303: trees cannot serve the
+            problem.
         """
         optimum = bound(value)
         phases: list[Phase] = []

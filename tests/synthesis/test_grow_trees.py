@@ -11,6 +11,8 @@ from colsynth.runtimes.target import Context
 from colsynth.synthesis.grow_trees import GrowTrees
 from colsynth.synthesis.pack_trees import PackTrees
 from colsynth.topology import load
+from colsynth.topology.damage import Failures
+from colsynth.topology.failures import apply_failures
 from colsynth.verify import check_forest
 from tests.bounds.test_steps import random_fabric
 
@@ -100,6 +102,29 @@ def test_switches_and_groups_are_refused():
         grown(api.make_problem(load("torus:4x4"), "alltoall"))
     with pytest.raises(InputError, match="CS210"):
         GrowTrees(1, "none")
+
+
+@pytest.mark.parametrize("boxes", [2, 3])
+def test_boxes_of_direct_links_have_a_neighbour_in_each_other_box(boxes):
+    """Trees are a hop higher than those of a box."""
+    for collective in COLLECTIVES:
+        problem = api.make_problem(api.load_topology("mi250", nodes=boxes), collective)
+        forest = grown(problem)
+        box = api.make_problem(api.load_topology("mi250"), collective)
+        assert forest.max_height == grown(box).max_height + 1
+        for phase in forest.phases:
+            for tree in phase.trees:
+                far = [x for x in tree.edges if x.parent // 16 != x.child // 16]
+                assert len({x.child // 16 for x in far}) == boxes - 1
+                assert all((x.parent - x.child) % 16 == 0 for x in far)
+
+
+def test_boxes_with_switches_or_of_different_sizes_are_no_fabric():
+    whole = api.load_topology("mi250", nodes=2)
+    smaller = apply_failures(whole, Failures(gpus=(whole.ranks[19],))).topology
+    for topology in (api.load_topology("dgx-a100", nodes=2), smaller):
+        with pytest.raises(InputError, match="CS309"):
+            grown(api.make_problem(topology, "allgather"))
 
 
 def test_shards_of_different_sizes():

@@ -12,11 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from colsynth.bounds.direct import MOST_GPUS, Fabric, fabric_of
+from colsynth.bounds.direct import MOST_GPUS, Fabric, fabric_between, fabric_of
 from colsynth.bounds.network import Ints, to_int64
 from colsynth.errors import Diagnostic, InputError
 from colsynth.kernels.shortest import MOST_LINKS, whole_chunks
-from colsynth.model import Direction, Phase, Problem, Tree, TreeEdge
+from colsynth.model import Direction, Phase, Problem, Topology, Tree, TreeEdge
+from colsynth.synthesis.bfb.rails import rail_ways
 from colsynth.synthesis.forest.trees import merge_equal
 
 MOST_HOPS = 2**27
@@ -47,7 +48,8 @@ def shortest_phase(problem: Problem, direction: Direction, chunks: int, *, by_st
     InputError
         CS309: the topology has switches, or there are too many chunks.
     """
-    fabric = fabric_of(problem, direction)
+    rails = rail_ways(problem.topology)
+    fabric = fabric_between(problem, direction, rails) if rails else fabric_of(problem, direction)
     start = np.concatenate(([0], np.cumsum(fabric.weight * chunks))).astype(np.int64)
     if int(start[-1]) * fabric.size > MOST_HOPS:
         phrase = f"{start[-1]} chunks at {fabric.size} GPUs are too many for shortest-path trees"
@@ -56,14 +58,16 @@ def shortest_phase(problem: Problem, direction: Direction, chunks: int, *, by_st
     to_int64([int(start[-1]) * int(fabric.capacity.sum())], "loads of chunks")
     arcs = whole_chunks(fabric.first, fabric.tail, fabric.capacity, fabric.distance, start, by_step)
     trees = merge_equal(_trees(fabric, start, arcs))
-    return Phase(direction, trees, _unit(fabric, arcs))
+    return Phase(direction, trees, _unit(problem.topology, fabric, arcs))
 
 
-def _unit(fabric: Fabric, arcs: Ints) -> Fraction:
+def _unit(topology: Topology, fabric: Fabric, arcs: Ints) -> Fraction:
     """Return the bytes per second that the narrowest link leaves each chunk."""
-    loads: list[int] = np.bincount(arcs[arcs >= 0], minlength=len(fabric.tail)).tolist()
-    pairs = zip(fabric.bandwidth, loads, strict=True)
-    return min(bandwidth / load for bandwidth, load in pairs if load)
+    chunks: list[int] = np.bincount(arcs[arcs >= 0], minlength=len(fabric.tail)).tolist()
+    loads = Counter[int]()
+    for route, load in zip(fabric.routes, chunks, strict=True):
+        loads.update(dict.fromkeys(route, load))
+    return min(topology.links[link].bandwidth / load for link, load in loads.items() if load)
 
 
 def _trees(fabric: Fabric, start: Ints, arcs: Ints) -> Iterator[Tree]:

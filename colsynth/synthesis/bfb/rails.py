@@ -1,0 +1,39 @@
+"""Boxes of direct links that a network joins: as a fabric, by a link between GPUs in equal places.
+
+A GPU may reach every GPU of every other box. With one neighbour in each, trees of shortest paths are
+a hop higher than those of a box, and few threadblocks serve the network.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+from colsynth.cost.routes import Route, routes
+from colsynth.model import Topology
+
+Way = tuple[int, int, Route]
+"""Source, target, and the links between them in the order data takes them."""
+
+
+def rail_ways(topology: Topology) -> tuple[Way, ...]:
+    """Return the ways within equal boxes, and between GPUs in equal places; none where others are.
+
+    That is where GPUs of a box share links, as behind a switch, or have no way to their partners.
+    """
+    boxes = topology.ranks_by_box
+    if topology.is_direct or len(boxes) < 2 or len({len(box) for box in boxes}) > 1:
+        return ()
+    box_of = {rank: number for number, box in enumerate(boxes) for rank in box}
+    place = {rank: number for box in boxes for number, rank in enumerate(box)}
+    inside: list[Way] = []
+    across: dict[tuple[int, int], Way] = {}
+    for source, target, route in routes(topology):
+        if box_of[source] == box_of[target]:
+            inside.append((source, target, route))
+        elif place[source] == place[target]:
+            across.setdefault((source, target), (source, target, route))
+    users = Counter(link for *_, route in inside for link in route)
+    pairs = {pair for rail in zip(*boxes, strict=True) for pair in permutations(rail, 2)}
+    is_fit = max(users.values(), default=0) == 1 and pairs == across.keys()
+    return (*inside, *across.values()) if is_fit else ()
