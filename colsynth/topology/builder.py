@@ -8,6 +8,7 @@ from dataclasses import replace
 from colsynth.errors import Diagnostic, InputError, Span, did_you_mean
 from colsynth.model import Kind, Link, Node, Topology
 from colsynth.topology.boxes import infer_boxes
+from colsynth.topology.nics import require_one_port
 from colsynth.topology.reach import reached
 from colsynth.topology.trunks import as_used
 from colsynth.topology.wires import EVERY_WIRE, choose_wires
@@ -146,8 +147,8 @@ class Builder:
         Raises
         ------
         InputError
-            Fewer than two GPUs, a GPU that another one cannot reach, or GPUs without a box
-            that may be in one or in two.
+            Fewer than two GPUs, a GPU that another one cannot reach, GPUs without a box that may
+            be in one or in two, or a NIC with several neighbours outside its box.
         """
         gpus = [i for i, node in enumerate(self.nodes) if node.kind is Kind.GPU]
         if len(gpus) < 2:
@@ -158,6 +159,7 @@ class Builder:
         topology = Topology(name, tuple(self.nodes), links, order)
         self._check_reach(topology, span)
         topology = infer_boxes(topology, self._spans)
+        require_one_port(topology, self._spans)
         if not every_wire:
             return as_used(topology)
         if choose_wires(topology) is topology:

@@ -159,7 +159,7 @@ def test_switches_and_nics_may_store_and_forward():
     text = SPINE.replace("from: gpu", "from: nic").replace(
         "nodes: [{name: gpu, kind: gpu}]", STORING
     )
-    found = read(text.replace("[reduce]", "[store-and-forward, reduce]")).nodes
+    found = read(text.replace("[reduce]", "[store-and-forward, reduce]"), leaves="1").nodes
     waits = ("store-and-forward",)
     powers = {node.name: node.capabilities for node in found if node.capabilities}
     assert powers == {"nic0": waits, "nic1": waits, "spine": ("reduce", *waits)}

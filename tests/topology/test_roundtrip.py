@@ -14,6 +14,7 @@ from colsynth.topology.boxes import infer_boxes
 from colsynth.topology.document import parse_document
 from colsynth.topology.export import flat_form
 from colsynth.topology.load import read_topology
+from colsynth.topology.nics import require_one_port
 
 GENERATORS = ["ring:8", "ring:2", "mesh:4x4", "torus:4x4x4", "torus:2x3", "hypercube:6", "clique:8"]
 
@@ -84,9 +85,11 @@ def topologies(draw):
     gpus = [i for i, node in enumerate(nodes) if node.kind is Kind.GPU]
     ranks = tuple(draw(st.permutations(gpus)))
     try:
-        return infer_boxes(Topology(draw(names), nodes, links, ranks))
-    except InputError:  # it cannot be told which GPUs are one box
+        found = infer_boxes(Topology(draw(names), nodes, links, ranks))
+        require_one_port(found, [None] * size)
+    except InputError:  # it cannot be told which GPUs are one box, or a NIC is between networks
         return reject()
+    return found
 
 
 @settings(deadline=None)
