@@ -1,7 +1,7 @@
 """Boxes of direct links that a network joins: as a fabric, by a link between GPUs in equal places.
 
-A GPU may reach every GPU of every other box. With one neighbour in each, trees of shortest paths are
-a hop higher than those of a box, and few threadblocks serve the network.
+A GPU may reach every GPU of every other box. With one neighbour in each, trees of shortest paths
+are a hop higher than those of a box, and few threadblocks serve the network.
 """
 
 from __future__ import annotations
