@@ -17,6 +17,7 @@ def pack(
     progress: Progress | None = None,
     *,
     in_network: bool = False,
+    free_roots: bool = False,
 ) -> Forest:
     """Return spanning trees that were checked, at the best rate for their number.
 
@@ -32,14 +33,18 @@ def pack(
     progress : callable, optional
         As for `compile`.
     in_network : bool
-        Whether trees branch at switches that multicast or reduce.
+        Whether trees branch at switches that multicast or reduce. Roots are free then.
+    free_roots : bool
+        Whether the roots of an allreduce add up as much as suits the links, instead of equal parts.
 
     Raises
     ------
     InputError
-        CS210: no such number of trees. CS303: trees cannot serve the collective.
+        CS210: no such number of trees. CS303: trees cannot serve the collective. CS321: free roots
+        of another collective than an allreduce.
     InfeasibleError
-        Some GPU cannot be reached; CS324: no switch can do what is asked of it.
+        Some GPU cannot be reached; CS322: no trees with free roots are better, or none were found;
+        CS324: no switch can do what is asked of it.
     DefectError
         colsynth made a wrong forest and kept it from you.
     """
@@ -50,9 +55,9 @@ def pack(
 
     require_problem(problem, "pack")
     require_callable("progress", progress)
-    pipeline = Pipeline(
-        (DEFAULT.load("pack-in-network" if in_network else "pack-trees")(trees=str(trees)),)
-    )
+    name = "pack-roots" if free_roots else "pack-trees"
+    packer = DEFAULT.load("pack-in-network" if in_network else name)
+    pipeline = Pipeline((packer(trees=str(trees)),))
     pipeline.check(Problem, Forest)
     context = Context() if progress is None else Context(progress=progress)
     packed: Forest = pipeline.run(problem, context, Clock())

@@ -140,6 +140,11 @@ def file_rate(problem: Problem, profile: Profile, optimum: Optimum) -> Fraction:
     return max(optimum.algbw, _added_rate(problem, profile))
 
 
+def is_proven(optimum: Optimum, rate: Fraction) -> bool:
+    """Return whether no schedule beats the rate of `file_rate`, be it of trees or not."""
+    return not isinstance(optimum, AllreduceBound) or rate > optimum.algbw or optimum.proven
+
+
 def _added_rate(problem: Problem, profile: Profile) -> Fraction:
     """Return what links allow an allreduce whose sums a switch adds up; 0 where none can."""
     if problem.collective is not Collective.ALLREDUCE or usable_switch(problem, profile) is None:

@@ -24,7 +24,7 @@ def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any
         "free_roots_gb_per_s": None if rooted is None else gb_per_s(rooted.algbw),
         "free_roots": None if rooted is None else exact_gb_per_s(rooted.algbw),
         "lp_gb_per_s": None if rooted is None else round(rooted.reached / 10**9, 6),
-        "optimum_known": found.known,
+        "optimum_known": found.proven,
         "better": "free roots" if found.gain > 0 else "reduce-scatter + allgather",
         "gain_percent": percent(found.gain),
         "limit_gb_per_s": gb_per_s(limit.algbw),
@@ -42,7 +42,7 @@ def allreduce_fields(topology: Topology, found: AllreduceBound) -> dict[str, Any
 def allreduce_rows(topology: Topology, found: AllreduceBound) -> Iterator[tuple[str, str]]:
     """Yield the rows of the table: (name, text)."""
     proof = _proof(topology, found.limit)
-    if found.limit.algbw == found.algbw:
+    if found.proven:
         yield "proof", f"no schedule{_forwarding(found)} is faster: {proof}"
     else:
         yield "any schedule", f"at most {format_bandwidth(found.limit.algbw)}: {proof}"

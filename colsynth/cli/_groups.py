@@ -6,9 +6,11 @@ to pay for.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from colsynth.errors import InfeasibleError
 from colsynth.model import AllreduceBound, FlowBound, Problem
 from colsynth.units import exact_gb_per_s, format_bandwidth, gb_per_s, percent
 
@@ -27,6 +29,7 @@ class Reached(NamedTuple):
 
     forest: Forest | None
     algbw: Fraction | None
+    free_roots: bool = False
 
 
 def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reached | None:
@@ -49,6 +52,12 @@ def reached(problem: Problem, found: Bound | FlowBound | AllreduceBound) -> Reac
     forest = api.pack(problem)
     if forest.algbw < found.algbw:
         forest = max(forest, api.pack(problem, "optimal"), key=lambda x: x.algbw)
+    free = isinstance(found, AllreduceBound) and found.rooted and not problem.groups
+    if free and forest.algbw < found.algbw:
+        with suppress(InfeasibleError):  # none may be found
+            better = api.pack(problem, "optimal", free_roots=True)
+            if better.algbw > forest.algbw:
+                return Reached(better, better.algbw, free_roots=True)
     return Reached(forest, forest.algbw)
 
 
@@ -65,10 +74,11 @@ def reached_text(found: Reached, bound: Fraction) -> str:
         return "not known here: trees of so many GPUs take long; api.pack packs them"
     if found.forest is None:
         return "yes, by trees for which other nodes only forward (edge splitting)"
+    trees = "trees with free roots" if found.free_roots else "trees"
     if found.algbw == bound:
-        return "yes, by trees"
+        return f"yes, by {trees}"
     less = f"{percent(1 - found.algbw / bound):.2f} % less"
-    return f"{format_bandwidth(found.algbw)} by trees, {less}; what lies between is not known"
+    return f"{format_bandwidth(found.algbw)} by {trees}, {less}; what lies between is not known"
 
 
 def group_fields(problem: Problem, found: Reached | None) -> dict[str, Any]:

@@ -246,6 +246,8 @@ def _title(problem: Problem, found: Found, trees: Reached | None) -> str:
         return "equal roots of" if is_optimum(found.algbw, trees) else "equal roots at most, for"
     if isinstance(found, AllreduceBound) and not found.known:
         return "at least, for" if is_optimum(found.algbw, trees) else "equal roots at most, for"
+    if isinstance(found, AllreduceBound) and not found.proven:
+        return "best trees for" if is_optimum(found.algbw, trees) else "trees at most, for"
     proven = found.exact if isinstance(found, FlowBound) else is_optimum(found.algbw, trees)
     return "optimum of" if proven else "at most, for"
 

@@ -70,7 +70,15 @@ def _of_schedule(summary: dict[str, Any]) -> dict[str, str]:
     if summary["algbw_gb_per_s"] is None:
         return rows
     reached, bound = (f"{summary[name]:.3f}" for name in ("algbw_gb_per_s", "bound_gb_per_s"))
-    return {**rows, "links": f"{reached} GB/s, {nearness(summary['gap'], bound)}"}
+    near = nearness if summary["bound_proven"] else _near_trees
+    return {**rows, "links": f"{reached} GB/s, {near(summary['gap'], bound)}"}
+
+
+def _near_trees(gap: float, bound: str) -> str:
+    """Return text for the distance from a rate that other schedules may beat."""
+    if gap > 0:
+        return f"{100 * gap:.2f} % from the best trees known {bound}"
+    return f"no faster trees are known: {bound}"
 
 
 def _sizes(summary: dict[str, Any]) -> Iterator[str]:

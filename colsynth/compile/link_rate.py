@@ -38,10 +38,13 @@ class LinkRate:
         Bytes of the message per second, if the busiest link never idles.
     bound : Fraction
         The optimum of the problem, likewise.
+    proven : bool
+        Whether no schedule beats `bound`. Otherwise it is the best that is known of trees.
     """
 
     algbw: Fraction
     bound: Fraction
+    proven: bool = True
 
     @property
     def gap(self) -> Fraction:

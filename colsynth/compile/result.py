@@ -36,7 +36,7 @@ Schedule = Forest | TimedSchedule | ChunkProgram | Problem
 
 _FIGURES = (
     *("trees_per_gpu", "different_trees", "trees", "roots", "max_height", "mean_height"),
-    *("algbw_gb_per_s", "bound_gb_per_s", "gap"),
+    *("algbw_gb_per_s", "bound_gb_per_s", "bound_proven", "gap"),
     *("size_bytes", "chunks_per_gpu", "time_us", "bound_us"),
 )
 
@@ -231,7 +231,7 @@ def _figures(schedule: Schedule, links: LinkRate | None) -> dict[str, Any]:
     found: dict[str, Any] = _of_forest(schedule) if isinstance(schedule, Forest) else {}
     if links is not None:
         found |= {"algbw_gb_per_s": gb_per_s(links.algbw), "gap": float(links.gap)}
-        found["bound_gb_per_s"] = gb_per_s(links.bound)
+        found |= {"bound_gb_per_s": gb_per_s(links.bound), "bound_proven": links.proven}
         if isinstance(schedule, TimedSchedule):
             found |= _of_timed(schedule, links)
     return {name: found.get(name) for name in _FIGURES}

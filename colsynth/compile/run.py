@@ -250,6 +250,8 @@ class _Compiler:
         programs = [artefact.program for artefact in in_order]
         taken = link_rate(programs[0], problem.topology, found.bound)
         links = best_rate(schedule, taken, found.bound)
+        if links is not None and not found.proven:
+            links = replace(links, proven=False)
         notes = (
             *given_up(found),
             *search_notes(found.start, measured, case),

@@ -111,8 +111,13 @@ class AllreduceBound:
 
     @property
     def known(self) -> bool:
-        """Whether `algbw` is the optimum, not only what equal roots reach."""
+        """Whether `algbw` is the optimum of trees, not only what equal roots reach."""
         return self.rooted is not None or self.limit.algbw == self.composition.algbw
+
+    @property
+    def proven(self) -> bool:
+        """Whether no schedule at all beats `algbw`, be it of trees or not."""
+        return self.limit.algbw == self.algbw
 
     @property
     def gain(self) -> Fraction:

@@ -31,6 +31,8 @@ class Found:
         The least time of any file, at every size of the case.
     bound : Fraction
         Bytes per second that links allow any file (`file_rate`).
+    proven : bool
+        Whether that is proven of all schedules (`is_proven`).
     evaluations : int
         How many plans were tried.
     refused : Measured or None
@@ -43,11 +45,12 @@ class Found:
     ranking: tuple[Measured, ...]
     floors: tuple[RuntimeBound, ...]
     bound: Fraction
+    proven: bool
     evaluations: int
     refused: Measured | None = None
 
 
-def found_by(searcher: Searcher, bound: Fraction) -> Found:
+def found_by(searcher: Searcher, bound: Fraction, *, proven: bool) -> Found:
     """Return the best plan; if there is none, raise the reason."""
     known = [m for m in searcher.found.values() if m.refusal is None]
     scored = [(searcher.objective.score(m), place, m) for place, m in enumerate(known)]
@@ -58,7 +61,8 @@ def found_by(searcher: Searcher, bound: Fraction) -> Found:
         floors, tried = searcher.floors, searcher.evaluations
         best = searcher.objective.chosen(ranked)
         ranking = (best, *(m for m in ranked if m is not best))
-        return Found(best, known[0], searcher.workshop, ranking, floors, bound, tried, refused)
+        rate = bound, proven
+        return Found(best, known[0], searcher.workshop, ranking, floors, *rate, tried, refused)
     own = [m for m in searcher.found.values() if m.plan.algorithm == first.plan.algorithm]
     searcher.workshop.make(own[-1].plan)  # raises why the first algorithm fails
     raise nothing_fits(searcher.workshop.case, searcher.found.values())

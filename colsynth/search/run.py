@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from colsynth.bounds.runtime import RuntimeBound, file_rate, runtime_bounds
+from colsynth.bounds.runtime import RuntimeBound, file_rate, is_proven, runtime_bounds
 from colsynth.errors import require_least
 from colsynth.pipeline.clock import Clock
 from colsynth.pipeline.target import usual_protocol
@@ -75,7 +75,8 @@ def find_plan(
             if quest.searcher.best() is not None:
                 quest.improve(level)
     quest.searcher.try_all([(plan,) for plan in also])
-    return found_by(quest.searcher, file_rate(case.problem, case.profile, optimum))
+    bound = file_rate(case.problem, case.profile, optimum)
+    return found_by(quest.searcher, bound, proven=is_proven(optimum, bound))
 
 
 @dataclass(frozen=True)

@@ -335,3 +335,54 @@ def test_a_switch_that_could_send_more_than_it_gets_makes_the_bound_a_limit(tmp_
     assert (found["algbw_gb_per_s"], found["reached_gb_per_s"]) == (30.0, 15.0)
     assert run(["bound", str(path), "-c", "allreduce"]) == 0
     assert "equal roots    7.5 GB/s" in capsys.readouterr().out
+
+
+ONE_WAY = """\
+version: 1
+name: one-way
+nodes: [{name: a, kind: gpu}, {name: b, kind: gpu}, {name: c, kind: gpu}, {name: d, kind: gpu}]
+links:
+  - {from: d, to: b, bandwidth: 25 GB/s, one-way: true}
+  - {from: b, to: c, bandwidth: 10 GB/s, one-way: true}
+  - {from: c, to: a, bandwidth: 20 GB/s, one-way: true}
+  - {from: a, to: d, bandwidth: 10 GB/s, one-way: true}
+"""
+
+
+def test_what_is_proven_of_trees_alone_is_no_optimum(tmp_path, capsys):
+    path = tmp_path / "one-way.yaml"
+    path.write_text(ONE_WAY)
+    answer = asked(capsys, str(path), "-c", "allreduce")
+    assert not answer["optimum_known"]
+    assert answer["limit_gb_per_s"] > answer["algbw_gb_per_s"] == answer["free_roots_gb_per_s"]
+    assert run(["bound", str(path), "-c", "allreduce"]) == 0
+    assert capsys.readouterr().out.startswith("best trees for")
+    made = ["compile", str(path), "-c", "allreduce", "-r", "msccl", "-a", "ring", "-O0"]
+    assert run([*made, "-o", str(tmp_path / "x.xml")]) == 0
+    shown = capsys.readouterr().out
+    assert "from the best trees known 6.667" in shown or "no faster trees are known" in shown
+    assert "proven optimal" not in shown
+
+
+LOPSIDED = """\
+version: 1
+name: lopsided
+nodes: [{name: a, kind: gpu}, {name: b, kind: gpu}, {name: c, kind: gpu}, {name: sw, kind: switch}]
+links:
+  - {from: a, to: sw, bandwidth: 20 GB/s}
+  - {from: b, to: sw, bandwidth: 10 GB/s, one-way: true}
+  - {from: sw, to: b, bandwidth: 20 GB/s, one-way: true}
+  - {from: c, to: sw, bandwidth: 40 GB/s, one-way: true}
+  - {from: sw, to: c, bandwidth: 20 GB/s, one-way: true}
+  - {from: a, to: b, bandwidth: 20 GB/s}
+"""
+"""More leaves `c` than enters it."""
+
+
+def test_trees_with_free_roots_count_for_what_is_reached(tmp_path, capsys):
+    path = tmp_path / "lopsided.yaml"
+    path.write_text(LOPSIDED)
+    answer = asked(capsys, str(path), "-c", "allreduce")
+    assert answer["reached_gb_per_s"] > answer["composition_gb_per_s"]
+    assert run(["bound", str(path), "-c", "allreduce"]) == 0
+    assert "by trees with free roots" in capsys.readouterr().out
