@@ -26,7 +26,8 @@ _GPUS = re.compile(r"\bnThread\s+(\d{1,9})\s+nGpus\s+(\d{1,9})\b")
 _SET = re.compile(r"NCCL_(ALGO|PROTO)(?: set by environment to |=)[\"']?([^\s\"']+)")
 _CHANNELS = re.compile(r"\b(\d{1,9}) coll channels")
 _PER_PEER = re.compile(r"\b(\d{1,9}) p2p channels per peer")
-_CHANNEL = re.compile(r"NCCL INFO Channel \d+/(\d{1,9}) :")
+_CHANNEL = re.compile(r"NCCL INFO Channel \d+/(\d{1,9}) :(?!.*->)")
+"""Not the line of a connection, ``Channel 00/0 : 7[7] -> 0[0]``, which numbers something else."""
 _LAUNCHER = re.compile(r"\b(?:mpirun|mpiexec|orterun|srun)\b")
 _PROCESSES = re.compile(r"\s(?:-np?|--np?|--ntasks)[ =]*(\d{1,9})(?=\s)")
 _THREADS = re.compile(r"\s(?:-t|--nthreads|-g|--ngpus)[ =]*(\d{1,9})(?=\s|$)")
@@ -47,11 +48,24 @@ _WRONG_BEFORE = 0.01
 
 
 class Measured(NamedTuple):
-    """One half of a table's row, or of a JSON result."""
+    """One half of a table's row, or of a JSON result.
+
+    Parameters
+    ----------
+    row : Row
+    wrong, sums : bool
+        Whether the result is wrong; whether the row names a redop.
+    table : int
+        Line where the table begins; 0 in JSON.
+    told : Pinned
+        What was said of the run before the row.
+    """
 
     row: Row
     wrong: bool
     sums: bool
+    table: int = 0
+    told: Pinned = Pinned()
 
 
 @dataclass
@@ -74,6 +88,8 @@ class Found:
     overruled: dict[str, tuple[str | int, int]] = field(default_factory=dict)
     """What the log said of these before, and where, if it changed."""
     tables: int = 0
+    table: int = 0
+    """Line where the last table begins."""
     collective: str | None = None
     algorithm: str | None = None
     protocol: str | None = None
@@ -105,7 +121,7 @@ def read_text(text: str) -> Found:
         words = line.replace("#wrong", "wrong").replace("#", " ").split()
         if "time" in words and "algbw" in words:
             columns = tuple(words)
-            found.tables += 1
+            found.tables, found.table = found.tables + 1, number
         elif device := _DEVICE.search(line):
             rank = int(device[1])
             found.twice += rank in found.devices
@@ -113,6 +129,7 @@ def read_text(text: str) -> Found:
         elif failure := _FAILURE.search(line):
             found.failure = found.failure or f"{failure[0].strip()} (line {number})"
         elif _is_row(words):
+            _begin_table(found, int(words[0]), number)
             found.measured += _halves(found, words, columns, number)
         elif columns and (_WITHIN.search(line) or (number == len(lines) and _begins_row(words))):
             found.cut.append(number)
@@ -181,6 +198,13 @@ def _begins_row(words: Sequence[str]) -> bool:
     return bool(words) and all(map(str.isdigit, words[:2]))
 
 
+def _begin_table(found: Found, size: int, line: int) -> None:
+    """Take note of a table whose header was cut off: of sizes that do not ascend any more."""
+    last = found.measured[-1] if found.measured else None
+    if last is not None and last.table == found.table and size < last.row.size:
+        found.table = line
+
+
 def _halves(
     found: Found, words: list[str], columns: tuple[str, ...], line: int
 ) -> Iterator[Measured]:
@@ -199,7 +223,8 @@ def _halves(
         if len(half) < 4:
             found.cut.append(line)
         elif time is not None:
-            yield Measured(Row(size, time / 1e6, line), _is_wrong(half[3]), redop != "none")
+            row, wrong = Row(size, time / 1e6, line), _is_wrong(half[3])
+            yield Measured(row, wrong, redop != "none", found.table, found.pinned())
         elif half[0] != "N/A":
             found.timeless.append(line)
     if not halves:

@@ -16,6 +16,7 @@ from colsynth.logs import documents
 from colsynth.logs.contradictions import contradictions
 from colsynth.logs.log import TESTS, Log, Pinned, Row, Wire
 from colsynth.logs.nccl_tests import Found, bare_lines, read_text
+from colsynth.logs.runs import require_one_run
 from colsynth.reading import FileKind, as_utf8, parse_json, read_whole
 from colsynth.text import listed
 from colsynth.units import plural
@@ -52,8 +53,8 @@ def read_log(path: Path, pinned: Pinned | None = None) -> Log:
     ------
     InputError
         CS620: the file is no log of a known tool, or holds no measurement; CS621: it holds the
-        tables of processes that did not know each other; CS622: it does not say which test it
-        is of; CS125: it is too large.
+        tables of runs that differ, or of processes that did not know each other; CS622: it does
+        not say which test it is of; CS125: it is too large.
     """
     data = read_whole(path, LOG, "CS620")
     digest = hashlib.sha256(data).hexdigest()
@@ -107,24 +108,6 @@ def _of_perftest(log: Log, text: str, path: Path) -> Log:
     return replace(log, tool="ib_write_bw", wires=tuple(best), notes=notes if left else ())
 
 
-def _require_one_run(found: Found, path: Path) -> None:
-    """Refuse tables of processes that ran by themselves, or of two tests."""
-    if found.twice:
-        note = "a rank is listed twice: each process ran by itself, since nccl-tests was built "
-        advice = "build nccl-tests with MPI=1, or give a file for each run"
-        raise _several_runs(Span(str(path)), f"{note}without MPI", advice)
-    before, _ = found.overruled.get("collective", ("", 0))
-    at = found.lines.get("collective", 0)
-    if before and len({item.row.line > at for item in found.measured}) > 1:
-        note = f"rows in front of this line are of {before}, those behind it of another test"
-        raise _several_runs(Span(str(path), at), note, "give a file for each run")
-
-
-def _several_runs(place: Span, note: str, advice: str) -> InputError:
-    phrase = "the log holds the tables of several runs"
-    return InputError(Diagnostic("CS621", phrase, place, (note,), advice))
-
-
 def _wires(found: tuple[Wire, ...], path: Path) -> tuple[Wire, ...]:
     if not found:
         note = "it has no figures of device_to_device_memcpy_read_ce"
@@ -138,7 +121,7 @@ def _collected(log: Log, found: Found, given: Pinned, path: Path) -> Log:
     if not found.measured and not found.tables:
         told = "it has no table of nccl-tests, rccl-tests, nvbandwidth or perftest"
         raise _unknown(path, told, *notes)
-    _require_one_run(found, path)
+    require_one_run(found, path)
     wrong = sum(item.wrong for item in found.measured)
     right = [item.row for item in found.measured if not item.wrong and item.row.size > 0]
     if wrong:

@@ -243,7 +243,49 @@ def test_tables_of_two_tests_are_refused(tmp_path):
     path.write_text("".join(tables))
     with pytest.raises(InputError, match="tables of several runs") as refusal:
         read_log(path)
-    assert str(refusal.value.diagnostic.span) == f"{path}:4"
+    assert str(refusal.value.diagnostic.span) == f"{path}:5"
+
+
+def table(*rows):
+    """Return a table of sizes and times."""
+    lines = [ROW.replace("4096", str(n)).replace("40.0", t).replace("42.0", t) for n, t in rows]
+    return "\n".join([HEADER, *lines, ""])
+
+
+FAST = table((4096, "40.0"), (2**20, "80.0"), (2**26, "600.0"))
+SLOW = table((4096, "41.0"), (2**20, "170.0"), (2**26, "3000.0"))
+NOISY = table((4096, "90.0"), (2**20, "79.0"), (2**26, "1300.0"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        (FAST + FAST, None, ""),
+        (FAST + NOISY, None, ""),
+        (FAST + SLOW, 5, "at 64 MiB, its rows take 5 times as long as in a table before it"),
+        (SLOW + FAST, 5, "at 64 MiB, its rows take 1/5 of the time as in a table before it"),
+        (FAST + SLOW.partition("\n")[2], 5, "at 64 MiB, its rows take 5 times as long"),
+        *[
+            (f"{first}\n{FAST}{second}\n{FAST}", 7, f"says {said} for the rows before it, but")
+            for first, second, said in [
+                ("8 coll channels", "2 coll channels", "channels 8"),
+                ("NCCL_ALGO=Ring", "NCCL_ALGO=Tree", "algorithm ring"),
+                ("NCCL_PROTO=LL", "NCCL_PROTO=LL128", "protocol LL"),
+            ]
+        ],
+        (f"16 coll channels\n{FAST}n1 NCCL INFO Channel 00/0 : 1[1] -> 0[0]\n{FAST}", None, ""),
+    ],
+)  # fmt: skip
+def test_tables_of_runs_that_differ_are_refused_and_repeats_are_not(tmp_path, text, line, why):
+    path = tmp_path / "all_reduce.txt"
+    path.write_text(text)
+    if line is None:
+        assert len(read_log(path).rows) == 3
+        return
+    with pytest.raises(InputError, match="tables of several runs") as refusal:
+        read_log(path)
+    assert str(refusal.value.diagnostic.span) == f"{path}:{line}"
+    assert why in str(refusal.value.diagnostic)
 
 
 def test_mutated_logs_are_read_or_refused_with_one_diagnostic(tmp_path):
