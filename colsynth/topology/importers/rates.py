@@ -61,7 +61,13 @@ def generation(model: str) -> str:
         similar = [key for key in table()["xgmi"] if key[:5] == word[:5] and word[:5] != "gfx90"]
         return word if word in table()["xgmi"] else (similar[0] if similar else "")
     words: dict[str, str] = table()["gpus"]
-    return next((key for name, key in words.items() if name.lower() in word), "")
+    named = (key for name, key in words.items() if re.search(_product(name.lower()), word))
+    return next(named, "")
+
+
+def _product(name: str) -> str:
+    """Return the pattern of a product as a word, maybe of a variant: MI300X, L40S, RTX3090Ti."""
+    return rf"(?<![a-z0-9])(?:rtx)?{name}(?:[a-z]|ti)?(?![a-z0-9])"
 
 
 def read_gpu(text: str) -> str:
@@ -81,9 +87,9 @@ def row(medium: str, model: str) -> dict[str, Any]:
 
 
 def link_rate(medium: str, model: str, basis: str) -> Figure | None:
-    """Return the bandwidth of one NVLink or xGMI link; None for an unknown generation."""
+    """Return the bandwidth of one NVLink or xGMI link; None for a generation without any."""
     entry = row(medium, model)
-    return _figure(entry, basis, str(entry.get("title"))) if entry else None
+    return _figure(entry, basis, str(entry.get("title"))) if entry.get("links") else None
 
 
 def pcie_rate(link: Pcie, basis: str) -> Figure:

@@ -57,14 +57,19 @@ class Speeds:
         Raises
         ------
         InputError
-            CS153: the generation of one of them is not known.
+            CS153: the generation of one of them is not known, or has no such links.
         """
         models = self.model(i), self.model(j)
         found = [rates.link_rate(self.machine.medium, x, self.wishes.basis) for x in models]
         if found[0] is None or found[1] is None:
-            at = self.machine.gpus[i if found[0] is None else j].at
+            at, model = self.machine.gpus[i].at, models[0]
+            if found[0] is not None:
+                at, model = self.machine.gpus[j].at, models[1]
             phrase = "the bandwidth of the links between these GPUs is not known"
             advice = "name the GPU, such as --gpu h100 or --gpu mi250"
+            if rates.row(self.machine.medium, model):
+                phrase = f"{self.machine.file} shows NVLinks of this GPU, but {model} has none"
+                advice = "check the counts in the file"
             if self.wishes.gpu:
                 advice = "--gpu names a GPU without such links: leave it out, or name another"
             raise InputError(Diagnostic("CS153", phrase, at, help=advice))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from colsynth.cli.main import run
+from colsynth.topology.importers.rates import generation
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "machines"
 
@@ -100,6 +101,40 @@ def test_more_links_than_the_gpu_has_are_told(cell, gpu, told, tmp_path, capsys)
     assert status == (2 if told else 0)
     assert f"{path}:2:1: error[W27]: {told}" in err if told else not err
     assert ("nvswitch" in imported(capsys, path, "--gpu", gpu)[1]) == (cell != "NV4")
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        *[(x, "sm80") for x in ("a100", "NVIDIA A100-SXM4-80GB", "A100X", "NVIDIA A100 80GB PCIe")],
+        ("H100 80GB HBM3", "sm90"),
+        ("NVIDIA GH200 480GB", "sm90"),
+        ("Tesla V100S-PCIE-32GB", "sm70"),
+        *[(x, "sm89") for x in ("l40", "NVIDIA L40S", "NVIDIA GeForce RTX 4090")],
+        ("NVIDIA GeForce RTX 3090 Ti", "sm86"),
+        ("rtx3090", "sm86"),
+        ("NVIDIA A10G", "sm86"),
+        ("AMD Instinct MI300X", "gfx942"),
+        *[(x, "") for x in ("a1000", "NVIDIA RTX A1000 Laptop GPU", "RTX A3000", "Quadro P1000")],
+    ],
+)
+def test_products_are_known_by_whole_words(name, model):
+    assert generation(name) == model
+
+
+def test_links_of_a_gpu_that_has_none_are_refused(tmp_path, capsys):
+    path, listing = tmp_path / "m.txt", tmp_path / "gpus.txt"
+    path.write_text(matrix(["X NV4", "NV4 X"]))
+    listing.write_text("GPU 0: NVIDIA L40\nGPU 1: NVIDIA L40\n")
+    phrase = f"{path}:2:1: error[CS153]: {path} shows NVLinks of this GPU, but sm89 has none\n"
+    for words in (["--gpu", "l40"], [str(listing)]):
+        status, out, err = imported(capsys, path, *words)
+        assert (status, out) == (2, "")
+        assert phrase in err
+    path.write_text(matrix(["X SYS", "SYS X"]))
+    status, out, _ = imported(capsys, path, "--gpu", "l40")
+    assert status == 0
+    assert "2 GPUs on PCIe" in out
 
 
 def test_counts_of_one_are_told_of_the_gpu_that_is_named(capsys):
