@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +15,12 @@ from colsynth.cli._options import read_size
 from colsynth.cli.places import check_folder
 from colsynth.cli.simulate import AnyRuntimeOption
 from colsynth.cli.streams import is_stdin
-from colsynth.errors import Diagnostic, InputError, require_least
+from colsynth.errors import Diagnostic, InputError, Span, VerificationError, require_least
 from colsynth.units import format_size
 from colsynth.writing import write_files
 
 if TYPE_CHECKING:
-    from colsynth.model import Collective
+    from colsynth.model import Collective, TimedSchedule
     from colsynth.runtimes.selection import TakenSizes
 
 _WORDS = {
@@ -31,7 +32,7 @@ _WORDS = {
 """What ASTRA-sim calls the collectives that it can take a schedule for."""
 
 _USUAL = 64 * 2**20
-"""Bytes of the message where no size is given, if chunks divide it."""
+"""Bytes of the message of a schedule file where no size is given, if chunks divide it."""
 
 SizeOption = Annotated[
     str | None,
@@ -39,7 +40,7 @@ SizeOption = Annotated[
         "--size",
         metavar="SIZE",
         help="Message size, e.g. 64MB.",
-        show_default="64MiB, or the size nearest to it that uses the file",
+        show_default="the size of a timed schedule; of a file, that nearest to 64MiB that uses it",
     ),
 ]
 
@@ -114,9 +115,8 @@ def _traces(
         if runtime is not None:
             phrase = "--runtime does not go with a timed schedule"
             raise InputError(Diagnostic("CS217", phrase, help="leave it out"))
-        from colsynth.store import read_npz
-
-        schedule, bytes_ = read_npz(file), size or _USUAL
+        schedule = _checked(file)
+        bytes_ = size or schedule.size
         return schedule.problem.collective, of_timed(schedule, bytes_), None, bytes_
     from colsynth.api.files import refuse_bad
     from colsynth.cli.verify import read_schedule
@@ -138,3 +138,18 @@ def _traces(
         advice = f"use a multiple of {law.multiple} bytes"
         raise InputError(Diagnostic("CS672", phrase, help=advice))
     return header.collective, of_program(source.threadblocks, bytes_), law, bytes_
+
+
+def _checked(file: Path) -> TimedSchedule:
+    """Return the timed schedule of a file, or refuse it where it is wrong."""
+    from colsynth.store import read_npz
+    from colsynth.verify import check_timed
+
+    schedule = read_npz(file)
+    try:
+        check_timed(schedule)
+    except VerificationError as fault:
+        advice = "write it again with `colsynth synthesize --schedule`"
+        told = replace(fault.diagnostic, span=Span(str(file)), help=advice)
+        raise VerificationError(told) from None
+    return schedule

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from colsynth.cli.main import run
@@ -155,6 +156,22 @@ def test_traces_of_a_timed_schedule_bring_every_chunk_everywhere(tmp_path, capsy
     assert len(sent) == 6 * 5 * 2
     assert set(sent.values()) == {2_000_000}
     assert sum(node["type"] == COMP for nodes in traces for node in nodes) == 6 * 5
+
+
+def test_a_timed_schedule_has_its_own_size_and_is_checked(tmp_path, capsys):
+    path, wrong = tmp_path / "s.npz", tmp_path / "wrong.npz"
+    words = ["synthesize", "ring:4", "-c", "allreduce", "--size", "1MB"]
+    assert run([*words, "--schedule", str(path)]) == 0
+    words = ["--to", "chakra", "--json", "-o"]
+    assert run(["export", str(path), *words, str(tmp_path / "et")]) == 0
+    assert '"size_bytes": 1000000' in capsys.readouterr().out
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays["phase0_run_start"] = -arrays["phase0_run_start"] - 1
+    np.savez(wrong, **arrays)
+    assert run(["export", str(wrong), *words, str(tmp_path / "no")]) == 1
+    assert f"{wrong}: error[CS510]" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
 
 
 @pytest.mark.parametrize(
