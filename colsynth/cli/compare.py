@@ -133,7 +133,8 @@ def _show(found: Comparison) -> None:
     console.print(f"gain: {theirs if found.library else unknown}")
     if any(found.spent):
         where = f"{sum(found.spent)} of {plural(len(found.spent), 'size')}"
-        console.print(f"budget: it ended the search at {where}; --budget N sets another")
+        early = ", before the library's algorithms had all protocols" if any(found.starved) else ""
+        console.print(f"budget: it ended the search at {where}{early}; --budget N sets another")
     for name, reason in found.left_out.items():
         console.print(f"left out: {name}: {reason}", soft_wrap=True)
     for kept, why in (

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 
 from colsynth.errors import Diagnostic, InputError, did_you_mean
 from colsynth.pipeline.registry import ALGORITHMS
-from colsynth.search.case import Case, usable_sizes
+from colsynth.search.case import Case, usable_protocols, usable_sizes
 from colsynth.search.found import nothing_fits, refusals
 from colsynth.search.levels import HEAVY
 from colsynth.search.library import Fastest, Library, library_algorithms
 from colsynth.search.means import Means
 from colsynth.search.measured import Measured
 from colsynth.search.objective import Objective
-from colsynth.search.run import find_each
+from colsynth.search.run import Explored, find_each
 from colsynth.search.wish import algorithm_names
 from colsynth.units import format_size
 
@@ -46,6 +47,9 @@ class Comparison:
     elsewhere : tuple of (float, str) or None
         Seconds and name of the library's fastest algorithm at every size, where the library is
         another runtime (`Profile.library`); empty where it is this one.
+    starved : tuple of bool
+        For every size, whether the budget ended the search before the library's algorithms had all
+        protocols; their times say little then. Empty where the library is another runtime.
     """
 
     case: Case
@@ -57,6 +61,7 @@ class Comparison:
     untried: tuple[str, ...]
     unfit: tuple[str, ...]
     elsewhere: tuple[Fastest | None, ...] = ()
+    starved: tuple[bool, ...] = ()
 
     def __repr__(self) -> str:
         """Return one line: fields hold the topology and what was measured."""
@@ -104,7 +109,13 @@ class Comparison:
         return tuple(name for name in self.winners if name in known)
 
     def over_library(self, place: int) -> float | None:
-        """Return the library's least time over the least of all, less one; None without either."""
+        """Return the library's least time over the least of all, less one; None without either.
+
+        None, too, where the budget ended the search before the library's algorithms had all
+        protocols.
+        """
+        if any(self.starved[place : place + 1]):
+            return None
         best, other = self.best[place], self._theirs(place)
         least = None if best is None else self.seconds(best, place)
         return other / least - 1 if least and other else None
@@ -163,7 +174,23 @@ def compare(
     unfit = tuple(name for name in others if name != HEAVY and name not in left_out)
     untried = tuple(name for name in others if name == HEAVY)
     told = (left_out, unselected, explored.spent, untried, unfit, _elsewhere(case))
-    return Comparison(case, winners, bound, *told)
+    return Comparison(case, winners, bound, *told, starved=_starved(case, explored))
+
+
+def _starved(case: Case, explored: Explored) -> tuple[bool, ...]:
+    """Return for every size whether the budget left protocols of the library's algorithms out."""
+    if case.profile.library is not None:
+        return ()
+    known = library_algorithms(case.profile, case.problem.collective)
+    theirs = [m for m in explored.measured if m.plan.algorithm in known]
+    names = {m.plan.algorithm for m in theirs if m.refusal is None}
+    found = []
+    for size, spent in zip(case.sizes, explored.spent, strict=True):
+        own = [m.plan for m in theirs if m.plan.size in (None, size)]
+        tried = {(plan.algorithm, plan.protocol) for plan in own}
+        protocols = usable_protocols(replace(case, sizes=(size,)))
+        found.append(spent and not tried >= set(product(names, protocols)))
+    return tuple(found)
 
 
 def _elsewhere(case: Case) -> tuple[Fastest | None, ...]:

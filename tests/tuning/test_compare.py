@@ -51,6 +51,14 @@ def test_without_algorithms_of_the_library_there_is_no_gain():
     assert alone.best == ("forest",)
 
 
+@pytest.mark.parametrize(("budget", "known"), [(1, False), (6, True)])
+def test_there_is_no_gain_over_algorithms_that_the_budget_left_protocols_out_of(budget, known):
+    problem = api.make_problem(topology.load("ring:3"), "allreduce")
+    found = api.compare(problem, (4096,), algorithms=("ring",), budget=budget)
+    assert found.starved == (not known,)
+    assert (found.over_library(0) is not None) is known
+
+
 @pytest.mark.parametrize("machine", ["dgx-h100", "gb200-nvl72"])
 def test_the_bound_counts_on_a_switch_that_files_let_add_up(machine):
     problem = api.make_problem(topology.load(machine), "allreduce")
