@@ -82,6 +82,7 @@ def costs(program: ThreadblockProgram, topology: Topology, model: Model) -> Cost
         advice = "give the switch capabilities in the topology file"
         raise InfeasibleError(Diagnostic("CS601", phrase, help=advice))
     own = max((_own(gpu) for gpu in program.gpus), key=sum)
+    carried = float(switch.bandwidth) * model.link_efficiency * model.payload["Simple"]
     local = model.local_rate["Simple"] * 1e9
     most = {
         letter: max(
@@ -96,7 +97,7 @@ def costs(program: ThreadblockProgram, topology: Topology, model: Model) -> Cost
         unit=shape.slot_bytes // DEPTH,
         step=(model.step["Simple"] + model.wait) / 1e6,
         meeting=model.hop["Simple"] / 1e6 + float(switch.latency),
-        links=most_over_switch(program) / (float(switch.bandwidth) * model.link_efficiency),
+        links=most_over_switch(program) / carried,
         issued=max(own) / (model.rate["Simple"] * 1e9),
         filled=most["i"] / local,
         drained=most["o"] / local,

@@ -73,7 +73,8 @@ def costs(program: RoundProgram, topology: Topology, model: Model) -> tuple[Roun
     """
     require_ranks(program.header.ranks, topology)
     routes = pair_routes(topology, program.pairs)
-    rates = [speed_of(topology, link, model) for link in range(len(topology.links))]
+    payload = model.payload["Simple"]  # of the bytes on links; `Model.rate` counts no others
+    rates = [speed_of(topology, link, model) * payload for link in range(len(topology.links))]
     latency = {pair: _latency(found[0], topology, model) for pair, found in routes.items()}
     hosts: defaultdict[int, float] = defaultdict(float)
     return tuple(_cost(found, routes, rates, latency, model, hosts) for found in program.rounds)

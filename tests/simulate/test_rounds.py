@@ -12,6 +12,7 @@ from colsynth.bounds.runtime import runtime_bounds
 from colsynth.cost import default_model
 from colsynth.model import Collective, Header, LocalStep, Message, Round, RoundProgram, Slot
 from colsynth.runtimes import profile
+from colsynth.simulate import simulate
 from colsynth.simulate.rounds import costs, seconds, shares
 
 TORCH = profile("torch")
@@ -47,6 +48,25 @@ def test_large_messages_hide_all_that_the_host_does_but_the_begin():
     assert sum(found.values()) == pytest.approx(1)
     assert found["rounds"] < 0.1
     assert shares(example(), machine, 12, MODEL)["rounds"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("runtime", "machine", "collective", "algorithm"),
+    [
+        ("torch", "ring:3", "allgather", "forest"),
+        ("mscclpp", "dgx-h100", "allreduce", "multicast"),
+    ],
+)
+def test_links_carry_more_than_the_payload(runtime, machine, collective, algorithm):
+    target, size = profile(runtime), [3 << 28]
+    topology, model = api.load_topology(machine), default_model(target)
+    problem = api.make_problem(topology, collective)
+    half = replace(model, payload=dict.fromkeys(model.payload, 0.5))
+    (made,) = api.compile(problem, runtime, algorithm=algorithm, several=False).artefacts
+    whole, point = (simulate(made.program, topology, target, size, one)[0] for one in (model, half))
+    assert 1.5 * whole.seconds < point.seconds <= 2 * whole.seconds
+    (least,) = runtime_bounds(problem, target, best_optimum(problem), size, half)
+    assert point.seconds >= least.seconds
 
 
 @pytest.mark.parametrize("runtime", ["torch", "msccl", "mscclpp"])
